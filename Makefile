@@ -1,0 +1,94 @@
+# The house's commands; `make help` lists them. Each makes sure of the virtual environment first.
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help setup demo run play test check bench certify protos proto-baseline drift lint breaking ruff types format lock clean
+
+PYTHON ?=
+ARGS ?=
+TESTS ?=
+WORKERS ?= 2
+
+PY := .venv/bin/python
+BUF := .venv/bin/buf
+PYTEST := $(PY) -m pytest -n $(WORKERS)
+SOURCES := $(wildcard rng rgs certification examples bench tests tools)
+PROTOS := $(shell find protos -name '*.proto' 2>/dev/null)
+
+help: ## This list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo 'Variables:'
+	@echo '  ARGS="..."      passed on to the command of demo, run, play, test, bench, certify and lock'
+	@echo '  TESTS="..."     test these files or node ids only (no coverage gate), e.g. TESTS=tests/unit'
+	@echo '  WORKERS=2       test processes'
+	@echo '  PYTHON=...      the Python that makes .venv (3.11 to 3.13; found by itself)'
+
+setup: ## Make .venv from the locked requirements; nothing to do when it is up to date
+	@PYTHON='$(PYTHON)' sh tools/set_up.sh
+
+demo: setup ## Play a whole game against this server, verify it, show what is proved
+	$(PY) -m rgs demo $(ARGS)
+
+run: setup ## Serve, with the development set-up (made at the first start)
+	$(PY) -m rgs serve $(ARGS)
+
+play: setup ## Play by hand against a running server
+	$(PY) -m rgs play $(ARGS)
+
+# The exhaustive tests first, so that the closing line is that of the whole suite. Status 5: none selected.
+test: setup ## All tests; branch coverage of rng and rgs.core must be 100 %
+ifeq ($(TESTS),)
+	$(PYTEST) -q -m slow_exhaustive --timeout 600 $(ARGS) || [ $$? -eq 5 ]
+	$(PYTEST) -m 'not slow_exhaustive' --cov --cov-report=term-missing:skip-covered $(ARGS)
+else
+	$(PYTEST) $(TESTS) $(ARGS)
+endif
+
+check: setup drift lint breaking ruff types test ## Everything that continuous integration checks; tests last
+
+drift: setup
+	$(PY) tools/protos.py drift
+
+lint: setup
+	$(if $(PROTOS),$(BUF) lint protos)
+
+# Fails closed: a contract without a baseline is a contract without a gate.
+breaking: setup
+ifneq ($(PROTOS),)
+	@test -f protos/baseline.binpb || { echo 'protos/baseline.binpb is missing: make proto-baseline' >&2; exit 1; }
+	$(BUF) breaking protos --against protos/baseline.binpb
+endif
+
+ruff: setup
+	$(PY) -m ruff check $(SOURCES)
+	$(PY) -m ruff format --check $(SOURCES)
+
+types: setup
+	$(PY) -m mypy $(SOURCES)
+
+format: setup ## Format the code and mend what can be mended safely
+	$(PY) -m ruff check --fix $(SOURCES)
+	$(PY) -m ruff format $(SOURCES)
+
+bench: setup ## Measure, as ratios within one run
+	$(PY) -m bench $(ARGS)
+
+certify: setup ## What a test lab runs: self-test, known answers, settled rounds
+	$(PY) -m rng selftest
+	$(PY) -m rng kat tests/vectors/drbg/*.json
+	for ruleset in uth-online uth-seven-box uth-lugano uth-solo; do \
+	  $(PY) -m certification vectors tests/vectors/games/uth_rounds.jsonl --ruleset $$ruleset || exit 1; done
+	$(PY) -m certification vectors tests/vectors/games/casino_holdem_rounds.jsonl --ruleset casino-holdem
+
+protos: setup ## Generate the code of rgs/v1 from protos/
+	$(PY) tools/protos.py generate
+
+proto-baseline: setup ## Move the baseline of the breaking gate to the contract as it is: at a release, never to pass the gate
+	$(BUF) build protos --exclude-source-info --output protos/baseline.binpb
+
+lock: setup ## Lock requirements/*.in anew (needs uv); ARGS=--upgrade moves versions
+	sh tools/lock.sh $(ARGS)
+
+clean: ## Remove what was built or cached; keeps .venv and var/
+	rm -rf build dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name .venv -prune -o -type d -name __pycache__ -exec rm -rf {} +

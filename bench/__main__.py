@@ -1,0 +1,120 @@
+"""`make bench`: measure everything, print the table, write bench/results.json (not kept in the repository).
+
+Refuses to write figures of a run that was not whole. Works in a folder of its own, which it removes at the end; a run
+that is killed leaves it behind.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from bench import draws, machine, proofs, windows
+from bench.figures import REPEATS_MIN, BenchError, Figure, format_results, format_table
+from bench.homes import export_lines, make_home, serving
+
+RESULTS: Final = Path(__file__).with_name("results.json")
+PARTS: Final = ("draw", "replay", "play")
+DRAW_BLOCK_S: Final = 0.1
+REPLAY_ROUNDS: Final = 200
+NOT_MEASURED: Final = """\
+Ratios are ours over the yardstick of the same repeat, smaller is better; `commit_batch_*` is better larger, and what
+has another unit is of this machine, in this hour, and no yardstick for another. Not measured: a network, other hosts,
+the largest load a server bears, whether the disk keeps what it flushed, PostgreSQL, several nodes, an operator's own
+wallet, a regulator's own system, start-up, memory, reads. The load runs beside the server on the same processors."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run; the exit status."""
+    arguments = _parser().parse_args(argv)
+    parts = arguments.only or PARTS
+    repeats = max(REPEATS_MIN, arguments.repeats or (REPEATS_MIN if arguments.quick else 7))
+    pool = max(1, arguments.pool or (2 if arguments.quick else 4))
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    begin = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=arguments.folder) as name:
+        folder = Path(name)
+        for what, value in machine.describe(folder):
+            print(f"{what:20} {value}")
+        print(f"{'repeats':20} {repeats}, each of {pool} windows of {windows.WINDOW_S:g} s", flush=True)
+        try:
+            figures = _measure(parts, folder, repeats, pool)
+        except BenchError as error:
+            print(f"bench: {error}", file=sys.stderr)
+            return 1
+    print(f"\n{format_table(figures)}\n\n{NOT_MEASURED}")
+    print(f"{time.monotonic() - begin:.0f} s in all.")
+    if set(parts) == set(PARTS):
+        RESULTS.write_text(format_results(figures), encoding="ascii")
+        print(f"Written to {RESULTS.parent.name}/{RESULTS.name}.")
+    return 0
+
+
+def _measure(parts: Sequence[str], folder: Path, repeats: int, pool: int) -> list[Figure]:
+    figures: list[Figure] = []
+    tell = _teller()
+    if "draw" in parts:
+        tell("draws")
+        figures += draws.measure(repeats, block_s=DRAW_BLOCK_S * pool)
+    if "replay" in parts:
+        figures += _replay(folder / "replay", repeats, pool, tell)
+    if "play" in parts:
+        figures += asyncio.run(_play(folder / "play", repeats, pool, tell))
+    tell("")
+    return figures
+
+
+def _replay(home: Path, repeats: int, pool: int, tell: Callable[[str], None]) -> list[Figure]:
+    tell("rounds for the replay")
+    config, root = make_home(home)
+    asyncio.run(_play_to_the_end(home, rounds=REPLAY_ROUNDS * pool))
+    lines = export_lines(config)
+    tell(f"replay of {len(lines)} statements")
+    return proofs.measure(lines, config.bundle.read_bytes(), root, repeats)
+
+
+async def _play_to_the_end(home: Path, rounds: int) -> None:
+    async with serving(home) as load:
+        await windows.play_to_the_end(load, rounds)
+
+
+async def _play(home: Path, repeats: int, pool: int, tell: Callable[[str], None]) -> list[Figure]:
+    make_home(home)
+    figures: list[Figure] = []
+    async with serving(home) as load:
+        for concurrency in windows.CONCURRENCIES:
+            measured = await windows.measure(load, home, concurrency, repeats, pool, tell)
+            figures += windows.figures_of(concurrency, measured)
+    return figures
+
+
+def _teller() -> Callable[[str], None]:
+    """A line of progress for people, where they are."""
+    if not sys.stderr.isatty():
+        return lambda _text: None
+    return lambda text: print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure, as ratios within one run.")
+    parser.add_argument(
+        "--quick", action="store_true", default=os.environ.get("QUICK", "") not in {"", "0"}, help="under three minutes"
+    )
+    parser.add_argument("--repeats", type=int, help=f"at least {REPEATS_MIN}")
+    parser.add_argument("--pool", type=int, help="windows that a repeat pools")
+    parser.add_argument("--only", action="append", choices=PARTS, help="a part; nothing is written then")
+    parser.add_argument(
+        "--folder", type=Path, default=Path("var"), help="where the store is made: on a real disk (default: var)"
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

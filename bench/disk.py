@@ -1,0 +1,36 @@
+"""The disk's yardstick: how long a write of one page and its fdatasync take in the folder of the store.
+
+The pages of a file that has its length already are written over, as the log of SQLite does once it has been
+checkpointed: no length changes, so that nothing but the page itself has to reach the disk. Whether it has, by then, is
+for the disk to say; this only takes the time.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Final
+
+PAGE: Final = b"\x5a" * 4096
+PAGES: Final = 64
+
+
+def fdatasync_s(folder: Path, count: int = 200) -> float:
+    """Median seconds of `count` writes of 4 KiB, each with its fdatasync, to a file of their own."""
+    path = folder / "probe"
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(descriptor, PAGE * PAGES)
+        os.fsync(descriptor)
+        times = []
+        for nth in range(count):
+            begin = perf_counter()
+            os.pwrite(descriptor, PAGE, nth % PAGES * len(PAGE))
+            os.fdatasync(descriptor)
+            times.append(perf_counter() - begin)
+        return median(times)
+    finally:
+        os.close(descriptor)
+        path.unlink()

@@ -1,0 +1,54 @@
+"""Homes for the run: made as `rgs init` makes them, served by a process of their own, exported as `rgs export` does.
+
+The store has its production settings: nothing is turned off or down for the measurement.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from bench.figures import BenchError
+from bench.process import Subject
+from bench.windows import Load
+from rgs.cli.client import Identity
+from rgs.cli.init import ensure_home
+from rgs.cli.options import entropy, now_ms
+from rgs.config import Config, load_config
+
+PARTY: Final = "demo-operator"
+
+
+def make_home(home: Path) -> tuple[Config, str]:
+    """A new home: its settings, and its root's fingerprint."""
+    made = ensure_home(home, None, entropy().read, now_ms())
+    return made.config, made.root
+
+
+@asynccontextmanager
+async def serving(home: Path) -> AsyncIterator[Load]:
+    """The server of a home, and a load on it as its operator."""
+    credentials = Identity.of_party(load_config(home), PARTY).credentials()
+    subject = await Subject.start(home)
+    try:
+        load = Load(subject, credentials)
+        try:
+            yield load
+        finally:
+            await load.close()
+    finally:
+        await subject.stop()
+
+
+def export_lines(config: Config) -> list[bytes]:
+    """All statements of a store at rest, a line each."""
+    run = subprocess.run(
+        [sys.executable, "-m", "rgs", "export", "--home", str(config.home)], check=False, capture_output=True
+    )
+    if run.returncode:
+        raise BenchError(f"the export failed: {run.stderr.decode(errors='replace').strip()}")
+    return run.stdout.splitlines()

@@ -1,0 +1,97 @@
+"""The server under test as a process of its own, and the meter on it.
+
+`read` answers from inside that process: CPU seconds of all its threads, and the counts of its store's writer. `rest`
+waits until what calls have left behind (stage reports, a late commit) is done, so that it is charged to those calls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self
+
+from bench.figures import BenchError
+
+START_TIMEOUT_S: Final = 60.0
+REST_LOOK_S: Final = 0.15
+REST_CPU_S: Final = 0.003
+"""A server that used less between two looks, and has nothing queued, is at rest."""
+REST_LOOKS_MAX: Final = 800
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Counts since the start of the process; `queued` is whether stage reports wait now."""
+
+    cpu_s: float
+    groups: int
+    changes: int
+    queued: int = 0
+
+    def __sub__(self, before: Reading) -> Reading:
+        return Reading(self.cpu_s - before.cpu_s, self.groups - before.groups, self.changes - before.changes)
+
+
+class Subject:
+    """The running process: `address` of the server, `echo_address` of the empty echo beside it."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self.address = ""
+        self.echo_address = ""
+
+    @classmethod
+    async def start(cls, home: Path) -> Self:
+        """Serve a home. BenchError if the process does not come up."""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "bench.subject", str(home),
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        subject = cls(process)
+        try:
+            ready = await asyncio.wait_for(subject._line(), START_TIMEOUT_S)
+        except BaseException:
+            await subject.stop()
+            raise
+        subject.address, subject.echo_address = str(ready["address"]), str(ready["echo_address"])
+        return subject
+
+    async def read(self) -> Reading:
+        """The counts now."""
+        if self._process.stdin is None:
+            raise BenchError("the server under test has no control pipe")
+        self._process.stdin.write(b"read\n")
+        return Reading(**await self._line())
+
+    async def rest(self) -> Reading:
+        """The counts once the server is at rest."""
+        before = await self.read()
+        for _ in range(REST_LOOKS_MAX):
+            await asyncio.sleep(REST_LOOK_S)
+            now = await self.read()
+            if not now.queued and now.cpu_s - before.cpu_s < REST_CPU_S:
+                return now
+            before = now
+        raise BenchError("the server under test does not come to rest")
+
+    async def stop(self) -> None:
+        """Close the control pipe, which ends the process in order; kill it if it does not end."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        try:
+            await asyncio.wait_for(self._process.wait(), START_TIMEOUT_S)
+        except TimeoutError:
+            self._process.kill()
+            await self._process.wait()
+
+    async def _line(self) -> dict[str, Any]:
+        if self._process.stdout is None:
+            raise BenchError("the server under test has no control pipe")
+        line = await self._process.stdout.readline()
+        if not line:
+            raise BenchError("the server under test has ended; what it said is above")
+        answer: dict[str, Any] = json.loads(line)
+        return answer

@@ -1,0 +1,39 @@
+"""`certify COMMAND …`: the one entry to everything that a lab or an auditor runs.
+
+Imports a command's module only when it is asked for, so that the replay needs none of the libraries of the statistics.
+Refuses a command it does not know (exit 2).
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+COMMANDS: Final[Mapping[str, str]] = {
+    "replay": "verify an export of signed statements, from its files alone (docs/verify.md)",
+    "schemas": "write the JSON Schemas of all statements into a directory",
+    "vectors": "settle recorded rounds by a ruleset and compare every field",
+}
+"""A command is the `main(argv)` of the module of its name in this package; it returns the exit status."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the exit status."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    parser = argparse.ArgumentParser(
+        prog="certify",
+        description="Certification and audit of the remote game server.",
+        epilog="\n".join(f"  {name:<10} {what}" for name, what in COMMANDS.items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("command", choices=sorted(COMMANDS), metavar="COMMAND", help="one of those below")
+    command: str = parser.parse_args(arguments[:1]).command
+    status: int = importlib.import_module(f"certification.{command}").main(arguments[1:])
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

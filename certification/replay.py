@@ -1,0 +1,204 @@
+"""Replay an export of signed statements from its files alone: `certify replay FILE… --keys KEYS [--root FINGERPRINT]`.
+
+The procedure is `rgs.core.replay`, told in docs/verify.md; this reads files line by line, says what failed and counts.
+The last line is `N rounds verified, N failed, ANCHORED` or `… UNANCHORED`. Exit 0: no check failed and a round was
+verified, anchored or not; 1: a check failed, the root is another, or there was no round; 2: usage, unreadable files.
+
+Refuses a server, a database, a network; holds no line longer than a statement can be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from rgs.core.errors import RgsError, VerificationError
+from rgs.core.jurisdictions import Jurisdiction, parse_jurisdiction
+from rgs.core.replay import KeyBook, Replay, Rulebook, Summary
+from rgs.core.replay.checks import KEY
+from rgs.core.rulesets import Ruleset, parse_canonical_ruleset, parse_ruleset
+from rgs.core.statements.lines import KEY_BUNDLE_BYTES_MAX, LINE_BYTES_MAX
+
+_FINGERPRINT: Final = re.compile(r"[0-9a-f]{64}")
+_LINE_MAX: Final = LINE_BYTES_MAX + 1
+"""With its line feed."""
+_RULES_BYTES_MAX: Final = 1 << 18
+_LINES_BETWEEN_SIGNS: Final = 2000
+
+
+class FileError(ValueError):
+    """A file of the command line that cannot be used."""
+
+
+def read_lines(file: BinaryIO) -> Iterator[bytes]:
+    """The lines of a file with their line feeds; of a longer line the beginning only, without one. Bounded memory."""
+    while line := file.readline(_LINE_MAX):
+        yield line
+        while not line.endswith(b"\n") and (line := file.readline(_LINE_MAX)):
+            pass
+
+
+class _Told:
+    """Where failures and the summary go: for people, or one JSON object a line."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json
+
+    def failure(self, error: VerificationError, place: str) -> None:
+        if self._as_json:
+            self._write({"failure": {**error.metadata, "message": error.message, "place": place}})
+            return
+        named = [f"{key} {value}" for key, value in error.metadata.items() if key != "check"]
+        sys.stdout.write(f"FAILED {error.metadata['check']}: {error.message} ({', '.join([place, *named])})\n")
+
+    def summary(self, summary: Summary | None, keys: KeyBook | None, verdict: str) -> None:
+        if self._as_json:
+            self._write({"summary": {"verdict": verdict, **(_fields(summary, keys) if summary and keys else {})}})
+            return
+        if summary and keys:
+            sys.stdout.writelines(f"{name:<12} {text}\n" for name, text in _rows(summary, keys))
+            if summary.has_development_keys:
+                sys.stdout.write("DEVELOPMENT KEYS\n")
+        verified, failed = (summary.rounds_verified, summary.rounds_failed) if summary else (0, 0)
+        sys.stdout.write(f"{verified} rounds verified, {failed} failed, {verdict}\n")
+
+    @staticmethod
+    def _write(document: Mapping[str, Any]) -> None:
+        sys.stdout.write(json.dumps(document, sort_keys=True, separators=(",", ":")) + "\n")
+
+
+def _fields(summary: Summary, keys: KeyBook) -> dict[str, Any]:
+    return {**{name: getattr(summary, name) for name in summary.__slots__}, "root": keys.root}
+
+
+def _rows(summary: Summary, keys: KeyBook) -> Iterator[tuple[str, str]]:
+    yield "failures", str(summary.failures)
+    yield "statements", f"{sum(summary.statements.values())} in {summary.lines} lines"
+    yield "", _counts(summary.statements.most_common())
+    games = _counts(sorted(summary.games.items())) or "none"
+    yield "rounds", f"{games}; {summary.rounds_open} open at the cut, {summary.seats_void} seats void"
+    yield "sessions", str(summary.sessions)
+    cut = "; the export is cut, as its scope says" if summary.is_cut else ""
+    yield "instances", f"{summary.instances}{cut}"
+    exposed = f"at most {summary.draws_exposed} unknown"
+    yield "draws", f"{summary.draws_in_rounds} in rounds, {summary.draws_discarded} discarded, {exposed}"
+    yield "private", f"{summary.private_verified} blocks verified, {summary.private_absent} absent"
+    for currency in sorted(summary.staked_minor):
+        staked, returned = summary.staked_minor[currency], summary.returned_minor[currency]
+        yield currency or "money", f"staked {staked}, returned {returned} minor units"
+    yield "root", f"{keys.root} {'as brought from outside' if keys.anchored else 'of the bundle, not anchored'}"
+
+
+def _counts(items: Iterable[tuple[str, int]]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in items)
+
+
+def replay(files: Sequence[Path], keys: KeyBook, rulebook: Rulebook, told: _Told) -> Summary:
+    """Feed the files, one after the other as one export; raises FileError for one that cannot be read."""
+    procedure = Replay(keys, rulebook)
+    for path in files:
+        try:
+            with path.open("rb") as file:
+                for number, line in enumerate(read_lines(file), 1):
+                    for failure in _feed(procedure, line):
+                        told.failure(failure, f"{path}:{number}")
+                    if not number % _LINES_BETWEEN_SIGNS:
+                        _sign(f"{path}: {number} lines")
+        except OSError as error:
+            raise FileError(f"{path}: {error.strerror}") from error
+    _sign("")
+    for failure in procedure.finish():
+        told.failure(failure, "end of files")
+    return procedure.summary
+
+
+def _feed(procedure: Replay, line: bytes) -> list[VerificationError]:
+    if line.endswith(b"\n"):
+        return procedure.feed(line[:-1])
+    return procedure.refuse(f"does not end in a line feed: cut off, or longer than {LINE_BYTES_MAX} bytes")
+
+
+def _sign(text: str) -> None:
+    """A sign of life for a person who waits."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r\x1b[K{text}")
+        sys.stderr.flush()
+
+
+def _read(path: Path, limit: int) -> bytes:
+    try:
+        with path.open("rb") as file:
+            data = file.read(limit + 1)
+    except OSError as error:
+        raise FileError(f"{path}: {error.strerror}") from error
+    if len(data) > limit:
+        raise FileError(f"{path}: longer than {limit} bytes")
+    return data
+
+
+def _ruleset(path: Path) -> Ruleset:
+    """A ruleset file: the TOML document, or its canonical form."""
+    data = _read(path, _RULES_BYTES_MAX)
+    try:
+        return parse_canonical_ruleset(data) if data.startswith(b"{") else parse_ruleset(data.decode())
+    except (RgsError, UnicodeDecodeError) as error:
+        raise FileError(f"{path}: {error}") from error
+
+
+def _jurisdiction(path: Path) -> Jurisdiction:
+    try:
+        return parse_jurisdiction(_read(path, _RULES_BYTES_MAX).decode())
+    except (RgsError, UnicodeDecodeError) as error:
+        raise FileError(f"{path}: {error}") from error
+
+
+def _fingerprint(text: str) -> str:
+    if not _FINGERPRINT.fullmatch(text):
+        raise argparse.ArgumentTypeError("a fingerprint is 64 lowercase hex digits")
+    return text
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="certify replay", description="Verify an export from its files alone.")
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="export lines; several are read as one")
+    parser.add_argument("--keys", required=True, type=Path, metavar="KEYS", help="the key bundle")
+    parser.add_argument("--root", type=_fingerprint, metavar="FINGERPRINT", help="the root's, brought from outside")
+    parser.add_argument("--ruleset", action="append", default=[], type=Path, metavar="FILE", help="a further ruleset")
+    parser.add_argument(
+        "--jurisdiction", action="append", default=[], type=Path, metavar="FILE", help="a further jurisdiction"
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object a line")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; the exit status."""
+    arguments = _parser().parse_args(argv)
+    told = _Told(as_json=arguments.json)
+    try:
+        rulebook = Rulebook(map(_ruleset, arguments.ruleset), map(_jurisdiction, arguments.jurisdiction))
+        try:
+            keys = KeyBook(_read(arguments.keys, KEY_BUNDLE_BYTES_MAX), root=arguments.root)
+        except VerificationError as error:
+            told.failure(error, str(arguments.keys))
+            told.summary(None, None, "UNANCHORED")
+            return 1
+        is_other_root = arguments.root is not None and not keys.anchored
+        if is_other_root:
+            other = f"the root of the key bundle is {keys.root}, not {arguments.root}"
+            told.failure(KEY.failure(other), str(arguments.keys))
+        summary = replay(arguments.files, keys, rulebook, told)
+    except FileError as error:
+        sys.stderr.write(f"certify replay: {error}\n")
+        return 2
+    told.summary(summary, keys, "ANCHORED" if keys.anchored else "UNANCHORED")
+    return 1 if summary.failures or is_other_root or not summary.rounds_verified else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

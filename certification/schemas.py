@@ -1,0 +1,60 @@
+"""The JSON Schemas of all statements, from the shapes that the server signs by: `certify schemas DIRECTORY`.
+
+They are for those who parse statements with tools of their own, and lie in docs/schemas; a test refuses them when they
+differ from the shapes. Schema 2020-12. Refuses to say all there is to say: the canonical form, the times that exist and
+everything that a statement means are checked by the replay (docs/formats.md, docs/verify.md).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rgs.core.statements.kinds import KINDS
+from rgs.core.statements.lines import PRIVATE_BLOCK
+from rgs.core.statements.shapes import json_schema
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def schemas() -> Mapping[str, str]:
+    """The text of every schema by its file name: one a kind of statement, and the private block."""
+    documents: dict[str, dict[str, Any]] = {}
+    for kind in KINDS.values():
+        documents[f"{kind.name}.v1.json"] = {
+            "$schema": _DIALECT,
+            "$id": f"urn:rgs:statement:{kind.name}:v1",
+            "title": kind.payload_type,
+            "description": f"Signed by a key of role {', '.join(sorted(kind.roles))}.",
+            **json_schema(kind.shape),
+        }
+    documents["private_block.v1.json"] = {
+        "$schema": _DIALECT,
+        "$id": "urn:rgs:private_block:v1",
+        "title": "private block",
+        "description": "Stands beside a statement that holds its salted hash.",
+        **json_schema(PRIVATE_BLOCK),
+    }
+    return {name: json.dumps(document, indent=2, sort_keys=True) + "\n" for name, document in documents.items()}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Write the schemas into a directory that exists; the exit status."""
+    parser = argparse.ArgumentParser(prog="certify schemas", description="Write the JSON Schemas of all statements.")
+    parser.add_argument("directory", type=Path, metavar="DIRECTORY")
+    directory: Path = parser.parse_args(argv).directory
+    try:
+        for name, text in schemas().items():
+            (directory / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        sys.stderr.write(f"certify schemas: {error}\n")
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

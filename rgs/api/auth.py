@@ -1,0 +1,195 @@
+"""Who calls, and what he may call: certificate -> allow-list -> party and role (ARCHITECTURE section 3).
+
+The TLS handshake has shown that the peer holds the key of a certificate that the CA signed. Here its fingerprint must
+stand in the allow-list now, its one URI must name the same role and party, and it must be within its dates: checked at
+every call and every message of a stream, so that a removal or an expiry bites on open connections. What a certificate
+says is read once and kept; the list is read again when its counter has changed, which is asked once a second.
+
+Refuses everybody while the list cannot be read. Reads no certificate itself: the server gives `read`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import grpc
+import structlog
+
+from rgs.clock import Clock
+from rgs.core.errors import FormatError, PermissionDeniedError, RgsError, UnauthenticatedError, UnavailableError
+from rgs.service.callers import Caller, Role
+
+FAILED_POLLS_MAX: Final = 10
+"""So many failed polls of the list in a row, and nobody is let in any more."""
+KNOWN_MAX: Final = 4096
+"""Certificates kept as read."""
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+_PLAYS: Final = frozenset({Role.OPERATOR})
+_HISTORY: Final = frozenset({Role.OPERATOR, Role.AUDITOR, Role.REGULATOR})
+_AUDIT: Final = _HISTORY | {Role.LAB}
+_ALL: Final = frozenset(Role)
+
+ROLES: Final[Mapping[str, frozenset[Role]]] = {
+    "rgs.v1.CatalogService/ListGames": _ALL,
+    "rgs.v1.CatalogService/GetGame": _ALL,
+    "rgs.v1.SessionService/OpenSession": _PLAYS,
+    "rgs.v1.SessionService/GetSession": _PLAYS,
+    "rgs.v1.SessionService/BuyParticipation": _PLAYS,
+    "rgs.v1.SessionService/EndParticipation": _PLAYS,
+    "rgs.v1.SessionService/CloseSession": _PLAYS,
+    "rgs.v1.SessionService/ListSessions": _PLAYS,
+    "rgs.v1.PlayService/StartRound": _PLAYS,
+    "rgs.v1.PlayService/Act": _PLAYS,
+    "rgs.v1.PlayService/GetRound": _PLAYS,
+    "rgs.v1.PlayService/Play": _PLAYS,
+    "rgs.v1.HistoryService/ListRounds": _HISTORY,
+    "rgs.v1.HistoryService/GetRoundRecord": _HISTORY,
+    "rgs.v1.AuditService/GetStatement": _AUDIT,
+    "rgs.v1.AuditService/ListStatements": _AUDIT,
+    "rgs.v1.AuditService/ListKeyStatements": _AUDIT,
+}
+"""Who may call what; a method without a row is nobody's. What of it a party sees is for the services to say."""
+
+
+@dataclass(frozen=True, slots=True)
+class PeerCertificate:
+    """What a certificate says: hex SHA-256 of its DER form, its URIs, first and last millisecond of its validity."""
+
+    fingerprint: str
+    uris: Sequence[str]
+    first_ms: int
+    last_ms: int
+
+
+class AllowedParty(Protocol):
+    """A row of the allow-list."""
+
+    @property
+    def fingerprint(self) -> str: ...
+    @property
+    def party(self) -> str: ...
+    @property
+    def role(self) -> str: ...
+    @property
+    def jurisdiction(self) -> str: ...
+
+
+class AllowList(Protocol):
+    """The allow-list as the store keeps it. `changes` rises with every change."""
+
+    def changes(self) -> int: ...
+    def allowed(self) -> Iterable[AllowedParty]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A certificate as recognised: its caller or, where there is none, why."""
+
+    caller: Caller | None
+    refusal: RgsError
+    first_ms: int = 0
+    last_ms: int = 0
+
+
+_UNKNOWN: Final = UnauthenticatedError("the certificate is not allowed")
+
+
+class Gate:
+    """Lets callers in. `read` parses a PEM certificate (FormatError), `admit` may refuse a caller by raising."""
+
+    def __init__(
+        self,
+        parties: AllowList,
+        clock: Clock,
+        read: Callable[[bytes], PeerCertificate],
+        admit: Callable[[Caller], None] = lambda _: None,
+    ) -> None:
+        self._parties = parties
+        self._clock = clock
+        self._read = read
+        self._admit = admit
+        self._changes = -1
+        self._allowed: dict[str, AllowedParty] = {}
+        self._known: dict[bytes, _Known] = {}
+        self._failed_polls = 0
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read the list again if it has changed."""
+        changes = self._parties.changes()
+        if changes != self._changes:
+            self._allowed = {row.fingerprint: row for row in self._parties.allowed()}
+            self._known.clear()
+            self._changes = changes
+        self._failed_polls = 0
+
+    async def poll(self) -> None:
+        """Refresh; to be called once a second. Whatever goes wrong is raised, and in the end closes the gate."""
+        try:
+            self.refresh()
+        except Exception:
+            self._failed_polls += 1
+            raise
+
+    def caller(self, certificate: bytes | None, method: str) -> Caller:
+        """The party behind a certificate, if it may call the method now.
+
+        UnauthenticatedError, PermissionDeniedError, what `admit` raised; UnavailableError while the list is unreadable.
+        """
+        if self._failed_polls >= FAILED_POLLS_MAX:
+            raise UnavailableError("the allow-list cannot be read", failed_polls=self._failed_polls)
+        if certificate is None:
+            raise UnauthenticatedError("there is no client certificate")
+        known = self._known.get(certificate)
+        if known is None:
+            known = self._recognise(certificate)
+        if known.caller is None:
+            raise known.refusal.with_traceback(None)  # the same error again: its traceback would grow for ever
+        if not known.first_ms <= self._clock.now_ms() <= known.last_ms:
+            raise UnauthenticatedError("the certificate is not valid now", limit=known.last_ms)
+        if known.caller.role not in ROLES.get(method, ()):
+            raise PermissionDeniedError(
+                f"role {known.caller.role.value} may not call {method}", role=known.caller.role.value, method=method
+            )
+        return known.caller
+
+    def _recognise(self, certificate: bytes) -> _Known:
+        try:
+            peer = self._read(certificate)
+            caller = self._caller_of(peer)
+            self._admit(caller)
+            known = _Known(caller, _UNKNOWN, peer.first_ms, peer.last_ms)
+        except RgsError as error:
+            refusal = error
+            if isinstance(error, FormatError):
+                refusal = UnauthenticatedError("the client certificate cannot be read")
+            structlog.get_logger().warning("certificate_refused", reason=refusal.reason, told=refusal.metadata)
+            known = _Known(None, refusal)
+        if len(self._known) >= KNOWN_MAX:
+            self._known.clear()
+        self._known[certificate] = known
+        return known
+
+    def _caller_of(self, peer: PeerCertificate) -> Caller:
+        row = self._allowed.get(peer.fingerprint)
+        if row is None:
+            raise UnauthenticatedError("the certificate is not in the allow-list", fingerprint=peer.fingerprint)
+        expected = f"rgs://party/{row.role}/{row.party}"
+        if row.role not in set(Role) or list(peer.uris) != [expected]:
+            raise UnauthenticatedError(
+                f"the certificate does not say {expected} and nothing else",
+                fingerprint=peer.fingerprint,
+                limit=expected,
+                value=" ".join(peer.uris)[:200],
+            )
+        return Caller(row.party, Role(row.role), row.jurisdiction)
+
+
+def certificate_of(context: Context) -> bytes | None:
+    """The peer's certificate in PEM, as the TLS handshake of this call's connection took it."""
+    found = context.auth_context().get("x509_pem_cert")
+    return next(iter(found), None) if found else None

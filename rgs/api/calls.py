@@ -1,0 +1,147 @@
+"""From bytes to an answer and back, the same way for every method: who, how long, what; then the service.
+
+A behaviour of gRPC gets and gives bytes (no serializer in between), so that stored answers leave untouched and a
+request that cannot be read is told so with the same details as any other. One coroutine wraps a method; server
+interceptors would be one more for each call, and see no message of a stream.
+
+Errors are set on the context instead of raised through `abort` (gRPC's `stop` does not wait for aborted calls, issue
+37239). A call without a deadline is accepted: a client that waits for ever harms itself only. A call whose deadline has
+passed does nothing. A call that is cancelled once its service works is not undone: what was committed stands, and the
+same request id tells.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, cast
+
+import grpc
+from google.protobuf.message import Message
+from google.rpc.status_pb2 import Status
+from grpc_status import rpc_status
+
+from rgs.api.auth import Context, Gate, certificate_of
+from rgs.api.errors import ToActResponse, status_of
+from rgs.api.parsing import parse_message
+from rgs.clock import Clock
+from rgs.core.errors import DeadlineTooShortError, UnavailableError
+from rgs.service.callers import Caller
+
+_Request = TypeVar("_Request", bound=Message)
+_Given = TypeVar("_Given")
+
+
+@dataclass(frozen=True, slots=True)
+class Unary(Generic[_Request]):
+    """A method: the message that it takes, and what answers it with the bytes of the response."""
+
+    kind: type[_Request]
+    answer: Callable[[Caller, _Request], Awaitable[bytes]]
+
+
+Methods = Mapping[str, Unary[Any]]
+"""The unary methods of one service by name."""
+
+
+class Calls:
+    """The calls of this server: wraps methods, counts what is under way, ends waiting streams when it drains."""
+
+    def __init__(self, gate: Gate, clock: Clock, to_act_response: ToActResponse) -> None:
+        self._gate = gate
+        self._clock = clock
+        self._to_act_response = to_act_response
+        self._waiting: set[asyncio.Task[Any]] = set()
+        self._draining = asyncio.Event()
+        self._nothing_under_way = asyncio.Event()
+        self._nothing_under_way.set()
+        self.under_way = 0
+        """Calls and messages of streams that are being worked on."""
+
+    # --- unary --------------------------------------------------------------------------------------------------------
+
+    def unary(self, name: str, method: Unary[Any]) -> grpc.RpcMethodHandler[bytes, bytes]:
+        """The method as gRPC takes it; `name` is `<service>/<method>`."""
+
+        async def behave(data: bytes, context: Context) -> bytes:
+            self.begin()
+            request_id = ""
+            try:
+                caller = self.admit(certificate_of(context), name, context)
+                message = parse_message(method.kind, data)
+                request_id = getattr(message, "request_id", "")
+                return await method.answer(caller, message)
+            except Exception as error:  # noqa: BLE001 - every error becomes a status, here and nowhere else
+                end_with(context, self.status(error, name, request_id))
+                return b""
+            finally:
+                self.end()
+
+        return grpc.unary_unary_rpc_method_handler(behave)
+
+    # --- what a stream needs besides ----------------------------------------------------------------------------------
+
+    def admit(self, certificate: bytes | None, name: str, context: Context) -> Caller:
+        """The caller, if he may call the method now and his deadline has not passed."""
+        caller = self._gate.caller(certificate, name)
+        left_s = cast("float | None", context.time_remaining())  # None without a deadline, which the stubs do not know
+        if left_s is not None and left_s <= 0:
+            raise DeadlineTooShortError("the deadline has passed; nothing was done", method=name)
+        return caller
+
+    def status(self, error: Exception, name: str, request_id: str) -> Status:
+        """The status of an error; a fault of ours is logged with it."""
+        return status_of(
+            error,
+            method=name,
+            request_id=request_id[:64],
+            now_ms=self._clock.now_ms(),
+            to_act_response=self._to_act_response,
+        )
+
+    async def wait_for(self, receive: Callable[[], Awaitable[_Given]]) -> _Given:
+        """What a stream waits for while it has nothing to do; UnavailableError as soon as the server drains."""
+        if not self._draining.is_set():
+            task = cast("asyncio.Task[Any]", asyncio.current_task())
+            self._waiting.add(task)
+            try:
+                return await receive()
+            except asyncio.CancelledError:
+                if not self._draining.is_set():
+                    raise
+                task.uncancel()
+            finally:
+                self._waiting.discard(task)
+        raise UnavailableError("this server stops: open the stream again, elsewhere or later") from None
+
+    def begin(self) -> None:
+        """Something is under way."""
+        self.under_way += 1
+        self._nothing_under_way.clear()
+
+    def end(self) -> None:
+        """It has been answered."""
+        self.under_way -= 1
+        if not self.under_way:
+            self._nothing_under_way.set()
+
+    # --- the end of the server ----------------------------------------------------------------------------------------
+
+    def drain(self) -> None:
+        """End the streams that wait; those that work end after their answer. Later waits end at once."""
+        self._draining.set()
+        for task in self._waiting:
+            task.cancel()
+
+    async def finished(self) -> None:
+        """Returns once nothing is under way."""
+        await self._nothing_under_way.wait()
+
+
+def end_with(context: Context, status: Status) -> None:
+    """Let the call end with this status."""
+    told: Any = rpc_status.to_status(status)
+    context.set_code(told.code)
+    context.set_details(told.details)
+    context.set_trailing_metadata(told.trailing_metadata)

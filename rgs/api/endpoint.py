@@ -1,0 +1,90 @@
+"""The gRPC server: one port, mutual TLS always, limits, health, reflection, an orderly end (ARCHITECTURE section 3).
+
+Refuses clients without a certificate of the CA, messages above MESSAGE_BYTES_MAX, and to share its port. Ends in this
+order: health says NOT_SERVING, waiting streams are told, no new calls, those under way are answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import grpc
+from grpc_reflection.v1alpha import reflection
+
+from rgs.api import health as health_service
+from rgs.api.calls import Calls, Methods
+from rgs.api.health import Health
+from rgs.api.play import SERVICE as PLAY_SERVICE
+from rgs.api.play import STREAM, PlayStream
+
+MESSAGE_BYTES_MAX: Final = 64 * 1024
+"""Largest request; the largest that has a meaning is far below a kilobyte."""
+CALLS_MAX: Final = 8_192
+"""Calls and open streams of all clients together; more are refused with RESOURCE_EXHAUSTED."""
+
+CANCEL_S: Final = 1.0
+"""What a cancelled call is given to come to its end, whatever the grace."""
+
+OPTIONS: Final[tuple[tuple[str, int], ...]] = (
+    ("grpc.so_reuseport", 0),
+    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.max_concurrent_streams", 1_024),
+    # Who has gone without a word is noticed within about a minute and a half; clients may ask every ten seconds.
+    ("grpc.keepalive_time_ms", 60_000),
+    ("grpc.keepalive_timeout_ms", 20_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """What the TLS of the server needs, PEM: its key and certificate chain, and the CAs of client certificates."""
+
+    key: bytes = field(repr=False)
+    chain: bytes
+    client_ca: bytes
+
+
+class Endpoint:
+    """The services on a port. `services` are the unary methods by full service name."""
+
+    def __init__(
+        self, *, listen: str, tls: Tls, calls: Calls, services: Mapping[str, Methods], with_reflection: bool
+    ) -> None:
+        self._calls = calls
+        self.health = Health(services, calls)
+        self._server = grpc.aio.server(options=OPTIONS, maximum_concurrent_rpcs=CALLS_MAX)
+        for service, methods in services.items():
+            handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
+                method: calls.unary(f"{service}/{method}", unary) for method, unary in methods.items()
+            }
+            if service == PLAY_SERVICE:
+                handlers[STREAM] = PlayStream(calls, methods).method()
+            self._add(service, handlers)
+        self._add(health_service.SERVICE, self.health.handlers())
+        if with_reflection:
+            names = (*services, health_service.SERVICE, reflection.SERVICE_NAME)
+            reflection.enable_server_reflection(names, self._server)
+        credentials = grpc.ssl_server_credentials([(tls.key, tls.chain)], tls.client_ca, require_client_auth=True)
+        self.port = self._server.add_secure_port(listen, credentials)
+
+    async def start(self) -> None:
+        """Take calls."""
+        await self._server.start()
+
+    async def stop(self, grace_s: float) -> None:
+        """Take no more calls, and let those under way be answered: for `grace_s` seconds, then they are cancelled."""
+        self.health.drain()
+        self._calls.drain()
+        await self._server.stop(grace_s)
+        # By our own count, for `stop` does not wait for everything that it should (gRPC issue 37239).
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._calls.finished(), max(grace_s, CANCEL_S))
+
+    def _add(self, service: str, handlers: Mapping[str, grpc.RpcMethodHandler[Any, Any]]) -> None:
+        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, dict(handlers)),))

@@ -1,0 +1,64 @@
+"""rgs.v1.HistoryService over `rgs.service.history`. Refuses a record request that names neither way, or both."""
+
+from __future__ import annotations
+
+from rgs.api.calls import Methods, Unary
+from rgs.api.mapping import ROUND_STATUSES, round_message, time_fields
+from rgs.api.parsing import verify_record_request
+from rgs.service.callers import Caller
+from rgs.service.history import History, RoundSummary
+from rgs.v1 import history_pb2 as pb
+
+SERVICE = pb.DESCRIPTOR.services_by_name["HistoryService"].full_name
+
+
+def history_methods(history: History) -> Methods:
+    """The methods of the service."""
+
+    async def list_rounds(caller: Caller, message: pb.ListRoundsRequest) -> bytes:
+        rounds, token = await history.list_rounds(caller, message.player, message.page_size, message.page_token)
+        return pb.ListRoundsResponse(rounds=map(_summary, rounds), next_page_token=token).SerializeToString()
+
+    async def get_round_record(caller: Caller, message: pb.GetRoundRecordRequest) -> bytes:
+        verify_record_request(message)
+        found = await history.get_records(
+            caller,
+            round_id=message.round_id,
+            player=message.player,
+            date=message.date,
+            game_code=message.game_code,
+        )
+        records = [
+            pb.RoundRecord(
+                summary=_summary(record.summary),
+                round=round_message(record.view),
+                opening=record.opening,
+                final=record.final,
+            )
+            for record in found
+        ]
+        return pb.GetRoundRecordResponse(records=records).SerializeToString()
+
+    return {
+        "ListRounds": Unary(pb.ListRoundsRequest, list_rounds),
+        "GetRoundRecord": Unary(pb.GetRoundRecordRequest, get_round_record),
+    }
+
+
+def _summary(summary: RoundSummary) -> pb.RoundSummary:
+    round_, session = summary.round, summary.session
+    return pb.RoundSummary(
+        round_id=round_.round_id,
+        session_id=round_.session_id,
+        stage_no=round_.stage_no,
+        game=round_.ruleset_id,
+        game_code=round_.game_code,
+        status=ROUND_STATUSES[round_.status],
+        start_time=time_fields(round_.start_ms),
+        end_time=time_fields(round_.end_ms),
+        staked_minor=round_.staked_minor,
+        returned_minor=round_.returned_minor,
+        currency=session.currency,
+        regulator_session_id=session.regulator_session_id,
+        regulator_participation_id=session.regulator_participation_id,
+    )

@@ -1,0 +1,215 @@
+"""Requests of the contract as the services read them: required fields, shapes and ranges (ARCHITECTURE 2.16).
+
+Each refusal names field, limit and value. Refuses bytes that are no such message, and fields that this version does not
+know: a changed meaning must not pass in silence. What a ruleset, a session or a page decides is left to the services.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final, TypeVar
+
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from rgs.api.mapping import ACTION_OF
+from rgs.core.errors import FormatError, InvalidFieldError, UnknownFieldError
+from rgs.core.games.types import Action
+from rgs.core.ids import check_name, check_reference, check_request_id, check_ulid
+from rgs.core.ledger import PARTICIPATION_MINOR_MAX
+from rgs.core.money import parse_currency
+from rgs.service.requests import Act, BuyParticipation, CloseSession, EndParticipation, OpenSession, StartRound
+from rgs.v1 import audit_pb2, common_pb2, history_pb2, play_pb2, session_pb2
+
+AMOUNT_MINOR_MAX: Final = PARTICIPATION_MINOR_MAX
+BETS_MAX: Final = 8
+"""Bets of one request; no game has as many."""
+_BET: Final = re.compile(r"[a-z][a-z0-9_]{0,15}", re.ASCII)
+
+_Request = TypeVar("_Request", bound=Message)
+
+
+def parse_message(kind: type[_Request], data: bytes) -> _Request:
+    """The message in `data`; InvalidFieldError if it is none, UnknownFieldError if it says more than `kind` has."""
+    try:
+        message = kind.FromString(data)
+    except DecodeError:
+        name = kind.DESCRIPTOR.name
+        raise InvalidFieldError(f"the {len(data)} bytes are no {name}", kind=name, value=len(data)) from None
+    size = message.ByteSize()
+    message.DiscardUnknownFields()
+    if message.ByteSize() != size:
+        paths = list(_unknown_paths(kind.FromString(data)))
+        raise UnknownFieldError(
+            f"{kind.DESCRIPTOR.name} has no field of number {', '.join(paths)}",
+            field=paths[0],
+            kind=kind.DESCRIPTOR.name,
+            value=" ".join(paths),
+        )
+    return message
+
+
+def _unknown_paths(message: Message, prefix: str = "") -> Iterator[str]:
+    """The unknown fields of a message and of those in it, as `7` or `bets[0].7`."""
+    unknown = UnknownFieldSet(message)
+    yield from (f"{prefix}{unknown[nth].field_number}" for nth in range(len(unknown)))
+    for field, value in message.ListFields():
+        if field.message_type is not None:
+            inner = [(f"{field.name}[{nth}]", item) for nth, item in enumerate(value)] if field.is_repeated else []
+            for name, item in inner or [(field.name, value)]:
+                yield from _unknown_paths(item, f"{prefix}{name}.")
+
+
+# --- the mutating requests --------------------------------------------------------------------------------------------
+
+
+def parse_start_round(message: play_pb2.StartRoundRequest) -> StartRound:
+    """StartRound; which bets the game has, and their limits, is the ruleset's to say."""
+    return StartRound(
+        request_id=check_request_id(message.request_id),
+        session_id=check_ulid(message.session_id, "session_id"),
+        stage_no=_number(message.stage_no, "stage_no"),
+        bets=_bets(message.bets),
+    )
+
+
+def parse_act(message: play_pb2.ActRequest) -> Act:
+    """Act; whether the action is legal now is the round's to say."""
+    return Act(
+        request_id=check_request_id(message.request_id),
+        session_id=check_ulid(message.session_id, "session_id"),
+        round_id=check_ulid(message.round_id, "round_id"),
+        round_version=_number(message.round_version, "round_version"),
+        action=_action(message.action),
+    )
+
+
+def parse_open_session(message: session_pb2.OpenSessionRequest) -> OpenSession:
+    """OpenSession; which games and currency there are is the catalog's and the jurisdiction's to say."""
+    return OpenSession(
+        request_id=check_request_id(message.request_id),
+        game=check_name(message.game, "game"),
+        player=check_reference(message.player, "player"),
+        currency=_currency(message.currency),
+        operator_reference=check_reference(message.operator_reference, "operator_reference"),
+    )
+
+
+def parse_buy_participation(message: session_pb2.BuyParticipationRequest) -> BuyParticipation:
+    """BuyParticipation; the cap is the jurisdiction's to say."""
+    return BuyParticipation(
+        request_id=check_request_id(message.request_id),
+        session_id=check_ulid(message.session_id, "session_id"),
+        purchase_no=_number(message.purchase_no, "purchase_no"),
+        amount_minor=_amount(message.amount_minor, "amount_minor"),
+    )
+
+
+def parse_end_participation(message: session_pb2.EndParticipationRequest) -> EndParticipation:
+    """EndParticipation."""
+    return EndParticipation(check_request_id(message.request_id), check_ulid(message.session_id, "session_id"))
+
+
+def parse_close_session(message: session_pb2.CloseSessionRequest) -> CloseSession:
+    """CloseSession."""
+    return CloseSession(check_request_id(message.request_id), check_ulid(message.session_id, "session_id"))
+
+
+# --- reads: what the services do not check themselves -----------------------------------------------------------------
+
+
+def verify_record_request(message: history_pb2.GetRoundRecordRequest) -> None:
+    """A round id alone, or player, date and game code together."""
+    described = ("player", "date", "game_code")
+    _verify_either("round_id", bool(message.round_id), [bool(getattr(message, name)) for name in described], described)
+
+
+def verify_statement_request(message: audit_pb2.GetStatementRequest) -> None:
+    """A hash alone, or instance and statement number together."""
+    given = [bool(message.instance), bool(message.statement_no)]
+    _verify_either("hash", bool(message.hash), given, ("instance", "statement_no"))
+    if message.instance:
+        _number(message.statement_no, "statement_no")
+
+
+def verify_range(message: audit_pb2.ListStatementsRequest) -> None:
+    """A range of numbers that is none, or stands beside something that is no instance."""
+    for field, value in (("first_no", message.first_no), ("last_no", message.last_no)):
+        if value < 0 or (value and not message.instance):
+            limit = "0 or more, with an instance only"
+            raise InvalidFieldError(f"{field} {value} is not {limit}", field=field, limit=limit, value=value)
+    if 0 < message.last_no < message.first_no:
+        raise InvalidFieldError(
+            f"last_no {message.last_no} is below first_no {message.first_no}",
+            field="last_no",
+            limit=message.first_no,
+            value=message.last_no,
+        )
+
+
+def _verify_either(one: str, has_one: bool, others: list[bool], names: tuple[str, ...]) -> None:
+    if (has_one and not any(others)) or (not has_one and all(others)):
+        return
+    limit = f"{one} alone, or all of {', '.join(names)}"
+    given = [name for name, has in zip((one, *names), (has_one, *others), strict=True) if has]
+    raise InvalidFieldError(f"give {limit}", field=one, limit=limit, value=" ".join(given))
+
+
+# --- single fields ----------------------------------------------------------------------------------------------------
+
+
+def _number(value: int, field: str) -> int:
+    if value < 1:
+        raise InvalidFieldError(f"{field} {value} is below 1", field=field, limit=1, value=value)
+    return value
+
+
+def _amount(value: int, field: str) -> int:
+    if not 1 <= value <= AMOUNT_MINOR_MAX:
+        raise InvalidFieldError(
+            f"{field} {value} is outside 1 to {AMOUNT_MINOR_MAX}",
+            field=field,
+            least=1,
+            limit=AMOUNT_MINOR_MAX,
+            value=value,
+        )
+    return value
+
+
+def _bets(bets: Iterable[common_pb2.Bet]) -> dict[str, int]:
+    placed: dict[str, int] = {}
+    for nth, bet in enumerate(bets):
+        if nth == BETS_MAX:
+            raise InvalidFieldError(f"more than {BETS_MAX} bets", field="bets", limit=BETS_MAX)
+        field = f"bets[{nth}].bet"
+        if _BET.fullmatch(bet.bet) is None:
+            limit = "1 to 16 of a-z, 0-9 and _, a letter first"
+            raise InvalidFieldError(f"{field} is not {limit}", field=field, limit=limit, value=bet.bet[:40])
+        if bet.bet in placed:
+            raise InvalidFieldError(f"{field} {bet.bet} comes twice", field=field, limit="once", value=bet.bet)
+        placed[bet.bet] = _amount(bet.amount_minor, f"bets[{nth}].amount_minor")
+    if not placed:
+        raise InvalidFieldError("no bet is placed", field="bets", limit="at least 1", value=0)
+    return placed
+
+
+def _action(value: int) -> Action:
+    action = ACTION_OF.get(value)
+    if action is None:
+        raise InvalidFieldError(
+            f"action {value} is none of 1 to {max(ACTION_OF)}",
+            field="action",
+            least=1,
+            limit=max(ACTION_OF),
+            value=value,
+        )
+    return action
+
+
+def _currency(text: str) -> str:
+    try:
+        return parse_currency(text)
+    except FormatError:
+        limit = "three capital letters"
+        raise InvalidFieldError(f"currency is not {limit}", field="currency", limit=limit, value=text[:40]) from None

@@ -1,0 +1,116 @@
+"""rgs.v1.PlayService over `rgs.service.play`: three unary methods, and the `Play` stream around the same three.
+
+On the stream requests are taken one by one and answered in their order; the next is read when the answer before it has
+been written: a client that does not read is not read from either, and one stream holds no more than one request. An
+error travels in band, keyed by request id. Who calls is asked again at every message: a caller who is not let in any
+more is told so as an answer, and then the stream ends with it.
+
+Refuses to lose the order, and to leave a request without its answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Final
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from rgs.api.auth import Context, certificate_of
+from rgs.api.calls import Calls, Methods, Unary, end_with
+from rgs.api.mapping import field_bytes, reply_bytes, round_message, tag_of
+from rgs.api.parsing import parse_act, parse_message, parse_start_round
+from rgs.core.errors import InvalidFieldError
+from rgs.service.callers import Caller
+from rgs.service.play import Play
+from rgs.v1 import play_pb2 as pb
+
+SERVICE = pb.DESCRIPTOR.services_by_name["PlayService"].full_name
+STREAM: Final = "Play"
+STREAM_NAME: Final = f"{SERVICE}/{STREAM}"
+
+_RESPONSE: Final = pb.PlayResponse.DESCRIPTOR
+_REQUEST_ID: Final = tag_of(_RESPONSE, "request_id")
+_METHODS: Final = {"start_round": "StartRound", "act": "Act", "get_round": "GetRound"}
+"""The methods of the stream, by the field that carries them in both directions."""
+
+
+def play_methods(play: Play) -> Methods:
+    """The unary methods of the service."""
+
+    async def start_round(caller: Caller, message: pb.StartRoundRequest) -> bytes:
+        return reply_bytes("StartRound", await play.start_round(caller, parse_start_round(message)))
+
+    async def act(caller: Caller, message: pb.ActRequest) -> bytes:
+        return reply_bytes("Act", await play.act(caller, parse_act(message)))
+
+    async def get_round(caller: Caller, message: pb.GetRoundRequest) -> bytes:
+        view, opening, final = await play.get_round(caller, message.session_id, message.round_id)
+        response = pb.GetRoundResponse(round=round_message(view), opening=opening, final=final)
+        return response.SerializeToString()
+
+    return {
+        "StartRound": Unary(pb.StartRoundRequest, start_round),
+        "Act": Unary(pb.ActRequest, act),
+        "GetRound": Unary(pb.GetRoundRequest, get_round),
+    }
+
+
+class PlayStream:
+    """The `Play` method, over the unary methods of the service."""
+
+    def __init__(self, calls: Calls, methods: Methods) -> None:
+        self._calls = calls
+        self._routes: Mapping[str, tuple[str, Unary[Any], bytes]] = {
+            field: (f"{SERVICE}/{method}", methods[method], tag_of(_RESPONSE, field))
+            for field, method in _METHODS.items()
+        }
+
+    def method(self) -> grpc.RpcMethodHandler[bytes, bytes]:
+        """The method as gRPC takes it."""
+        return grpc.stream_stream_rpc_method_handler(self._behave)
+
+    async def _behave(self, _requests: AsyncIterator[bytes], context: Context) -> None:
+        certificate = certificate_of(context)
+        try:
+            self._calls.admit(certificate, STREAM_NAME, context)
+            while (data := await self._calls.wait_for(context.read)) is not grpc.aio.EOF:
+                await self._answer_one(data, certificate, context)
+                # A second look: who was refused in band is not read from again.
+                self._calls.admit(certificate, STREAM_NAME, context)
+        except Exception as error:  # noqa: BLE001 - the end of a stream is a status, whatever ended it
+            end_with(context, self._calls.status(error, STREAM_NAME, ""))
+
+    async def _answer_one(self, data: bytes, certificate: bytes | None, context: Context) -> None:
+        self._calls.begin()
+        name, request_id = STREAM_NAME, ""
+        try:
+            try:
+                request = parse_message(pb.PlayRequest, data)
+                field = request.WhichOneof("request")
+                if field is None:
+                    raise InvalidFieldError("the request is empty", field="request", limit=" ".join(_METHODS))
+                name, method, tag = self._routes[field]
+                message = getattr(request, field)
+                request_id = getattr(message, "request_id", "")
+                caller = self._calls.admit(certificate, name, context)
+                answer = field_bytes(tag, await method.answer(caller, message))
+                if request_id:
+                    answer = field_bytes(_REQUEST_ID, request_id.encode()) + answer
+            except Exception as error:  # noqa: BLE001 - every error becomes an answer
+                request_id = request_id or _request_id_of(data)
+                status = self._calls.status(error, name, request_id)
+                answer = pb.PlayResponse(request_id=request_id, error=status).SerializeToString()
+            await context.write(answer)
+        finally:
+            self._calls.end()
+
+
+def _request_id_of(data: bytes) -> str:
+    """The request id of a message that was refused, as far as it can be read, so that the refusal finds its request."""
+    try:
+        request = pb.PlayRequest.FromString(data)
+    except DecodeError:
+        return ""
+    field = request.WhichOneof("request")
+    return getattr(getattr(request, field), "request_id", "") if field else ""

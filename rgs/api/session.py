@@ -1,0 +1,54 @@
+"""rgs.v1.SessionService over `rgs.service.sessions`. Parses, asks, puts the statement behind; refuses to do more."""
+
+from __future__ import annotations
+
+from rgs.api.calls import Methods, Unary
+from rgs.api.mapping import Encoder, reply_bytes
+from rgs.api.parsing import (
+    parse_buy_participation,
+    parse_close_session,
+    parse_end_participation,
+    parse_open_session,
+)
+from rgs.service.callers import Caller
+from rgs.service.sessions import Sessions
+from rgs.v1 import session_pb2 as pb
+
+SERVICE = pb.DESCRIPTOR.services_by_name["SessionService"].full_name
+
+
+def session_methods(sessions: Sessions, encoder: Encoder) -> Methods:
+    """The methods of the service."""
+
+    async def open_session(caller: Caller, message: pb.OpenSessionRequest) -> bytes:
+        return reply_bytes("OpenSession", await sessions.open(caller, parse_open_session(message)))
+
+    async def get_session(caller: Caller, message: pb.GetSessionRequest) -> bytes:
+        view, opening = await sessions.get(caller, message.session_id)
+        return pb.GetSessionResponse(session=encoder.session(view), opening=opening).SerializeToString()
+
+    async def buy_participation(caller: Caller, message: pb.BuyParticipationRequest) -> bytes:
+        return reply_bytes("BuyParticipation", await sessions.buy(caller, parse_buy_participation(message)))
+
+    async def end_participation(caller: Caller, message: pb.EndParticipationRequest) -> bytes:
+        reply = await sessions.end_participation(caller, parse_end_participation(message))
+        return reply_bytes("EndParticipation", reply)
+
+    async def close_session(caller: Caller, message: pb.CloseSessionRequest) -> bytes:
+        return reply_bytes("CloseSession", await sessions.close(caller, parse_close_session(message)))
+
+    async def list_sessions(caller: Caller, message: pb.ListSessionsRequest) -> bytes:
+        views, token = await sessions.list(
+            caller, message.player, message.open_only, message.page_size, message.page_token
+        )
+        response = pb.ListSessionsResponse(sessions=map(encoder.session, views), next_page_token=token)
+        return response.SerializeToString()
+
+    return {
+        "OpenSession": Unary(pb.OpenSessionRequest, open_session),
+        "GetSession": Unary(pb.GetSessionRequest, get_session),
+        "BuyParticipation": Unary(pb.BuyParticipationRequest, buy_participation),
+        "EndParticipation": Unary(pb.EndParticipationRequest, end_participation),
+        "CloseSession": Unary(pb.CloseSessionRequest, close_session),
+        "ListSessions": Unary(pb.ListSessionsRequest, list_sessions),
+    }

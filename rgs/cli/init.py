@@ -1,0 +1,218 @@
+"""`rgs init`: the home of a node, complete for development: store, keys, KEK, authority, certificates, allow-list.
+
+The home is built in a sibling folder, made durable, and renamed: it is whole or absent. What a killed run left behind
+is removed by the next one. Refuses to touch a home that exists, and to call itself fit for real money: node key and
+authority are marked development.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from rgs.cli.files import (
+    PUBLIC_MODE,
+    SECRET_MODE,
+    FileRefusedError,
+    alone_in,
+    make_folder,
+    sync_folder,
+    sync_tree,
+    write_new,
+)
+from rgs.cli.keyring import (
+    BUNDLE,
+    KEK_BYTES,
+    ROOT_FINGERPRINT,
+    ROOT_KEY,
+    format_kek,
+    format_private_key,
+    list_keys,
+    load_bundle,
+    new_key,
+    node_key_file,
+    node_key_statement,
+    read_fingerprint,
+    root_key_statement,
+)
+from rgs.cli.options import HOME, HomeOption, entropy, now_ms
+from rgs.cli.pki import (
+    SERVER_NAMES,
+    Issued,
+    ReadEntropy,
+    fingerprint_of,
+    issue_client,
+    issue_server,
+    make_development_ca,
+)
+from rgs.config import CONFIG_FILE, Config, load_config
+from rgs.core.errors import InvalidFieldError
+from rgs.core.ids import ULID_RANDOM_BYTES, check_name, format_ulid
+from rgs.core.jurisdictions import DEMO
+from rgs.core.statements import Ed25519Signer
+from rgs.core.statements.lines import format_key_bundle
+from rgs.service.callers import Role
+from rgs.store.parties import Parties, PartyRow
+from rgs.store.sqlite import create_store
+
+DEFAULT_NODE: Final = "node1"
+DEMO_PARTIES: Final = tuple((role, f"demo-{role}") for role in Role)
+"""One party of each role."""
+
+_CONFIG: Final = """\
+# Settings of this node; `rgs serve --help` and docs/ name the others. Paths are relative to this folder.
+node = "{node}"
+listen = "127.0.0.1:50551"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """A complete home: its settings, the first root's fingerprint, and whether this call made it."""
+
+    config: Config
+    root: str
+    made: bool
+
+
+def ensure_home(home: Path, node: str | None, read: ReadEntropy, time_ms: int) -> Home:
+    """Make the home, or find it complete; `node` None is DEFAULT_NODE for a new home, any for an old one.
+
+    Errors: FileRefusedError (something else lies there), InvalidFieldError (of another node), UnavailableError (another
+    init is at work beside it).
+    """
+    check_name(DEFAULT_NODE if node is None else node, "node")
+    home = home.absolute()
+    if not _is_taken(home):
+        home.parent.mkdir(parents=True, exist_ok=True)
+        with alone_in(home.parent, "rgs init"):
+            if not _is_taken(home):  # another process may have been first
+                _make(home, DEFAULT_NODE if node is None else node, read, time_ms)
+                return Home(load_config(home), read_fingerprint(home / "keys"), made=True)
+    return _found(home, node)
+
+
+def _is_taken(home: Path) -> bool:
+    """Whether anything lies there: an empty folder is nothing."""
+    return home.is_symlink() or (home.exists() and not (home.is_dir() and not any(home.iterdir())))
+
+
+def _found(home: Path, node: str | None) -> Home:
+    missing = [home / CONFIG_FILE] if not (home / CONFIG_FILE).is_file() else []
+    if not missing:
+        config = load_config(home)
+        server = (config.tls / "server.pem", config.tls / "server.key")
+        needed = (config.store, config.kek, config.bundle, config.ca, *server)
+        missing = [path for path in needed if not path.is_file()]
+        if not missing:
+            if node is not None and config.node != node:
+                raise InvalidFieldError(
+                    f"{home} is the home of node {config.node}", field="node", limit=config.node, value=node
+                )
+            root = next(row.keyid for row in list_keys(load_bundle(config)))
+            return Home(config, root, made=False)
+    raise FileRefusedError(
+        f"{home} exists and is no complete home (missing: {', '.join(str(path) for path in missing)});"
+        " name another folder, or move it away",
+        path=home,
+    )
+
+
+def _make(home: Path, node: str, read: ReadEntropy, time_ms: int) -> None:
+    # The lock on the parent is ours: a sibling of this name was left by a run that was killed.
+    building = home.with_name(f".{home.name}.unfinished")
+    if building.exists():
+        shutil.rmtree(building)
+    try:
+        _fill(building, node, read, time_ms)
+        sync_tree(building)
+        building.rename(home)  # takes the place of an empty folder, of nothing else
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+    sync_folder(home.parent)
+
+
+def _fill(home: Path, node: str, read: ReadEntropy, time_ms: int) -> None:
+    make_folder(home)
+    for name in ("store", "embedded", "keys", "kek", "tls", "tls/clients", "log"):
+        make_folder(home / name)
+    write_new(home / CONFIG_FILE, _CONFIG.format(node=node).encode("ascii"), PUBLIC_MODE)
+    write_new(home / "kek" / "kek.json", format_kek({1: read(KEK_BYTES)}), SECRET_MODE)
+    _make_keys(home / "keys", node, read, time_ms)
+    fingerprints = _make_certificates(home / "tls", read, time_ms)
+    _make_store(home / "store" / "rgs.db", fingerprints, read, time_ms)
+
+
+def _make_keys(folder: Path, node: str, read: ReadEntropy, time_ms: int) -> None:
+    root_key, node_key = new_key(read), new_key(read)
+    root, public_key = Ed25519Signer(root_key), node_key.public_key().public_bytes_raw()
+    statements = [
+        root_key_statement(root.public_key, root, time_ms),
+        node_key_statement(public_key, node, root, time_ms, development=True),
+    ]
+    write_new(folder / ROOT_KEY, format_private_key(root_key), SECRET_MODE)
+    write_new(folder / node_key_file(node, node), format_private_key(node_key), SECRET_MODE)
+    write_new(folder / BUNDLE, format_key_bundle(statements), PUBLIC_MODE)
+    write_new(folder / ROOT_FINGERPRINT, f"{root.keyid}\n".encode("ascii"), PUBLIC_MODE)
+
+
+def _make_certificates(folder: Path, read: ReadEntropy, time_ms: int) -> dict[str, str]:
+    """Write authority, server and clients; the clients' fingerprints by party."""
+    authority = make_development_ca(read, time_ms)
+    write_issued(folder / "ca", authority)
+    write_issued(folder / "server", issue_server(authority, SERVER_NAMES, read, time_ms))
+    fingerprints: dict[str, str] = {}
+    for role, party in DEMO_PARTIES:
+        issued = issue_client(authority, role, party, read, time_ms)
+        write_issued(folder / "clients" / party, issued)
+        fingerprints[party] = fingerprint_of(issued.certificate)
+    return fingerprints
+
+
+def write_issued(stem: Path, issued: Issued) -> None:
+    """Write `<stem>.key` and `<stem>.pem`, both new."""
+    write_new(stem.with_name(f"{stem.name}.key"), issued.key_pem, SECRET_MODE)
+    write_new(stem.with_name(f"{stem.name}.pem"), issued.certificate_pem, PUBLIC_MODE)
+
+
+def _make_store(path: Path, fingerprints: dict[str, str], read: ReadEntropy, time_ms: int) -> None:
+    create_store(path, format_ulid(time_ms, read(ULID_RANDOM_BYTES)))
+    parties = Parties(path)
+    try:
+        for role, party in DEMO_PARTIES:
+            jurisdiction = DEMO if role is Role.OPERATOR else ""
+            parties.add(PartyRow(fingerprints[party], party, role, jurisdiction, time_ms, None))
+    finally:
+        parties.close()
+
+
+def command(
+    home: HomeOption = HOME,
+    node: Annotated[
+        str | None, typer.Option(help=f"Name of this node, in every instance it starts (default {DEFAULT_NODE}).")
+    ] = None,
+) -> int:
+    """Make the home of a node, complete for development. Changes nothing where there is one."""
+    found = ensure_home(home, node, entropy().read, now_ms())
+    if found.made:
+        report(home, found)
+    else:
+        print(f"{home} is the complete home of node {found.config.node}: nothing to do")
+    return 0
+
+
+def report(home: Path, found: Home) -> None:
+    """Say what was made, and what to do next."""
+    print(f"Made {home}: node {found.config.node}, for DEVELOPMENT (marked so in its certificates and its node key).")
+    print(f"  root fingerprint   {found.root}")
+    print("                     auditors take it from you by another way than the exports")
+    print(f"  client keys        {home / 'tls' / 'clients'}: {', '.join(party for _, party in DEMO_PARTIES)}")
+    print(f"  allow-list         all of them; demo-operator in jurisdiction {DEMO}")
+    print(f"Take offline now:    {home / 'keys' / ROOT_KEY} (signs node keys; the server never needs it)")
+    print(f"Keep apart:          {home / 'kek'} from every copy of {home / 'store'} (it opens the sealed decks)")
+    option = "" if home == HOME else f" --home {home}"
+    print(f"Next:                `rgs serve{option}` to serve, `rgs demo` to see a whole game verified")

@@ -1,0 +1,179 @@
+"""`rgs keys`: root and node keys, and the bundle by which auditors follow them (ARCHITECTURE 2.13).
+
+All commands work on one folder of keys: that of a node's home, or with --keys any other, such as the offline medium on
+which a root lives. Refuses to print a private key, and to sign without the newest root's private key at hand.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rgs.cli.files import PUBLIC_MODE, SECRET_MODE, FileRefusedError, alone_in, check_fingerprint, read_whole, write_new
+from rgs.cli.keyring import (
+    BUNDLE,
+    ROOT_FINGERPRINT,
+    ROOT_KEY,
+    append,
+    format_private_key,
+    install,
+    key_end_statement,
+    list_keys,
+    load_root_signer,
+    new_key,
+    node_key_file,
+    node_key_statement,
+    read_bundle,
+    root_key_statement,
+    settle,
+)
+from rgs.cli.options import HOME, HomeOption, entropy, note, now_ms, open_home
+from rgs.core.errors import InvalidFieldError, NotFoundError
+from rgs.core.ids import check_name
+from rgs.core.replay.keys import KeyBook
+from rgs.core.statements import Ed25519Signer
+from rgs.core.statements.lines import format_key_bundle
+
+app = typer.Typer(help="Root and node keys, and the bundle that auditors get.", no_args_is_help=False)
+
+KeysOption = Annotated[
+    Path | None, typer.Option("--keys", help="A folder of keys instead of that of the home.", file_okay=False)
+]
+
+
+def _folder(home: Path, keys: Path | None) -> Path:
+    folder = open_home(home).keys if keys is None else keys
+    if not folder.is_dir():
+        raise FileRefusedError(f"there is no folder of keys at {folder}", path=folder)
+    return folder
+
+
+@app.command()
+def show(home: HomeOption = HOME, keys: KeysOption = None) -> int:
+    """List the keys that the bundle names, one a line, with columns separated by tabs."""
+    for row in list_keys(read_bundle(_folder(home, keys))):
+        kind = "development" if row.development else "-"
+        print("\t".join((row.keyid, row.role, row.name or "-", row.time, kind, row.state)))
+    return 0
+
+
+@app.command(name="root-show")
+def root_show(home: HomeOption = HOME, keys: KeysOption = None) -> int:
+    """Print the fingerprint of the first root: what auditors bring from outside."""
+    print(list_keys(read_bundle(_folder(home, keys)))[0].keyid)
+    return 0
+
+
+@app.command(name="root-new")
+def root_new(folder: Annotated[Path, typer.Argument(help="An empty or new folder, best on an offline medium.")]) -> int:
+    """Make a first root key and its bundle in a folder of their own: the beginning of a production key path."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with alone_in(folder, "rgs keys"):
+        if any(folder.iterdir()):
+            raise FileRefusedError(f"{folder} is not empty: a root begins in a folder of its own", path=folder)
+        key = new_key(entropy().read)
+        root = Ed25519Signer(key)
+        write_new(folder / ROOT_KEY, format_private_key(key), SECRET_MODE)
+        write_new(folder / ROOT_FINGERPRINT, f"{root.keyid}\n".encode("ascii"), PUBLIC_MODE)
+        write_new(
+            folder / BUNDLE, format_key_bundle([root_key_statement(root.public_key, root, now_ms())]), PUBLIC_MODE
+        )
+    print(f"root {root.keyid}")
+    print(f"next: `rgs keys node-new --production --node NAME --keys {folder}`")
+    return 0
+
+
+@app.command(name="root-rotate")
+def root_rotate(home: HomeOption = HOME, keys: KeysOption = None) -> int:
+    """Make a new root key, signed by the newest one, whose private key it replaces for good."""
+    folder = _folder(home, keys)
+    with alone_in(folder, "rgs keys"):
+        settle(folder)
+        signer = load_root_signer(folder)
+        key = new_key(entropy().read)
+        public_key = key.public_key().public_bytes_raw()
+        install(folder, ROOT_KEY, key, root_key_statement(public_key, signer, now_ms()))
+    print(f"root {Ed25519Signer(key).keyid} follows {signer.keyid}, whose private key is gone from {folder}")
+    print("the fingerprint that auditors hold stays: that of the first root; give them the new bundle")
+    return 0
+
+
+@app.command(name="node-new")
+def node_new(
+    node: Annotated[str, typer.Option(help="Name of the node.")],
+    production: Annotated[
+        bool, typer.Option("--production", help="Do not mark the key as one for development.")
+    ] = False,
+    home: HomeOption = HOME,
+    keys: KeysOption = None,
+) -> int:
+    """Make a new key of a node, signed by the newest root. The server takes it at its next start."""
+    check_name(node, "node")
+    folder = _folder(home, keys)
+    own = open_home(home).node if keys is None else ""
+    file = node_key_file(node, own)
+    with alone_in(folder, "rgs keys"):
+        settle(folder)
+        signer = load_root_signer(folder)
+        key = new_key(entropy().read)
+        public_key = key.public_key().public_bytes_raw()
+        install(folder, file, key, node_key_statement(public_key, node, signer, now_ms(), development=not production))
+    print(f"node {node} {Ed25519Signer(key).keyid}")
+    if node != own:
+        print(f"carry {folder / file} to the node as its node.key, and {folder / BUNDLE} to all nodes and auditors")
+    return 0
+
+
+@app.command()
+def end(
+    keyid: Annotated[str, typer.Argument(help="A node key, as `rgs keys show` names it.")],
+    reason: Annotated[str, typer.Option(help="A code such as RETIRED.")],
+    home: HomeOption = HOME,
+    keys: KeysOption = None,
+) -> int:
+    """End a node key: nothing that it signs from now on counts. Stop its server first."""
+    plain = check_fingerprint(keyid, "keyid")
+    folder = _folder(home, keys)
+    with alone_in(folder, "rgs keys"):
+        settle(folder)
+        rows = {row.keyid: row for row in list_keys(read_bundle(folder))}
+        if plain not in rows:
+            raise NotFoundError("the bundle names no such key", kind="key", field="keyid", value=plain)
+        if rows[plain].role != "node" or rows[plain].state in {"ended", "revoked"}:
+            raise InvalidFieldError(
+                f"key {plain} is a {rows[plain].role} key, {rows[plain].state}: only node keys are ended, and once",
+                field="keyid",
+                value=plain,
+            )
+        append(folder, key_end_statement(plain, reason, load_root_signer(folder), now_ms()))
+    print(f"ended {plain}: give the new bundle to all nodes and auditors")
+    return 0
+
+
+@app.command()
+def bundle(home: HomeOption = HOME, keys: KeysOption = None) -> int:
+    """Verify the bundle and write it to stdout."""
+    content = read_bundle(_folder(home, keys))
+    sys.stdout.buffer.write(content)
+    sys.stdout.buffer.flush()
+    return 0
+
+
+@app.command()
+def verify(
+    file: Annotated[Path, typer.Argument(help="A key bundle.", exists=True, dir_okay=False)],
+    root: Annotated[str | None, typer.Option(help="The first root's fingerprint, brought from outside.")] = None,
+) -> int:
+    """Verify a key bundle as an auditor does. Without --root all it shows is that the bundle agrees with itself."""
+    fingerprint = None if root is None else check_fingerprint(root, "root")
+    content = read_whole(file, "key bundle")
+    book = KeyBook(content, root=fingerprint)
+    if fingerprint is not None and not book.anchored:
+        raise InvalidFieldError("the bundle begins with another root", field="root", limit=book.root, value=fingerprint)
+    print(f"{'ANCHORED' if book.anchored else 'UNANCHORED'} {book.root}: {len(list_keys(content))} keys")
+    if fingerprint is None:
+        note("note: nobody vouched for this root; give its fingerprint with --root")
+    return 0

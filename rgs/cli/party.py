@@ -1,0 +1,170 @@
+"""`rgs party add | list | remove`: the allow-list, from fingerprint to party and role (ARCHITECTURE section 3).
+
+Works while a server runs: it notices by the store's counter. Refuses a certificate whose one URI does not say the same
+role and party, an operator without a jurisdiction, and one whose jurisdiction does not allow the development CA that
+this home trusts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+
+from rgs.cli.files import FileRefusedError, check_fingerprint, read_whole
+from rgs.cli.init import write_issued
+from rgs.cli.options import HOME, HomeOption, entropy, note, now_ms, open_home
+from rgs.cli.pki import (
+    Issued,
+    fingerprint_of,
+    is_development,
+    issue_client,
+    load_certificate,
+    load_certificates,
+    load_issued,
+    verify_ca_allowed,
+    verify_client_certificate,
+)
+from rgs.config import Config
+from rgs.core.errors import InvalidFieldError
+from rgs.core.ids import check_name
+from rgs.core.jurisdictions import SHIPPED_JURISDICTIONS, load_jurisdiction
+from rgs.core.times import format_time
+from rgs.service.callers import Role
+from rgs.store.parties import Parties, PartyRow
+from rgs.store.reads import SqliteReads
+from rgs.store.sqlite import SCHEMA_VERSION, connect
+
+app = typer.Typer(help="Who may call: certificates, their parties and roles.", no_args_is_help=False)
+
+_NAME_CHARACTERS: Final = 12  # of a fingerprint, where a second certificate of a party needs a name
+
+
+@app.command()
+def add(
+    role: Annotated[Role, typer.Option(help="What the party is.")],
+    party: Annotated[str, typer.Option(help="Its name: lowercase letters, digits, '.', '_', '-'.")],
+    jurisdiction: Annotated[
+        str, typer.Option(help=f"Of an operator, and only there: {', '.join(SHIPPED_JURISDICTIONS)}.")
+    ] = "",
+    cert: Annotated[
+        Path | None, typer.Option(help="The party's own certificate, PEM.", exists=True, dir_okay=False)
+    ] = None,
+    issue: Annotated[bool, typer.Option("--issue", help="Issue one from the development CA.")] = False,
+    home: HomeOption = HOME,
+) -> int:
+    """Allow a certificate: the party's own (--cert), or a new one of the development CA (--issue)."""
+    config = open_home(home)
+    check_name(party, "party")
+    if (cert is not None) == issue:
+        raise InvalidFieldError("give either --cert or --issue", field="cert")
+    ca_pem = read_whole(config.ca, "authority")
+    _verify_jurisdiction(role, jurisdiction, ca_pem)
+    time_ms = now_ms()
+    with _allow_list(config) as parties:
+        if cert is not None:
+            certificate = load_certificate(read_whole(cert, "certificate"))
+            verify_client_certificate(certificate, role, party, time_ms)
+            parties.add(PartyRow(fingerprint_of(certificate), party, role, jurisdiction, time_ms, None))
+            if not _is_issued_by(certificate, ca_pem):
+                note(f"note: no authority of {config.ca} signed it; TLS takes it only with a chain that leads there")
+        else:
+            issued = _issue(config, role, party, time_ms)
+            certificate = issued.certificate
+            stem = _stem(config, party, fingerprint_of(certificate))
+            write_issued(stem, issued)
+            try:
+                parties.add(PartyRow(fingerprint_of(certificate), party, role, jurisdiction, time_ms, None))
+            except BaseException:
+                for suffix in (".pem", ".key"):
+                    stem.with_name(stem.name + suffix).unlink()
+                raise
+            print(f"wrote {stem}.pem and {stem}.key (give them to {party}, then delete the key here)")
+    print(f"allowed {fingerprint_of(certificate)} as {role} {party}{f' in {jurisdiction}' if jurisdiction else ''}")
+    return 0
+
+
+@app.command(name="list")
+def list_(
+    everything: Annotated[bool, typer.Option("--all", help="Removed certificates too.")] = False,
+    home: HomeOption = HOME,
+) -> int:
+    """List the allowed certificates, one a line, with columns separated by tabs."""
+    with _allow_list(open_home(home)) as parties:
+        rows = parties.all() if everything else parties.allowed()
+    for row in rows:
+        state = "allowed" if row.removed_ms is None else f"removed {format_time(row.removed_ms)}"
+        columns = (row.fingerprint, row.role, row.party, row.jurisdiction or "-", format_time(row.added_ms), state)
+        print("\t".join(columns))
+    return 0
+
+
+@app.command()
+def remove(
+    fingerprint: Annotated[str, typer.Argument(help="Hex SHA-256 of the certificate, as `rgs party list` shows it.")],
+    home: HomeOption = HOME,
+) -> int:
+    """Deny a certificate from now on, also on connections that are open."""
+    plain = check_fingerprint(fingerprint)
+    with _allow_list(open_home(home)) as parties:
+        parties.remove(plain, now_ms())
+    print(f"removed {plain}")
+    return 0
+
+
+@contextmanager
+def _allow_list(config: Config) -> Iterator[Parties]:
+    """The store's allow-list; StoreRefusedError before anything is touched if the file is no store of this schema."""
+    if config.store.is_file():
+        reader = connect(config.store, read_only=True)
+        try:
+            SqliteReads(reader).verify_schema(SCHEMA_VERSION)
+        finally:
+            reader.close()
+    parties = Parties(config.store)
+    try:
+        yield parties
+    finally:
+        parties.close()
+
+
+def _verify_jurisdiction(role: Role, jurisdiction: str, ca_pem: bytes) -> None:
+    if role is Role.OPERATOR:
+        if not jurisdiction:
+            raise InvalidFieldError(
+                "an operator needs --jurisdiction", field="jurisdiction", limit=", ".join(SHIPPED_JURISDICTIONS)
+            )
+        verify_ca_allowed(ca_pem, [load_jurisdiction(jurisdiction)])
+    elif jurisdiction:
+        raise InvalidFieldError(
+            f"only operators have a jurisdiction, not role {role}", field="jurisdiction", limit="", value=jurisdiction
+        )
+
+
+def _issue(config: Config, role: Role, party: str, time_ms: int) -> Issued:
+    ca_pem = read_whole(config.ca, "authority")
+    if not is_development(ca_pem):
+        raise FileRefusedError(f"{config.ca} is no development CA: this command issues nothing from it", path=config.ca)
+    key_pem = read_whole(config.tls / "ca.key", "private key of the development CA", secret=True)
+    return issue_client(load_issued(ca_pem, key_pem), role, party, entropy().read, time_ms)
+
+
+def _stem(config: Config, party: str, fingerprint: str) -> Path:
+    folder = config.tls / "clients"
+    taken = any((folder / f"{party}{suffix}").exists() for suffix in (".pem", ".key"))
+    return folder / (f"{party}-{fingerprint[:_NAME_CHARACTERS]}" if taken else party)
+
+
+def _is_issued_by(certificate: x509.Certificate, ca_pem: bytes) -> bool:
+    for authority in load_certificates(ca_pem):
+        try:
+            certificate.verify_directly_issued_by(authority)
+        except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
+            continue
+        return True
+    return False

@@ -1,0 +1,100 @@
+"""The person's terminal: what is typed there (single keys, or lines where input is piped), and what can be shown.
+
+In a terminal what was typed ahead is thrown away before each question, so that no second press decides what was not yet
+seen; a sequence such as an arrow key is no letter. Refuses to make an answer up when input ends: InputEndedError.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import termios
+import tty
+from io import TextIOWrapper
+from types import TracebackType
+from typing import Any, Final, Self, TextIO
+
+from rich.console import Console
+
+_KEY_BYTES: Final = 64
+_END: Final = b"\x04"
+WIDTH_MAX: Final = 100
+
+
+def open_console() -> Console:
+    """The console on stdout. Where it takes ASCII only, what cannot be shown becomes a question mark."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+    console = Console(highlight=False)
+    console.width = min(console.width, WIDTH_MAX)
+    return console
+
+
+class InputEndedError(Exception):
+    """Nobody is there any more."""
+
+
+class Keyboard:
+    """Questions and their answers. In a terminal keys are not shown by themselves while the context is open."""
+
+    def __init__(self, console: Console, source: TextIO | None = None) -> None:
+        self._console = console
+        self._source = sys.stdin if source is None else source
+        self._is_terminal = self._source.isatty()
+        self._before: list[Any] = []
+
+    def __enter__(self) -> Self:
+        if self._is_terminal:
+            self._before = termios.tcgetattr(self._source.fileno())
+            tty.setcbreak(self._source.fileno(), termios.TCSADRAIN)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._is_terminal:
+            termios.tcsetattr(self._source.fileno(), termios.TCSADRAIN, self._before)
+
+    def key(self, allowed: str, default: str = "") -> str:
+        """One of the `allowed` letters; Enter, or an empty line, is the default where there is one."""
+        while True:
+            self._forget_ahead()
+            self._console.print("[bold]>[/] ", end="")
+            pressed = (self._pressed() if self._is_terminal else self._line()[:1]).lower() or default
+            self._console.print(pressed if pressed.isprintable() else "", highlight=False, markup=False)
+            if pressed and pressed in allowed:
+                return pressed
+            self._console.print(f"[dim]one of: {' '.join(allowed)}[/]")
+
+    def line(self, question: str, default: str) -> str:
+        """A line; the default where it is empty."""
+        self._forget_ahead()
+        if self._is_terminal:
+            termios.tcsetattr(self._source.fileno(), termios.TCSADRAIN, self._before)
+        try:
+            self._console.print(f"{question} [dim]\\[{default}][/] ", end="")
+            answer = self._line()
+        finally:
+            if self._is_terminal:
+                tty.setcbreak(self._source.fileno(), termios.TCSADRAIN)
+        if not self._is_terminal:
+            self._console.print(answer, highlight=False, markup=False)
+        return answer or default
+
+    def _forget_ahead(self) -> None:
+        if self._is_terminal:
+            termios.tcflush(self._source.fileno(), termios.TCIFLUSH)
+
+    def _line(self) -> str:
+        line = self._source.readline()
+        if not line:
+            raise InputEndedError
+        return line.strip()
+
+    def _pressed(self) -> str:
+        read = os.read(self._source.fileno(), _KEY_BYTES)
+        if read in {b"", _END}:
+            raise InputEndedError
+        if read in {b"\r", b"\n"}:
+            return ""
+        return read.decode("ascii", "replace") if len(read) == 1 else "\0"

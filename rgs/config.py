@@ -1,0 +1,192 @@
+"""The configuration of one node: defaults, then `rgs.toml` in the home directory, then options of the command line.
+
+One table holds every setting with its check. Paths in the file are relative to the home, so that a home can be moved.
+Refuses unknown keys, wrong types and values out of bounds, naming field, limit and value; refuses to keep keys where a
+copy of the store would carry them along (ARCHITECTURE 2.9: the KEK lives outside store and backup).
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, Final
+
+from rgs.core.errors import InvalidFieldError, UnknownFieldError
+from rgs.core.ids import check_name
+
+CONFIG_FILE: Final = "rgs.toml"
+DEFAULT_HOME: Final = Path("var/rgs")
+LOG_LEVELS: Final = ("debug", "info", "warning", "error")
+_HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,62})(\.[A-Za-z0-9][A-Za-z0-9-]{0,62}){0,8}", re.ASCII)
+_PORT: Final = re.compile(r"0|[1-9][0-9]{0,4}", re.ASCII)
+_TEXT_MAX: Final = 1024
+_PORT_MAX: Final = 65_535
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """One node's settings; all paths are absolute.
+
+    `listen` is `host:port` (port 0: any free one). `draws_in_flight_max` is the bound that `instance_start` promises.
+    `drain_s` is how long a stopping server lets calls finish, in seconds.
+    """
+
+    home: Path
+    node: str
+    listen: str
+    store: Path
+    wallet: Path
+    register: Path
+    keys: Path
+    kek: Path
+    tls: Path
+    log: Path
+    log_level: str
+    draws_in_flight_max: int
+    reflection: bool
+    drain_s: int
+
+    @property
+    def bundle(self) -> Path:
+        """The key bundle that auditors get."""
+        return self.keys / "keys.json"
+
+    @property
+    def ca(self) -> Path:
+        """The certificates of the authorities that client certificates must come from, PEM."""
+        return self.tls / "ca.pem"
+
+
+def load_config(home: Path, options: Mapping[str, object] | None = None) -> Config:
+    """The settings of the node at `home`. `options` go before the file; those that are None were not given.
+
+    Raises InvalidFieldError and UnknownFieldError.
+    """
+    home = home.absolute()
+    given = {key: value for key, value in (options or {}).items() if value is not None}
+    values = {key: setting.default for key, setting in SETTINGS.items()} | _read_file(home / CONFIG_FILE) | given
+    checked = {key: SETTINGS[key].check(key, value) for key, value in values.items() if _known(key)}
+    for key, value in checked.items():
+        if isinstance(value, Path):
+            checked[key] = home / value
+    config = Config(home=home, **checked)
+    _verify_apart(config)
+    return config
+
+
+def _known(key: str) -> bool:
+    if key not in SETTINGS:
+        raise UnknownFieldError(f"{key} is no setting; there are {', '.join(SETTINGS)}", field=key, value=key)
+    return True
+
+
+def _read_file(path: Path) -> dict[str, object]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidFieldError(f"{path.name} is not TOML: {error}", field=path.name) from None
+
+
+def _verify_apart(config: Config) -> None:
+    backed_up = config.store.parent.resolve()
+    for field, path in (("kek", config.kek), ("keys", config.keys)):
+        if path.resolve().is_relative_to(backed_up):
+            raise InvalidFieldError(
+                f"{field} lies in the folder of the store, so that a copy of the store would carry it along",
+                field=field,
+                limit=f"outside {backed_up}",
+                value=path,
+            )
+
+
+# --- one check a form ---------------------------------------------------------------------------------------------
+
+Check = Callable[[str, object], Any]
+
+
+def _refusal(field: str, limit: str, value: object) -> InvalidFieldError:
+    return InvalidFieldError(f"{field} must be {limit}", field=field, limit=limit, value=str(value)[:80])
+
+
+def _name(field: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise _refusal(field, "a name", value)
+    return check_name(value, field)
+
+
+def _path(field: str, value: object) -> Path:
+    if not isinstance(value, str | Path) or not str(value) or len(str(value)) > _TEXT_MAX or "\0" in str(value):
+        raise _refusal(field, f"a path of 1 to {_TEXT_MAX} characters", value)
+    return Path(value)
+
+
+def _number(least: int, most: int) -> Check:
+    def check(field: str, value: object) -> int:
+        if type(value) is not int or not least <= value <= most:
+            raise _refusal(field, f"a whole number from {least} to {most}", value)
+        return value
+
+    return check
+
+
+def _flag(field: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise _refusal(field, "true or false", value)
+    return value
+
+
+def _one_of(*choices: str) -> Check:
+    def check(field: str, value: object) -> str:
+        if not isinstance(value, str) or value not in choices:
+            raise _refusal(field, f"one of {', '.join(choices)}", value)
+        return value
+
+    return check
+
+
+def _address(field: str, value: object) -> str:
+    text = value if isinstance(value, str) else ""
+    host, _, port = text.rpartition(":")
+    if _PORT.fullmatch(port) is None or int(port) > _PORT_MAX or not _is_host(host):
+        raise _refusal(field, f"host:port, an IPv6 address in brackets, the port 0 to {_PORT_MAX}", value)
+    return text
+
+
+def _is_host(host: str) -> bool:
+    if host.startswith("[") and host.endswith("]"):
+        try:
+            return ip_address(host[1:-1]).version == 6
+        except ValueError:
+            return False
+    return _HOST.fullmatch(host) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One row of the table: the default, and the check that returns the value or raises InvalidFieldError."""
+
+    default: object
+    check: Check
+
+
+SETTINGS: Final[Mapping[str, Setting]] = {
+    "node": Setting("node1", _name),
+    "listen": Setting("127.0.0.1:50551", _address),
+    "store": Setting("store/rgs.db", _path),
+    "wallet": Setting("embedded/wallet.db", _path),
+    "register": Setting("embedded/register.db", _path),
+    "keys": Setting("keys", _path),
+    "kek": Setting("kek/kek.json", _path),
+    "tls": Setting("tls", _path),
+    "log": Setting("log/rgs.log", _path),
+    "log_level": Setting("info", _one_of(*LOG_LEVELS)),
+    "draws_in_flight_max": Setting(1024, _number(1, 1_000_000)),
+    "reflection": Setting(True, _flag),
+    "drain_s": Setting(10, _number(0, 3_600)),
+}

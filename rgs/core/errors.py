@@ -1,0 +1,287 @@
+"""Every error that a caller can be told about, one class a reason.
+
+The shell (`rgs.api.errors`) maps each class to a canonical gRPC code in one table; a test proves that every class
+here has a row. Refuses to carry secrets: a message and its metadata name fields, limits and values that the caller
+sent or may see, nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class RgsError(Exception):
+    """Base. `reason` is stable (UPPER_SNAKE, at most 63 characters); the message may change, the reason may not.
+
+    `metadata` repeats every number and name of the message as text; `field` names the request field at fault, where
+    one is.
+    """
+
+    reason: ClassVar[str] = "INTERNAL"
+
+    def __init__(self, message: str, *, field: str | None = None, **metadata: object) -> None:
+        super().__init__(message)
+        self.message = message
+        self.field = field
+        self.metadata = {key: str(value) for key, value in metadata.items()}
+
+
+# --- the request is wrong, whatever the state ---------------------------------------------------------------------
+
+
+class InvalidFieldError(RgsError):
+    """A field is missing, malformed or outside its limit."""
+
+    reason = "INVALID_FIELD"
+
+
+class UnknownFieldError(RgsError):
+    """The message carries fields that this version does not know; a changed meaning must not pass in silence."""
+
+    reason = "UNKNOWN_FIELD"
+
+
+class StakeBelowMinimumError(RgsError):
+    """A stake below the table minimum (RULEBOOK C-8, U-10)."""
+
+    reason = "STAKE_BELOW_MINIMUM"
+
+
+class StakeAboveMaximumError(RgsError):
+    """A stake above the table maximum (RULEBOOK C-8, U-10)."""
+
+    reason = "STAKE_ABOVE_MAXIMUM"
+
+
+class StakeStepError(RgsError):
+    """A stake that is no multiple of the step, so that a payout could fall on part of a minor unit (RULEBOOK U-10)."""
+
+    reason = "STAKE_NOT_MULTIPLE_OF_STEP"
+
+
+class UnknownBetError(RgsError):
+    """A bet that the game does not have, or that the player may not place himself."""
+
+    reason = "UNKNOWN_BET"
+
+
+# --- who is asking -----------------------------------------------------------------------------------------------
+
+
+class UnauthenticatedError(RgsError):
+    """No certificate, or one that the allow-list does not know."""
+
+    reason = "CERTIFICATE_NOT_ALLOWED"
+
+
+class PermissionDeniedError(RgsError):
+    """The party's role does not allow this method."""
+
+    reason = "ROLE_NOT_ALLOWED"
+
+
+# --- not there (or not yours, which reads the same) --------------------------------------------------------------
+
+
+class NotFoundError(RgsError):
+    """No such thing, or not this party's. `metadata["kind"]` says what was looked for."""
+
+    reason = "NOT_FOUND"
+
+
+class UnknownRulesetError(RgsError):
+    """No ruleset of that id is shipped."""
+
+    reason = "UNKNOWN_RULESET"
+
+
+# --- the state does not allow it ---------------------------------------------------------------------------------
+
+
+class IllegalActionError(RgsError):
+    """The action is not legal in this phase; `metadata` names rule, phase and the legal ones."""
+
+    reason = "ILLEGAL_ACTION"
+
+
+class InsufficientBalanceError(RgsError):
+    """The balance of the participation does not cover the bets and the cheapest way to finish the round (U-11, R-3)."""
+
+    reason = "INSUFFICIENT_BALANCE"
+
+
+class InsufficientFundsError(RgsError):
+    """The operator's wallet does not cover the purchase."""
+
+    reason = "INSUFFICIENT_FUNDS"
+
+
+class WalletRefusedError(RgsError):
+    """The operator's wallet refuses for another reason than funds; `metadata["refusal"]` is its code."""
+
+    reason = "WALLET_REFUSED"
+
+
+class TransactionRolledBackError(RgsError):
+    """The operator's wallet has rolled this transaction back; a debit that arrives after that takes no money."""
+
+    reason = "TRANSACTION_ROLLED_BACK"
+
+
+class RegulatorRefusedError(RgsError):
+    """The regulator's central system refuses; `metadata["rejection"]` is its code."""
+
+    reason = "REGULATOR_REFUSED"
+
+
+class SessionClosedError(RgsError):
+    """The session is closed; nothing further can happen in it."""
+
+    reason = "SESSION_CLOSED"
+
+
+class RoundOpenError(RgsError):
+    """A round is still open; `metadata["round_id"]` names it."""
+
+    reason = "ROUND_OPEN"
+
+
+class RoundNotOpenError(RgsError):
+    """The round has ended; its result stands."""
+
+    reason = "ROUND_NOT_OPEN"
+
+
+class ParticipationMissingError(RgsError):
+    """No right of participation has been bought in this session."""
+
+    reason = "PARTICIPATION_MISSING"
+
+
+class ParticipationEndedError(RgsError):
+    """The participation has ended; it can neither be topped up nor played."""
+
+    reason = "PARTICIPATION_ENDED"
+
+
+class ParticipationOpenError(RgsError):
+    """The participation must be ended first."""
+
+    reason = "PARTICIPATION_OPEN"
+
+
+class ParticipationCapError(RgsError):
+    """All purchases of a participation together would exceed the jurisdiction's cap."""
+
+    reason = "PARTICIPATION_CAP"
+
+
+class AlreadySeatedError(RgsError):
+    """The player already holds a participation in this regulator session."""
+
+    reason = "ALREADY_SEATED"
+
+
+class AffairPendingError(RgsError):
+    """A purchase, an end or a close of this session is still under way; it is continued, and must be done first."""
+
+    reason = "AFFAIR_PENDING"
+
+
+class TableOnlyError(RgsError):
+    """The ruleset is a table game; it cannot be opened as a solo session."""
+
+    reason = "TABLE_ONLY"
+
+
+class JurisdictionError(RgsError):
+    """The jurisdiction does not allow this (test register, development CA, currency)."""
+
+    reason = "JURISDICTION_REFUSES"
+
+
+class TooEarlyError(RgsError):
+    """The jurisdiction's minimum time between round starts has not passed; `metadata["retry_after_ms"]`."""
+
+    reason = "TOO_EARLY"
+
+
+class NumberExpectedError(RgsError):
+    """The stage or purchase number of the request is not the one expected next."""
+
+    reason = "NUMBER_NOT_EXPECTED"
+
+
+# --- two of the same, or a race ----------------------------------------------------------------------------------
+
+
+class IdempotencyConflictError(RgsError):
+    """The request id was used before with other content."""
+
+    reason = "IDEMPOTENCY_CONFLICT"
+
+
+class RoundChangedError(RgsError):
+    """The round is not at the version that the request names; the fresh view travels with the error."""
+
+    reason = "ROUND_CHANGED"
+
+
+class SessionChangedError(RgsError):
+    """Another request changed the session at the same moment; read it again and decide anew."""
+
+    reason = "SESSION_CHANGED"
+
+
+# --- not now -----------------------------------------------------------------------------------------------------
+
+
+class UnavailableError(RgsError):
+    """Something needed is down; the same request with the same request id may be sent again."""
+
+    reason = "UNAVAILABLE"
+
+
+class RngUnavailableError(UnavailableError):
+    """The generator is in its error state; no new rounds, dealt ones are settled."""
+
+    reason = "RNG_UNAVAILABLE"
+
+
+class RegulatorUnavailableError(UnavailableError):
+    """The central system gives no ids: no id, no round."""
+
+    reason = "REGULATOR_UNAVAILABLE"
+
+
+class WalletUnavailableError(UnavailableError):
+    """The operator's wallet did not answer; the affair is kept and continued."""
+
+    reason = "WALLET_UNAVAILABLE"
+
+
+class DeadlineTooShortError(RgsError):
+    """The call came without a deadline or with too little time left to finish it."""
+
+    reason = "DEADLINE_TOO_SHORT"
+
+
+# --- the data is not what it claims ------------------------------------------------------------------------------
+
+
+class FormatError(RgsError):
+    """A document is not in its one canonical form."""
+
+    reason = "MALFORMED"
+
+
+class RulesetError(RgsError):
+    """A ruleset or jurisdiction file is refused when loaded: the message names the row and the limit."""
+
+    reason = "RULESET_REFUSED"
+
+
+class VerificationError(RgsError):
+    """A check of the replay procedure failed; `metadata["check"]` is its number and name."""
+
+    reason = "VERIFICATION_FAILED"

@@ -1,0 +1,76 @@
+"""Casino Hold'em as tables (RULEBOOK section 3: C-1 to C-8, C-10).
+
+Ante, AA on the side, and one decision after the flop: call for twice the ante, or fold. The ante is paid by its table
+on the player's hand, and without a qualified dealer it is paid even when the dealer's hand is better (C-3).
+
+Refuses nothing itself: the tables below leave out what is not allowed, and the common functions refuse what they leave
+out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from rgs.core.games.dealing import deal
+from rgs.core.games.decisions import apply, default_action, legal_actions, table_phase, view
+from rgs.core.games.settling import settle
+from rgs.core.games.stakes import cheapest_finish, check_stakes, dearest_finish, largest_ante
+from rgs.core.games.types import Action, GameRules, Outcome, Pay, Phase
+
+__all__ = [
+    "RULES",
+    "TRANSITIONS",
+    "apply",
+    "cheapest_finish",
+    "check_stakes",
+    "deal",
+    "dearest_finish",
+    "default_action",
+    "largest_ante",
+    "legal_actions",
+    "settle",
+    "table_phase",
+    "view",
+]
+
+TRANSITIONS: Final[Mapping[Phase, Mapping[Action, Phase]]] = MappingProxyType(
+    {Phase.FLOP: MappingProxyType({Action.CALL: Phase.SHOWDOWN, Action.FOLD: Phase.SHOWDOWN})}
+)
+
+_NOT_QUALIFIED: Final = MappingProxyType({"ante": Pay.TABLE, "call": Pay.PUSH})
+_FOLDED: Final = MappingProxyType({"ante": Pay.LOST})
+
+_SETTLEMENT: Final[Mapping[tuple[bool, Outcome], Mapping[str, Pay]]] = MappingProxyType(
+    {
+        # C-3: (dealer qualifies, outcome); whoever has the better hand.
+        (False, Outcome.PLAYER): _NOT_QUALIFIED,
+        (False, Outcome.DEALER): _NOT_QUALIFIED,
+        (False, Outcome.TIE): _NOT_QUALIFIED,
+        # C-4.
+        (True, Outcome.PLAYER): MappingProxyType({"ante": Pay.TABLE, "call": Pay.EVEN}),
+        (True, Outcome.DEALER): MappingProxyType({"ante": Pay.LOST, "call": Pay.LOST}),
+        (True, Outcome.TIE): MappingProxyType({"ante": Pay.PUSH, "call": Pay.PUSH}),
+        # C-1.
+        (False, Outcome.FOLD): _FOLDED,
+        (True, Outcome.FOLD): _FOLDED,
+    }
+)
+
+RULES: Final = GameRules(
+    name="casino_holdem",
+    opening_bets=("ante", "aa"),
+    placed_bets=("ante", "aa"),
+    side_bet="aa",
+    side_bet_on_flop=True,  # C-6: AA looks at the player's two cards and the flop.
+    decided_bet="call",
+    paytables=("ante", "aa"),
+    transitions=TRANSITIONS,
+    multiples=MappingProxyType({Action.CALL: 2}),
+    board_shown=MappingProxyType({Phase.FLOP: 3, Phase.SHOWDOWN: 5}),
+    settlement=_SETTLEMENT,
+    decision_rule="C-1",
+    stake_rule="C-8",
+    funds_rule="R-3",
+)

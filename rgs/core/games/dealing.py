@@ -1,0 +1,120 @@
+"""The deal: which position of the deck goes where (RULEBOOK U-1, U-3, C-1; ARCHITECTURE 2.1).
+
+The deal procedure is data, an ordered list of blocks such as "player:2" or "burn:1", dealt from the top of the deck
+(`deck[0]`). With own cards each seat gets its block in seat order, one block after the other; a shared player hand is
+dealt once. All blocks are dealt at once and recorded, whatever the players decide later (U-9).
+
+Refuses a procedure that does not deal each block once and the board in order, a deck that is no permutation of the 52
+cards, seats beyond the ruleset's number or out of order, and stakes that may not open a round. It never sees the
+generator, only a deck.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from rgs.core.cards import Card, verify_deck
+from rgs.core.errors import InvalidFieldError, RulesetError
+from rgs.core.games.stakes import check_stakes
+from rgs.core.games.types import Seat, SeatStakes
+from rgs.core.money import verify_amount
+
+if TYPE_CHECKING:
+    from rgs.core.rulesets import Ruleset
+
+PLAYER: Final = "player"
+DEALER: Final = "dealer"
+BOARD: Final = ("flop", "turn", "river")
+BURN: Final = "burn"
+
+_CARDS_OF_BLOCK: Final = {PLAYER: 2, DEALER: 2, "flop": 3, "turn": 1, "river": 1, BURN: 1}
+
+
+class DealStep(NamedTuple):
+    """One block of the deal and its number of cards (for each seat, where the seats have own cards)."""
+
+    block: str
+    cards: int
+
+
+def parse_deal_procedure(texts: Sequence[str]) -> tuple[DealStep, ...]:
+    """Return the steps of ["player:2", …]; raise RulesetError unless each block comes once, the board last."""
+    steps = tuple(DealStep(block, cards) for block, cards in _CARDS_OF_BLOCK.items())
+    known = {f"{step.block}:{step.cards}": step for step in steps}
+    for text in texts:
+        if text not in known:
+            raise RulesetError(f"deal_procedure: {text!r} is none of {', '.join(known)}", field="deal_procedure")
+    dealt = [known[text].block for text in texts if known[text].block != BURN]
+    if set(dealt[:2]) != {PLAYER, DEALER} or tuple(dealt[2:]) != BOARD:
+        raise RulesetError(
+            f"deal_procedure: player and dealer, then {', '.join(BOARD)}, each once; not {', '.join(dealt)}",
+            field="deal_procedure",
+        )
+    return tuple(known[text] for text in texts)
+
+
+def cards_needed(procedure: Sequence[DealStep], player_hands: int) -> int:
+    """Return how many cards the deal takes from the deck with this number of player hands."""
+    return sum(step.cards * (player_hands if step.block == PLAYER else 1) for step in procedure)
+
+
+def deal(
+    ruleset: Ruleset, deck: Sequence[int], seats: Sequence[SeatStakes], *, enforce_limits: bool = True
+) -> tuple[Seat, ...]:
+    """Return the seats of a new round, in the order given, each in its first phase.
+
+    Raises FormatError for the deck, InvalidFieldError for the seats, and the stake errors of `check_stakes`, which says
+    what `enforce_limits` is.
+    """
+    verify_deck(deck)
+    _verify_seats(ruleset, seats)
+    top = iter(deck)
+
+    def take(count: int) -> tuple[Card, ...]:
+        return tuple(Card(card) for card in islice(top, count))
+
+    hands: list[tuple[Card, ...]] = []
+    blocks: dict[str, tuple[Card, ...]] = {}
+    burns: tuple[Card, ...] = ()
+    for step in ruleset.deal_procedure:
+        if step.block == PLAYER:
+            hands = (
+                [take(step.cards)] * len(seats) if ruleset.hole_cards == "shared" else [take(step.cards) for _ in seats]
+            )
+        elif step.block == BURN:
+            burns += take(step.cards)
+        else:
+            blocks[step.block] = take(step.cards)
+    return tuple(
+        Seat(
+            ruleset=ruleset,
+            seat_no=seat.seat_no,
+            hole_cards=hole_cards,
+            dealer_cards=blocks[DEALER],
+            board=tuple(card for block in BOARD for card in blocks[block]),
+            burns=burns,
+            bets=check_stakes(ruleset, seat.bets, enforce_limits=enforce_limits),
+            funds_minor=seat.funds_minor,
+            phase=ruleset.rules.first_phase,
+        )
+        for seat, hole_cards in zip(seats, hands, strict=True)
+    )
+
+
+def _verify_seats(ruleset: Ruleset, seats: Sequence[SeatStakes]) -> None:
+    numbers = [seat.seat_no for seat in seats]
+    if not seats or numbers != sorted(set(numbers)) or numbers[0] < 1:
+        raise InvalidFieldError("seats: at least one, numbers from 1 rising", field="seats", value=numbers, rule="U-1")
+    limit = ruleset.max_seats
+    if limit and numbers[-1] > limit:
+        raise InvalidFieldError(
+            f"seats: {numbers[-1]} is beyond the table's {limit}",
+            field="seats",
+            value=numbers[-1],
+            limit=limit,
+            rule="T-5",
+        )
+    for seat in seats:
+        verify_amount(seat.funds_minor, "funds_minor", rule=ruleset.rules.funds_rule)

@@ -1,0 +1,112 @@
+"""Decisions: what a seat may do, what doing it makes of the seat, and what may be seen of it.
+
+Implements RULEBOOK U-2 and C-1 by the game's transition table, U-11 (a play bet needs its funds, check and fold never
+do), T-2 and C-10 (default decisions), U-0 (open or secret hole cards), and the rule that no card is shown before it is
+turned.
+
+Refuses an action that the phase does not have and a bet that the funds do not cover; the seat given stays as it was.
+Refuses to show more than the table shows: where several seats play one board, `view` must be told the table's phase
+(`table_phase`), or it shows nothing at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from rgs.core.errors import IllegalActionError, InsufficientBalanceError, InvalidFieldError
+from rgs.core.games.types import INSUFFICIENT_BALANCE, Action, ActionTaken, LegalAction, Phase, Seat, SeatView
+from rgs.core.hands import evaluate
+
+_FEWEST_CARDS_OF_A_HAND: Final = 5
+
+
+def legal_actions(seat: Seat) -> tuple[LegalAction, ...]:
+    """Return the actions of the seat's phase with cost and availability, in the table's order; none at showdown."""
+    return tuple(_priced(seat, action) for action in seat.ruleset.rules.transitions.get(seat.phase, ()))
+
+
+def apply(seat: Seat, action: Action) -> Seat:
+    """Return the seat after the action; raise IllegalActionError or InsufficientBalanceError."""
+    rules = seat.ruleset.rules
+    following = rules.transitions.get(seat.phase, {}).get(action)
+    if following is None:
+        legal = " ".join(rules.transitions.get(seat.phase, {}))
+        raise IllegalActionError(
+            f"{action} is not legal at {seat.phase}; legal: {legal or 'none'}",
+            field="action",
+            action=action,
+            phase=seat.phase,
+            legal=legal,
+            rule=rules.decision_rule,
+        )
+    cost_minor = _priced(seat, action).cost_minor
+    if cost_minor > seat.funds_minor:
+        raise InsufficientBalanceError(
+            f"{action} costs {cost_minor}, the balance is {seat.funds_minor}",
+            field="action",
+            action=action,
+            cost_minor=cost_minor,
+            balance_minor=seat.funds_minor,
+            rule=rules.funds_rule,
+        )
+    return replace(
+        seat,
+        bets=seat.bets + (((rules.decided_bet, cost_minor),) if cost_minor else ()),
+        funds_minor=seat.funds_minor - cost_minor,
+        phase=following,
+        actions=(*seat.actions, ActionTaken(seat.phase, action, cost_minor)),
+    )
+
+
+def default_action(seat: Seat) -> Action:
+    """Return the decision taken in the player's stead (T-2, C-10); raise IllegalActionError where none is open."""
+    action = seat.ruleset.default_decisions.get(seat.phase)
+    if action is None:
+        raise IllegalActionError(
+            f"no decision is open at {seat.phase}",
+            field="action",
+            phase=seat.phase,
+            rule=seat.ruleset.rules.decision_rule,
+        )
+    return action
+
+
+def table_phase(seats: Iterable[Seat]) -> Phase:
+    """Return what a table with these seats shows: the earliest phase among them; no card before all have decided."""
+    return min((seat.phase for seat in seats), key=tuple(Phase).index)
+
+
+def view(seat: Seat, *, shown_phase: Phase | None = None, to_owner: bool = True) -> SeatView:
+    """Return what may be seen of the seat now: the cards turned by its own phase or by `shown_phase`, the earlier one.
+
+    With a table's ruleset `shown_phase=table_phase(seats)` is required, and InvalidFieldError is raised without: a seat
+    that has bet early is done, yet the board waits for the others. `to_owner=False` is the other players' view: secret
+    hole cards are left out until the showdown (U-0).
+    """
+    if shown_phase is None and seat.ruleset.table_only:
+        raise InvalidFieldError(
+            f"{seat.ruleset.id} is played at a table: its phase is needed", field="shown_phase", rule="U-1"
+        )
+    phase = min(seat.phase, shown_phase or seat.phase, key=tuple(Phase).index)
+    finished = phase is Phase.SHOWDOWN
+    board = seat.board[: seat.ruleset.rules.board_shown[phase]]
+    hole_cards = seat.hole_cards if to_owner or finished or seat.ruleset.visibility == "open" else ()
+    visible = hole_cards + board
+    return SeatView(
+        phase=phase,
+        hole_cards=hole_cards,
+        dealer_cards=seat.dealer_cards if finished else (),
+        board=board,
+        bets=seat.bets,
+        player_hand=evaluate(visible) if hole_cards and len(visible) >= _FEWEST_CARDS_OF_A_HAND else None,
+        finished=finished,
+    )
+
+
+def _priced(seat: Seat, action: Action) -> LegalAction:
+    cost_minor = seat.ruleset.rules.multiples.get(action, 0) * seat.ante_minor
+    # Check and fold cost nothing and so never need funds (U-11).
+    available = cost_minor <= seat.funds_minor
+    return LegalAction(action, cost_minor, available, None if available else INSUFFICIENT_BALANCE)

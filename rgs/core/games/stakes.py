@@ -1,0 +1,136 @@
+"""Stakes: which bets may open a round, what finishing it can cost, and the ante that leaves every option open.
+
+Implements RULEBOOK U-10 and C-8 (limits and step of the table), the system's blind (section 2: always equal to the
+ante), and the exposure of ARCHITECTURE 2.4: a round is started only if its cheapest finish is covered.
+
+Refuses a bet that the game does not have or that the system places, a missing ante, and a stake outside limits or off
+the step; the error names the field, the limit, the stake and the rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING
+
+from rgs.core.errors import (
+    InvalidFieldError,
+    StakeAboveMaximumError,
+    StakeBelowMinimumError,
+    StakeStepError,
+    UnknownBetError,
+)
+from rgs.core.games.types import GameRules, Phase
+from rgs.core.money import verify_amount
+
+if TYPE_CHECKING:
+    from rgs.core.rulesets import Ruleset
+
+
+def check_stakes(
+    ruleset: Ruleset, bets: Mapping[str, int], *, enforce_limits: bool = True
+) -> tuple[tuple[str, int], ...]:
+    """Return all opening bets as (bet, minor units) in canonical order, from those that the player places.
+
+    `enforce_limits=False` leaves out the table's limits and step, for settling recorded rounds of other tables. Raises
+    UnknownBetError, InvalidFieldError, StakeBelowMinimumError, StakeAboveMaximumError or StakeStepError.
+    """
+    rules = ruleset.rules
+    _verify_known(rules, bets)
+    if "ante" not in bets:
+        raise InvalidFieldError("bets.ante: no round without an ante", field="bets.ante", rule=rules.stake_rule)
+    for bet, stake_minor in bets.items():
+        verify_amount(stake_minor, f"bets.{bet}", rule=rules.stake_rule)
+        if enforce_limits:
+            _verify_limits(ruleset, bet, stake_minor)
+        elif stake_minor == 0:
+            raise InvalidFieldError(
+                f"bets.{bet}: a bet that is not placed is left out", field=f"bets.{bet}", rule=rules.stake_rule
+            )
+    placed = dict.fromkeys(_system_bets(rules), bets["ante"]) | dict(bets)
+    return tuple((bet, placed[bet]) for bet in rules.opening_bets if bet in placed)
+
+
+def cheapest_finish(ruleset: Ruleset, bets: Mapping[str, int]) -> int:
+    """Return the least that the decisions still to come can cost, in minor units: 0, giving up is free (U-11)."""
+    return min(_finishes(ruleset.rules, ruleset.rules.first_phase)) * bets["ante"]
+
+
+def dearest_finish(ruleset: Ruleset, bets: Mapping[str, int]) -> int:
+    """Return the most that the decisions still to come can cost, in minor units."""
+    return max(_finishes(ruleset.rules, ruleset.rules.first_phase)) * bets["ante"]
+
+
+def largest_ante(ruleset: Ruleset, balance_minor: int, side_bets: Mapping[str, int]) -> int:
+    """Return the largest ante, within limits and on the step, with which the balance covers every option.
+
+    0 if the balance does not even cover the minimum so. The side bets must be placeable; raises as `check_stakes` does.
+    """
+    rules = ruleset.rules
+    verify_amount(balance_minor, "balance_minor")
+    limits = ruleset.limits["ante"]
+    check_stakes(ruleset, {**side_bets, "ante": limits.min_minor})
+    antes = 1 + len(_system_bets(rules)) + max(_finishes(rules, rules.first_phase))
+    covered_minor = (balance_minor - sum(side_bets.values())) // antes
+    ante_minor = min(covered_minor, limits.max_minor)
+    ante_minor -= ante_minor % ruleset.step_minor
+    return ante_minor if ante_minor >= limits.min_minor else 0
+
+
+@cache
+def _system_bets(rules: GameRules) -> tuple[str, ...]:
+    return tuple(bet for bet in rules.opening_bets if bet not in rules.placed_bets)
+
+
+@cache  # of the few games and phases that there are
+def _finishes(rules: GameRules, phase: Phase) -> frozenset[int]:
+    """Return what each way from this phase to the showdown costs, in antes."""
+    if phase is Phase.SHOWDOWN:
+        return frozenset({0})
+    return frozenset(
+        rules.multiples.get(action, 0) + rest
+        for action, following in rules.transitions[phase].items()
+        for rest in _finishes(rules, following)
+    )
+
+
+def _verify_known(rules: GameRules, bets: Mapping[str, int]) -> None:
+    for bet in bets:
+        if bet not in rules.placed_bets:
+            raise UnknownBetError(
+                f"bets.{bet}: the player places {' and '.join(rules.placed_bets)}",
+                field=f"bets.{bet}",
+                bet=bet,
+                rule=rules.stake_rule,
+            )
+
+
+def _verify_limits(ruleset: Ruleset, bet: str, stake_minor: int) -> None:
+    field, limits, rule = f"bets.{bet}", ruleset.limits[bet], ruleset.rules.stake_rule
+    if stake_minor < limits.min_minor:
+        raise StakeBelowMinimumError(
+            f"{field}: {stake_minor} is below the minimum {limits.min_minor}",
+            field=field,
+            bet=bet,
+            stake_minor=stake_minor,
+            limit_minor=limits.min_minor,
+            rule=rule,
+        )
+    if stake_minor > limits.max_minor:
+        raise StakeAboveMaximumError(
+            f"{field}: {stake_minor} is above the maximum {limits.max_minor}",
+            field=field,
+            bet=bet,
+            stake_minor=stake_minor,
+            limit_minor=limits.max_minor,
+            rule=rule,
+        )
+    if stake_minor % ruleset.step_minor:
+        raise StakeStepError(
+            f"{field}: {stake_minor} is no multiple of {ruleset.step_minor}",
+            field=field,
+            bet=bet,
+            stake_minor=stake_minor,
+            limit_minor=ruleset.step_minor,
+            rule=rule,
+        )

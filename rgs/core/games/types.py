@@ -1,0 +1,212 @@
+"""The vocabulary of a game: phases, actions, seats, settlements, and the tables that make one game (`GameRules`).
+
+Implements no rule by itself; RULEBOOK sections 2 and 3 give the words. Everything here is frozen: an action makes a new
+`Seat`.
+
+Refuses to show cards by accident: no card stands in the `repr` of a `Seat`, because a log line is a place where cards
+leak (ARCHITECTURE, section 1: no undealt card in a message, token, log or plain row; U-0: hole cards may be the seat's
+own secret).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum, StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from rgs.core.cards import Card
+from rgs.core.hands import HandValue
+
+if TYPE_CHECKING:
+    from rgs.core.rulesets import Ruleset
+
+INSUFFICIENT_BALANCE = "INSUFFICIENT_BALANCE"
+"""The one reason for which a legal action is unavailable (U-11)."""
+
+
+class Action(StrEnum):
+    """A decision of the player: play bets are 4, 3, 2 and 1 times the ante (U-2), the call is twice the ante (C-1)."""
+
+    CHECK = "check"
+    PLAY_4X = "play_4x"
+    PLAY_3X = "play_3x"
+    PLAY_2X = "play_2x"
+    PLAY_1X = "play_1x"
+    CALL = "call"
+    FOLD = "fold"
+
+
+class Phase(StrEnum):
+    """What is on the table, earliest first; at SHOWDOWN no decision is left. Casino Hold'em begins at FLOP."""
+
+    PREFLOP = "preflop"
+    FLOP = "flop"
+    RIVER = "river"
+    SHOWDOWN = "showdown"
+
+
+class Outcome(StrEnum):
+    """Who has the better hand, or FOLD if the player gave up before that was asked."""
+
+    PLAYER = "player"
+    DEALER = "dealer"
+    TIE = "tie"
+    FOLD = "fold"
+
+
+class Result(StrEnum):
+    """What became of one bet: WIN returns more than the stake, PUSH exactly the stake, LOSE nothing."""
+
+    WIN = "win"
+    LOSE = "lose"
+    PUSH = "push"
+
+
+class Pay(Enum):
+    """How a bet is settled in one outcome: lost, returned, paid 1:1, or by its paytable on the player's hand."""
+
+    LOST = "lost"
+    PUSH = "push"
+    EVEN = "even"
+    TABLE = "table"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GameRules:
+    """One game as data, one object a game. Stakes are counted in antes; `rule` names are RULEBOOK ids, told in errors.
+
+    `opening_bets` is the canonical order of the bets on the table when the cards are dealt; of these, the player places
+    `placed_bets` (the first is required) and the system places the others, each equal to the ante. `decided_bet` is the
+    bet that an action with a multiple in `multiples` places. `settlement` is asked with (dealer qualifies, outcome) and
+    says how each main bet is settled; the side bet stands beside it and is settled by its own paytable, on the final
+    hand or on the first five cards.
+    """
+
+    name: str
+    opening_bets: tuple[str, ...]
+    placed_bets: tuple[str, ...]
+    side_bet: str
+    side_bet_on_flop: bool
+    decided_bet: str
+    paytables: tuple[str, ...]
+    transitions: Mapping[Phase, Mapping[Action, Phase]]
+    multiples: Mapping[Action, int]
+    board_shown: Mapping[Phase, int]
+    settlement: Mapping[tuple[bool, Outcome], Mapping[str, Pay]]
+    decision_rule: str
+    stake_rule: str
+    funds_rule: str
+
+    @property
+    def first_phase(self) -> Phase:
+        """The phase right after the deal."""
+        return next(iter(self.transitions))
+
+
+@dataclass(frozen=True, slots=True)
+class SeatStakes:
+    """What a seat brings to the deal: the bets that the player placed, and what is left *after* all opening bets."""
+
+    seat_no: int
+    bets: Mapping[str, int]
+    funds_minor: int
+
+
+class ActionTaken(NamedTuple):
+    """One decision as it was taken: in which phase, and what it cost."""
+
+    phase: Phase
+    action: Action
+    amount_minor: int
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """One seat of one round, with every card the deal gave it; `view` says which of them may be seen.
+
+    `bets` are (bet, stake in minor units): the opening bets in their canonical order, then the play or call bet once
+    placed.
+    """
+
+    ruleset: Ruleset
+    seat_no: int
+    hole_cards: tuple[Card, ...] = field(repr=False)
+    dealer_cards: tuple[Card, ...] = field(repr=False)
+    board: tuple[Card, ...] = field(repr=False)
+    burns: tuple[Card, ...] = field(repr=False)
+    bets: tuple[tuple[str, int], ...]
+    funds_minor: int
+    phase: Phase
+    actions: tuple[ActionTaken, ...] = ()
+
+    @property
+    def ante_minor(self) -> int:
+        """The ante: every other main bet is a multiple of it."""
+        return dict(self.bets)["ante"]
+
+    @property
+    def has_folded(self) -> bool:
+        """Whether the player gave up."""
+        return any(taken.action is Action.FOLD for taken in self.actions)
+
+
+@dataclass(frozen=True, slots=True)
+class LegalAction:
+    """An action that the phase allows, its cost, and whether the seat's funds cover it; `reason` says why not."""
+
+    action: Action
+    cost_minor: int
+    available: bool
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class BetSettlement:
+    """One bet settled: `returned_minor` includes the stake, `net_minor` does not."""
+
+    bet: str
+    stake_minor: int
+    returned_minor: int
+    result: Result
+
+    @property
+    def net_minor(self) -> int:
+        """What the player has gained with this bet, negative if lost."""
+        return self.returned_minor - self.stake_minor
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """A seat settled, bets in the seat's order; `flop_hand` is the worth of the first five cards where a bet asks."""
+
+    outcome: Outcome
+    dealer_qualifies: bool
+    player_hand: HandValue
+    dealer_hand: HandValue
+    flop_hand: HandValue | None
+    bets: tuple[BetSettlement, ...]
+    staked_minor: int
+    returned_minor: int
+
+    @property
+    def net_minor(self) -> int:
+        """What the player has gained in the round, negative if lost."""
+        return self.returned_minor - self.staked_minor
+
+
+@dataclass(frozen=True, slots=True)
+class SeatView:
+    """What may be seen of a seat now. Cards that may not be seen are absent, not masked.
+
+    `player_hand` is the worth of the visible hole cards and board once these are five or more; `dealer_cards` is empty
+    before the showdown; `finished` says that the showdown is what is being shown.
+    """
+
+    phase: Phase
+    hole_cards: tuple[Card, ...]
+    dealer_cards: tuple[Card, ...]
+    board: tuple[Card, ...]
+    bets: tuple[tuple[str, int], ...]
+    player_hand: HandValue | None
+    finished: bool

@@ -1,0 +1,75 @@
+"""Ids: ULIDs made by the server, request ids made by clients, game codes shown to players, ids of the regulator.
+
+Pure: random bytes come in as a parameter (from the tested entropy source), times as milliseconds.
+"""
+
+from __future__ import annotations
+
+import re
+
+from rgs.core.errors import FormatError, InvalidFieldError
+from rgs.core.times import format_time_of_day
+
+_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}", re.ASCII)
+_REFERENCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,63}", re.ASCII)
+
+ULID_RANDOM_BYTES = 10
+REGULATOR_ID_CHARACTERS = 16
+REGULATOR_ID_ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def format_ulid(time_ms: int, random: bytes) -> str:
+    """A ULID, 26 characters: 48 bits of milliseconds, then the 10 random bytes. Ids of one process sort by time."""
+    if len(random) != ULID_RANDOM_BYTES or not 0 <= time_ms < 1 << 48:
+        raise FormatError(f"a ULID takes 48 bits of time and {ULID_RANDOM_BYTES} random bytes", value=time_ms)
+    number = (time_ms << 80) | int.from_bytes(random, "big")
+    return "".join([_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5)])
+
+
+def check_ulid(text: str, field: str) -> str:
+    """`text` if it is a ULID; InvalidFieldError naming `field` otherwise."""
+    if _ULID.fullmatch(text) is None:
+        raise InvalidFieldError(f"{field} is not an id of this server (26 characters)", field=field, value=text[:40])
+    return text
+
+
+def check_request_id(text: str) -> str:
+    """A UUID in its canonical lowercase form; InvalidFieldError otherwise."""
+    if _UUID.fullmatch(text) is None:
+        raise InvalidFieldError(
+            "request_id is not a UUID in lowercase with hyphens", field="request_id", value=text[:40]
+        )
+    return text
+
+
+def check_reference(text: str, field: str) -> str:
+    """A pseudonym or reference of the operator: 1 to 64 letters, digits, dots, colons, underscores, hyphens."""
+    if _REFERENCE.fullmatch(text) is None:
+        raise InvalidFieldError(
+            f"{field} must be 1 to 64 letters, digits, '.', '_', ':' or '-', beginning with a letter or digit",
+            field=field,
+            limit=64,
+            value=text[:80],
+        )
+    return text
+
+
+def check_name(text: str, field: str) -> str:
+    """A party, node or instance name: 1 to 64 lowercase letters, digits, dots, underscores, hyphens."""
+    if _NAME.fullmatch(text) is None:
+        raise InvalidFieldError(
+            f"{field} must be 1 to 64 lowercase letters, digits, '.', '_' or '-', beginning with a letter or digit",
+            field=field,
+            limit=64,
+            value=text[:80],
+        )
+    return text
+
+
+def format_game_code(start_ms: int, nth: int) -> str:
+    """RULEBOOK R-4: `#HH:MM:SS` of the UTC start; the `nth` start (from 1) in one second of one session gets `-nth`."""
+    code = f"#{format_time_of_day(start_ms)}"
+    return code if nth == 1 else f"{code}-{nth}"

@@ -1,0 +1,112 @@
+"""Rounds across their seats: one deal core and one draw for all of them, every seat opened once, and the count of
+what was verified.
+
+A round is kept while a seat of it is open or outstanding; of the others only the id stays (16 bytes), so that no id
+is used twice. Refuses a second deal under a known round id (check 9).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from rgs.core.errors import VerificationError
+from rgs.core.merkle import root_of
+from rgs.core.replay.checks import DEAL
+from rgs.core.replay.identifiers import IdSet
+from rgs.core.replay.openings import OpenSeat
+from rgs.core.replay.reading import Statement
+
+
+@dataclass(slots=True)
+class Deal:
+    """One round being read. `unanswered` counts the opened seats whose final is still to come."""
+
+    core: bytes
+    draw: tuple[str, str]
+    seats: int
+    seats_root: str
+    leaves: dict[int, bytes] = field(default_factory=dict)
+    unanswered: int = 0
+    is_left_open: bool = False
+
+
+class Deals:
+    """All rounds of a replay. A round is a deal, voids included."""
+
+    def __init__(self) -> None:
+        self.verified = 0
+        self.left_open = 0
+        """Rounds whose end lies outside a cut export: neither verified nor failed."""
+        self.failed: set[str] = set()
+        """Ids of the rounds that a failed check named."""
+        self.games: Counter[str] = Counter()
+        self._deals: dict[str, Deal] = {}
+        self._ids = IdSet()
+
+    def fail(self, round_id: str) -> None:
+        """A check named this round: it does not count as verified, even if it did already."""
+        if round_id not in self.failed:
+            self.failed.add(round_id)
+            if round_id not in self._deals and round_id in self._ids:
+                self.verified -= 1
+
+    def brings_draw(self, statement: Statement) -> bool:
+        """Whether the opening's draw is one that no seat of its round brought before."""
+        deal = statement.body["deal"]
+        known = self._deals.get(deal["round_id"])
+        return known is None or known.draw != (deal["instance"], deal["draw_no"])
+
+    def join(self, statement: Statement, seat: OpenSeat) -> None:
+        """Check 9 across seats: an opening joins its round; the last seat to come proves the whole root."""
+        body = statement.body
+        known = self._deals.get(seat.round_id)
+        is_new = True
+        if known is None:
+            draw = (body["deal"]["instance"], body["deal"]["draw_no"])
+            known = Deal(seat.deal_core, draw, seat.seats, body["deal"]["seats_root"])
+            self._deals[seat.round_id] = known
+            is_new = self._ids.add(seat.round_id)
+            self.games[seat.ruleset.game if seat.ruleset else "unknown"] += 1
+        known.unanswered += 1
+        if not is_new:
+            if seat.round_id not in self.failed:
+                self.verified -= 1
+            raise statement.failure(DEAL, "the round id was used before")
+        if known.core != seat.deal_core:
+            raise statement.failure(DEAL, "the deal core differs from that of the round's other seats")
+        if seat.seat_no in known.leaves:
+            raise statement.failure(DEAL, f"seat {seat.seat_no} of the round was opened before")
+        known.leaves[seat.seat_no] = seat.leaf
+        if known.seats == len(known.leaves) > 1:
+            root = root_of([known.leaves[seat_no] for seat_no in sorted(known.leaves)])
+            if root.hex() != known.seats_root:
+                raise statement.failure(DEAL, "the seats of the round do not have the deal's seats_root")
+
+    def answer(self, round_id: str) -> None:
+        """A final was read for a seat of the round, right or wrong; with the last one the round is counted."""
+        deal = self._deals[round_id]
+        deal.unanswered -= 1
+        if not deal.unanswered and len(deal.leaves) >= deal.seats and not deal.is_left_open:
+            self._close(round_id)
+
+    def leave_open(self, round_id: str) -> None:
+        """The final of a seat of the round lies outside a cut export."""
+        self._deals[round_id].is_left_open = True
+
+    def _close(self, round_id: str) -> None:
+        deal = self._deals.pop(round_id)
+        if round_id not in self.failed:
+            if deal.is_left_open:
+                self.left_open += 1
+            else:
+                self.verified += 1
+
+    def finish(self, *, is_whole: bool) -> Iterator[VerificationError]:
+        """Count what is left. In whole files every seat of a deal is opened."""
+        for round_id, deal in list(self._deals.items()):
+            if is_whole and len(deal.leaves) < deal.seats:
+                self.fail(round_id)
+                yield DEAL.failure(f"{deal.seats} seats were dealt, {len(deal.leaves)} opened", round_id=round_id)
+            self._close(round_id)

@@ -1,0 +1,275 @@
+"""A final against its opening: chance, cards, decisions, hands, money (checks 11 to 19). The heart of the replay.
+
+Inputs and claims stand side by side in a final; what can be computed is computed again from the inputs and compared.
+Every function is pure and takes the steps in the order of docs/verify.md. Refuses a claim that the status does not
+call for as well as one that is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from rgs.core.cards import FULL_DECK, format_card
+from rgs.core.errors import RgsError
+from rgs.core.games import game_of
+from rgs.core.games.types import Action, Phase, Result, Seat, SeatStakes, Settlement
+from rgs.core.hands import HandValue
+from rgs.core.replay.checks import (
+    ACTIONS,
+    BALANCE,
+    CARDS,
+    COMMITMENT,
+    HANDS,
+    OPENING,
+    SETTLEMENT,
+    TRANSCRIPT,
+    VOID,
+    Check,
+)
+from rgs.core.replay.openings import OpenSeat, placed_bets
+from rgs.core.replay.reading import Statement
+from rgs.core.rulesets import Ruleset
+from rgs.core.statements import commitment_of, first_actions_hash, next_actions_hash
+from rng.shuffle import TranscriptError, transcript_to_deck  # type: ignore[attr-defined]  # it raises it, see there
+
+_FACES: Final = tuple(format_card(card) for card in FULL_DECK)
+_REVEALED: Final[tuple[str, ...]] = ("cards", "deck", "salt", "transcript")
+_SETTLED: Final[tuple[str, ...]] = (*_REVEALED, "outcome", "settlement")
+UNRECOVERABLE: Final = "DECK_UNRECOVERABLE"
+
+
+def verify_final(statement: Statement, seat: OpenSeat | None) -> None:
+    """Raise VerificationError of the first check that the final fails against the seat open in its session, if any."""
+    body = statement.body
+    # (11) The opening.
+    if seat is None:
+        raise statement.failure(OPENING, "its opening is missing")
+    ruleset = _verify_opening(statement, seat)
+    deck: Sequence[int] = FULL_DECK
+    if "transcript" in body:
+        # (12) The commitment.
+        _verify_commitment(statement, seat)
+        # (13) The transcript.
+        deck = _deck(statement)
+    # (14) The cards.
+    dealt = _deal(seat, ruleset, deck)
+    if "cards" in body:
+        _verify_cards(statement, dealt)
+    # (15) The actions. Without a deck any will do: what is legal and what it costs does not depend on cards.
+    played = _play(statement, seat, dealt)
+    if body["status"] == "settled":
+        # (16) The hands, (17) the settlement.
+        if played.phase is not Phase.SHOWDOWN:
+            raise statement.failure(ACTIONS, f"settled at {played.phase}, before the showdown")
+        settlement = game_of(ruleset).settle(played)
+        _verify_hands(statement, settlement, body["outcome"])
+        _verify_settlement(statement, settlement, body["settlement"])
+    else:
+        # (19) The void.
+        _verify_void(statement, played)
+    # (18) The balance.
+    _verify_balance(statement, seat, played)
+
+
+# --- (11) ---
+
+
+def _verify_opening(statement: Statement, seat: OpenSeat) -> Ruleset:
+    body = statement.body
+    for field, expected in (
+        ("opening", seat.opening),
+        ("round_id", seat.round_id),
+        ("seat_no", str(seat.seat_no)),
+        ("stage_no", seat.stage_no),
+    ):
+        if body[field] != expected:
+            raise statement.failure(OPENING, f"{field} is {body[field]}, that of the open opening is {expected}")
+    if seat.ruleset is None or not seat.is_sound:
+        raise statement.failure(OPENING, "its opening has failed a check")
+    due: tuple[str, ...]
+    barred: tuple[str, ...]
+    if body["status"] == "settled":
+        due, barred = _SETTLED, ("void",)
+    elif "void" in body and body["void"]["reason"] == UNRECOVERABLE:
+        due, barred = ("void",), (*_REVEALED, "outcome")
+    else:
+        due, barred = ("void", *_REVEALED, "settlement"), ("outcome",)
+    for field in due:
+        if field not in body:
+            raise statement.failure(OPENING, f"{field} is missing in a final of status {body['status']}")
+    for field in barred:
+        if field in body:
+            raise statement.failure(OPENING, f"{field} does not belong into this final of status {body['status']}")
+    return seat.ruleset
+
+
+def verify_discarded(statement: Statement) -> None:
+    """Check 13 for a discarded draw: its transcript is that of one shuffle."""
+    _shuffled(statement)
+
+
+# --- (12) (13) (14) ---
+
+
+def _verify_commitment(statement: Statement, seat: OpenSeat) -> None:
+    salt, transcript = (bytes.fromhex(statement.body[field]) for field in ("salt", "transcript"))
+    if commitment_of(seat.deal_core, salt, transcript) != seat.commitment:
+        raise statement.failure(COMMITMENT, "salt and transcript do not give the commitment of the opening")
+
+
+def _deck(statement: Statement) -> tuple[int, ...]:
+    deck = _shuffled(statement)
+    if [_FACES[card] for card in deck] != statement.body["deck"]:
+        raise statement.failure(TRANSCRIPT, "the transcript gives another deck")
+    return deck
+
+
+def _shuffled(statement: Statement) -> tuple[int, ...]:
+    try:
+        return transcript_to_deck(bytes.fromhex(statement.body["transcript"]))
+    except TranscriptError as error:
+        raise statement.failure(TRANSCRIPT, str(error)) from None
+
+
+def _deal(seat: OpenSeat, ruleset: Ruleset, deck: Sequence[int]) -> Seat:
+    """The seat as dealt.
+
+    With own cards it is dealt among all seats; what the others staked does not matter for its cards.
+    """
+    bets = placed_bets(seat, ruleset)
+    numbers = range(1, seat.seats + 1) if ruleset.hole_cards == "own" else range(seat.seat_no, seat.seat_no + 1)
+    seats = [SeatStakes(seat_no, bets, seat.balance_after_minor) for seat_no in numbers]
+    return game_of(ruleset).deal(ruleset, deck, seats)[seat.seat_no - numbers[0]]
+
+
+def _verify_cards(statement: Statement, dealt: Seat) -> None:
+    for place, cards in (
+        ("board", dealt.board),
+        ("burns", dealt.burns),
+        ("dealer_cards", dealt.dealer_cards),
+        ("hole_cards", dealt.hole_cards),
+    ):
+        if statement.body["cards"][place] != [_FACES[card] for card in cards]:
+            raise statement.failure(CARDS, f"{place} are not those that the deck gives")
+
+
+# --- (15) ---
+
+
+def _play(statement: Statement, seat: OpenSeat, dealt: Seat) -> Seat:
+    """The seat after all actions, each legal where it stands, and the running hash compared."""
+    body = statement.body
+    game = game_of(dealt.ruleset)
+    played, time, running = dealt, seat.time, first_actions_hash(seat.commitment)
+    for number, action in enumerate(body["actions"], 1):
+        if action["phase"] != played.phase:
+            raise statement.failure(
+                ACTIONS, f"action {number} is taken at {action['phase']}, the round is at {played.phase}"
+            )
+        if not time <= action["time"] <= body["time"]:
+            raise statement.failure(ACTIONS, f"action {number} at {action['time']} is out of order")
+        if action["by"] != "player" and action["action"] != game.default_action(played):
+            raise statement.failure(ACTIONS, f"action {number} by {action['by']} is not the ruleset's default")
+        try:
+            played = game.apply(played, Action(action["action"]))
+        except RgsError as error:
+            raise statement.failure(ACTIONS, f"action {number}: {error.message}") from None
+        cost_minor = played.actions[-1].amount_minor
+        if action["amount_minor"] != str(cost_minor):
+            raise statement.failure(
+                ACTIONS, f"action {number} is priced {action['amount_minor']}, {action['action']} costs {cost_minor}"
+            )
+        time, running = action["time"], next_actions_hash(running, action)
+    if running.hex() != body["actions_hash"]:
+        raise statement.failure(ACTIONS, "actions_hash is not the running hash of the actions")
+    return played
+
+
+# --- (16) (17) ---
+
+
+def _verify_hands(statement: Statement, settlement: Settlement, claimed: dict[str, Any]) -> None:
+    expected: dict[str, Any] = {
+        "dealer_hand": _hand(settlement.dealer_hand),
+        "dealer_qualifies": settlement.dealer_qualifies,
+        "outcome": settlement.outcome,
+        "player_hand": _hand(settlement.player_hand),
+    }
+    if settlement.flop_hand is not None:
+        expected["flop_hand"] = _hand(settlement.flop_hand)
+    for field in sorted(expected.keys() | claimed.keys()):
+        if expected.get(field) != claimed.get(field):
+            raise statement.failure(HANDS, f"{field} is {claimed.get(field)}, the cards give {expected.get(field)}")
+
+
+def _hand(hand: HandValue) -> dict[str, Any]:
+    return {"best5": [_FACES[card] for card in hand.best5], "category": hand.category.text}
+
+
+def _verify_settlement(statement: Statement, settlement: Settlement, claimed: list[dict[str, str]]) -> None:
+    _verify_rows(
+        statement,
+        SETTLEMENT,
+        [(bet.bet, bet.stake_minor, bet.result, bet.returned_minor) for bet in settlement.bets],
+        claimed,
+    )
+
+
+def _verify_rows(
+    statement: Statement, check: Check, expected: Sequence[tuple[str, int, str, int]], claimed: list[dict[str, str]]
+) -> None:
+    if len(claimed) != len(expected):
+        raise statement.failure(check, f"{len(claimed)} bets are settled, {len(expected)} were placed")
+    for (bet, stake_minor, result, returned_minor), row in zip(expected, claimed, strict=True):
+        due = {"bet": bet, "result": result, "returned_minor": str(returned_minor), "stake_minor": str(stake_minor)}
+        if row != due:
+            raise statement.failure(check, f"{bet}: {_row(row)} where {_row(due)} is due")
+
+
+def _row(row: dict[str, str]) -> str:
+    return f"{row['bet']} {row['stake_minor']} {row['result']} {row['returned_minor']}"
+
+
+# --- (18) (19) ---
+
+
+def _verify_balance(statement: Statement, seat: OpenSeat, played: Seat) -> None:
+    body = statement.body
+    before, staked, returned, after = (
+        int(body[field]) for field in ("balance_before_minor", "staked_minor", "returned_minor", "balance_after_minor")
+    )
+    if before != seat.balance_before_minor:
+        raise statement.failure(BALANCE, f"balance {before} before, the opening says {seat.balance_before_minor}")
+    expected = sum(amount for _, amount in played.bets)
+    if staked != expected:
+        raise statement.failure(BALANCE, f"staked {staked}, the bets come to {expected}")
+    due = sum(int(row["returned_minor"]) for row in body["settlement"]) if "settlement" in body else staked
+    if returned != due:
+        raise statement.failure(BALANCE, f"returned {returned}, the bets return {due}")
+    if after != before - staked + returned:
+        raise statement.failure(BALANCE, f"{before} - {staked} + {returned} is not {after}")
+
+
+def _verify_void(statement: Statement, played: Seat) -> None:
+    """Every stake comes back, two approved, and what would have been is what the default decisions would have given."""
+    body = statement.body
+    void = body["void"]
+    parties = [approval["party"] for approval in void["approvals"]]
+    if len(parties) != 2 or parties[0] == parties[1]:
+        raise statement.failure(VOID, "a void needs the approvals of two different parties")
+    if "settlement" in body:
+        pushed = [(bet, amount, Result.PUSH, amount) for bet, amount in played.bets]
+        _verify_rows(statement, VOID, pushed, body["settlement"])
+    claims = ("would_have_been", "would_have_outcome")
+    is_revealed = "deck" in body
+    for claim in claims:
+        if (claim in void) != is_revealed:
+            raise statement.failure(VOID, f"{claim} is {'missing' if is_revealed else 'claimed without a deck'}")
+    if is_revealed:
+        game = game_of(played.ruleset)
+        while played.phase is not Phase.SHOWDOWN:
+            played = game.apply(played, game.default_action(played))
+        settlement = game.settle(played)
+        _verify_hands(statement, settlement, void["would_have_outcome"])
+        _verify_settlement(statement, settlement, void["would_have_been"])

@@ -1,0 +1,229 @@
+"""Instances: numbered statements, one start and one end each, the draws between, and how they agree with one another
+(6, 20, 21).
+
+An instance is one worker of one boot of one node. Its end is its own `instance_end`, or an `instance_lost` signed by
+another instance of the same store epoch that names the last numbers; what it had drawn beyond these is unknown and
+bounded by `draws_in_flight_max`. What another instance says of it is compared when the files are at their end,
+because only each instance's own order is given.
+
+Refuses any statement behind an end. Knows nothing of sessions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from rgs.core.errors import VerificationError
+from rgs.core.replay.checks import DRAWS, INSTANCE, NUMBER, SCOPE
+from rgs.core.replay.draws import DrawAccount
+from rgs.core.replay.reading import Statement
+from rgs.core.replay.scope import Scope, Sequence
+
+
+@dataclass(slots=True)
+class Instance:
+    """What is kept of one instance.
+
+    `last_draw_no` is None until its end says it; `lost_by` names the instance that declared it lost.
+    """
+
+    name: str
+    node: str
+    worker: str
+    boot_no: int
+    store_epoch: str
+    draws_in_flight_max: int
+    previous: dict[str, str] | None
+    numbers: Sequence
+    start: str
+    """Hash of its instance_start."""
+    draws: DrawAccount = field(default_factory=DrawAccount)
+    last_draw_no: int | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its own instance_end was read."""
+        return self.last_draw_no is not None
+
+
+@dataclass(slots=True)
+class Lost:
+    """What one instance says of another's last durable numbers."""
+
+    statement: Statement
+    last_statement_no: int
+    last_draw_no: int
+
+
+class Instances:
+    """All instances of a replay. Instances are few: they are kept to the end."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+        self._known: dict[str, Instance] = {}
+        self._lost: dict[str, Lost] = {}
+        self.exposure = 0
+        """Draws that may have been made and are unknown, at most; counted by `finish`."""
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def is_repeated_start(self, statement: Statement) -> bool:
+        """Whether this is the same instance_start again, as the parts of a cut export each begin with it."""
+        known = self._known.get(statement.body["instance"])
+        return not self._scope.is_whole and known is not None and known.start == statement.hash
+
+    def start(self, statement: Statement) -> None:
+        """An instance_start: statement 1, and the only one of its name."""
+        body = statement.body
+        name = body["instance"]
+        if name in self._known:
+            raise statement.failure(INSTANCE, f"instance {name} was started before")
+        self._known[name] = Instance(
+            name=name,
+            node=body["node"],
+            worker=body["worker"],
+            boot_no=int(body["boot_no"]),
+            store_epoch=body["store_epoch"],
+            draws_in_flight_max=int(body["draws_in_flight_max"]),
+            previous=body.get("previous_boot"),
+            numbers=Sequence(is_whole=self._scope.is_whole, head=1),
+            start=statement.hash,
+        )
+
+    def verify_number(self, statement: Statement) -> None:
+        """Check 6, and that nothing follows an end (21). The instance is known: its key came from its start."""
+        body = statement.body
+        name, number = body["instance"], int(body["statement_no"])
+        instance = self._known[name]
+        fault = instance.numbers.advance(number, self._scope.instances.get(name))
+        if fault:
+            raise statement.failure(NUMBER, f"statement {fault}")
+        if instance.has_ended:
+            raise statement.failure(INSTANCE, "a statement follows the instance_end")
+
+    def use_draw(self, statement: Statement, draw: dict[str, str]) -> None:
+        """Check 20 for one draw of the signing instance: `draw` holds its draw_no and reseed_counter."""
+        instance = self._known[statement.body["instance"]]
+        draw_no = int(draw["draw_no"])
+        try:
+            instance.draws.use(draw_no, int(draw["reseed_counter"]))
+        except VerificationError as error:
+            raise statement.failure(DRAWS, error.message) from None
+        outstanding, most = instance.draws.missing, instance.draws_in_flight_max
+        if outstanding > most and instance.numbers.is_unbroken:
+            raise statement.failure(
+                DRAWS, f"{outstanding} draws below {draw_no} are outstanding, at most {most} may be"
+            )
+
+    def end(self, statement: Statement) -> None:
+        """An instance_end: its own last draw number."""
+        self._known[statement.body["instance"]].last_draw_no = int(statement.body["last_draw_no"])
+
+    def lose(self, statement: Statement) -> None:
+        """An instance_lost: another instance's last numbers, compared by `finish`."""
+        lost = statement.body["lost"]
+        name = lost["instance"]
+        if name == statement.body["instance"]:
+            raise statement.failure(INSTANCE, "an instance cannot declare itself lost")
+        if name in self._lost:
+            raise statement.failure(INSTANCE, f"instance {name} was declared lost before")
+        self._lost[name] = Lost(statement, int(lost["last_statement_no"]), int(lost["last_draw_no"]))
+
+    # --- at the end of the files ---
+
+    def finish(self) -> Iterator[VerificationError]:
+        """What only the whole files show, instance by instance."""
+        for name in sorted(self._scope.instances.keys() - self._known.keys()):
+            yield SCOPE.failure(f"the scope promises instance {name}, of which nothing is here", instance=name)
+        for name in sorted(self._known):
+            instance = self._known[name]
+            yield from self._finish_one(instance, self._lost.get(name))
+        for name in sorted(self._lost.keys() - self._known.keys()) if self._scope.is_whole else ():
+            yield self._lost[name].statement.failure(INSTANCE, f"instance {name}, declared lost, is not in the files")
+        yield from self._finish_boots()
+
+    def _finish_one(self, instance: Instance, lost: Lost | None) -> Iterator[VerificationError]:
+        name, numbers = instance.name, instance.numbers
+        if lost is not None:
+            self.exposure += instance.draws_in_flight_max
+            yield from self._verify_lost(instance, lost)
+        has_ended = instance.has_ended or lost is not None
+        fault = numbers.missing_end(has_ended=has_ended, ranges=self._scope.instances.get(name))
+        if fault:
+            yield SCOPE.failure(f"instance {name} {fault}", instance=name)
+        last_draw_no = instance.last_draw_no if lost is None else lost.last_draw_no
+        if last_draw_no is None:
+            return
+        account = instance.draws
+        # Whole instances account for every draw; of others it can only be said that none lies behind the last.
+        is_whole = numbers.is_unbroken and (
+            instance.has_ended or (lost is not None and lost.last_statement_no == numbers.last)
+        )
+        if account.highest > last_draw_no or (is_whole and account.first_missing() != last_draw_no + 1):
+            missing = account.first_missing()
+            yield DRAWS.failure(
+                f"instance {name} accounts for draws up to {account.highest}"
+                + (f" without draw {missing}" if missing <= account.highest else "")
+                + f", and ends with draw {last_draw_no}",
+                instance=name,
+            )
+
+    def _verify_lost(self, instance: Instance, lost: Lost) -> Iterator[VerificationError]:
+        statement, shown = lost.statement, instance.numbers.last
+        is_cut = not instance.numbers.is_whole or instance.name in self._scope.instances
+        if instance.has_ended:
+            yield statement.failure(INSTANCE, f"instance {instance.name} ended by itself, and was declared lost")
+        elif shown > lost.last_statement_no or (shown < lost.last_statement_no and not is_cut):
+            yield statement.failure(
+                INSTANCE,
+                f"instance {instance.name} shows statement {shown}, and was lost after {lost.last_statement_no}",
+            )
+        if self._known[statement.body["instance"]].store_epoch != instance.store_epoch:
+            yield statement.failure(INSTANCE, f"instance {instance.name} is of another store epoch")
+
+    def _finish_boots(self) -> Iterator[VerificationError]:
+        """A worker's boots have numbers of their own, and each that names how the one before it ended, names it
+        rightly.
+        """
+        before: dict[tuple[str, str], Instance] = {}
+        for instance in sorted(self._known.values(), key=lambda one: (one.boot_no, one.name)):
+            earlier = before.get((instance.node, instance.worker))
+            before[instance.node, instance.worker] = instance
+            if earlier is not None and earlier.boot_no == instance.boot_no:
+                yield self._boot_failure(
+                    instance, f"instance {earlier.name} has boot number {instance.boot_no} already"
+                )
+            previous = instance.previous
+            if previous is not None:
+                former = self._known.get(previous["instance"])
+                if former is not None:
+                    yield from self._verify_previous(instance, former, previous)
+                elif earlier is not None and self._scope.is_whole:
+                    yield self._boot_failure(instance, f"the previous boot {previous['instance']} is missing")
+
+    def _verify_previous(
+        self, instance: Instance, former: Instance, previous: dict[str, str]
+    ) -> Iterator[VerificationError]:
+        if former.node != instance.node or former.boot_no >= instance.boot_no:
+            yield self._boot_failure(instance, f"the previous boot {former.name} is none of this node's earlier ones")
+        lost = self._lost.get(former.name)
+        last_draw_no = former.last_draw_no if lost is None else lost.last_draw_no
+        last_statement_no = former.numbers.last if lost is None else lost.last_statement_no
+        if last_draw_no is None:
+            # A cut export: the former instance's end is not in the files, so it can only be behind what they show.
+            is_right = int(previous["last_statement_no"]) >= last_statement_no
+        else:
+            is_right = (int(previous["last_statement_no"]), int(previous["last_draw_no"])) == (
+                last_statement_no,
+                last_draw_no,
+            )
+        if not is_right:
+            yield self._boot_failure(instance, f"the previous boot {former.name} did not end with the numbers named")
+
+    @staticmethod
+    def _boot_failure(instance: Instance, message: str) -> VerificationError:
+        return INSTANCE.failure(
+            f"instance {instance.name}: {message}", instance=instance.name, statement=instance.start
+        )

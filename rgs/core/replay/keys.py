@@ -1,0 +1,186 @@
+"""The key path of replay: root -> node key -> instance key, from a key bundle and the instance_start statements
+(ARCHITECTURE 2.13).
+
+Check 3. A key bundle is verified as a whole before anything is read with it: one bad statement, and there are no
+keys. A root that the auditor brought from outside anchors it; without one, all that is shown is that the files agree
+with the bundle.
+
+Refuses everything under a revoked key, whenever it was signed: a stolen key can date back, and what the log held
+before the revocation is for the log's verifier to say. Refuses key statements in an export that the bundle does not
+hold: get the newer bundle.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rgs.core.errors import FormatError, VerificationError
+from rgs.core.replay.checks import KEY
+from rgs.core.replay.times import verify_times
+from rgs.core.statements import (
+    Envelope,
+    KeyRole,
+    key_fingerprint,
+    leaf_hash,
+    parse_envelope,
+    parse_statement,
+    verify_signature,
+)
+from rgs.core.statements.kinds import KIND_OF_PAYLOAD_TYPE
+from rgs.core.statements.lines import parse_key_bundle
+
+
+@dataclass(frozen=True, slots=True)
+class SigningKey:
+    """A key of the path.
+
+    `name` is the node's or instance's, empty for a root; `parent` the keyid that signed it, empty at the top.
+    """
+
+    role: KeyRole
+    public_key: bytes
+    name: str
+    parent: str
+    development: bool
+
+
+@dataclass(frozen=True, slots=True)
+class KeyEnd:
+    """The orderly end of a key: nothing later than `time`, or nothing of `instance` above `last_statement_no`."""
+
+    time: str
+    instance: str | None
+    last_statement_no: int
+
+
+class KeyBook:
+    """The keys of one replay.
+
+    `root` is the fingerprint of the bundle's first root, `anchored` whether the auditor's is the same.
+    """
+
+    def __init__(self, bundle: bytes, *, root: str | None = None) -> None:
+        """Read a key bundle; raise VerificationError (check 3) on its first fault.
+
+        `root` is the fingerprint that the auditor brought from outside, 64 hex digits.
+        """
+        self._keys: dict[str, SigningKey] = {}
+        self._ends: dict[str, KeyEnd] = {}
+        self._revoked: set[str] = set()
+        self._statements: set[bytes] = set()
+        self._newest_root = ""
+        self.root = ""
+        try:
+            for envelope in parse_key_bundle(bundle):
+                self._add(envelope)
+        except (FormatError, VerificationError) as error:
+            raise KEY.failure(f"key bundle, statement {len(self._statements) + 1}: {error.message}") from None
+        self.anchored = root is not None and root == self.root
+
+    # --- the bundle ---
+
+    def _add(self, data: bytes) -> None:
+        envelope = parse_envelope(data)
+        if self._newest_root:
+            if envelope.keyid != self._newest_root:
+                raise KEY.failure("is not signed by the newest root before it")
+            public_key = self._keys[self._newest_root].public_key
+        else:
+            # The first root vouches for itself; who it is, only a fingerprint from outside can say.
+            public_key = self._first_root(envelope)
+        verify_signature(envelope, public_key)
+        kind, body = parse_statement(envelope)
+        verify_times(kind.name, body)
+        self.verify_in_force(envelope.keyid, body)
+        if kind.name == "root_key":
+            self._add_root(body)
+        elif kind.name == "node_key":
+            self._add_key(body["public_key"], KeyRole.NODE, body["node"], development=body["development"])
+        elif kind.name == "key_end":
+            self._ends[body["key"]] = _key_end(body)
+        elif kind.name == "revocation":
+            self._revoked.add(body["key"])
+        else:
+            raise KEY.failure(f"{kind.name} does not belong into a key bundle")
+        self._statements.add(leaf_hash(data))
+
+    def _first_root(self, envelope: Envelope) -> bytes:
+        kind, body = parse_statement(envelope)
+        if kind.name != "root_key" or "previous" in body:
+            raise KEY.failure("a key bundle begins with a root_key that names no previous one")
+        public_key = bytes.fromhex(body["public_key"])
+        if envelope.keyid != key_fingerprint(public_key):
+            raise KEY.failure("the first root is not signed by itself")
+        self.root = envelope.keyid
+        return public_key
+
+    def _add_root(self, body: dict[str, Any]) -> None:
+        if body.get("previous", "") != self._newest_root:
+            raise KEY.failure("previous is not the keyid of the root before")
+        self._newest_root = self._add_key(body["public_key"], KeyRole.ROOT, "")
+
+    def _add_key(self, public_key_hex: str, role: KeyRole, name: str, *, development: bool = False) -> str:
+        public_key = bytes.fromhex(public_key_hex)
+        keyid = key_fingerprint(public_key)
+        if keyid in self._keys:
+            raise KEY.failure(f"key {keyid} is named twice")
+        self._keys[keyid] = SigningKey(role, public_key, name, self._newest_root, development)
+        return keyid
+
+    # --- the path ---
+
+    def add_instance(self, instance: str, public_key_hex: str, node_keyid: str) -> None:
+        """Take in the instance key that an instance_start under `node_keyid` names.
+
+        Raises VerificationError if the key is known already, whatever its role.
+        """
+        public_key = bytes.fromhex(public_key_hex)
+        keyid = key_fingerprint(public_key)
+        if keyid in self._keys:
+            raise KEY.failure(f"the key {keyid} of instance {instance} is known already")
+        development = self._keys[node_keyid].development
+        self._keys[keyid] = SigningKey(KeyRole.INSTANCE, public_key, instance, node_keyid, development)
+
+    def verify_envelope(self, envelope: Envelope, data: bytes) -> SigningKey:
+        """Check 3 as far as it needs no payload: known key of the kind's role, unrevoked path, signature."""
+        kind = KIND_OF_PAYLOAD_TYPE.get(envelope.payload_type)
+        if kind is None:
+            raise KEY.failure(f"payload type {envelope.payload_type} is not known")
+        key = self._keys.get(envelope.keyid)
+        if key is None:
+            raise KEY.failure(f"key {envelope.keyid} has no path to the root")
+        if key.role not in kind.roles:
+            raise KEY.failure(f"{kind.name} may not be signed by a key of role {key.role}")
+        if self._revoked:
+            self._verify_unrevoked(envelope.keyid)
+        try:
+            verify_signature(envelope, key.public_key)
+        except VerificationError as error:
+            raise KEY.failure(error.message) from None
+        if key.role is KeyRole.ROOT and leaf_hash(data) not in self._statements:
+            raise KEY.failure(f"this {kind.name} is not in the key bundle")
+        return key
+
+    def _verify_unrevoked(self, keyid: str) -> None:
+        while keyid:
+            if keyid in self._revoked:
+                raise KEY.failure(f"key {keyid} of the key path is revoked")
+            keyid = self._keys[keyid].parent
+
+    def verify_in_force(self, keyid: str, body: dict[str, Any]) -> None:
+        """Check 3 as far as it needs the payload: the statement does not lie behind the key's orderly end."""
+        end = self._ends.get(keyid)
+        if end is None:
+            return
+        if end.instance is None:
+            if body["time"] > end.time:
+                raise KEY.failure(f"key {keyid} ended at {end.time}")
+        elif body.get("instance") != end.instance or int(body["statement_no"]) > end.last_statement_no:
+            raise KEY.failure(f"key {keyid} ended with statement {end.last_statement_no} of {end.instance}")
+
+
+def _key_end(body: dict[str, Any]) -> KeyEnd:
+    if ("instance" in body) != ("last_statement_no" in body):
+        raise KEY.failure("key_end names instance and last_statement_no together or not at all")
+    return KeyEnd(body["time"], body.get("instance"), int(body.get("last_statement_no", "0")))

@@ -1,0 +1,182 @@
+"""An opening: the deal core that the commitment binds, the seat in it, and the stakes (checks 8 to 10, and 18 for its
+balance).
+
+Refuses more than 256 seats in a deal: the audit path of a seat has at most eight hashes (docs/formats.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from rgs.core.errors import RgsError, VerificationError
+from rgs.core.games import game_of
+from rgs.core.merkle import leaf_hash, verify_inclusion
+from rgs.core.replay.checks import BALANCE, DEAL, RULES, SESSION, STAKES
+from rgs.core.replay.reading import Statement
+from rgs.core.replay.rules import Rulebook
+from rgs.core.rulesets import Ruleset
+from rgs.core.statements import format_canonical
+from rng.shuffle import PROCEDURE
+
+if TYPE_CHECKING:
+    from rgs.core.replay.sessions import Chain
+
+SEATS_MAX = 256
+
+
+@dataclass(slots=True)
+class OpenSeat:
+    """What an opening says, kept until its final: the final is measured against this and nothing else.
+
+    `is_sound` until one of the opening's own checks fails; without a sound opening there is nothing to measure a
+    final against.
+    """
+
+    opening: str
+    """Hash of the opening."""
+    round_id: str
+    seat_no: int
+    seats: int
+    stage_no: str
+    deal_core: bytes
+    commitment: bytes
+    ruleset: Ruleset | None
+    """None if it is not known; the opening is not sound then."""
+    bets: tuple[tuple[str, int], ...]
+    balance_before_minor: int
+    balance_after_minor: int
+    time: str
+    leaf: bytes
+    """Leaf hash of the seat object."""
+    is_sound: bool = True
+
+    @property
+    def staked_minor(self) -> int:
+        """The sum of the opening bets."""
+        return sum(amount for _, amount in self.bets)
+
+
+def read_seat(statement: Statement, rulebook: Rulebook) -> OpenSeat:
+    """The seat as the opening claims it, nothing of it checked yet."""
+    body = statement.body
+    deal, seat = body["deal"], body["seat"]
+    return OpenSeat(
+        opening=statement.hash,
+        round_id=deal["round_id"],
+        seat_no=int(seat["seat_no"]),
+        seats=int(deal["seats"]),
+        stage_no=body["stage_no"],
+        deal_core=format_canonical(deal),
+        commitment=bytes.fromhex(body["commitment"]),
+        ruleset=rulebook.ruleset(deal["ruleset"]),
+        bets=tuple((bet["bet"], int(bet["amount_minor"])) for bet in seat["bets"]),
+        balance_before_minor=int(body["balance_before_minor"]),
+        balance_after_minor=int(body["balance_after_minor"]),
+        time=body["time"],
+        leaf=leaf_hash(format_canonical(seat)),
+    )
+
+
+def verify_opening(statement: Statement, seat: OpenSeat, chain: Chain, rulebook: Rulebook) -> None:
+    """Checks 7 (the stage number), 8, 9 (all that one seat can show), 10 and 18 of a round_opening."""
+    body = statement.body
+    deal: dict[str, Any] = body["deal"]
+    # (7) The stage.
+    if chain.stage_no is not None and int(seat.stage_no) != chain.stage_no + 1:
+        raise statement.failure(SESSION, f"stage {seat.stage_no} comes after {chain.stage_no}")
+    # (8) The ruleset of the session, and the jurisdiction's pace.
+    if seat.ruleset is None:
+        raise statement.failure(
+            RULES, f"ruleset {deal['ruleset']['id']} version {deal['ruleset']['version']} is not known"
+        )
+    if chain.rules is not None and deal["ruleset"] != chain.rules:
+        raise statement.failure(RULES, "the deal names another ruleset than the session")
+    _verify_pace(statement, chain, rulebook)
+    # (9) The deal core, and the seat in it.
+    _verify_deal(statement, chain, seat.ruleset)
+    _verify_seat(statement, seat)
+    # (10) The stakes.
+    _verify_stakes(statement, seat, seat.ruleset)
+    # (18) The balance.
+    verify_balance_before(statement, chain.balance_minor, seat.balance_before_minor)
+    if seat.balance_after_minor != seat.balance_before_minor - seat.staked_minor:
+        raise statement.failure(
+            BALANCE,
+            f"balance {seat.balance_after_minor} after staking {seat.staked_minor} of {seat.balance_before_minor}",
+        )
+
+
+def verify_balance_before(statement: Statement, known_minor: int | None, before_minor: int) -> None:
+    """Check 18: a link begins with the balance that the one before left, where that is known."""
+    if known_minor is not None and before_minor != known_minor:
+        raise statement.failure(BALANCE, f"balance {before_minor} before, where the links leave {known_minor}")
+
+
+def _verify_pace(statement: Statement, chain: Chain, rulebook: Rulebook) -> None:
+    """The jurisdiction's least time between two starts of a session; starts do not go back in time in any case."""
+    start_time = statement.body["deal"]["start_time"]
+    if start_time < chain.start_time:
+        raise statement.failure(SESSION, f"the start goes back from {chain.start_time} to {start_time}")
+    jurisdiction = rulebook.jurisdiction(chain.jurisdiction)
+    if not chain.start_time or jurisdiction is None or not jurisdiction.min_round_interval_ms:
+        return
+    passed = datetime.fromisoformat(start_time) - datetime.fromisoformat(chain.start_time)
+    if passed < timedelta(milliseconds=jurisdiction.min_round_interval_ms):
+        raise statement.failure(RULES, f"started {passed} after the round before, too early for {jurisdiction.id}")
+
+
+def _verify_deal(statement: Statement, chain: Chain, ruleset: Ruleset) -> None:
+    body = statement.body
+    deal: dict[str, Any] = body["deal"]
+    if deal["instance"] != body["instance"]:
+        raise statement.failure(DEAL, f"dealt by {deal['instance']}, signed by {body['instance']}")
+    if deal["shuffle"] != PROCEDURE:
+        raise statement.failure(DEAL, f"shuffle procedure {deal['shuffle']} is not {PROCEDURE}")
+    start_time, code = deal["start_time"], deal["game_code"]
+    if start_time > body["time"]:
+        raise statement.failure(DEAL, f"starts at {start_time}, after its opening")
+    if code.partition("-")[0] != f"#{start_time[11:19]}":
+        raise statement.failure(DEAL, f"game code {code} is not that of {start_time}")
+    if code in chain.codes and start_time[:19] == chain.start_time[:19]:
+        raise statement.failure(DEAL, f"game code {code} is that of another round of this day and session")
+    if chain.table is not None and deal["table"] != chain.table:
+        raise statement.failure(DEAL, f"table {deal['table'] or 'none'} is not the session's")
+    seats = int(deal["seats"])
+    most = min(ruleset.max_seats or SEATS_MAX, SEATS_MAX) if deal["table"] else 1
+    if seats > most:
+        raise statement.failure(DEAL, f"{seats} seats where at most {most} may be dealt")
+
+
+def _verify_seat(statement: Statement, seat: OpenSeat) -> None:
+    """Check 9: the seat is this session's, and its leaf stands in the deal's seats_root where its number says."""
+    body = statement.body
+    if body["seat"]["session_id"] != body["session_id"]:
+        raise statement.failure(DEAL, "the seat is another session's")
+    path = [bytes.fromhex(node) for node in body["path"]]
+    root = bytes.fromhex(body["deal"]["seats_root"])
+    try:
+        verify_inclusion(seat.leaf, seat.seat_no - 1, seat.seats, path, root)
+    except VerificationError as error:
+        raise statement.failure(DEAL, f"seat {seat.seat_no}: {error.message}") from None
+
+
+def _verify_stakes(statement: Statement, seat: OpenSeat, ruleset: Ruleset) -> None:
+    placed = placed_bets(seat, ruleset)
+    try:
+        expected = game_of(ruleset).check_stakes(ruleset, placed)
+    except RgsError as error:
+        raise statement.failure(STAKES, error.message) from None
+    if seat.bets != expected:
+        raise statement.failure(STAKES, f"bets {_text(seat.bets)} where {_text(expected)} are due")
+
+
+def placed_bets(seat: OpenSeat, ruleset: Ruleset) -> dict[str, int]:
+    """The bets without those that the system places itself."""
+    system = set(ruleset.rules.opening_bets) - set(ruleset.rules.placed_bets)
+    return {bet: amount for bet, amount in seat.bets if bet not in system}
+
+
+def _text(bets: tuple[tuple[str, int], ...]) -> str:
+    return ", ".join(f"{bet} {amount}" for bet, amount in bets)

@@ -1,0 +1,293 @@
+"""The replay of an export, line by line: what is checked when, what is kept between lines, and what is said at the end.
+
+Lines may stand in any order that keeps each instance's and each session's own order. Memory grows with open sessions,
+open rounds and instances; of a finished round or session only its id stays. A failed check is returned, not raised:
+the procedure goes on, and takes what an authentic statement says as the state to go on from, so that one fault is
+told once.
+
+Refuses to read the clock, files or the network: bytes come in, failures and counts go out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from rgs.core.errors import VerificationError
+from rgs.core.replay.checks import KEY, LINE, OPENING, SCOPE, SESSION, VOID
+from rgs.core.replay.deals import Deals
+from rgs.core.replay.finals import UNRECOVERABLE, verify_discarded, verify_final
+from rgs.core.replay.identifiers import IdSet
+from rgs.core.replay.instances import Instances
+from rgs.core.replay.keys import KeyBook
+from rgs.core.replay.openings import OpenSeat, read_seat, verify_opening
+from rgs.core.replay.reading import Statement, read_authentic, verify_private
+from rgs.core.replay.rules import Rulebook
+from rgs.core.replay.scope import Scope, Sequence
+from rgs.core.replay.sessions import (
+    Chain,
+    verify_participation_end,
+    verify_purchase,
+    verify_session_close,
+    verify_session_open,
+)
+
+
+@dataclass(slots=True)
+class Summary:
+    """What was counted. Amounts are of finals that passed, by currency ("" where a cut export does not tell it)."""
+
+    lines: int = 0
+    failures: int = 0
+    statements: Counter[str] = field(default_factory=Counter)
+    rounds_verified: int = 0
+    rounds_failed: int = 0
+    rounds_open: int = 0
+    seats_void: int = 0
+    games: Counter[str] = field(default_factory=Counter)
+    sessions: int = 0
+    instances: int = 0
+    draws_in_rounds: int = 0
+    draws_discarded: int = 0
+    draws_exposed: int = 0
+    """Draws of lost instances that are unknown, at most, and decks of voids that could not be unsealed."""
+    private_verified: int = 0
+    private_absent: int = 0
+    staked_minor: Counter[str] = field(default_factory=Counter)
+    returned_minor: Counter[str] = field(default_factory=Counter)
+    is_cut: bool = False
+    has_development_keys: bool = False
+
+
+class Replay:
+    """One replay: `feed` every line, then `finish` once. Both return the checks that failed."""
+
+    def __init__(self, keys: KeyBook, rulebook: Rulebook) -> None:
+        """`keys` gains the instance keys that the lines name; it is not to be shared between replays."""
+        self._keys = keys
+        self._rulebook = rulebook
+        self._scope = Scope()
+        self._instances = Instances(self._scope)
+        self._deals = Deals()
+        self._chains: dict[str, Chain] = {}
+        self._sessions = IdSet()
+        self._closed_in_scope: set[str] = set()
+        self._events: set[str] = set()
+        self._voids: list[tuple[str, VerificationError]] = []
+        """The malfunctions that voids name and no event before them was, each with the error that it will be if none
+        comes.
+        """
+        self._failures: list[VerificationError] = []
+        self.summary = Summary()
+
+    def feed(self, line: bytes) -> list[VerificationError]:
+        """The next line of the files, without its line feed. The failures that it shows, most often none."""
+        self.summary.lines += 1
+        try:
+            statement = read_authentic(line, self._keys)
+        except VerificationError as error:
+            self._report(error)
+        else:
+            self._take(statement)
+        return self._drain()
+
+    def refuse(self, message: str) -> list[VerificationError]:
+        """Instead of `feed`, for a line that the reader could not read whole (check 1)."""
+        self.summary.lines += 1
+        self._report(LINE.failure(message))
+        return self._drain()
+
+    def finish(self) -> list[VerificationError]:
+        """The end of the files: what is missing, and the counts of `summary`."""
+        for session_id in sorted(self._chains):
+            self._finish_session(self._chains[session_id])
+        for session_id in sorted(self._scope.sessions.keys() - self._chains.keys() - self._closed_in_scope):
+            self._report(SCOPE.failure("the scope promises a session of which nothing is here", session_id=session_id))
+        for malfunction, error in self._voids:
+            if malfunction not in self._events and self._scope.is_whole:
+                self._report(error)
+        for error in (*self._instances.finish(), *self._deals.finish(is_whole=self._scope.is_whole)):
+            self._report(error)
+        summary = self.summary
+        summary.rounds_verified, summary.rounds_failed = self._deals.verified, len(self._deals.failed)
+        summary.rounds_open, summary.games = self._deals.left_open, self._deals.games
+        summary.instances, summary.is_cut = len(self._instances), not self._scope.is_whole
+        summary.draws_exposed += self._instances.exposure
+        return self._drain()
+
+    # --- failures ---
+
+    def _passes(self, verify: Callable[..., None], *args: object) -> bool:
+        try:
+            verify(*args)
+        except VerificationError as error:
+            self._report(error)
+            return False
+        return True
+
+    def _report(self, error: VerificationError) -> None:
+        self._failures.append(error)
+        self.summary.failures += 1
+        if "round_id" in error.metadata:
+            self._deals.fail(error.metadata["round_id"])
+
+    def _drain(self) -> list[VerificationError]:
+        failures, self._failures = self._failures, []
+        return failures
+
+    # --- statements ---
+
+    def _take(self, statement: Statement) -> None:
+        kind, body, summary = statement.kind, statement.body, self.summary
+        if kind.name == "instance_start" and self._instances.is_repeated_start(statement):
+            return
+        summary.statements[kind.name] += 1
+        summary.has_development_keys |= statement.key.development
+        # (5) The private block.
+        if self._passes(verify_private, statement) and kind.private:
+            summary.private_absent += statement.private is None
+            summary.private_verified += statement.private is not None
+        if kind.name == "export_scope":
+            self._passes(self._widen, statement)
+        if not kind.numbered:
+            return
+        if kind.name == "instance_start" and not self._passes(self._start_instance, statement):
+            return
+        # (6) The order of the instance, (22) and of the cut.
+        self._passes(self._instances.verify_number, statement)
+        if kind.name != "instance_start" and not self._scope.is_whole and not self._scope.names(body):
+            self._report(statement.failure(SCOPE, "no scope names this statement"))
+        if kind.linked:
+            self._link(statement)
+        else:
+            self._take_unlinked(statement)
+
+    def _take_unlinked(self, statement: Statement) -> None:
+        match statement.kind.name:
+            case "instance_end":
+                self._instances.end(statement)
+            case "instance_lost":
+                self._passes(self._instances.lose, statement)
+            case "discarded_draw":
+                self.summary.draws_discarded += 1
+                self._passes(self._instances.use_draw, statement, statement.body)
+                self._passes(verify_discarded, statement)
+            case "event":
+                self._events.add(statement.hash)
+            case _:
+                pass
+
+    def _widen(self, statement: Statement) -> None:
+        try:
+            self._scope.add(statement.body)
+        except VerificationError as error:
+            raise statement.failure(SCOPE, error.message) from None
+
+    def _start_instance(self, statement: Statement) -> None:
+        self._instances.start(statement)
+        try:
+            self._keys.add_instance(statement.body["instance"], statement.body["public_key"], statement.keyid)
+        except VerificationError as error:
+            raise statement.failure(KEY, error.message) from None
+
+    # --- sessions ---
+
+    def _link(self, statement: Statement) -> None:
+        """(7) The order of the session, then what the link says by itself."""
+        body, kind = statement.body, statement.kind.name
+        chain = self._chain(statement)
+        if chain is None:
+            return
+        before, number = chain.links.last, int(body["link_no"])
+        self._passes(chain.verify_link, statement, self._scope.sessions.get(chain.session_id))
+        if number <= before:
+            return
+        answers = chain.seat is not None and kind == "round_final" and body["opening"] == chain.seat.opening
+        if chain.seat is not None and not answers and kind in {"round_opening", "round_final", "session_close"}:
+            self._abandon(chain.seat, is_outside=number > before + 1 and not self._scope.is_whole)
+        seat = None
+        match kind:
+            case "session_open":
+                self._passes(verify_session_open, statement, self._rulebook)
+            case "purchase":
+                self._passes(verify_purchase, statement, chain, self._rulebook)
+            case "round_opening":
+                seat = self._open_seat(statement, chain)
+            case "round_final":
+                self._close_seat(statement, chain)
+            case "participation_end":
+                self._passes(verify_participation_end, statement, chain)
+            case "session_close":
+                self._passes(verify_session_close, statement, chain)
+            case _:
+                pass
+        chain.advance(statement, seat)
+        if kind == "session_close":
+            self._close_session(statement, chain)
+
+    def _chain(self, statement: Statement) -> Chain | None:
+        """The chain that the link belongs to, None if it is closed."""
+        session_id = statement.body["session_id"]
+        chain = self._chains.get(session_id)
+        if chain is None:
+            if not self._sessions.add(session_id):
+                self._report(statement.failure(SESSION, "the session was closed before"))
+                return None
+            self.summary.sessions += 1
+            chain = self._chains[session_id] = Chain(session_id, Sequence(is_whole=self._scope.is_whole, head=0))
+        return chain
+
+    def _open_seat(self, statement: Statement, chain: Chain) -> OpenSeat:
+        seat = read_seat(statement, self._rulebook)
+        seat.is_sound = self._passes(verify_opening, statement, seat, chain, self._rulebook)
+        # (20) The draw, once for all seats of the round; (9) then the seats among each other.
+        if self._deals.brings_draw(statement):
+            self.summary.draws_in_rounds += 1
+            self._passes(self._instances.use_draw, statement, statement.body["deal"])
+        self._passes(self._deals.join, statement, seat)
+        return seat
+
+    def _close_seat(self, statement: Statement, chain: Chain) -> None:
+        body, seat = statement.body, chain.seat
+        if self._passes(verify_final, statement, seat):
+            self.summary.staked_minor[chain.currency] += int(body["staked_minor"])
+            self.summary.returned_minor[chain.currency] += int(body["returned_minor"])
+            if body["status"] == "void":
+                self._note_void(statement)
+        if seat is not None and body["opening"] == seat.opening:
+            self._deals.answer(seat.round_id)
+
+    def _note_void(self, statement: Statement) -> None:
+        void = statement.body["void"]
+        self.summary.seats_void += 1
+        self.summary.draws_exposed += void["reason"] == UNRECOVERABLE
+        if void["malfunction"] not in self._events:
+            error = statement.failure(VOID, f"the malfunction {void['malfunction']} is no event of these files")
+            self._voids.append((void["malfunction"], error))
+
+    def _abandon(self, seat: OpenSeat, *, is_outside: bool) -> None:
+        """No final will be read for the seat."""
+        if is_outside:
+            self._deals.leave_open(seat.round_id)
+        else:
+            self._report(
+                OPENING.failure("no final answers the opening", round_id=seat.round_id, statement=seat.opening)
+            )
+            self._deals.answer(seat.round_id)
+
+    def _close_session(self, statement: Statement, chain: Chain) -> None:
+        ranges = self._scope.sessions.get(chain.session_id)
+        fault = chain.links.missing_end(has_ended=True, ranges=ranges)
+        if fault:
+            self._report(statement.failure(SCOPE, f"the session {fault}"))
+        if ranges:
+            self._closed_in_scope.add(chain.session_id)
+        del self._chains[chain.session_id]
+
+    def _finish_session(self, chain: Chain) -> None:
+        fault = chain.links.missing_end(has_ended=False, ranges=self._scope.sessions.get(chain.session_id))
+        if fault:
+            self._report(SCOPE.failure(f"the session {fault}", session_id=chain.session_id))
+        if chain.seat is not None:
+            self._abandon(chain.seat, is_outside=not fault)

@@ -1,0 +1,115 @@
+"""From a line of an export to a statement whose signature, key path and form are verified: checks 1 to 5.
+
+What leaves this module as a `Statement` was signed by a key with a path to the root; everything before it is bytes of
+unknown origin. Refuses to guess: a line that fails here is no statement, and the procedure goes on as if it were not
+there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rgs.core.errors import FormatError, VerificationError
+from rgs.core.replay.checks import ENVELOPE, KEY, LINE, PRIVATE, SCHEMA, Check
+from rgs.core.replay.keys import KeyBook, SigningKey
+from rgs.core.replay.times import verify_times
+from rgs.core.statements import KeyRole, Kind, leaf_hash, parse_envelope, parse_line, parse_statement, private_hash
+
+
+@dataclass(slots=True)
+class Statement:
+    """One verified statement.
+
+    `hash` is the leaf hash of its envelope in hex, `round_id` empty where it belongs to no round.
+    """
+
+    kind: Kind
+    body: dict[str, Any]
+    hash: str
+    key: SigningKey
+    keyid: str
+    private: dict[str, Any] | None
+    round_id: str
+
+    def failure(self, check: Check, message: str) -> VerificationError:
+        """The error that names this statement, its numbers and its round."""
+        named = {"kind": self.kind.name, "statement": self.hash}
+        for field in ("instance", "statement_no", "session_id"):
+            if field in self.body:
+                named[field] = self.body[field]
+        if self.round_id:
+            named["round_id"] = self.round_id
+        return check.failure(message, **named)
+
+
+def read_statement(line: bytes, keys: KeyBook) -> Statement:
+    """Return the statement of a line (without its line feed), its private block verified if there is one.
+
+    Raises VerificationError of check 1 to 5, naming the statement's hash if it has one.
+    """
+    statement = read_authentic(line, keys)
+    verify_private(statement)
+    return statement
+
+
+def read_authentic(line: bytes, keys: KeyBook) -> Statement:
+    """Return the statement of a line without looking at its private block: checks 1 to 4."""
+    # (1) The line.
+    try:
+        export_line = parse_line(line)
+    except FormatError as error:
+        raise LINE.failure(error.message) from None
+    data = export_line.envelope
+    statement_hash = leaf_hash(data).hex()
+    # (2) The envelope.
+    try:
+        envelope = parse_envelope(data)
+    except FormatError as error:
+        raise ENVELOPE.failure(error.message, statement=statement_hash) from None
+    # (3) The key and its signature, before the payload is looked into.
+    try:
+        key = keys.verify_envelope(envelope, data)
+    except VerificationError as error:
+        raise KEY.failure(error.message, statement=statement_hash) from None
+    # (4) The payload.
+    try:
+        kind, body = parse_statement(envelope)
+        verify_times(kind.name, body)
+    except FormatError as error:
+        raise SCHEMA.failure(error.message, statement=statement_hash) from None
+    statement = Statement(
+        kind, body, statement_hash, key, envelope.keyid, export_line.private, _round_id(kind.name, body)
+    )
+    # (3) again, where it needs the payload: the key is that instance's or node's, and was in force.
+    _verify_signer(statement, keys)
+    return statement
+
+
+def _round_id(kind: str, body: dict[str, Any]) -> str:
+    if kind == "round_opening":
+        return str(body["deal"]["round_id"])
+    return str(body["round_id"]) if kind == "round_final" else ""
+
+
+def _verify_signer(statement: Statement, keys: KeyBook) -> None:
+    body, key = statement.body, statement.key
+    if key.role is KeyRole.INSTANCE and body["instance"] != key.name:
+        raise statement.failure(KEY, f"the key is that of instance {key.name}, not {body['instance']}")
+    if statement.kind.name == "instance_start" and body["node"] != key.name:
+        raise statement.failure(KEY, f"the key is that of node {key.name}, not {body['node']}")
+    try:
+        keys.verify_in_force(statement.keyid, body)
+    except VerificationError as error:
+        raise statement.failure(KEY, error.message) from None
+
+
+def verify_private(statement: Statement) -> None:
+    """Check 5, where a block stands beside the statement; the statement itself holds whatever comes of it."""
+    private = statement.private
+    if private is None:
+        return
+    if not statement.kind.private:
+        raise statement.failure(PRIVATE, f"{statement.kind.name} has no private block")
+    if private_hash(bytes.fromhex(private["salt"]), private["block"]).hex() != statement.body["private"]:
+        raise statement.failure(PRIVATE, "block and salt do not hash to what the statement holds")

@@ -1,0 +1,37 @@
+"""The rulesets and jurisdictions that a replay knows, by id, version and hash (check 8): those shipped, and those
+added from files.
+
+Refuses to take a near match: another hash under a known id and version is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from rgs.core.jurisdictions import SHIPPED_JURISDICTIONS, Jurisdiction, load_jurisdiction
+from rgs.core.rulesets import SHIPPED_RULESETS, Ruleset, load_ruleset
+
+_Key = tuple[str, str, str]
+
+
+class Rulebook:
+    """What is asked with the `{id, version, sha256}` object of a statement."""
+
+    def __init__(self, rulesets: Iterable[Ruleset] = (), jurisdictions: Iterable[Jurisdiction] = ()) -> None:
+        """The shipped ones, and further ones that older files may name."""
+        shipped_rulesets = (load_ruleset(ruleset_id) for ruleset_id in SHIPPED_RULESETS)
+        self._rulesets = {_key(ruleset): ruleset for ruleset in (*shipped_rulesets, *rulesets)}
+        shipped_jurisdictions = (load_jurisdiction(jurisdiction_id) for jurisdiction_id in SHIPPED_JURISDICTIONS)
+        self._jurisdictions = {_key(one): one for one in (*shipped_jurisdictions, *jurisdictions)}
+
+    def ruleset(self, named: Mapping[str, str] | None) -> Ruleset | None:
+        """The ruleset named, None if it is not known or not named."""
+        return None if named is None else self._rulesets.get((named["id"], named["version"], named["sha256"]))
+
+    def jurisdiction(self, named: Mapping[str, str] | None) -> Jurisdiction | None:
+        """The jurisdiction named, None if it is not known or not named."""
+        return None if named is None else self._jurisdictions.get((named["id"], named["version"], named["sha256"]))
+
+
+def _key(rules: Ruleset | Jurisdiction) -> _Key:
+    return rules.id, str(rules.version), rules.sha256

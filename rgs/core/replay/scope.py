@@ -1,0 +1,110 @@
+"""What the files leave out, as signed `export_scope` statements say (check 22), and the two gap-free orders under it
+(checks 6 and 7).
+
+Without a scope the files are whole: each instance runs from its start to its end, each session from its open to its
+close. A scope names ranges of statement and link numbers that the files hold completely, and stands before the first
+statement that comes after a gap. It binds: but for each instance's start, nothing stands behind it that no range
+names. An instance that only a session's range brings in, or the other way round, shows rising numbers with gaps.
+
+Refuses a range that is not kept from its first to its last number. Cannot know whether more should have been asked for.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from rgs.core.replay.checks import SCOPE
+
+
+class Range(NamedTuple):
+    """Numbers `first` to `last`, all of them held."""
+
+    first: int
+    last: int
+
+
+class Scope:
+    """The ranges of all scopes read so far. Those of one name rise and do not touch."""
+
+    def __init__(self) -> None:
+        self.is_whole = True
+        self.instances: dict[str, list[Range]] = {}
+        self.sessions: dict[str, list[Range]] = {}
+
+    def add(self, body: dict[str, Any]) -> None:
+        """Take in an export_scope.
+
+        Raises VerificationError (check 22) if a range is empty or does not lie behind those before it.
+        """
+        self.is_whole = False
+        rows = [(self.instances.setdefault(row["instance"], []), row) for row in body["instances"]]
+        rows += [(self.sessions.setdefault(row["session_id"], []), row) for row in body["sessions"]]
+        for ranges, row in rows:
+            found = Range(int(row["first"]), int(row["last"]))
+            if found.first > found.last or (ranges and found.first <= ranges[-1].last):
+                raise SCOPE.failure(
+                    f"the range {found.first}..{found.last} is empty or does not lie behind those before it"
+                )
+            ranges.append(found)
+
+    def names(self, body: dict[str, Any]) -> bool:
+        """Whether some range holds this numbered statement."""
+        return _holds(self.instances.get(body["instance"], []), int(body["statement_no"])) or (
+            "link_no" in body and _holds(self.sessions.get(body["session_id"], []), int(body["link_no"]))
+        )
+
+
+def _holds(ranges: list[Range], number: int) -> bool:
+    return any(found.first <= number <= found.last for found in ranges)
+
+
+class Sequence:
+    """The numbers of one instance or session as they are read.
+
+    `last` is the highest so far, `is_unbroken` that none from 1 is missing.
+    """
+
+    __slots__ = ("_head", "is_unbroken", "is_whole", "last")
+
+    def __init__(self, *, is_whole: bool, head: int) -> None:
+        """`is_whole`: no scope was read yet. `head`: the numbers 1..head stand in the files in any case."""
+        self.is_whole = is_whole
+        self._head = head
+        self.is_unbroken = True
+        self.last = 0
+
+    def advance(self, number: int, ranges: list[Range] | None) -> str:
+        """Go on to the next number; return what is wrong with it, or an empty text.
+
+        A number that is not above `last` leaves `last` as it is.
+        """
+        last = self.last
+        if number == last + 1:
+            self.last = number
+            return ""
+        if number <= last:
+            return f"{number} comes after {last}: repeated or out of order"
+        self.last = number
+        self.is_unbroken = False
+        if (self.is_whole and not ranges) or (ranges and not self._may_leap(last, number, ranges)):
+            return f"{number} comes after {last}: {number - last - 1} missing"
+        return ""
+
+    def _may_leap(self, last: int, number: int, ranges: list[Range]) -> bool:
+        """From the end of one range, or from the head, to the beginning of the next."""
+        before = self._head
+        for found in ranges:
+            if found.first == number:
+                return last == before
+            before = found.last
+        return False
+
+    def missing_end(self, *, has_ended: bool, ranges: list[Range] | None) -> str:
+        """What is wrong with stopping here, or an empty text.
+
+        `has_ended`: the last statement is the one that ends the sequence.
+        """
+        if ranges:
+            promised = ranges[-1].last
+            return "" if self.last == promised else f"ends at {self.last}, the scope promises {promised}"
+        return "" if has_ended or not self.is_whole else f"ends at {self.last} without its end"

@@ -1,0 +1,192 @@
+"""The chain of one session: its links in order, what may follow what, and the participation account as the links tell
+it (7, 8, 18).
+
+What a link says becomes the chain's state whatever was found wrong with it, so that one fault is told once and does
+not drag the rest of the session along. What links outside the files may have changed is unknown (None) and is then
+taken as given.
+
+Refuses a link whose number is not above the last: such a line is a repetition, and nothing further is read from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rgs.core.replay.checks import BALANCE, RULES, SESSION
+from rgs.core.replay.openings import OpenSeat, verify_balance_before
+from rgs.core.replay.reading import Statement
+from rgs.core.replay.rules import Rulebook
+from rgs.core.replay.scope import Range, Sequence
+from rgs.core.statements import LINK_ZERO
+
+_PLAYABLE: Final = frozenset({"purchase", "round_opening", "participation_end"})
+
+FOLLOWERS: Final[Mapping[str, frozenset[str]]] = {
+    "": frozenset({"session_open"}),
+    "session_open": frozenset({"purchase", "session_close"}),
+    "purchase": _PLAYABLE,
+    "round_opening": frozenset({"round_final"}),
+    "round_final": _PLAYABLE,
+    "participation_end": frozenset({"session_close"}),
+    "session_close": frozenset(),
+    # Reserved: no version of the server signs one yet.
+    "money_leg": frozenset(),
+}
+"""Which kind of link may follow which:
+
+At most one round at a time, nothing but its final while it is open, one participation.
+"""
+
+
+@dataclass(slots=True)
+class Chain:
+    """One session as its links so far tell it.
+
+    None: unknown, because it may have changed in links that are not in the files.
+    """
+
+    session_id: str
+    links: Sequence
+    kind: str = ""
+    head: str = LINK_ZERO
+    time: str = ""
+    rules: dict[str, str] | None = None
+    jurisdiction: dict[str, str] | None = None
+    currency: str = ""
+    table: str | None = None
+    participation_id: str | None = None
+    purchase_no: int | None = 0
+    bought_minor: int | None = 0
+    staked_minor: int | None = 0
+    returned_minor: int | None = 0
+    balance_minor: int | None = 0
+    stage_no: int | None = 0
+    start_time: str = ""
+    codes: frozenset[str] = frozenset()
+    """The game codes of the rounds that started in the second of `start_time` (RULEBOOK R-4)."""
+    seat: OpenSeat | None = None
+    """The seat of the open round."""
+
+    def verify_link(self, statement: Statement, ranges: list[Range] | None) -> None:
+        """Check 7, and the number becomes the newest if it is above the last."""
+        body = statement.body
+        before, number = self.links.last, int(body["link_no"])
+        fault = self.links.advance(number, ranges)
+        is_cut = number > before + 1
+        if is_cut:
+            self._forget()
+        if fault:
+            raise statement.failure(SESSION, f"link {fault}")
+        if not is_cut and body["previous"] != self.head:
+            raise statement.failure(SESSION, f"link {number} does not name the hash of link {before}")
+        if not is_cut and statement.kind.name not in FOLLOWERS[self.kind]:
+            raise statement.failure(SESSION, f"{statement.kind.name} may not follow {self.kind or 'nothing'}")
+        if body["time"] < self.time:
+            raise statement.failure(SESSION, f"time goes back from {self.time} to {body['time']}")
+
+    def _forget(self) -> None:
+        """Forget what is counted and summed; ruleset, jurisdiction, table and participation of a session stay."""
+        self.purchase_no = self.stage_no = self.balance_minor = None
+        self.bought_minor = self.staked_minor = self.returned_minor = None
+
+    def advance(self, statement: Statement, seat: OpenSeat | None = None) -> None:
+        """The link becomes the newest, and what it says is the state. `seat` is that of an opening."""
+        body = statement.body
+        self.kind, self.head, self.time = statement.kind.name, statement.hash, body["time"]
+        match self.kind:
+            case "session_open":
+                self.rules, self.jurisdiction = body["ruleset"], body["jurisdiction"]
+                self.currency, self.table = body["currency"], body.get("table", "")
+            case "purchase":
+                self.participation_id, self.purchase_no = body["participation_id"], int(body["purchase_no"])
+                self.bought_minor, self.balance_minor = int(body["bought_minor"]), int(body["balance_after_minor"])
+            case "round_opening":
+                self.stage_no, self.balance_minor = int(body["stage_no"]), int(body["balance_after_minor"])
+                self._start(body["deal"])
+                self.seat = seat
+            case "round_final":
+                self.balance_minor, self.seat = int(body["balance_after_minor"]), None
+                if self.staked_minor is not None and self.returned_minor is not None:
+                    self.staked_minor += int(body["staked_minor"])
+                    self.returned_minor += int(body["returned_minor"])
+
+    def _start(self, deal: dict[str, Any]) -> None:
+        is_same_second = deal["start_time"][:19] == self.start_time[:19]
+        self.codes = (self.codes if is_same_second else frozenset()) | {deal["game_code"]}
+        self.start_time = deal["start_time"]
+        # Where the files begin after the session_open, the first deal tells what is played, and where.
+        self.rules = self.rules or deal["ruleset"]
+        self.table = deal["table"] if self.table is None else self.table
+
+
+def verify_session_open(statement: Statement, rulebook: Rulebook) -> None:
+    """Check 8: known ruleset and jurisdiction, currency and register allowed, a table where the game needs one."""
+    body = statement.body
+    ruleset, jurisdiction = rulebook.ruleset(body["ruleset"]), rulebook.jurisdiction(body["jurisdiction"])
+    if ruleset is None:
+        raise statement.failure(RULES, f"ruleset {_text(body['ruleset'])} is not known")
+    if jurisdiction is None:
+        raise statement.failure(RULES, f"jurisdiction {_text(body['jurisdiction'])} is not known")
+    if body["currency"] != jurisdiction.currency:
+        raise statement.failure(RULES, f"{body['currency']} is not the currency of {jurisdiction.id}")
+    if body["test_register"] and not jurisdiction.test_register_allowed:
+        raise statement.failure(RULES, f"{jurisdiction.id} does not allow the test register")
+    if ruleset.table_only and "table" not in body:
+        raise statement.failure(RULES, f"{ruleset.id} is played at a table, and none is named")
+
+
+def verify_purchase(statement: Statement, chain: Chain, rulebook: Rulebook) -> None:
+    """Number and participation (7), the jurisdiction's cap (8), the amounts (18)."""
+    body = statement.body
+    amount, bought = int(body["amount_minor"]), int(body["bought_minor"])
+    if chain.purchase_no is not None and int(body["purchase_no"]) != chain.purchase_no + 1:
+        raise statement.failure(SESSION, f"purchase {body['purchase_no']} comes after {chain.purchase_no}")
+    if chain.participation_id not in (None, body["participation_id"]):
+        raise statement.failure(SESSION, "a second participation in one session")
+    jurisdiction = rulebook.jurisdiction(chain.jurisdiction)
+    if jurisdiction is not None and bought > jurisdiction.participation_cap_minor:
+        raise statement.failure(
+            RULES,
+            f"purchases of {bought} exceed the cap of {jurisdiction.participation_cap_minor} of {jurisdiction.id}",
+        )
+    if bought < amount or (chain.bought_minor is not None and bought != chain.bought_minor + amount):
+        raise statement.failure(BALANCE, f"bought {bought}, but {chain.bought_minor} before and {amount} now")
+    before, after = int(body["balance_before_minor"]), int(body["balance_after_minor"])
+    verify_balance_before(statement, chain.balance_minor, before)
+    if after != before + amount:
+        raise statement.failure(BALANCE, f"balance {after} after buying {amount} on {before}")
+
+
+def verify_participation_end(statement: Statement, chain: Chain) -> None:
+    """Participation (7), the sums of the chain, and bought - staked + returned = paid out (18)."""
+    body = statement.body
+    if chain.participation_id not in (None, body["participation_id"]):
+        raise statement.failure(SESSION, "the end of another participation")
+    _verify_rounds(statement, chain)
+    for field, summed in (
+        ("bought_minor", chain.bought_minor),
+        ("staked_minor", chain.staked_minor),
+        ("returned_minor", chain.returned_minor),
+        ("paid_out_minor", chain.balance_minor),
+    ):
+        if summed is not None and int(body[field]) != summed:
+            raise statement.failure(BALANCE, f"{field} is {body[field]}, the links come to {summed}")
+    bought, staked, returned = (int(body[field]) for field in ("bought_minor", "staked_minor", "returned_minor"))
+    if bought - staked + returned != int(body["paid_out_minor"]):
+        raise statement.failure(BALANCE, f"{bought} - {staked} + {returned} is not {body['paid_out_minor']}")
+
+
+def verify_session_close(statement: Statement, chain: Chain) -> None:
+    """The number of rounds (7)."""
+    _verify_rounds(statement, chain)
+
+
+def _verify_rounds(statement: Statement, chain: Chain) -> None:
+    if chain.stage_no is not None and int(statement.body["rounds"]) != chain.stage_no:
+        raise statement.failure(SESSION, f"{statement.body['rounds']} rounds, the links show {chain.stage_no}")
+
+
+def _text(named: Mapping[str, str]) -> str:
+    return f"{named['id']} version {named['version']} with hash {named['sha256']}"

@@ -1,0 +1,40 @@
+"""Times inside statements: the schema gives their form, this their existence (no 30 February, no hour 24, no second
+60).
+
+Part of check 4. Compares times as texts elsewhere: their one form sorts as they do. Refuses to tell the time.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from rgs.core.errors import FormatError
+from rgs.core.times import parse_date
+
+
+@lru_cache(maxsize=4096)
+def _date_exists(date: str) -> bool:
+    try:
+        parse_date(date)
+    except FormatError:
+        return False
+    return True
+
+
+def verify_time(text: str) -> None:
+    """FormatError unless the time, already of the right form, exists."""
+    if text[11:13] > "23" or text[14:16] > "59" or text[17:19] > "59" or not _date_exists(text[:10]):
+        raise FormatError(f"{text} is no time that exists", value=text)
+
+
+def verify_times(kind: str, body: dict[str, Any]) -> None:
+    """FormatError unless every time of the statement exists."""
+    verify_time(body["time"])
+    if kind == "round_opening":
+        verify_time(body["deal"]["start_time"])
+    elif kind == "round_final":
+        for action in body["actions"]:
+            verify_time(action["time"])
+        for approval in body.get("void", {}).get("approvals", ()):
+            verify_time(approval["time"])

@@ -1,0 +1,248 @@
+"""The life of a round, pure: what is fixed before the draw, the bodies of its opening and final, and its state between.
+
+A round is one deal and its seats (ARCHITECTURE 2.1); this file carries one seat of it, self-contained. The deck is
+never part of the durable state in the clear: `Round.sealed` holds salt and transcript under the key of the service
+layer. Refuses to draw, to seal and to tell the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from rgs.core.cards import format_card
+from rgs.core.games import game_of
+from rgs.core.games.types import Action, Seat, SeatStakes, Settlement
+from rgs.core.hands import HandValue
+from rgs.core.jurisdictions import Jurisdiction
+from rgs.core.merkle import leaf_hash, root_of
+from rgs.core.rulesets import Ruleset
+from rgs.core.statements import first_actions_hash, format_canonical, next_actions_hash
+from rgs.core.times import format_time
+
+
+class RoundStatus(StrEnum):
+    """OPEN until the last decision, then SETTLED; VOID only through an approved malfunction."""
+
+    OPEN = "open"
+    SETTLED = "settled"
+    VOID = "void"
+
+
+ROUND_TRANSITIONS: Mapping[RoundStatus, frozenset[RoundStatus]] = {
+    RoundStatus.OPEN: frozenset({RoundStatus.OPEN, RoundStatus.SETTLED, RoundStatus.VOID}),
+    RoundStatus.SETTLED: frozenset(),
+    RoundStatus.VOID: frozenset(),
+}
+"""Never a void after settlement (ARCHITECTURE 2.20)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TakenAction:
+    """A decision as it stands in the final. `party` is who sent it, `request_digest` hex of its request."""
+
+    phase: str
+    action: str
+    amount_minor: int
+    time_ms: int
+    by: str
+    party: str
+    request_digest: str
+
+    def body(self) -> dict[str, Any]:
+        """The object that is signed and hashed."""
+        return {
+            "action": self.action,
+            "amount_minor": str(self.amount_minor),
+            "by": self.by,
+            "party": self.party,
+            "phase": self.phase,
+            "request_digest": self.request_digest,
+            "time": format_time(self.time_ms),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One seat of a round as durable state. `version` rises from 1 with every decision; writers swap on it."""
+
+    round_id: str
+    session_id: str
+    operator: str
+    player: str
+    ruleset_id: str
+    stage_no: int
+    seat_no: int
+    game_code: str
+    instance: str
+    draw_no: int
+    deal: bytes
+    """The deal core's canonical bytes, as they stand in the opening."""
+    commitment: bytes
+    bets: tuple[tuple[str, int], ...]
+    """Opening bets, the system's own among them."""
+    balance_before_minor: int
+    start_ms: int
+    sealed: bytes = b""
+    """Salt and transcript, AES-256-GCM; empty once revealed."""
+    status: RoundStatus = RoundStatus.OPEN
+    version: int = 1
+    actions: tuple[TakenAction, ...] = ()
+    end_ms: int = 0
+    staked_minor: int = 0
+    returned_minor: int = 0
+    opening_hash: str = ""
+
+    def actions_hash(self) -> bytes:
+        """Running hash of the decisions so far, 32 bytes."""
+        running = first_actions_hash(self.commitment)
+        for action in self.actions:
+            running = next_actions_hash(running, action.body())
+        return running
+
+
+def seat_object(seat_no: int, session_id: str, bets: Sequence[tuple[str, int]]) -> dict[str, Any]:
+    """The seat as it stands in the opening; its canonical bytes are a leaf of the deal's `seats_root`."""
+    return {
+        "bets": [{"amount_minor": str(amount), "bet": bet} for bet, amount in bets],
+        "seat_no": str(seat_no),
+        "session_id": session_id,
+    }
+
+
+def seats_root(seats: Sequence[dict[str, Any]]) -> bytes:
+    """RFC 6962 root over the seats in seat order, 32 bytes."""
+    return root_of([leaf_hash(format_canonical(seat)) for seat in seats])
+
+
+def rules_object(rules: Ruleset | Jurisdiction) -> dict[str, str]:
+    """A ruleset or jurisdiction as statements name it."""
+    return {"id": rules.id, "sha256": rules.sha256, "version": str(rules.version)}
+
+
+def deal_core(
+    *,
+    round_id: str,
+    game_code: str,
+    ruleset: Ruleset,
+    shuffle: str,
+    instance: str,
+    draw_no: int,
+    reseed_counter: int,
+    seats: Sequence[dict[str, Any]],
+    start_ms: int,
+    table: str = "",
+) -> dict[str, Any]:
+    """What the commitment binds (ARCHITECTURE 2.7); byte-equal in the openings of all seats."""
+    return {
+        "draw_no": str(draw_no),
+        "game_code": game_code,
+        "instance": instance,
+        "reseed_counter": str(reseed_counter),
+        "round_id": round_id,
+        "ruleset": rules_object(ruleset),
+        "seats": str(len(seats)),
+        "seats_root": seats_root(seats).hex(),
+        "shuffle": shuffle,
+        "start_time": format_time(start_ms),
+        "table": table,
+    }
+
+
+def opening_body(
+    round_: Round, deal: dict[str, Any], seat: dict[str, Any], *, path: Sequence[bytes] = ()
+) -> dict[str, Any]:
+    """Body of `round_opening`, numbers and links aside."""
+    staked = sum(amount for _, amount in round_.bets)
+    return {
+        "balance_after_minor": str(round_.balance_before_minor - staked),
+        "balance_before_minor": str(round_.balance_before_minor),
+        "commitment": round_.commitment.hex(),
+        "deal": deal,
+        "path": [node.hex() for node in path],
+        "seat": seat,
+        "stage_no": str(round_.stage_no),
+    }
+
+
+def seat_of(round_: Round, ruleset: Ruleset, deck: Sequence[int]) -> Seat:
+    """The seat as the rules see it after all decisions so far."""
+    game = game_of(ruleset)
+    staked = sum(amount for _, amount in round_.bets)
+    placed = {bet: amount for bet, amount in round_.bets if bet in game.RULES.placed_bets}
+    stakes = SeatStakes(round_.seat_no, placed, round_.balance_before_minor - staked)
+    (seat,) = game.deal(ruleset, deck, [stakes])
+    for taken in round_.actions:
+        seat = game.apply(seat, Action(taken.action))
+    return seat
+
+
+def hand_object(hand: HandValue) -> dict[str, Any]:
+    """A hand as statements show it."""
+    return {"best5": [format_card(card) for card in hand.best5], "category": hand.category.text}
+
+
+def outcome_object(settlement: Settlement) -> dict[str, Any]:
+    """Who won, with which hands."""
+    outcome: dict[str, Any] = {
+        "dealer_hand": hand_object(settlement.dealer_hand),
+        "dealer_qualifies": settlement.dealer_qualifies,
+        "outcome": settlement.outcome.value,
+        "player_hand": hand_object(settlement.player_hand),
+    }
+    if settlement.flop_hand is not None:
+        outcome["flop_hand"] = hand_object(settlement.flop_hand)
+    return outcome
+
+
+def settlement_objects(settlement: Settlement) -> list[dict[str, str]]:
+    """What each bet brought."""
+    return [
+        {
+            "bet": bet.bet,
+            "result": bet.result.value,
+            "returned_minor": str(bet.returned_minor),
+            "stake_minor": str(bet.stake_minor),
+        }
+        for bet in settlement.bets
+    ]
+
+
+def final_body(
+    round_: Round,
+    seat: Seat,
+    settlement: Settlement,
+    *,
+    deck: Sequence[int],
+    salt: bytes,
+    transcript: bytes,
+    actions_hash: bytes,
+) -> dict[str, Any]:
+    """Body of a settled `round_final`, numbers and links aside: the inputs and the claims, all revealed."""
+    after = round_.balance_before_minor - settlement.staked_minor + settlement.returned_minor
+    return {
+        "actions": [action.body() for action in round_.actions],
+        "actions_hash": actions_hash.hex(),
+        "balance_after_minor": str(after),
+        "balance_before_minor": str(round_.balance_before_minor),
+        "cards": {
+            "board": [format_card(card) for card in seat.board],
+            "burns": [format_card(card) for card in seat.burns],
+            "dealer_cards": [format_card(card) for card in seat.dealer_cards],
+            "hole_cards": [format_card(card) for card in seat.hole_cards],
+        },
+        "deck": [format_card(card) for card in deck],
+        "opening": round_.opening_hash,
+        "outcome": outcome_object(settlement),
+        "returned_minor": str(settlement.returned_minor),
+        "round_id": round_.round_id,
+        "salt": salt.hex(),
+        "seat_no": str(round_.seat_no),
+        "settlement": settlement_objects(settlement),
+        "stage_no": str(round_.stage_no),
+        "staked_minor": str(settlement.staked_minor),
+        "status": RoundStatus.SETTLED.value,
+        "transcript": transcript.hex(),
+    }

@@ -1,0 +1,143 @@
+"""A session as durable state: one player at one game, the regulator's ids, one participation, the chain of its
+statements.
+
+Frozen values and the checks that stand before each step. Refuses to know how state is stored or who asks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from rgs.core.errors import (
+    AffairPendingError,
+    NumberExpectedError,
+    ParticipationEndedError,
+    ParticipationMissingError,
+    ParticipationOpenError,
+    RegulatorUnavailableError,
+    RoundOpenError,
+    SessionClosedError,
+)
+from rgs.core.ledger import Participation
+from rgs.core.statements import LINK_ZERO
+
+
+class SessionStatus(StrEnum):
+    """PENDING: the regulator's system was asked for an id and has not answered yet."""
+
+    PENDING = "pending"
+    OPEN = "open"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One row of the sessions table. `version` rises by one with every commit; writers compare and swap on it."""
+
+    session_id: str
+    operator: str
+    player: str
+    operator_reference: str
+    ruleset_id: str
+    jurisdiction_id: str
+    currency: str
+    status: SessionStatus
+    open_ms: int
+    last_ms: int
+    version: int = 0
+    close_ms: int = 0
+    regulator_session_id: str = ""
+    test_register: bool = False
+    participation_id: str = ""
+    regulator_participation_id: str = ""
+    participation: Participation = field(default_factory=Participation)
+    purchase_no: int = 0
+    stage_no: int = 0
+    rounds: int = 0
+    open_round_id: str = ""
+    last_start_ms: int = 0
+    """When the last round started, and how many starts fell into that second: RULEBOOK R-4's suffix."""
+    code_count: int = 0
+    pending_affair: str = ""
+    """Purchase, end or close that is under way: its durable intent is stored, its effect not yet."""
+    link_no: int = 0
+    link_hash: str = LINK_ZERO
+    """Hex hash of the newest link of the session's chain."""
+
+    @property
+    def balance_minor(self) -> int:
+        return self.participation.balance_minor
+
+    def verify_open(self) -> None:
+        """SessionClosedError after the close; RegulatorUnavailableError while the regulator's id is outstanding."""
+        if self.status is SessionStatus.CLOSED:
+            raise SessionClosedError(f"session {self.session_id} is closed", session_id=self.session_id)
+        if self.status is SessionStatus.PENDING:
+            raise RegulatorUnavailableError(
+                f"session {self.session_id} waits for the regulator's session id", session_id=self.session_id
+            )
+
+    def verify_no_round(self) -> None:
+        """RoundOpenError naming the round in play."""
+        if self.open_round_id:
+            raise RoundOpenError(
+                f"round {self.open_round_id} is still open", round_id=self.open_round_id, session_id=self.session_id
+            )
+
+    def verify_may_buy(self, purchase_no: int) -> None:
+        """No purchase after the end, none while a round is open (RULEBOOK C-10), none out of turn."""
+        self.verify_open()
+        self._verify_no_affair()
+        if self.participation.ended:
+            raise ParticipationEndedError("the participation of this session has ended", session_id=self.session_id)
+        self.verify_no_round()
+        _verify_number("purchase_no", purchase_no, self.purchase_no + 1)
+
+    def verify_may_start(self, stage_no: int) -> None:
+        """A round needs an open session, a running participation with the regulator's id, and its turn."""
+        self.verify_open()
+        self._verify_no_affair()
+        if not self.participation_id:
+            raise ParticipationMissingError("buy a right of participation first", session_id=self.session_id)
+        if self.participation.ended:
+            raise ParticipationEndedError("the participation of this session has ended", session_id=self.session_id)
+        self.verify_no_round()
+        _verify_number("stage_no", stage_no, self.stage_no + 1)
+
+    def verify_may_end(self) -> None:
+        """The participation ends once, and not while a round is open (RULEBOOK C-10)."""
+        self.verify_open()
+        self._verify_no_affair()
+        if not self.participation_id:
+            raise ParticipationMissingError("there is no participation to end", session_id=self.session_id)
+        if self.participation.ended:
+            raise ParticipationEndedError("the participation of this session has ended", session_id=self.session_id)
+        self.verify_no_round()
+
+    def verify_may_close(self) -> None:
+        """Closing with an open round or a running participation is refused, naming it."""
+        self.verify_open()
+        self._verify_no_affair()
+        self.verify_no_round()
+        if self.participation_id and not self.participation.ended:
+            raise ParticipationOpenError(
+                "end the participation first, so that its balance goes back to the wallet",
+                participation_id=self.participation_id,
+                balance_minor=self.balance_minor,
+            )
+
+    def _verify_no_affair(self) -> None:
+        if self.pending_affair:
+            raise AffairPendingError(
+                f"affair {self.pending_affair} of this session is still under way",
+                affair_id=self.pending_affair,
+                session_id=self.session_id,
+            )
+
+
+def _verify_number(name: str, value: int, expected: int) -> None:
+    if value != expected:
+        raise NumberExpectedError(
+            f"{name} {value} was sent where {expected} is next", field=name, value=value, limit=expected
+        )

@@ -1,0 +1,353 @@
+"""The kinds of statement: for each its payload type, its shape, and the key roles that may sign it (docs/formats.md).
+
+Refuses to know what a statement means: legality, money and chance are checked by `rgs.core.replay`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+from rgs.core.errors import FormatError
+from rgs.core.statements.canonical import PAYLOAD_BYTES_MAX, parse_canonical
+from rgs.core.statements.envelope import Envelope
+from rgs.core.statements.shapes import Array, Flag, Record, Shape, Text, canonical_pattern, check_shape, one_of
+
+
+class KeyRole(StrEnum):
+    """Which key of the path root -> node -> instance signs."""
+
+    ROOT = "root"
+    NODE = "node"
+    INSTANCE = "instance"
+
+
+INTEGER = Text(r"0|[1-9][0-9]{0,17}", "a non-negative integer in decimal")
+POSITIVE = Text(r"[1-9][0-9]{0,17}", "a positive integer in decimal")
+HASH = Text(r"[0-9a-f]{64}", "32 bytes in lowercase hex")
+ULID = Text(r"[0-7][0-9A-HJKMNP-TV-Z]{25}", "a ULID: 48 bits of milliseconds, 80 random bits, Crockford base 32")
+TIME = Text(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z", "UTC, milliseconds")
+CODE = Text(r"[A-Z][A-Z0-9_]{0,62}", "a code, never free text")
+NAME = Text(r"[a-z0-9][a-z0-9._-]{0,63}", "a node, instance, party, ruleset or jurisdiction name")
+VERSION = Text(r"[0-9A-Za-z][0-9A-Za-z.+-]{0,31}")
+CARD = Text(r"[2-9TJQKA][cdhs]")
+CURRENCY = Text(r"[A-Z]{3}", "ISO 4217")
+GAME_CODE = Text(r"#[0-2][0-9]:[0-5][0-9]:[0-5][0-9](-[1-9][0-9]{0,5})?", "RULEBOOK R-4")
+BET = one_of("ante", "blind", "trips", "play", "aa", "call")
+CATEGORY = one_of(
+    "high_card", "pair", "two_pair", "trips", "straight", "flush", "full_house", "quads", "straight_flush",
+    "royal_flush",
+)  # fmt: skip
+ACTION = one_of("check", "play_4x", "play_3x", "play_2x", "play_1x", "call", "fold")
+PHASE = one_of("preflop", "flop", "river")
+
+RULES = Record({"id": NAME, "version": VERSION, "sha256": HASH})
+PLACED = Record({"amount_minor": POSITIVE, "bet": BET})
+SEAT = Record({"bets": Array(PLACED, 8), "seat_no": POSITIVE, "session_id": ULID})
+DEAL = Record(
+    {
+        "draw_no": POSITIVE,
+        "game_code": GAME_CODE,
+        "instance": NAME,
+        "reseed_counter": POSITIVE,
+        "round_id": ULID,
+        "ruleset": RULES,
+        "seats": POSITIVE,
+        "seats_root": HASH,
+        "shuffle": Text(r"[a-z0-9][a-z0-9./-]{0,63}", "name and version of the transcript -> deck procedure"),
+        "start_time": TIME,
+        "table": Text(r"(|[a-z0-9][a-z0-9._-]{0,63})", "empty for solo play"),
+    }
+)
+TAKEN = Record(
+    {
+        "action": ACTION,
+        "amount_minor": INTEGER,
+        "by": one_of("player", "timer", "rule"),
+        "party": NAME,
+        "phase": PHASE,
+        "request_digest": HASH,
+        "time": TIME,
+    }
+)
+HAND = Record({"best5": Array(CARD, 5), "category": CATEGORY})
+OUTCOME = Record(
+    {
+        "dealer_hand": HAND,
+        "dealer_qualifies": Flag(),
+        "outcome": one_of("player", "dealer", "tie", "fold"),
+        "player_hand": HAND,
+    },
+    {"flop_hand": HAND},
+)
+SETTLED_BET = Record(
+    {"bet": BET, "result": one_of("win", "lose", "push"), "returned_minor": INTEGER, "stake_minor": POSITIVE}
+)
+CARDS = Record(
+    {
+        "board": Array(CARD, 5),
+        "burns": Array(CARD, 4),
+        "dealer_cards": Array(CARD, 2),
+        "hole_cards": Array(CARD, 2),
+    }
+)
+VOID = Record(
+    {"approvals": Array(Record({"party": NAME, "time": TIME}), 2), "malfunction": HASH, "reason": CODE},
+    {"would_have_been": Array(SETTLED_BET, 8), "would_have_outcome": OUTCOME},
+)
+
+_NUMBERED: Mapping[str, Shape] = {"instance": NAME, "statement_no": POSITIVE}
+_LINKED: Mapping[str, Shape] = {**_NUMBERED, "link_no": POSITIVE, "previous": HASH, "session_id": ULID}
+_BOOT = Record({"instance": NAME, "last_draw_no": INTEGER, "last_statement_no": INTEGER})
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of statement."""
+
+    name: str
+    roles: frozenset[KeyRole]
+    shape: Record
+    numbered: bool
+    linked: bool
+    private: bool
+    """True where a private block stands beside the statement and its salted hash inside."""
+
+    @property
+    def payload_type(self) -> str:
+        return f"application/vnd.rgs.{self.name.replace('_', '-')}.v1+json"
+
+    @cached_property
+    def canonical(self) -> re.Pattern[bytes]:
+        """Matches the canonical bytes of this kind's statements and nothing else."""
+        return re.compile(canonical_pattern(self.shape).encode("ascii"))
+
+
+def _kind(
+    name: str,
+    role: KeyRole,
+    fields: Mapping[str, Shape],
+    *,
+    base: Mapping[str, Shape] | None = None,
+    optional: Mapping[str, Shape] | None = None,
+) -> Kind:
+    base = base or {}
+    return Kind(
+        name,
+        frozenset({role}),
+        Record({"kind": one_of(name), "time": TIME, **base, **fields}, optional or {}),
+        numbered="statement_no" in base,
+        linked="link_no" in base,
+        private="private" in fields,
+    )
+
+
+_ALL = (
+    # --- numbered, under the node key -----------------------------------------------------------------------------
+    _kind(
+        "instance_start",
+        KeyRole.NODE,
+        {
+            "boot_no": POSITIVE,
+            "draws_in_flight_max": POSITIVE,
+            "manifest": HASH,
+            "node": NAME,
+            "public_key": HASH,
+            "rng_version": VERSION,
+            "software_version": VERSION,
+            "store_epoch": ULID,
+            "worker": INTEGER,
+        },
+        base=_NUMBERED,
+        optional={"previous_boot": _BOOT},
+    ),
+    # --- numbered, under an instance key --------------------------------------------------------------------------
+    _kind("instance_end", KeyRole.INSTANCE, {"last_draw_no": INTEGER, "reason": CODE}, base=_NUMBERED),
+    _kind(
+        "instance_lost",
+        KeyRole.INSTANCE,
+        {"lost": _BOOT, "reason": CODE},
+        base=_NUMBERED,
+    ),
+    _kind(
+        "discarded_draw",
+        KeyRole.INSTANCE,
+        {"draw_no": POSITIVE, "reason": CODE, "reseed_counter": POSITIVE, "transcript": Text(r"([0-9a-f]{2}){1,4096}")},
+        base=_NUMBERED,
+        optional={"round_id": ULID},
+    ),
+    _kind(
+        "event",
+        KeyRole.INSTANCE,
+        {"code": CODE},
+        base=_NUMBERED,
+        optional={
+            "actor": NAME,
+            "after": Text(r"[ -!#-\[\]-~]{0,200}"),
+            "before": Text(r"[ -!#-\[\]-~]{0,200}"),
+            "reason": CODE,
+            "round_id": ULID,
+            "session_id": ULID,
+            "subject": Text(r"[ -!#-\[\]-~]{1,200}"),
+        },
+    ),
+    _kind(
+        "artifact",
+        KeyRole.INSTANCE,
+        {"bytes": POSITIVE, "name": Text(r"[a-z0-9][a-z0-9._/-]{0,127}"), "sha256": HASH},
+        base=_NUMBERED,
+    ),
+    # --- numbered and linked to a session -------------------------------------------------------------------------
+    _kind(
+        "session_open",
+        KeyRole.INSTANCE,
+        {
+            "currency": CURRENCY,
+            "jurisdiction": RULES,
+            "operator": NAME,
+            "private": HASH,
+            "ruleset": RULES,
+            "test_register": Flag(),
+        },
+        base=_LINKED,
+        optional={
+            "limits": Record({}, {"duration_ms": POSITIVE, "loss_minor": POSITIVE, "stake_minor": POSITIVE}),
+            "table": NAME,
+        },
+    ),
+    _kind(
+        "purchase",
+        KeyRole.INSTANCE,
+        {
+            "amount_minor": POSITIVE,
+            "balance_after_minor": INTEGER,
+            "balance_before_minor": INTEGER,
+            "bought_minor": POSITIVE,
+            "participation_id": ULID,
+            "private": HASH,
+            "purchase_no": POSITIVE,
+        },
+        base=_LINKED,
+    ),
+    _kind(
+        "money_leg",
+        KeyRole.INSTANCE,
+        {
+            "amount_minor": POSITIVE,
+            "direction": one_of("debit", "credit"),
+            "private": HASH,
+            "round_id": ULID,
+            "transaction_id": ULID,
+        },
+        base=_LINKED,
+    ),
+    _kind(
+        "round_opening",
+        KeyRole.INSTANCE,
+        {
+            "balance_after_minor": INTEGER,
+            "balance_before_minor": POSITIVE,
+            "commitment": HASH,
+            "deal": DEAL,
+            "path": Array(HASH, 8),
+            "seat": SEAT,
+            "stage_no": POSITIVE,
+        },
+        base=_LINKED,
+    ),
+    _kind(
+        "round_final",
+        KeyRole.INSTANCE,
+        {
+            "actions": Array(TAKEN, 8),
+            "actions_hash": HASH,
+            "balance_after_minor": INTEGER,
+            "balance_before_minor": POSITIVE,
+            "opening": HASH,
+            "returned_minor": INTEGER,
+            "round_id": ULID,
+            "seat_no": POSITIVE,
+            "stage_no": POSITIVE,
+            "staked_minor": POSITIVE,
+            "status": one_of("settled", "void"),
+        },
+        base=_LINKED,
+        optional={
+            "cards": CARDS,
+            "deck": Array(CARD, 52),
+            "outcome": OUTCOME,
+            "salt": HASH,
+            "settlement": Array(SETTLED_BET, 8),
+            "transcript": Text(r"([0-9a-f]{2}){1,4096}"),
+            "void": VOID,
+        },
+    ),
+    _kind(
+        "participation_end",
+        KeyRole.INSTANCE,
+        {
+            "bought_minor": POSITIVE,
+            "paid_out_minor": INTEGER,
+            "participation_id": ULID,
+            "private": HASH,
+            "returned_minor": INTEGER,
+            "rounds": INTEGER,
+            "staked_minor": INTEGER,
+        },
+        base=_LINKED,
+    ),
+    _kind("session_close", KeyRole.INSTANCE, {"reason": CODE, "rounds": INTEGER}, base=_LINKED),
+    # --- without a number -----------------------------------------------------------------------------------------
+    _kind("root_key", KeyRole.ROOT, {"public_key": HASH}, optional={"previous": HASH}),
+    _kind("node_key", KeyRole.ROOT, {"development": Flag(), "node": NAME, "public_key": HASH}),
+    _kind(
+        "key_end",
+        KeyRole.ROOT,
+        {"key": HASH, "reason": CODE},
+        optional={"instance": NAME, "last_statement_no": INTEGER},
+    ),
+    _kind("revocation", KeyRole.ROOT, {"key": HASH, "reason": CODE}, optional={"origin": NAME, "size": INTEGER}),
+    _kind(
+        "export_scope",
+        KeyRole.NODE,
+        {
+            "instances": Array(Record({"first": POSITIVE, "instance": NAME, "last": POSITIVE}), 100),
+            "reason": CODE,
+            "sessions": Array(Record({"first": POSITIVE, "last": POSITIVE, "session_id": ULID}), 200),
+        },
+    ),
+    _kind("report", KeyRole.NODE, {"name": Text(r"[a-z0-9][a-z0-9._/-]{0,127}"), "sha256": HASH}),
+    _kind("countersignature", KeyRole.NODE, {"party": NAME, "statement": HASH}),
+)
+
+KINDS: Mapping[str, Kind] = {kind.name: kind for kind in _ALL}
+KIND_OF_PAYLOAD_TYPE: Mapping[str, Kind] = {kind.payload_type: kind for kind in _ALL}
+
+LINK_ZERO = "0" * 64
+"""`previous` of the first link of a session."""
+
+
+_DECODER = json.JSONDecoder()
+
+
+def parse_statement(envelope: Envelope) -> tuple[Kind, dict[str, Any]]:
+    """Kind and body of an envelope whose signature was (or will be) verified.
+
+    Raises FormatError on any deviation from the kind's schema or the canonical form, naming the first.
+    """
+    kind = KIND_OF_PAYLOAD_TYPE.get(envelope.payload_type)
+    if kind is None:
+        raise FormatError(f"payload type {envelope.payload_type} is not known", value=envelope.payload_type)
+    payload = envelope.payload
+    if len(payload) <= PAYLOAD_BYTES_MAX and kind.canonical.fullmatch(payload) is not None:
+        body: dict[str, Any] = _DECODER.decode(payload.decode("ascii"))
+        return kind, body
+    # The bytes are not canonical or not of the shape: the slow way says which, and where.
+    refused = parse_canonical(payload)
+    check_shape(kind.shape, refused, kind.name)
+    raise FormatError(f"not the canonical form of {kind.name}")  # pragma: no cover - the two ways agree (tested)

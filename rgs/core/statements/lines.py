@@ -1,0 +1,83 @@
+"""Export lines: `{"envelope": …, "private": {"block": …, "salt": …} | null}`, one statement a line, and key bundles.
+
+The envelope stands in the line byte for byte as it was signed. A line is accepted only in its one form.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rgs.core.errors import FormatError
+from rgs.core.statements.canonical import format_canonical, parse_canonical
+from rgs.core.statements.envelope import ENVELOPE_BYTES_MAX
+from rgs.core.statements.kinds import CODE, CURRENCY, HASH, NAME
+from rgs.core.statements.shapes import Record, Text, check_shape
+
+LINE_BYTES_MAX = ENVELOPE_BYTES_MAX + 8192
+KEY_BUNDLE_BYTES_MAX = 64 * 1024 * 1024
+
+_PRINTABLE = Text(r"[ -!#-\[\]-~]{0,256}")
+PRIVATE_BLOCK = Record(
+    {},
+    {
+        "currency": CURRENCY,
+        "operator_reference": _PRINTABLE,
+        "player": _PRINTABLE,
+        "reason": CODE,
+        "regulator_participation_id": Text(r"[0-9A-Z]{16}"),
+        "regulator_session_id": Text(r"[0-9A-Z]{16}"),
+        "regulator": NAME,
+        "wallet_transaction_id": _PRINTABLE,
+    },
+)
+_PRIVATE = Record({"block": PRIVATE_BLOCK, "salt": HASH})
+_HEAD, _MIDDLE, _NULL = b'{"envelope":', b',"private":', b"null}"
+
+
+@dataclass(frozen=True, slots=True)
+class ExportLine:
+    """One statement of an export: its envelope bytes, and its private block with salt where that still exists."""
+
+    envelope: bytes
+    private: dict[str, Any] | None
+
+
+def format_line(line: ExportLine) -> bytes:
+    """The line without its line feed. Inverse of `parse_line`."""
+    private = b"null" if line.private is None else format_canonical(line.private)
+    return b"".join((_HEAD, line.envelope, _MIDDLE, private, b"}"))
+
+
+def parse_line(data: bytes) -> ExportLine:
+    """The line of `data` (no line feed); FormatError unless it is in its one form. The envelope is not looked into."""
+    if len(data) > LINE_BYTES_MAX:
+        raise FormatError(
+            f"line of {len(data)} bytes is longer than {LINE_BYTES_MAX}", limit=LINE_BYTES_MAX, value=len(data)
+        )
+    cut = data.find(_MIDDLE)
+    if not data.startswith(_HEAD) or cut < 0 or not data.endswith(b"}"):
+        raise FormatError("not an export line")
+    envelope, rest = data[len(_HEAD) : cut], data[cut + len(_MIDDLE) :]
+    if rest == _NULL:
+        return ExportLine(envelope, None)
+    private = parse_canonical(rest[:-1])
+    check_shape(_PRIVATE, private, "private")
+    return ExportLine(envelope, private)
+
+
+def format_key_bundle(statements: list[bytes]) -> bytes:
+    """A key bundle: the envelopes of `root_key`, `node_key`, `key_end` and `revocation` statements, the first root's
+    first.
+    """
+    return b'{"format":"rgs/keys/v1","statements":[\n' + b",\n".join(statements) + b"\n]}\n"
+
+
+def parse_key_bundle(data: bytes) -> list[bytes]:
+    """The envelope bytes of a key bundle; FormatError unless it is in its one form. Inverse of `format_key_bundle`."""
+    if len(data) > KEY_BUNDLE_BYTES_MAX:
+        raise FormatError("key bundle is too long", limit=KEY_BUNDLE_BYTES_MAX, value=len(data))
+    head, foot = b'{"format":"rgs/keys/v1","statements":[\n', b"\n]}\n"
+    if not data.startswith(head) or not data.endswith(foot) or len(data) <= len(head) + len(foot):
+        raise FormatError("not a key bundle of format rgs/keys/v1")
+    return data[len(head) : -len(foot)].split(b",\n")

@@ -1,0 +1,111 @@
+"""What a client is told: the whole session and the visible part of a round, as pure functions of durable state and a
+time.
+
+A client that lost everything goes on from a view (ARCHITECTURE section 3). Refuses to hold a card that the player may
+not see: the game's own `view` decides what is visible.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rgs.core.cards import format_card
+from rgs.core.games import game_of
+from rgs.core.games.types import LegalAction, Phase, Seat, Settlement
+from rgs.core.hands import HandValue
+from rgs.core.jurisdictions import Jurisdiction
+from rgs.core.rounds import Round, RoundStatus, TakenAction
+from rgs.core.rulesets import Ruleset
+from rgs.core.sessions import Session, SessionStatus
+
+
+@dataclass(frozen=True, slots=True)
+class RoundView:
+    """A round as its player may see it now. Cards are text, amounts minor units."""
+
+    round_id: str
+    game_code: str
+    stage_no: int
+    round_version: int
+    status: RoundStatus
+    phase: Phase
+    hole_cards: tuple[str, ...]
+    dealer_cards: tuple[str, ...]
+    board: tuple[str, ...]
+    bets: tuple[tuple[str, int], ...]
+    legal_actions: tuple[LegalAction, ...]
+    actions: tuple[TakenAction, ...]
+    player_hand: HandValue | None
+    settlement: Settlement | None
+    start_ms: int
+    end_ms: int
+    deadline_ms: int
+    commitment: bytes
+    actions_hash: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SessionView:
+    """A session as its client needs it. `elapsed_ms` runs until the close."""
+
+    session: Session
+    ruleset: Ruleset
+    jurisdiction: Jurisdiction
+    elapsed_ms: int
+    largest_ante_minor: int
+    purchase_left_minor: int
+    open_round: RoundView | None
+
+
+def round_view(round_: Round, seat: Seat, *, actions_hash: bytes, settlement: Settlement | None = None) -> RoundView:
+    """The view of one seat of a round after its decisions so far; `settlement` is given once it is settled."""
+    game = game_of(seat.ruleset)
+    shown = game.view(seat)
+    open_ = round_.status is RoundStatus.OPEN
+    return RoundView(
+        round_id=round_.round_id,
+        game_code=round_.game_code,
+        stage_no=round_.stage_no,
+        round_version=round_.version,
+        status=round_.status,
+        phase=shown.phase,
+        hole_cards=tuple(map(format_card, shown.hole_cards)),
+        dealer_cards=tuple(map(format_card, shown.dealer_cards)),
+        board=tuple(map(format_card, shown.board)),
+        bets=shown.bets,
+        legal_actions=game.legal_actions(seat) if open_ else (),
+        actions=round_.actions,
+        player_hand=shown.player_hand,
+        settlement=settlement,
+        start_ms=round_.start_ms,
+        end_ms=round_.end_ms,
+        deadline_ms=_deadline_of(round_, seat.ruleset) if open_ else 0,
+        commitment=round_.commitment,
+        actions_hash=actions_hash,
+    )
+
+
+def session_view(
+    session: Session, ruleset: Ruleset, jurisdiction: Jurisdiction, now_ms: int, *, open_round: RoundView | None = None
+) -> SessionView:
+    """The view of a session at `now_ms`."""
+    game = game_of(ruleset)
+    until_ms = session.close_ms if session.status is SessionStatus.CLOSED else max(now_ms, session.last_ms)
+    money = session.participation
+    return SessionView(
+        session=session,
+        ruleset=ruleset,
+        jurisdiction=jurisdiction,
+        elapsed_ms=until_ms - session.open_ms,
+        largest_ante_minor=0 if money.ended else game.largest_ante(ruleset, money.balance_minor, {}),
+        purchase_left_minor=0 if money.ended else max(0, jurisdiction.participation_cap_minor - money.bought_minor),
+        open_round=open_round,
+    )
+
+
+def _deadline_of(round_: Round, ruleset: Ruleset) -> int:
+    """When the default decision is taken: the decision timer after the last step, 0 where nothing is timed."""
+    if not ruleset.timers.decision_ms:
+        return 0
+    since_ms = round_.actions[-1].time_ms if round_.actions else round_.start_ms
+    return since_ms + ruleset.timers.decision_ms

@@ -1,0 +1,194 @@
+"""The software manifest: SHA-256 of the certified unit, the functional core, its rulesets and the lock (2.13).
+
+Standard library only, and made before any of what it hashes is imported: files are found where the import system would
+find them, without importing them. `guard_imports` then lets the interpreter run exactly those bytes: modules of `rng`
+and `rgs.core` are compiled from source that hashes to its entry, never taken from a bytecode cache.
+
+Refuses links, devices and anything else that is no plain file; refuses to leave out a file because it looks harmless:
+everything that lies in those folders is listed, but `__pycache__`. Says nothing about the interpreter, the libraries or
+the rest of the server.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import stat
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Final
+
+FORMAT: Final = "rgs/manifest/v1"
+PACKAGES: Final = ("rgs.core", "rng")
+"""What is hashed, and guarded: these packages with all that lies in their folders."""
+LOCK: Final = "requirements/runtime.txt"
+"""Logical path of the lock: what the installation was locked to."""
+_CACHE: Final = "__pycache__"
+
+
+class ManifestError(Exception):
+    """The software cannot be measured, or is not what was measured. Nothing may be served."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Entry:
+    """One file: its logical path (`rng/drbg.py`), SHA-256 in hex, and length in bytes."""
+
+    path: str
+    sha256: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """The entries sorted by path, and whether the lock is among them. `sha256` names the canonical form `content`."""
+
+    entries: tuple[Entry, ...]
+    locked: bool
+
+    @property
+    def content(self) -> bytes:
+        """Canonical JSON as in statements: sorted keys, no white space, ASCII, integers as decimal strings."""
+        document = {
+            "entries": [
+                {"bytes": str(entry.bytes), "path": entry.path, "sha256": entry.sha256} for entry in self.entries
+            ],
+            "format": FORMAT,
+            "locked": self.locked,
+        }
+        return json.dumps(document, ensure_ascii=True, sort_keys=True, separators=(",", ":")).encode("ascii")
+
+    @property
+    def sha256(self) -> str:
+        """Hex SHA-256 of `content`: what `instance_start` names."""
+        return hashlib.sha256(self.content).hexdigest()
+
+    def verify_locked(self) -> None:
+        """ManifestError unless the lock is among the entries."""
+        if not self.locked:
+            raise ManifestError(f"the lock {LOCK} is not part of this installation: what it runs on cannot be named")
+
+
+def make_manifest() -> Manifest:
+    """Hash this installation. Raises ManifestError."""
+    folders = {name.replace(".", "/"): package_folder(name) for name in PACKAGES}
+    return measure(folders, find_lock(package_folder("rgs")))
+
+
+def measure(folders: dict[str, Path], lock: Path | None) -> Manifest:
+    """Hash the folders (logical prefix -> where it lies) and the lock, if there is one."""
+    files = [(f"{prefix}/{path}", folder / path) for prefix, folder in folders.items() for path in _walk(folder)]
+    if lock is not None:
+        files.append((LOCK, lock))
+    return Manifest(tuple(sorted(_entry(name, path) for name, path in files)), lock is not None)
+
+
+def package_folder(name: str) -> Path:
+    """The folder from which the import system would load this package; ManifestError if there is not exactly one."""
+    spec = importlib.util.find_spec(name)
+    folders = [] if spec is None or not spec.has_location else list(spec.submodule_search_locations or [])
+    if len(folders) != 1:
+        raise ManifestError(f"package {name} is not one folder of plain files, but {len(folders)}")
+    return Path(folders[0])
+
+
+def find_lock(rgs_folder: Path) -> Path | None:
+    """The lock inside an installed package, or else beside the package in a checkout."""
+    for path in (rgs_folder / LOCK, rgs_folder.parent / LOCK):
+        if path.is_file():
+            return path
+    return None
+
+
+def guard_imports(manifest: Manifest) -> None:
+    """From here on, modules of the measured packages are compiled from the bytes that were hashed, or refused."""
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, MeasuredFinder)]
+    sys.meta_path.insert(0, MeasuredFinder(manifest))
+
+
+def verify_loaded() -> None:
+    """ManifestError if any module of the measured packages came into this process by another way."""
+    for name, module in sorted(sys.modules.items()):
+        if _is_measured(name) and not isinstance(getattr(module.__spec__, "loader", None), MeasuredLoader):
+            raise ManifestError(f"{name} was loaded before it was hashed: start the server with `rgs serve`")
+
+
+class MeasuredFinder:
+    """A finder for the measured packages only; everything else goes on to the finders behind it."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        self._hashes = {entry.path: entry.sha256 for entry in manifest.entries}
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The spec that the path gives, with a loader that checks; ImportError for what is no measured source."""
+        if not _is_measured(fullname):
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is None:
+            return None
+        # A package or a module: `a/b/__init__.py` or `a/b.py`. Anything else (bytecode alone, an extension) has no
+        # entry.
+        name = fullname.replace(".", "/")
+        logical = f"{name}/__init__.py" if spec.submodule_search_locations is not None else f"{name}.py"
+        if not isinstance(spec.loader, SourceFileLoader) or logical not in self._hashes:
+            raise ImportError(f"{fullname} is no source file of the software manifest", name=fullname)
+        spec.loader = MeasuredLoader(fullname, spec.loader.path, self._hashes[logical])
+        return spec
+
+
+class MeasuredLoader(SourceFileLoader):
+    """Compiles one module from source, after comparing its SHA-256 (hex)."""
+
+    def __init__(self, fullname: str, path: str, sha256: str) -> None:
+        super().__init__(fullname, path)
+        self._sha256 = sha256
+
+    def get_code(self, fullname: str) -> CodeType:
+        """The code of the very bytes that were hashed; ImportError if they have changed since."""
+        source = self.get_data(self.path)
+        if hashlib.sha256(source).hexdigest() != self._sha256:
+            raise ImportError(f"{fullname} has changed since the software manifest was made", name=fullname)
+        code: CodeType = self.source_to_code(source, self.path)
+        return code
+
+
+def _is_measured(module: str) -> bool:
+    return any(module == name or module.startswith(f"{name}.") for name in PACKAGES)
+
+
+def _walk(folder: Path, prefix: str = "") -> list[str]:
+    """The relative paths of all files below `folder`, with slashes."""
+    paths: list[str] = []
+    try:
+        with os.scandir(folder) as found:
+            entries = list(found)
+    except OSError as error:
+        raise ManifestError(f"{folder} cannot be listed: {error.strerror}") from None
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            if entry.name != _CACHE:
+                paths += _walk(Path(entry.path), f"{prefix}{entry.name}/")
+        elif entry.is_file(follow_symlinks=False):
+            paths.append(prefix + entry.name)
+        else:
+            raise ManifestError(f"{entry.path} is neither a plain file nor a folder")
+    return paths
+
+
+def _entry(name: str, path: Path) -> Entry:
+    try:
+        with path.open("rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise ManifestError(f"{path} is no plain file")
+            content = file.read()
+    except OSError as error:
+        raise ManifestError(f"{path} cannot be read: {error.strerror}") from None
+    return Entry(name, hashlib.sha256(content).hexdigest(), len(content))

@@ -1,0 +1,296 @@
+"""The server: one node put together, from its first statement to its last (ARCHITECTURE 2.8, 2.13, 2.17).
+
+Start: keys, store, instance (its opening statements are committed before the port is served), then calls. Stop: health
+says NOT_SERVING, calls under way are answered, work in the background comes to its end, `instance_end` is signed with
+the number of the last draw, and the store is let go.
+
+Refuses to serve without mutual TLS, and operators whose jurisdiction does not allow the development CA.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import signal
+from collections.abc import Awaitable, Callable
+
+import structlog
+import uvloop
+from cryptography import x509
+
+from rgs import __version__
+from rgs.api import audit as audit_api
+from rgs.api import catalog as catalog_api
+from rgs.api import history as history_api
+from rgs.api import play as play_api
+from rgs.api import session as session_api
+from rgs.api.auth import Gate, PeerCertificate
+from rgs.api.calls import Calls
+from rgs.api.endpoint import Endpoint, Tls
+from rgs.api.mapping import Encoder
+from rgs.cli.files import read_whole
+from rgs.cli.keyring import load_bundle, load_kek, load_node_signer
+from rgs.cli.pki import fingerprint_of, is_development, load_certificate
+from rgs.clients.regulator import EmbeddedRegister
+from rgs.clients.wallet import EmbeddedWallet
+from rgs.clock import Clock, SystemClock
+from rgs.config import Config
+from rgs.core.errors import JurisdictionError, RgsError
+from rgs.core.statements.lines import parse_key_bundle
+from rgs.logging import Log
+from rgs.manifest import Manifest
+from rgs.service.affairs import Affairs
+from rgs.service.audit import Audit
+from rgs.service.books import Books
+from rgs.service.callers import Caller, Role, SessionLocks
+from rgs.service.catalog import Catalog
+from rgs.service.history import History
+from rgs.service.instance import Artifact, Instance
+from rgs.service.play import Play
+from rgs.service.sealing import Sealer
+from rgs.service.sessions import Sessions
+from rgs.store.parties import Parties
+from rgs.store.register import RegisterStore
+from rgs.store.sqlite import SqliteStore
+from rgs.store.wallet import WalletStore
+
+BACKGROUND_S = 1.0
+"""Between two rounds of the work in the background."""
+DEMO_BALANCE_MINOR = 1_000_000
+"""First balance of a player's account in the embedded wallet, where the jurisdiction plays without money."""
+
+
+class Server:
+    """One node. `start`, then `port` is served until `stop`; both at most once."""
+
+    def __init__(self, config: Config, manifest: Manifest, *, clock: Clock | None = None) -> None:
+        self._config = config
+        self._manifest = manifest
+        self._clock = SystemClock() if clock is None else clock
+        self._open = contextlib.AsyncExitStack()
+        self._stopping = asyncio.Event()
+        self._end_reason = "START_FAILED"
+        self.port = 0
+        """What is served; 0 before the start."""
+        self.instance = ""
+        """The name under which this server draws and signs; empty before the start."""
+
+    async def start(self) -> None:
+        """Open everything, sign the beginning, serve. On an error what was opened is closed, and nothing was served."""
+        try:
+            await self._start()
+        except BaseException:
+            await self.stop()
+            raise
+        self._end_reason = "DRAINED"
+
+    async def stop(self) -> None:
+        """Serve no more, finish what is under way, sign the end, close."""
+        self._stopping.set()
+        await self._open.aclose()
+
+    # --- the start, in order; the stop is the same backwards ----------------------------------------------------------
+
+    async def _start(self) -> None:
+        config, clock, opened = self._config, self._clock, self._open
+        node_signer = load_node_signer(config)
+        bundle = load_bundle(config)
+        sealer = Sealer(load_kek(config))
+        tls = Tls(
+            key=read_whole(config.tls / "server.key", "server key", secret=True),
+            chain=read_whole(config.tls / "server.pem", "server certificate"),
+            client_ca=read_whole(config.ca, "client authorities"),
+        )
+        store = SqliteStore(config.store)
+        opened.push_async_callback(store.close)
+        parties = Parties(config.store)
+        opened.callback(parties.close)
+        wallet = EmbeddedWallet(WalletStore(config.wallet), clock.now_ms)
+        opened.push_async_callback(wallet.close)
+        instance = Instance(
+            store=store,
+            clock=clock,
+            sealer=sealer,
+            node=config.node,
+            draws_in_flight_max=config.draws_in_flight_max,
+        )
+        register = EmbeddedRegister(RegisterStore(config.register), instance.new_regulator_id, clock.now_ms)
+        opened.push_async_callback(register.close)
+
+        books, locks = Books(), SessionLocks()
+        catalog = Catalog(books)
+        encoder = Encoder(catalog.list())
+        play = Play(store=store, instance=instance, books=books, clock=clock, locks=locks, encode=encoder)
+        affairs = Affairs(
+            store=store,
+            instance=instance,
+            books=books,
+            clock=clock,
+            wallet=wallet,
+            central=register,
+            encode=encoder,
+        )
+        sessions = Sessions(
+            store=store,
+            instance=instance,
+            books=books,
+            clock=clock,
+            locks=locks,
+            affairs=affairs,
+            play=play,
+            open_account=_account_opener(wallet),
+        )
+        audit = Audit(store=store, key_statements=parse_key_bundle(bundle))
+
+        gate = Gate(parties, clock, read_certificate, _admission(tls.client_ca, books))
+        calls = Calls(gate, clock, encoder.act)
+        endpoint = Endpoint(
+            listen=config.listen,
+            tls=tls,
+            calls=calls,
+            services={
+                catalog_api.SERVICE: catalog_api.catalog_methods(catalog),
+                session_api.SERVICE: session_api.session_methods(sessions, encoder),
+                play_api.SERVICE: play_api.play_methods(play),
+                history_api.SERVICE: history_api.history_methods(History(store=store, play=play)),
+                audit_api.SERVICE: audit_api.audit_methods(audit),
+            },
+            with_reflection=config.reflection,
+        )
+        # The port is bound, so that nothing but the disk can fail between the first statement and the first call.
+        await instance.start(
+            node_signer,
+            manifest_sha256=self._manifest.sha256,
+            software_version=__version__,
+            artifacts=_artifacts(books, self._manifest),
+        )
+        opened.push_async_callback(self._end, instance)
+        self.instance = instance.name
+
+        async def tell_health() -> None:
+            endpoint.health.set_serving(play_api.SERVICE, serving=instance.healthy)
+
+        self._run_in_background("health", tell_health)
+        self._run_in_background("stage_reports", affairs.report_stages)
+        self._run_in_background("recovery", sessions.recover)
+        self._run_in_background("allow_list", gate.poll)
+        await endpoint.start()
+        opened.push_async_callback(endpoint.stop, config.drain_s)
+        self.port = endpoint.port
+
+    async def _end(self, instance: Instance) -> None:
+        await instance.end(self._end_reason)
+
+    def _run_in_background(self, name: str, work: Callable[[], Awaitable[object]]) -> None:
+        """Do the work now and every second, until the server stops; the work at hand is finished, not cut short."""
+
+        async def repeat() -> None:
+            failure = ""
+            while not self._stopping.is_set():
+                try:
+                    await work()
+                    failure = ""
+                except Exception as error:  # noqa: BLE001 - it is tried again, whatever it was; told when it changes
+                    reason = error.reason if isinstance(error, RgsError) else type(error).__name__
+                    if reason != failure:
+                        structlog.get_logger().warning("background_work_failed", work=name, exc_info=error)
+                    failure = reason
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._stopping.wait(), BACKGROUND_S)
+
+        task = asyncio.create_task(repeat())
+        self._open.push_async_callback(_finished, task, self._config.drain_s)
+
+
+async def _finished(task: asyncio.Task[None], patience_s: float) -> None:
+    """Wait for the task; it is cancelled when patience ends, and its affair goes on at the next start."""
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(task, patience_s)
+
+
+def read_certificate(pem: bytes) -> PeerCertificate:
+    """What the gate has to know of a certificate; FormatError if it is none."""
+    certificate = load_certificate(pem)
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        uris = names.get_values_for_type(x509.UniformResourceIdentifier)
+    except (x509.ExtensionNotFound, ValueError):
+        uris = []
+    first, last = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    return PeerCertificate(
+        fingerprint=fingerprint_of(certificate),
+        uris=uris,
+        first_ms=int(first.timestamp()) * 1000,
+        last_ms=int(last.timestamp()) * 1000,
+    )
+
+
+def _admission(client_ca: bytes, books: Books) -> Callable[[Caller], None]:
+    """Which operators are served at all: their jurisdiction is shipped, and allows the CA that vouches for them."""
+    development = is_development(client_ca)
+
+    def admit(caller: Caller) -> None:
+        if caller.role is not Role.OPERATOR:
+            return
+        jurisdiction = books.jurisdictions.get(caller.jurisdiction)
+        if jurisdiction is None or (development and not jurisdiction.development_ca_allowed):
+            raise JurisdictionError(
+                f"jurisdiction {caller.jurisdiction} does not allow operators of this server's CA",
+                operator=caller.party,
+                jurisdiction=caller.jurisdiction,
+            )
+
+    return admit
+
+
+def _account_opener(wallet: EmbeddedWallet) -> Callable[[str, str, str], Awaitable[None]]:
+    async def open_account(operator: str, player: str, currency: str) -> None:
+        await wallet.open_account(operator=operator, player=player, currency=currency, balance_minor=DEMO_BALANCE_MINOR)
+
+    return open_account
+
+
+def _artifacts(books: Books, manifest: Manifest) -> list[Artifact]:
+    """What the house runs by, each under the hash that rounds and statements name."""
+    return [
+        Artifact("manifest", manifest.sha256, manifest.content),
+        *(Artifact(ruleset.id, ruleset.sha256, ruleset.canonical) for ruleset in books.rulesets.values()),
+        *(Artifact(rules.id, rules.sha256, rules.canonical) for rules in books.jurisdictions.values()),
+    ]
+
+
+# --- the process ------------------------------------------------------------------------------------------------------
+
+
+async def run(config: Config, manifest: Manifest, log: Log) -> None:
+    """Serve until SIGTERM or SIGINT. People are told where; from then on the log is a file."""
+    told_to_stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told_to_stop.set)
+    server = Server(config, manifest)
+    await server.start()
+    try:
+        host = config.listen.rpartition(":")[0]
+        structlog.get_logger().info("listening", address=f"{host}:{server.port}", instance=server.instance)
+        log.quiet()
+        # What lives as long as the process is not looked at again by the collector.
+        gc.collect()
+        gc.freeze()
+        while not told_to_stop.is_set():
+            log.flush()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(told_to_stop.wait(), BACKGROUND_S)
+        structlog.get_logger().info("draining", limit_s=config.drain_s)
+    finally:
+        await server.stop()
+    structlog.get_logger().info("stopped", instance=server.instance)
+
+
+def serve(config: Config, manifest: Manifest) -> int:
+    """`rgs serve`: the log, the loop, the server; 0 after an orderly end."""
+    clock = SystemClock()
+    with Log(config.log, config.log_level, clock) as log, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(run(config, manifest, log))
+    return 0

@@ -1,0 +1,99 @@
+"""Signed statements as they were signed: by hash, number, session, round, or range of an instance; and the key path.
+
+An operator reads the statements of its own sessions and the key path of its instances; auditors, regulators and labs
+read all. The private block goes to its operator, to auditors and to regulators, never to a lab. Refuses to re-serialize
+anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rgs.core.errors import InvalidFieldError, NotFoundError
+from rgs.core.ids import check_name, check_ulid
+from rgs.service.books import owned_session
+from rgs.service.callers import Caller, Role
+from rgs.service.pages import check_page_size, format_page_token, parse_page_token
+from rgs.store.reads import StatementRow
+from rgs.store.sqlite import SqliteStore
+
+_HASH_BYTES = 32
+_NUMBER_MAX = 1 << 62
+_OPEN_TO_OPERATORS = frozenset({"instance_start", "instance_end", "instance_lost", "artifact"})
+"""Part of the key path, or a name and a hash: an operator needs them to verify its own rounds."""
+
+
+class Audit:
+    """Reads only."""
+
+    def __init__(self, *, store: SqliteStore, key_statements: Sequence[bytes]) -> None:
+        self._store = store
+        self._key_statements = tuple(key_statements)
+
+    def key_statements(self) -> tuple[bytes, ...]:
+        """Envelopes of the key bundle, the first root's first."""
+        return self._key_statements
+
+    async def get_statement(self, caller: Caller, *, hash: bytes, instance: str, statement_no: int) -> StatementRow:  # noqa: A002
+        """By hash (32 bytes), or by instance and number; NotFoundError if there is none for this party."""
+        row: StatementRow | None
+        if hash:
+            if len(hash) != _HASH_BYTES:
+                raise InvalidFieldError(
+                    f"hash has {len(hash)} bytes, not {_HASH_BYTES}", field="hash", limit=_HASH_BYTES, value=len(hash)
+                )
+            row = await self._store.statement_of_hash(hash)
+        else:
+            check_name(instance, "instance")
+            rows = await self._store.statements_of_instance(instance, statement_no, statement_no, 1)
+            row = rows[0] if rows else None
+        seen = [] if row is None else await self._seen_by(caller, [row])
+        if not seen:
+            raise NotFoundError("no such statement", kind="statement", instance=instance, statement_no=statement_no)
+        return seen[0]
+
+    async def list_statements(
+        self,
+        caller: Caller,
+        *,
+        session_id: str,
+        round_id: str,
+        instance: str,
+        first_no: int,
+        last_no: int,
+        page_size: int,
+        page_token: str,
+    ) -> tuple[tuple[StatementRow, ...], str]:
+        """A page in order, and the next page's token. Exactly one of session_id, round_id and instance is given."""
+        limit = check_page_size(page_size)
+        (after,) = parse_page_token(page_token, 1)
+        if [bool(session_id), bool(round_id), bool(instance)].count(True) != 1:
+            raise InvalidFieldError("give exactly one of session_id, round_id, instance", field="session_id")
+        if session_id:
+            await owned_session(self._store, caller, session_id)
+            rows = await self._store.statements_of_session(session_id, after, limit + 1)
+            position = [row.link_no for row in rows]
+        elif round_id:
+            rows = await self._store.statements_of_round(check_ulid(round_id, "round_id"), after, limit + 1)
+            position = [row.id for row in rows]
+        else:
+            check_name(instance, "instance")
+            first = max(first_no, after + 1, 1)
+            rows = await self._store.statements_of_instance(instance, first, last_no or _NUMBER_MAX, limit + 1)
+            position = [row.statement_no for row in rows]
+        token = format_page_token(position[limit - 1]) if len(rows) > limit else ""
+        return tuple(await self._seen_by(caller, rows[:limit])), token
+
+    async def _seen_by(self, caller: Caller, rows: list[StatementRow]) -> list[StatementRow]:
+        """What of the rows this party may see, private blocks taken out where they are not for it."""
+        if caller.role is Role.LAB:
+            return [replace(row, private=b"") for row in rows]
+        if caller.role is not Role.OPERATOR:
+            return rows
+        owned: dict[str, bool] = {}
+        for row in rows:
+            if row.session_id and row.session_id not in owned:
+                session = await self._store.session(row.session_id)
+                owned[row.session_id] = session is not None and session.operator == caller.party
+        return [row for row in rows if owned.get(row.session_id, row.kind in _OPEN_TO_OPERATORS)]

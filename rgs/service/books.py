@@ -1,0 +1,42 @@
+"""What the service plays by: rulesets and jurisdictions as shipped, and reading an owned session with them.
+
+Refuses a session of another operator in the very words of one that does not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rgs.core.errors import NotFoundError
+from rgs.core.ids import check_ulid
+from rgs.core.jurisdictions import SHIPPED_JURISDICTIONS, Jurisdiction, load_jurisdiction
+from rgs.core.rulesets import SHIPPED_RULESETS, Ruleset, load_ruleset
+from rgs.core.sessions import Session
+from rgs.core.views import RoundView, SessionView, session_view
+from rgs.service.callers import Caller, Role
+from rgs.store.sqlite import SqliteStore
+
+
+class Books:
+    """Rulesets and jurisdictions by id."""
+
+    def __init__(self) -> None:
+        self.rulesets: Mapping[str, Ruleset] = {name: load_ruleset(name) for name in SHIPPED_RULESETS}
+        self.jurisdictions: Mapping[str, Jurisdiction] = {
+            name: load_jurisdiction(name) for name in SHIPPED_JURISDICTIONS
+        }
+
+    def view(self, session: Session, now_ms: int, open_round: RoundView | None = None) -> SessionView:
+        """The view of a session under its own rules."""
+        ruleset = self.rulesets[session.ruleset_id]
+        return session_view(
+            session, ruleset, self.jurisdictions[session.jurisdiction_id], now_ms, open_round=open_round
+        )
+
+
+async def owned_session(store: SqliteStore, caller: Caller, session_id: str) -> Session:
+    """The session, if it is this operator's (auditors and regulators read all); NotFoundError otherwise."""
+    session = await store.session(check_ulid(session_id, "session_id"))
+    if session is None or (caller.role is Role.OPERATOR and session.operator != caller.party):
+        raise NotFoundError(f"no session {session_id}", kind="session", field="session_id", session_id=session_id)
+    return session

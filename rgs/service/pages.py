@@ -1,0 +1,53 @@
+"""Pages of lists: sizes and opaque tokens (AIP-158). A token holds the position behind the page's last row."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+
+from rgs.core.errors import InvalidFieldError
+
+PAGE_SIZE_DEFAULT = 50
+PAGE_SIZE_MAX = 200
+_PREFIX = "p1"
+_POSITION_MAX = 1 << 62
+"""Row numbers, times and statement numbers stay below it, and so inside the 64 bits of the store."""
+
+
+def check_page_size(page_size: int) -> int:
+    """The number of rows of a page; InvalidFieldError outside 0..200, 0 means the default."""
+    if not 0 <= page_size <= PAGE_SIZE_MAX:
+        raise InvalidFieldError(
+            f"page_size {page_size} is outside 0..{PAGE_SIZE_MAX}",
+            field="page_size",
+            limit=PAGE_SIZE_MAX,
+            value=page_size,
+        )
+    return page_size or PAGE_SIZE_DEFAULT
+
+
+def format_page_token(*position: int) -> str:
+    """The token of a position. Inverse of `parse_page_token`."""
+    text = ".".join([_PREFIX, *map(str, position)])
+    return base64.urlsafe_b64encode(text.encode("ascii")).decode("ascii").rstrip("=")
+
+
+def parse_page_token(token: str, length: int) -> tuple[int, ...]:
+    """The position of a token, zeros for an empty one; InvalidFieldError for anything else."""
+    if not token:
+        return (0,) * length
+    try:
+        text = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode("ascii")
+        prefix, *numbers = text.split(".")
+        position = tuple(int(number) for number in numbers)
+        if (
+            prefix == _PREFIX
+            and len(position) == length
+            and format_page_token(*position) == token
+            and min(position) > 0
+            and max(position) <= _POSITION_MAX
+        ):
+            return position
+    except (ValueError, binascii.Error):
+        pass
+    raise InvalidFieldError("page_token was not made by this list", field="page_token", value=token[:40])

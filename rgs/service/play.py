@@ -1,0 +1,385 @@
+"""Play: start a round, decide, look. One seat solo (ARCHITECTURE 2.1-2.7, 2.16, 2.18).
+
+A start fixes round, seat and stakes, then draws, then commits once; a decision unseals the deck, plays on from the
+recorded decisions and commits once. Every reply is the stored answer. Refuses a late retry by its numbers even when
+its stored answer has gone.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+from dataclasses import replace
+
+from rgs.clock import Clock
+from rgs.core.cards import parse_card
+from rgs.core.errors import (
+    InsufficientBalanceError,
+    NotFoundError,
+    RegulatorUnavailableError,
+    RgsError,
+    RngUnavailableError,
+    RoundNotOpenError,
+    SessionChangedError,
+    TooEarlyError,
+)
+from rgs.core.games import game_of
+from rgs.core.games.types import Phase, Seat
+from rgs.core.ids import check_request_id, check_ulid, format_game_code
+from rgs.core.rounds import (
+    Round,
+    RoundStatus,
+    TakenAction,
+    deal_core,
+    final_body,
+    opening_body,
+    seat_object,
+    seat_of,
+)
+from rgs.core.sessions import Session
+from rgs.core.statements import (
+    SALT_BYTES,
+    commitment_of,
+    first_actions_hash,
+    format_canonical,
+    next_actions_hash,
+    parse_envelope,
+)
+from rgs.core.times import format_time
+from rgs.core.views import RoundView, round_view
+from rgs.service.books import Books, owned_session
+from rgs.service.callers import Caller, Encode, Reply, RoundMovedError, SessionLocks, reply_of
+from rgs.service.instance import Instance
+from rgs.service.requests import Act, StartRound
+from rgs.service.sealing import DeckSealedError
+from rgs.store.changes import Answer, Change, Draft, SessionRaceError, StageReport
+from rgs.store.sqlite import SqliteStore
+from rng.generator import Draw
+from rng.shuffle import PROCEDURE, transcript_to_deck
+
+SEAT_NO = 1
+
+
+class Play:
+    """The play of all sessions of this node."""
+
+    def __init__(
+        self,
+        *,
+        store: SqliteStore,
+        instance: Instance,
+        books: Books,
+        clock: Clock,
+        locks: SessionLocks,
+        encode: Encode,
+    ) -> None:
+        self._store = store
+        self._instance = instance
+        self._books = books
+        self._clock = clock
+        self._locks = locks
+        self._encode = encode
+
+    async def start_round(self, caller: Caller, request: StartRound) -> Reply:
+        """Stake and deal. No error changes anything but, at most, the account of a draw that was not used."""
+        check_request_id(request.request_id)
+        digest = request.digest(caller.party)
+        async with self._locks.of(request.session_id):
+            session = await owned_session(self._store, caller, request.session_id)
+            try:
+                return await self._start(caller, session, request, digest)
+            except RngUnavailableError:
+                await self._instance.tell_failure()
+                raise
+            except RgsError as error:
+                return await self._answered_before(caller, "StartRound", request.request_id, digest, error)
+
+    async def act(self, caller: Caller, request: Act) -> Reply:
+        """Decide. The last decision settles the round in the same commit."""
+        check_request_id(request.request_id)
+        check_ulid(request.round_id, "round_id")
+        digest = request.digest(caller.party)
+        async with self._locks.of(request.session_id):
+            session = await owned_session(self._store, caller, request.session_id)
+            try:
+                return await self._act(caller, session, request, digest)
+            except RgsError as error:
+                return await self._answered_before(caller, "Act", request.request_id, digest, error)
+
+    async def get_round(self, caller: Caller, session_id: str, round_id: str) -> tuple[RoundView, bytes, bytes]:
+        """(view, opening, final or empty) of a round of the session."""
+        session = await owned_session(self._store, caller, session_id)
+        round_ = await self._store.round(check_ulid(round_id, "round_id"))
+        if round_ is None or round_.session_id != session.session_id:
+            raise _no_round(round_id)
+        opening, final = await self._store.round_envelopes(round_id)
+        return self.view(round_, final), opening, final
+
+    async def open_round_of(self, session: Session) -> tuple[RoundView | None, bytes]:
+        """(view, opening) of the session's round in play, (None, empty) where none is."""
+        if not session.open_round_id:
+            return None, b""
+        round_ = await self._store.round(session.open_round_id)
+        if round_ is None:
+            raise _no_round(session.open_round_id)
+        opening, _ = await self._store.round_envelopes(round_.round_id)
+        return self.view(round_, b""), opening
+
+    def view(self, round_: Round, final: bytes) -> RoundView:
+        """What its player may see of the round now: the deck is unsealed while it is open, read from the final
+        afterwards.
+        """
+        if round_.status is RoundStatus.OPEN:
+            seat, _, _, _ = self._unsealed(round_)
+            return round_view(round_, seat, actions_hash=round_.actions_hash())
+        deck = [int(parse_card(card)) for card in json.loads(parse_envelope(final).payload)["deck"]]
+        seat = seat_of(round_, self._books.rulesets[round_.ruleset_id], deck)
+        settlement = game_of(seat.ruleset).settle(seat)
+        return round_view(round_, seat, actions_hash=round_.actions_hash(), settlement=settlement)
+
+    # --- start ----------------------------------------------------------------------------------------------------
+
+    async def _start(self, caller: Caller, session: Session, request: StartRound, digest: bytes) -> Reply:
+        now_ms = max(self._clock.now_ms(), session.last_ms)
+        self._verify_may_start(session, request.stage_no, now_ms)
+        ruleset = self._books.rulesets[session.ruleset_id]
+        game = game_of(ruleset)
+        bets = game.check_stakes(ruleset, request.bets)
+        due = sum(amount for _, amount in bets) + game.cheapest_finish(ruleset, request.bets)
+        if due > session.balance_minor:
+            raise InsufficientBalanceError(
+                f"the bets of {due} exceed the balance of {session.balance_minor}",
+                field="bets",
+                value=due,
+                limit=session.balance_minor,
+                rule="U-11",
+            )
+        round_id = self._instance.new_id(now_ms)
+        salt = self._instance.random_bytes(SALT_BYTES)
+        draw = self._instance.draw()
+        try:
+            try:
+                change, body = self._started(caller, session, request, digest, bets, round_id, salt, draw, now_ms)
+            except BaseException:  # whatever it was: the draw is accounted for
+                account = _discarded(draw, round_id, now_ms)
+                await self._store.commit(Change(drafts=(account,), draw_no=draw.draw_no, discard=account))
+                raise
+            (signed,) = await self._store.commit(change)
+        finally:
+            self._instance.draw_done()
+        return Reply(body, signed.envelope)
+
+    def _started(
+        self,
+        caller: Caller,
+        session: Session,
+        request: StartRound,
+        digest: bytes,
+        bets: tuple[tuple[str, int], ...],
+        round_id: str,
+        salt: bytes,
+        draw: Draw,
+        now_ms: int,
+    ) -> tuple[Change, bytes]:
+        """(the whole start as one change, its answer); what precedes the draw is fixed by now."""
+        ruleset = self._books.rulesets[session.ruleset_id]
+        code_count = session.code_count + 1 if session.last_start_ms // 1000 == now_ms // 1000 else 1
+        seat_body = seat_object(SEAT_NO, session.session_id, bets)
+        deal = deal_core(
+            round_id=round_id,
+            game_code=format_game_code(now_ms, code_count),
+            ruleset=ruleset,
+            shuffle=PROCEDURE,
+            instance=draw.instance,
+            draw_no=draw.draw_no,
+            reseed_counter=draw.reseed_counter,
+            seats=[seat_body],
+            start_ms=now_ms,
+        )
+        core = format_canonical(deal)
+        commitment = commitment_of(core, salt, draw.transcript)
+        round_ = Round(
+            round_id=round_id,
+            session_id=session.session_id,
+            operator=session.operator,
+            player=session.player,
+            ruleset_id=ruleset.id,
+            stage_no=request.stage_no,
+            seat_no=SEAT_NO,
+            game_code=deal["game_code"],
+            instance=draw.instance,
+            draw_no=draw.draw_no,
+            deal=core,
+            commitment=commitment,
+            bets=bets,
+            balance_before_minor=session.balance_minor,
+            start_ms=now_ms,
+            sealed=self._instance.sealer.seal(draw.instance, draw.draw_no, core, salt, draw.transcript),
+        )
+        after = replace(
+            session,
+            version=session.version + 1,
+            participation=session.participation.stake(sum(amount for _, amount in bets)),
+            stage_no=request.stage_no,
+            open_round_id=round_id,
+            last_start_ms=now_ms,
+            code_count=code_count,
+            last_ms=now_ms,
+        )
+        seat = seat_of(round_, ruleset, transcript_to_deck(draw.transcript))
+        view = round_view(round_, seat, actions_hash=first_actions_hash(commitment))
+        body = self._encode("StartRound", self._books.view(after, now_ms), view)
+        opening = {**opening_body(round_, deal, seat_body), "time": format_time(now_ms)}
+        change = Change(
+            session=after,
+            round=round_,
+            drafts=(Draft("round_opening", opening, round_id=round_id, seat_no=SEAT_NO),),
+            answer=Answer(caller.party, "StartRound", request.request_id, digest, body, now_ms),
+            draw_no=draw.draw_no,
+            discard=_discarded(draw, round_id, now_ms),
+        )
+        return change, body
+
+    def _verify_may_start(self, session: Session, stage_no: int, now_ms: int) -> None:
+        session.verify_may_start(stage_no)
+        jurisdiction = self._books.jurisdictions[session.jurisdiction_id]
+        if jurisdiction.regulator_ids_required and not (
+            session.regulator_session_id and session.regulator_participation_id
+        ):
+            raise RegulatorUnavailableError(
+                "no id of the regulator, no round", session_id=session.session_id, jurisdiction=jurisdiction.id
+            )
+        wait_ms = session.last_start_ms + jurisdiction.min_round_interval_ms - now_ms
+        if session.last_start_ms and wait_ms > 0:
+            raise TooEarlyError(
+                f"the next round may start in {wait_ms} ms",
+                retry_after_ms=wait_ms,
+                limit=jurisdiction.min_round_interval_ms,
+            )
+
+    # --- act ------------------------------------------------------------------------------------------------------
+
+    async def _act(self, caller: Caller, session: Session, request: Act, digest: bytes) -> Reply:
+        now_ms = max(self._clock.now_ms(), session.last_ms)
+        round_ = await self._store.round(request.round_id)
+        if round_ is None or round_.session_id != session.session_id:
+            raise _no_round(request.round_id)
+        if round_.status is not RoundStatus.OPEN:
+            raise RoundNotOpenError(
+                f"round {round_.round_id} is {round_.status.value}",
+                round_id=round_.round_id,
+                status=round_.status.value,
+            )
+        seat, deck, salt, transcript = self._unsealed(round_)
+        running = round_.actions_hash()
+        if round_.version != request.round_version:
+            raise RoundMovedError(
+                f"round_version {request.round_version} was sent where {round_.version} stands",
+                session=self._books.view(session, now_ms),
+                round_=round_view(round_, seat, actions_hash=running),
+                field="round_version",
+                value=request.round_version,
+                limit=round_.version,
+            )
+        game = game_of(seat.ruleset)
+        decided = game.apply(seat, request.action)
+        phase, action, cost = decided.actions[-1]
+        taken = TakenAction(phase.value, action.value, cost, now_ms, "player", caller.party, digest.hex())
+        running = next_actions_hash(running, taken.body())
+        round_ = replace(round_, version=round_.version + 1, actions=(*round_.actions, taken))
+        session = replace(
+            session,
+            version=session.version + 1,
+            participation=session.participation.stake(cost) if cost else session.participation,
+            last_ms=now_ms,
+        )
+        if decided.phase is not Phase.SHOWDOWN:
+            body = self._encode(
+                "Act", self._books.view(session, now_ms), round_view(round_, decided, actions_hash=running)
+            )
+            answer = Answer(caller.party, "Act", request.request_id, digest, body, now_ms)
+            await self._store.commit(Change(session=session, round=round_, answer=answer))
+            return Reply(body, b"")
+        settlement = game.settle(decided)
+        round_ = replace(
+            round_,
+            status=RoundStatus.SETTLED,
+            end_ms=now_ms,
+            staked_minor=settlement.staked_minor,
+            returned_minor=settlement.returned_minor,
+            sealed=b"",
+        )
+        session = replace(
+            session,
+            participation=session.participation.give_back(settlement.returned_minor),
+            open_round_id="",
+            rounds=session.rounds + 1,
+        )
+        final = final_body(
+            round_, decided, settlement, deck=deck, salt=salt, transcript=transcript, actions_hash=running
+        )
+        view = round_view(round_, decided, actions_hash=running, settlement=settlement)
+        body = self._encode("Act", self._books.view(session, now_ms), view)
+        draft = Draft(
+            "round_final", {**final, "time": format_time(now_ms)}, round_id=round_.round_id, seat_no=round_.seat_no
+        )
+        answer = Answer(caller.party, "Act", request.request_id, digest, body, now_ms)
+        change = Change(
+            session=session, round=round_, drafts=(draft,), answer=answer, report=_stage_report(session, round_)
+        )
+        (signed,) = await self._store.commit(change)
+        return Reply(body, signed.envelope)
+
+    # --- both -----------------------------------------------------------------------------------------------------
+
+    def _unsealed(self, round_: Round) -> tuple[Seat, tuple[int, ...], bytes, bytes]:
+        """(seat after all decisions, deck, salt, transcript); the commitment is checked again (ARCHITECTURE 2.9)."""
+        salt, transcript = self._instance.sealer.unseal(round_.instance, round_.draw_no, round_.deal, round_.sealed)
+        if not hmac.compare_digest(commitment_of(round_.deal, salt, transcript), round_.commitment):
+            raise DeckSealedError("the sealed deck of this round does not agree with its commitment")
+        deck = transcript_to_deck(transcript)
+        return seat_of(round_, self._books.rulesets[round_.ruleset_id], deck), deck, salt, transcript
+
+    async def _answered_before(
+        self, caller: Caller, method: str, request_id: str, digest: bytes, error: RgsError
+    ) -> Reply:
+        """A repeat of a request that was answered gets its answer; anything else the error."""
+        answer = await self._store.answer(caller.party, method, request_id)
+        if answer is not None:
+            return reply_of(answer, digest)
+        if isinstance(error, SessionRaceError):
+            raise SessionChangedError("the session was changed by another request; read it again") from None
+        raise error
+
+
+def _discarded(draw: Draw, round_id: str, now_ms: int) -> Draft:
+    """The account of a draw that no round will use."""
+    return Draft(
+        "discarded_draw",
+        {
+            "draw_no": str(draw.draw_no),
+            "reason": "NOT_COMMITTED",
+            "reseed_counter": str(draw.reseed_counter),
+            "round_id": round_id,
+            "time": format_time(now_ms),
+            "transcript": draw.transcript.hex(),
+        },
+    )
+
+
+def _stage_report(session: Session, round_: Round) -> StageReport:
+    return StageReport(
+        session_id=session.session_id,
+        stage_no=round_.stage_no,
+        regulator_session_id=session.regulator_session_id,
+        regulator_participation_id=session.regulator_participation_id,
+        available_minor=round_.balance_before_minor,
+        staked_minor=round_.staked_minor,
+        returned_minor=round_.returned_minor,
+        opening_hash=round_.opening_hash,
+        end_ms=round_.end_ms,
+    )
+
+
+def _no_round(round_id: str) -> NotFoundError:
+    return NotFoundError(f"no round {round_id} in this session", kind="round", field="round_id", round_id=round_id)

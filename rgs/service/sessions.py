@@ -1,0 +1,288 @@
+"""Sessions: open, get, buy, end the participation, close, list (ARCHITECTURE 2.2-2.4, 2.16, 2.17; RULEBOOK section 5).
+
+Each mutating call stores an intent (`Affair`) with its request id and digest, then advances it. A repeat of the
+request continues the affair or gives the stored answer. Refuses table games, currencies that are not the
+jurisdiction's, and a second affair beside one that is under way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Protocol
+
+from rgs.clock import Clock
+from rgs.core.errors import (
+    InvalidFieldError,
+    JurisdictionError,
+    RgsError,
+    SessionChangedError,
+    TableOnlyError,
+    UnknownRulesetError,
+)
+from rgs.core.ids import check_reference, check_request_id
+from rgs.core.sessions import Session, SessionStatus
+from rgs.core.views import SessionView
+from rgs.service.affairs import Affairs
+from rgs.service.books import Books, owned_session
+from rgs.service.callers import Caller, Reply, SessionLocks, reply_of, verify_same_content
+from rgs.service.instance import Instance
+from rgs.service.pages import PAGE_SIZE_MAX, check_page_size, format_page_token, parse_page_token
+from rgs.service.play import Play
+from rgs.service.requests import BuyParticipation, CloseSession, EndParticipation, OpenSession
+from rgs.store.changes import Affair, Change, RequestSeenError, SessionRaceError
+from rgs.store.sqlite import SqliteStore
+
+
+class _Request(Protocol):
+    @property
+    def request_id(self) -> str: ...
+
+    def digest(self, party: str) -> bytes: ...
+
+
+Prepare = Callable[[Session], None]
+"""Raises what forbids the affair now."""
+
+
+class Sessions:
+    """The sessions of all operators on this node."""
+
+    def __init__(
+        self,
+        *,
+        store: SqliteStore,
+        instance: Instance,
+        books: Books,
+        clock: Clock,
+        locks: SessionLocks,
+        affairs: Affairs,
+        play: Play,
+        open_account: Callable[[str, str, str], Awaitable[None]] | None = None,
+    ) -> None:
+        self._store = store
+        self._instance = instance
+        self._books = books
+        self._clock = clock
+        self._locks = locks
+        self._affairs = affairs
+        self._play = play
+        self._open_account = open_account
+        """(operator, player, currency): the embedded wallet's account, in the demo jurisdiction only."""
+
+    # --- mutating calls -------------------------------------------------------------------------------------------
+
+    async def open(self, caller: Caller, request: OpenSession) -> Reply:
+        """A session with the regulator's id, signed as `session_open`."""
+        check_request_id(request.request_id)
+        digest = request.digest(caller.party)
+        known = await self._opened_before(caller, request.request_id, digest)
+        if known is not None:
+            return known
+        self._verify_may_open(caller, request)
+        now_ms = self._clock.now_ms()
+        session = Session(
+            session_id=self._instance.new_id(now_ms),
+            operator=caller.party,
+            player=check_reference(request.player, "player"),
+            operator_reference=check_reference(request.operator_reference, "operator_reference"),
+            ruleset_id=request.game,
+            jurisdiction_id=caller.jurisdiction,
+            currency=request.currency,
+            status=SessionStatus.PENDING,
+            open_ms=now_ms,
+            last_ms=now_ms,
+            version=1,
+        )
+        if self._open_account is not None and self._books.jurisdictions[caller.jurisdiction].test_register_allowed:
+            await self._open_account(caller.party, request.player, request.currency)
+        affair = self._affair("open", caller, session.session_id, "OpenSession", request.request_id, digest, now_ms)
+        async with self._locks.of(session.session_id):
+            if await self._begin(replace(session, pending_affair=affair.affair_id), affair):
+                return await self._affairs.advance(affair)
+        known = await self._opened_before(caller, request.request_id, digest)
+        if known is None:
+            raise SessionChangedError("the session was changed by another request; read it again")
+        return known
+
+    async def buy(self, caller: Caller, request: BuyParticipation) -> Reply:
+        """Buy the right of participation or top it up: wallet, regulator, then the signed `purchase`."""
+
+        def prepare(session: Session) -> None:
+            session.verify_may_buy(request.purchase_no)
+            cap = self._books.jurisdictions[session.jurisdiction_id].participation_cap_minor
+            session.participation.buy(request.amount_minor, cap_minor=cap)
+
+        if request.amount_minor < 1:
+            raise InvalidFieldError(
+                f"amount_minor {request.amount_minor} is below 1",
+                field="amount_minor",
+                limit=1,
+                value=request.amount_minor,
+            )
+        return await self._run(
+            "purchase", "BuyParticipation", caller, request, request.session_id, prepare,
+            amount_minor=request.amount_minor, purchase_no=request.purchase_no,
+        )  # fmt: skip
+
+    async def end_participation(self, caller: Caller, request: EndParticipation) -> Reply:
+        """Report what is owed to the regulator, pay the balance out, sign `participation_end`."""
+        return await self._run("end", "EndParticipation", caller, request, request.session_id, Session.verify_may_end)
+
+    async def close(self, caller: Caller, request: CloseSession) -> Reply:
+        """Close at the regulator, sign `session_close`."""
+        return await self._run("close", "CloseSession", caller, request, request.session_id, Session.verify_may_close)
+
+    async def recover(self) -> int:
+        """Continue affairs that are under way, oldest first; how many came to their end. One that breaks holds up no
+        other: what broke first is raised after the last.
+        """
+        finished = 0
+        broken: Exception | None = None
+        page = await self._store.pending_affairs(PAGE_SIZE_MAX)
+        while page:
+            for listed in page:
+                async with self._locks.of(listed.session_id):
+                    affair = await self._store.pending_affair(listed.session_id)
+                    if affair is None:  # done meanwhile; if another one has begun, that one is continued
+                        continue
+                    try:
+                        await self._affairs.advance(affair)
+                    except RgsError:
+                        continue
+                    except Exception as error:  # noqa: BLE001 - raised below
+                        broken = broken or error
+                        continue
+                    finished += 1
+            page = await self._store.pending_affairs(PAGE_SIZE_MAX, page[-1].affair_id)
+        if broken is not None:
+            raise broken
+        return finished
+
+    # --- reads ----------------------------------------------------------------------------------------------------
+
+    async def get(self, caller: Caller, session_id: str) -> tuple[SessionView, bytes]:
+        """(the whole session with the round in play, that round's signed opening or nothing)."""
+        session = await owned_session(self._store, caller, session_id)
+        open_round, opening = await self._play.open_round_of(session)
+        return self._books.view(session, self._clock.now_ms(), open_round), opening
+
+    async def list(
+        self, caller: Caller, player: str, open_only: bool, page_size: int, page_token: str
+    ) -> tuple[tuple[SessionView, ...], str]:
+        """An operator's sessions, newest first, and the token of the next page (empty at the end)."""
+        limit = check_page_size(page_size)
+        if player:
+            check_reference(player, "player")
+        (before,) = parse_page_token(page_token, 1)
+        rows = await self._store.sessions_of(caller.party, player, open_only=open_only, before=before, limit=limit + 1)
+        now_ms = self._clock.now_ms()
+        views = tuple(self._books.view(session, now_ms) for _, session in rows[:limit])
+        return views, format_page_token(rows[limit - 1][0]) if len(rows) > limit else ""
+
+    # --- both -----------------------------------------------------------------------------------------------------
+
+    def _verify_may_open(self, caller: Caller, request: OpenSession) -> None:
+        ruleset = self._books.rulesets.get(request.game)
+        if ruleset is None:
+            raise UnknownRulesetError(f"no game {request.game[:40]}", field="game", value=request.game[:40])
+        if ruleset.table_only:
+            raise TableOnlyError(f"{ruleset.id} is played at tables", field="game", value=ruleset.id)
+        jurisdiction = self._books.jurisdictions.get(caller.jurisdiction)
+        if jurisdiction is None:
+            raise JurisdictionError(
+                f"operator {caller.party} has no jurisdiction", operator=caller.party, jurisdiction=caller.jurisdiction
+            )
+        if request.currency != jurisdiction.currency:
+            raise JurisdictionError(
+                f"currency {request.currency[:8]} is not {jurisdiction.currency}, the currency of {jurisdiction.id}",
+                field="currency",
+                value=request.currency[:8],
+                limit=jurisdiction.currency,
+            )
+
+    async def _run(
+        self,
+        kind: str,
+        method: str,
+        caller: Caller,
+        request: _Request,
+        session_id: str,
+        prepare: Prepare,
+        *,
+        amount_minor: int = 0,
+        purchase_no: int = 0,
+    ) -> Reply:
+        check_request_id(request.request_id)
+        digest = request.digest(caller.party)
+        async with self._locks.of(session_id):
+            session = await owned_session(self._store, caller, session_id)
+            known = await self._known(caller, method, request.request_id, digest)
+            if known is not None:
+                return known
+            prepare(session)
+            now_ms = max(self._clock.now_ms(), session.last_ms)
+            affair = self._affair(
+                kind, caller, session_id, method, request.request_id, digest, now_ms,
+                amount_minor, purchase_no,
+            )  # fmt: skip
+            intent = replace(session, version=session.version + 1, pending_affair=affair.affair_id)
+            if await self._begin(intent, affair):
+                return await self._affairs.advance(affair)
+            known = await self._known(caller, method, request.request_id, digest)
+            if known is None:
+                raise SessionChangedError("the session was changed by another request; read it again")
+            return known
+
+    async def _opened_before(self, caller: Caller, request_id: str, digest: bytes) -> Reply | None:
+        """As `_known`, under the lock of the session that the request began: one opening may come twice at once."""
+        affair = await self._store.affair_of_request(caller.party, "OpenSession", request_id)
+        if affair is None:
+            return await self._known(caller, "OpenSession", request_id, digest)
+        async with self._locks.of(affair.session_id):
+            return await self._known(caller, "OpenSession", request_id, digest)
+
+    async def _known(self, caller: Caller, method: str, request_id: str, digest: bytes) -> Reply | None:
+        """The stored answer, or the continued affair, of a request that came before; None for a new one."""
+        answer = await self._store.answer(caller.party, method, request_id)
+        if answer is not None:
+            return reply_of(answer, digest)
+        affair = await self._store.affair_of_request(caller.party, method, request_id)
+        if affair is None:
+            return None
+        verify_same_content(affair.digest, digest, affair.request_id, method)
+        return await self._affairs.advance(affair)
+
+    async def _begin(self, session: Session, affair: Affair) -> bool:
+        """Store the intent; False if another request was first."""
+        try:
+            await self._store.commit(Change(session=session, affair=affair))
+        except (SessionRaceError, RequestSeenError):
+            return False
+        return True
+
+    def _affair(
+        self,
+        kind: str,
+        caller: Caller,
+        session_id: str,
+        method: str,
+        request_id: str,
+        digest: bytes,
+        now_ms: int,
+        amount_minor: int = 0,
+        purchase_no: int = 0,
+    ) -> Affair:
+        return Affair(
+            affair_id=self._instance.new_id(now_ms),
+            session_id=session_id,
+            kind=kind,
+            status="pending",
+            party=caller.party,
+            method=method,
+            request_id=request_id,
+            digest=digest,
+            amount_minor=amount_minor,
+            purchase_no=purchase_no,
+            created_ms=now_ms,
+        )

@@ -1,0 +1,135 @@
+"""What one commit carries: a frozen description that the writer applies whole or not at all.
+
+The service computes a change from state that it read; the writer compares versions, assigns numbers, signs, inserts
+and commits (ARCHITECTURE 2.18). A change names everything it does, so that the same form serves row by row and set by
+set.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from rgs.core.errors import RgsError, UnavailableError
+from rgs.core.rounds import Round
+from rgs.core.sessions import Session
+
+
+class StoreError(UnavailableError):
+    """The store could not commit (full, locked, broken); nothing of the change took effect."""
+
+    reason = "STORE_UNAVAILABLE"
+
+
+class StoreRefusedError(RgsError):
+    """The store is not fit to be opened: in use by another process, of another schema, or of a dead instance."""
+
+    reason = "STORE_REFUSED"
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A statement before it has its numbers: `body` without instance, statement_no and, where it is linked, without
+    session_id, link_no and previous.
+    """
+
+    kind: str
+    body: dict[str, Any] = field(repr=False)  # a transcript may stand in it
+    private: dict[str, Any] | None = field(default=None, repr=False)
+    """{"block": …, "salt": hex}, kept beside the statement and erasable without breaking it."""
+    round_id: str = ""
+    seat_no: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """A statement as committed."""
+
+    kind: str
+    instance: str
+    statement_no: int
+    hash: bytes
+    envelope: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The stored answer of a mutating call: `body` is the response as sent, the signed statement kept once, by
+    reference.
+    """
+
+    party: str
+    method: str
+    request_id: str
+    digest: bytes
+    body: bytes
+    time_ms: int
+    envelope: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Affair:
+    """A multi-step affair (ARCHITECTURE 2.17): durable from before its first outward call until it is done."""
+
+    affair_id: str
+    session_id: str
+    kind: str
+    status: str
+    party: str
+    method: str
+    request_id: str
+    digest: bytes
+    amount_minor: int
+    purchase_no: int
+    created_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class StageReport:
+    """One played round as the regulator hears of it. `available_minor` is the balance before its stakes."""
+
+    session_id: str
+    stage_no: int
+    regulator_session_id: str
+    regulator_participation_id: str
+    available_minor: int
+    staked_minor: int
+    returned_minor: int
+    opening_hash: str
+    end_ms: int
+    final_hash: str = ""
+
+
+@dataclass(slots=True)
+class Change:
+    """One transaction. `session` and `round` are the new states, their `version` one above what was read."""
+
+    session: Session | None = None
+    round: Round | None = None
+    drafts: tuple[Draft, ...] = ()
+    answer: Answer | None = None
+    affair: Affair | None = None
+    report: StageReport | None = None
+    """Queued for the regulator; its `final_hash` is filled with the hash of the change's last statement."""
+    draw_no: int = 0
+    """The draw that this change uses, 0 for none."""
+    discard: Draft | None = None
+    """Signed instead, if the change cannot be committed: the account of its draw."""
+    artifact: tuple[str, str, bytes] | None = None
+    """(sha256, name, content) kept beside its `artifact` statement."""
+    ends: tuple[str, int] | None = None
+    """(instance, end time) whose row this change ends: its own at `instance_end`, another's at `instance_lost`."""
+    signed: tuple[Signed, ...] = field(default=())
+    """Filled by the writer after the commit."""
+
+
+class SessionRaceError(RgsError):
+    """The session is no longer at the version that the change was computed from."""
+
+    reason = "SESSION_CHANGED"
+
+
+class RequestSeenError(RgsError):
+    """The request id has a stored answer already."""
+
+    reason = "REQUEST_SEEN"

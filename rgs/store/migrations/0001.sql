@@ -1,0 +1,177 @@
+-- The first schema of the main store (SQLite). Money in minor units, times in milliseconds since 1970, hashes as bytes.
+-- Text keys stand in unique indexes beside an integer rowid: appends stay at the right edge of the tables.
+
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+
+CREATE TABLE parties (
+  party TEXT NOT NULL PRIMARY KEY,
+  role TEXT NOT NULL CHECK (role IN ('operator', 'auditor', 'regulator', 'lab', 'admin')),
+  jurisdiction TEXT NOT NULL DEFAULT '',
+  added_ms INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE certificates (
+  fingerprint TEXT NOT NULL PRIMARY KEY,
+  party TEXT NOT NULL REFERENCES parties (party),
+  added_ms INTEGER NOT NULL,
+  removed_ms INTEGER
+) WITHOUT ROWID;
+
+CREATE TABLE instances (
+  instance TEXT NOT NULL PRIMARY KEY,
+  node TEXT NOT NULL,
+  boot_no INTEGER NOT NULL,
+  worker INTEGER NOT NULL,
+  alive INTEGER NOT NULL,
+  statement_no INTEGER NOT NULL,
+  draw_no INTEGER NOT NULL,
+  start_ms INTEGER NOT NULL,
+  end_ms INTEGER NOT NULL DEFAULT 0,
+  UNIQUE (node, boot_no, worker)
+) WITHOUT ROWID;
+
+CREATE TABLE sessions (
+  id INTEGER PRIMARY KEY,
+  session_id TEXT NOT NULL UNIQUE,
+  operator TEXT NOT NULL,
+  player TEXT NOT NULL,
+  operator_reference TEXT NOT NULL,
+  ruleset_id TEXT NOT NULL,
+  jurisdiction_id TEXT NOT NULL,
+  currency TEXT NOT NULL,
+  open_ms INTEGER NOT NULL,
+  status TEXT NOT NULL CHECK (status IN ('pending', 'open', 'closed')),
+  last_ms INTEGER NOT NULL,
+  version INTEGER NOT NULL,
+  close_ms INTEGER NOT NULL,
+  regulator_session_id TEXT NOT NULL,
+  test_register INTEGER NOT NULL,
+  participation_id TEXT NOT NULL,
+  regulator_participation_id TEXT NOT NULL,
+  bought_minor INTEGER NOT NULL CHECK (bought_minor >= 0),
+  staked_minor INTEGER NOT NULL CHECK (staked_minor >= 0),
+  returned_minor INTEGER NOT NULL CHECK (returned_minor >= 0),
+  paid_out_minor INTEGER NOT NULL CHECK (paid_out_minor >= 0),
+  ended INTEGER NOT NULL,
+  purchase_no INTEGER NOT NULL,
+  stage_no INTEGER NOT NULL,
+  rounds INTEGER NOT NULL,
+  open_round_id TEXT NOT NULL,
+  last_start_ms INTEGER NOT NULL,
+  code_count INTEGER NOT NULL,
+  pending_affair TEXT NOT NULL,
+  link_no INTEGER NOT NULL,
+  link_hash TEXT NOT NULL,
+  CHECK (bought_minor - staked_minor + returned_minor - paid_out_minor >= 0),
+  CHECK (ended = 0 OR bought_minor - staked_minor + returned_minor = paid_out_minor)
+);
+CREATE INDEX sessions_by_operator ON sessions (operator, id);
+CREATE INDEX sessions_by_player ON sessions (operator, player, id);
+CREATE INDEX sessions_not_closed ON sessions (operator, id) WHERE status <> 'closed';
+
+CREATE TABLE rounds (
+  id INTEGER PRIMARY KEY,
+  round_id TEXT NOT NULL,
+  session_id TEXT NOT NULL,
+  operator TEXT NOT NULL,
+  player TEXT NOT NULL,
+  ruleset_id TEXT NOT NULL,
+  stage_no INTEGER NOT NULL,
+  seat_no INTEGER NOT NULL,
+  game_code TEXT NOT NULL,
+  instance TEXT NOT NULL,
+  draw_no INTEGER NOT NULL,
+  deal BLOB NOT NULL,
+  commitment BLOB NOT NULL,
+  bets TEXT NOT NULL,
+  balance_before_minor INTEGER NOT NULL,
+  start_ms INTEGER NOT NULL,
+  opening_hash TEXT NOT NULL,
+  sealed BLOB NOT NULL,
+  status TEXT NOT NULL CHECK (status IN ('open', 'settled', 'void')),
+  version INTEGER NOT NULL,
+  actions TEXT NOT NULL,
+  end_ms INTEGER NOT NULL,
+  staked_minor INTEGER NOT NULL,
+  returned_minor INTEGER NOT NULL,
+  UNIQUE (round_id, seat_no),
+  UNIQUE (session_id, stage_no),
+  UNIQUE (instance, draw_no, seat_no)
+);
+CREATE INDEX rounds_by_player_end ON rounds (operator, player, end_ms, id) WHERE end_ms > 0;
+CREATE INDEX rounds_by_player_start ON rounds (operator, player, start_ms);
+CREATE INDEX rounds_open ON rounds (start_ms) WHERE status = 'open';
+
+CREATE TABLE statements (
+  id INTEGER PRIMARY KEY,
+  instance TEXT NOT NULL,
+  statement_no INTEGER NOT NULL,
+  kind TEXT NOT NULL,
+  session_id TEXT NOT NULL,
+  link_no INTEGER NOT NULL,
+  round_id TEXT NOT NULL,
+  seat_no INTEGER NOT NULL,
+  hash BLOB NOT NULL,
+  envelope BLOB NOT NULL,
+  UNIQUE (instance, statement_no)
+);
+CREATE UNIQUE INDEX statements_by_session ON statements (session_id, link_no) WHERE link_no > 0;
+CREATE UNIQUE INDEX statements_by_round ON statements (round_id, seat_no, kind) WHERE seat_no > 0;
+CREATE INDEX statements_by_hash ON statements (hash);
+
+CREATE TABLE privates (
+  instance TEXT NOT NULL,
+  statement_no INTEGER NOT NULL,
+  private BLOB NOT NULL,
+  PRIMARY KEY (instance, statement_no)
+) WITHOUT ROWID;
+
+CREATE TABLE answers (
+  id INTEGER PRIMARY KEY,
+  party TEXT NOT NULL,
+  method TEXT NOT NULL,
+  request_id TEXT NOT NULL,
+  digest BLOB NOT NULL,
+  body BLOB NOT NULL,
+  instance TEXT NOT NULL,
+  statement_no INTEGER NOT NULL,
+  time_ms INTEGER NOT NULL
+);
+CREATE UNIQUE INDEX answers_by_request ON answers (request_id, method, party);
+
+CREATE TABLE affairs (
+  affair_id TEXT NOT NULL PRIMARY KEY,
+  session_id TEXT NOT NULL,
+  kind TEXT NOT NULL CHECK (kind IN ('open', 'purchase', 'end', 'close')),
+  status TEXT NOT NULL CHECK (status IN ('pending', 'done', 'failed')),
+  party TEXT NOT NULL,
+  method TEXT NOT NULL,
+  request_id TEXT NOT NULL,
+  digest BLOB NOT NULL,
+  amount_minor INTEGER NOT NULL,
+  purchase_no INTEGER NOT NULL,
+  created_ms INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE UNIQUE INDEX affairs_pending ON affairs (session_id) WHERE status = 'pending';
+CREATE UNIQUE INDEX affairs_by_request ON affairs (request_id, method, party) WHERE status = 'pending';
+
+CREATE TABLE stage_reports (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, -- never used again: a row is deleted by its number
+  session_id TEXT NOT NULL,
+  stage_no INTEGER NOT NULL,
+  regulator_session_id TEXT NOT NULL,
+  regulator_participation_id TEXT NOT NULL,
+  available_minor INTEGER NOT NULL,
+  staked_minor INTEGER NOT NULL,
+  returned_minor INTEGER NOT NULL,
+  opening_hash TEXT NOT NULL,
+  final_hash TEXT NOT NULL,
+  end_ms INTEGER NOT NULL,
+  UNIQUE (session_id, stage_no)
+);
+
+CREATE TABLE artifacts (
+  sha256 TEXT NOT NULL PRIMARY KEY,
+  name TEXT NOT NULL,
+  content BLOB NOT NULL
+) WITHOUT ROWID;

@@ -1,0 +1,233 @@
+"""What is read from the main store: single rows on the play path, pages everywhere else, streams for exports.
+
+Every query rides on an index; a page is bounded by its caller's limit. Refuses to write.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rgs.core.rounds import Round
+from rgs.core.sessions import Session
+from rgs.store.changes import Affair, Answer, StageReport, StoreRefusedError
+from rgs.store.rows import SELECT_AFFAIR, SELECT_REPORTS, SELECT_ROUND, SELECT_SESSION, round_from, session_from
+
+_SESSION_BY_ID: Final = SELECT_SESSION + "WHERE session_id = ?"
+_ROUND_BY_ID: Final = SELECT_ROUND + "WHERE round_id = ? AND seat_no = 1"
+_ANSWER: Final = (
+    "SELECT a.party, a.method, a.request_id, a.digest, a.body, a.time_ms, COALESCE(s.envelope, x'') FROM answers a"
+    " LEFT JOIN statements s ON s.instance = a.instance AND s.statement_no = a.statement_no"
+    " WHERE a.request_id = ? AND a.method = ? AND a.party = ?"
+)
+_STATEMENT: Final = (
+    "SELECT s.id, s.kind, s.instance, s.statement_no, s.session_id, s.link_no, s.round_id, s.hash, s.envelope,"
+    " p.private"
+    " FROM statements s LEFT JOIN privates p ON p.instance = s.instance AND p.statement_no = s.statement_no "
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StatementRow:
+    """A statement as stored; `private` is canonical JSON {"block":…,"salt":…}, empty where there is none (any more)."""
+
+    id: int
+    kind: str
+    instance: str
+    statement_no: int
+    session_id: str
+    link_no: int
+    round_id: str
+    hash: bytes
+    envelope: bytes
+    private: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceRow:
+    """An RNG instance (node, boot, worker) with its last durable statement and draw numbers."""
+
+    instance: str
+    node: str
+    boot_no: int
+    worker: int
+    alive: bool
+    statement_no: int
+    draw_no: int
+    start_ms: int
+
+
+def _statement_from(row: Any) -> StatementRow:
+    id_, kind, instance, statement_no, session_id, link_no, round_id, hash_, envelope, private = row
+    return StatementRow(
+        id_, kind, instance, statement_no, session_id, link_no, round_id, hash_, envelope, private or b""
+    )
+
+
+def _instance_from(row: Any) -> InstanceRow:
+    instance, node, boot_no, worker, alive, statement_no, draw_no, start_ms = row
+    return InstanceRow(instance, node, boot_no, worker, bool(alive), statement_no, draw_no, start_ms)
+
+
+class SqliteReads:
+    """Queries over one read-only connection."""
+
+    def __init__(self, reader: sqlite3.Connection) -> None:
+        self._reader = reader
+
+    def meta(self, key: str) -> str:
+        """A value of the store's own: `schema`, `store_epoch`, `parties` (a counter of changes)."""
+        row = self._reader.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return "" if row is None else str(row[0])
+
+    def verify_schema(self, version: int) -> None:
+        """StoreRefusedError unless the store has exactly this schema."""
+        try:
+            found = self.meta("schema")
+        except sqlite3.Error:
+            found = ""
+        if found != str(version):
+            raise StoreRefusedError(
+                f"the store has schema {found or 'none'}, this version needs {version}", value=found, limit=version
+            )
+
+    # --- the play path --------------------------------------------------------------------------------------------
+
+    async def session(self, session_id: str) -> Session | None:
+        row = self._reader.execute(_SESSION_BY_ID, (session_id,)).fetchone()
+        return None if row is None else session_from(row)
+
+    async def round(self, round_id: str) -> Round | None:
+        row = self._reader.execute(_ROUND_BY_ID, (round_id,)).fetchone()
+        return None if row is None else round_from(row)
+
+    async def answer(self, party: str, method: str, request_id: str) -> Answer | None:
+        """The stored answer of a request, its signed statement with it."""
+        row = self._reader.execute(_ANSWER, (request_id, method, party)).fetchone()
+        return None if row is None else Answer(*row)
+
+    # --- affairs and reports --------------------------------------------------------------------------------------
+
+    async def pending_affair(self, session_id: str) -> Affair | None:
+        query = SELECT_AFFAIR + "WHERE session_id = ? AND status = 'pending'"
+        row = self._reader.execute(query, (session_id,)).fetchone()
+        return None if row is None else Affair(*row)
+
+    async def affair_of_request(self, party: str, method: str, request_id: str) -> Affair | None:
+        """The affair that this request began, while it is pending."""
+        query = SELECT_AFFAIR + "WHERE request_id = ? AND method = ? AND party = ? AND status = 'pending'"
+        row = self._reader.execute(query, (request_id, method, party)).fetchone()
+        return None if row is None else Affair(*row)
+
+    async def pending_affairs(self, limit: int, after: str = "") -> list[Affair]:
+        """The oldest unfinished affairs behind the affair `after`: what recovery continues."""
+        # Named, because the order would tempt the planner to walk over all affairs that ever were.
+        which = "INDEXED BY affairs_pending WHERE status = 'pending' AND affair_id > ? ORDER BY affair_id LIMIT ?"
+        query = SELECT_AFFAIR + which
+        return [Affair(*row) for row in self._reader.execute(query, (after, limit))]
+
+    async def reports(self, limit: int) -> list[tuple[int, StageReport]]:
+        """The oldest queued stage reports with their row numbers."""
+        query = SELECT_REPORTS + "ORDER BY id LIMIT ?"
+        return [(row[0], StageReport(*row[1:])) for row in self._reader.execute(query, (limit,))]
+
+    async def reports_of(self, session_id: str, limit: int) -> list[tuple[int, StageReport]]:
+        """The queued stage reports of one session, by stage number."""
+        query = SELECT_REPORTS + "WHERE session_id = ? ORDER BY stage_no LIMIT ?"
+        return [(row[0], StageReport(*row[1:])) for row in self._reader.execute(query, (session_id, limit))]
+
+    # --- lists ----------------------------------------------------------------------------------------------------
+
+    async def sessions_of(
+        self, operator: str, player: str, *, open_only: bool, before: int, limit: int
+    ) -> list[tuple[int, Session]]:
+        """An operator's sessions, newest first, with row numbers; those below row `before` (0: from the newest)."""
+        if player and open_only:
+            where = "WHERE operator = ? AND player = ? AND id < ? AND status <> 'closed'"
+        elif player:
+            where = "WHERE operator = ? AND player = ? AND id < ?"
+        elif open_only:
+            where = "WHERE operator = ? AND id < ? AND status <> 'closed'"
+        else:
+            where = "WHERE operator = ? AND id < ?"
+        query = SELECT_SESSION + where + " ORDER BY id DESC LIMIT ?"
+        before = before or 1 << 62
+        values = (operator, player, before, limit) if player else (operator, before, limit)
+        return [(row[-1], session_from(row)) for row in self._reader.execute(query, values)]
+
+    async def rounds_ended(
+        self, operator: str, player: str, *, before: tuple[int, int], limit: int
+    ) -> list[tuple[int, Round]]:
+        """A player's ended rounds, last ended first, below (end time, row number)."""
+        query = (
+            SELECT_ROUND
+            + "WHERE operator = ? AND player = ? AND end_ms > 0 AND (end_ms, id) < (?, ?)"
+            + " ORDER BY end_ms DESC, id DESC LIMIT ?"
+        )
+        rows = self._reader.execute(query, (operator, player, *before, limit))
+        return [(row[-1], round_from(row)) for row in rows]
+
+    async def rounds_started(self, operator: str, player: str, first_ms: int, last_ms: int, limit: int) -> list[Round]:
+        """A player's rounds that started within the two times, ends included."""
+        query = (
+            SELECT_ROUND + "WHERE operator = ? AND player = ? AND start_ms BETWEEN ? AND ? ORDER BY start_ms LIMIT ?"
+        )
+        return [round_from(row) for row in self._reader.execute(query, (operator, player, first_ms, last_ms, limit))]
+
+    def any_session_open(self) -> bool:
+        """Whether a chain of some session has not come to its session_close."""
+        query = "SELECT 1 FROM sessions WHERE status <> 'closed' AND link_no > 0 LIMIT 1"
+        return self._reader.execute(query).fetchone() is not None
+
+    # --- statements -----------------------------------------------------------------------------------------------
+
+    async def statement_of_hash(self, hash_: bytes) -> StatementRow | None:
+        row = self._reader.execute(_STATEMENT + "WHERE s.hash = ?", (hash_,)).fetchone()
+        return None if row is None else _statement_from(row)
+
+    async def statements_of_instance(
+        self, instance: str, first_no: int, last_no: int, limit: int
+    ) -> list[StatementRow]:
+        query = _STATEMENT + "WHERE s.instance = ? AND s.statement_no BETWEEN ? AND ? ORDER BY s.statement_no LIMIT ?"
+        return [_statement_from(row) for row in self._reader.execute(query, (instance, first_no, last_no, limit))]
+
+    async def statements_of_session(self, session_id: str, after_link: int, limit: int) -> list[StatementRow]:
+        query = _STATEMENT + "WHERE s.session_id = ? AND s.link_no > ? AND s.link_no > 0 ORDER BY s.link_no LIMIT ?"
+        return [_statement_from(row) for row in self._reader.execute(query, (session_id, after_link, limit))]
+
+    async def statements_of_round(self, round_id: str, after_id: int, limit: int) -> list[StatementRow]:
+        query = _STATEMENT + "WHERE s.round_id = ? AND s.seat_no > 0 AND s.id > ? ORDER BY s.id LIMIT ?"
+        return [_statement_from(row) for row in self._reader.execute(query, (round_id, after_id, limit))]
+
+    async def round_envelopes(self, round_id: str) -> tuple[bytes, bytes]:
+        """The signed opening and final of a round; empty where not signed yet."""
+        # The last condition is its index's.
+        query = "SELECT kind, envelope FROM statements WHERE round_id = ? AND seat_no = 1 AND seat_no > 0"
+        found = dict(self._reader.execute(query, (round_id,)).fetchall())
+        return found.get("round_opening", b""), found.get("round_final", b"")
+
+    def statements_in_order(self, after_id: int = 0) -> Iterator[StatementRow]:
+        """All statements in commit order: a stream, one row in memory at a time."""
+        for row in self._reader.execute(_STATEMENT + "WHERE s.id > ? ORDER BY s.id", (after_id,)):
+            yield _statement_from(row)
+
+    # --- instances ------------------------------------------------------------------------------------------------
+
+    def instances(self, *, alive_only: bool) -> list[InstanceRow]:
+        query = (
+            "SELECT instance, node, boot_no, worker, alive, statement_no, draw_no, start_ms FROM instances"
+            " WHERE alive >= ? ORDER BY start_ms, instance"
+        )
+        rows = self._reader.execute(query, (int(alive_only),))
+        return [_instance_from(row) for row in rows]
+
+    def previous_boot(self, node: str, worker: int) -> InstanceRow | None:
+        """The newest instance of a node's worker."""
+        query = (
+            "SELECT instance, node, boot_no, worker, alive, statement_no, draw_no, start_ms FROM instances"
+            " WHERE node = ? AND worker = ? ORDER BY boot_no DESC LIMIT 1"
+        )
+        row = self._reader.execute(query, (node, worker)).fetchone()
+        return None if row is None else _instance_from(row)

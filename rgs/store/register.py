@@ -1,0 +1,463 @@
+"""The test register's file: a journal of all that the regulator's central system would be told.
+
+What it implements: regulation ID-01 to ID-05 (ids, numbers without gaps) and PG-11 (transaction ids) as rows and
+constraints; the rules of the messages stand in `rgs.clients.regulator`, the rows are described for outsiders in
+docs/register-and-wallet.md. The hash of each entry binds the one before it, so that an entry changed, removed, added or
+moved is seen by whoever keeps the hash of the last one.
+
+Refuses: to change or delete an entry, an entry that is not the next, a file of another kind or schema. Every entry says
+that this is a test register. A chain alone does not show that its tail was cut off: keep `head()` elsewhere.
+
+Thread-safe and blocking as `rgs.store.wallet.SqliteFile` is: one connection, one lock, one transaction a call.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, Final
+
+from rgs.core.errors import FormatError, RegulatorUnavailableError, VerificationError
+from rgs.core.statements.canonical import digest, format_canonical, parse_canonical
+from rgs.core.times import format_time
+from rgs.store.wallet import SqliteFile
+
+APPLICATION_ID: Final = 1380406098
+"""'RGSR' in ASCII, in the header of the file."""
+SCHEMA_VERSION: Final = 1
+HASH_ZERO: Final = bytes(32)
+"""What stands for the hash before the first entry."""
+ENTRY_DOMAIN: Final = "rgs/test-register/entry/v1"
+
+_SCHEMA: Final = (
+    """CREATE TABLE journal (
+        entry_no INTEGER PRIMARY KEY,
+        kind TEXT NOT NULL CHECK (kind IN ('opening', 'purchase', 'stage', 'end', 'closing')),
+        subject TEXT NOT NULL,
+        number INTEGER NOT NULL CHECK (number >= 0),
+        body TEXT NOT NULL,
+        entry_hash BLOB NOT NULL CHECK (length(entry_hash) = 32),
+        UNIQUE (subject, kind, number)
+    ) STRICT""",
+    """CREATE TABLE calls (
+        transaction_id TEXT NOT NULL PRIMARY KEY,
+        request_digest BLOB NOT NULL CHECK (length(request_digest) = 32),
+        answer TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID""",
+    """CREATE TABLE sessions (
+        regulator_session_id TEXT NOT NULL PRIMARY KEY,
+        operator TEXT NOT NULL,
+        reference TEXT NOT NULL,
+        participation_cap_minor INTEGER NOT NULL CHECK (participation_cap_minor > 0),
+        seated INTEGER NOT NULL CHECK (seated >= 0),
+        closed INTEGER NOT NULL CHECK (closed = 0 OR (closed = 1 AND seated = 0)),
+        UNIQUE (operator, reference)
+    ) STRICT, WITHOUT ROWID""",
+    """CREATE TABLE participations (
+        regulator_participation_id TEXT NOT NULL PRIMARY KEY,
+        regulator_session_id TEXT NOT NULL REFERENCES sessions (regulator_session_id),
+        reference TEXT NOT NULL,
+        player TEXT NOT NULL,
+        purchases INTEGER NOT NULL CHECK (purchases >= 1),
+        stages INTEGER NOT NULL CHECK (stages >= 0),
+        bought_minor INTEGER NOT NULL CHECK (bought_minor > 0),
+        counted_minor INTEGER NOT NULL CHECK (counted_minor BETWEEN 0 AND bought_minor),
+        staked_minor INTEGER NOT NULL CHECK (staked_minor >= 0),
+        returned_minor INTEGER NOT NULL CHECK (returned_minor >= 0),
+        ended INTEGER NOT NULL CHECK (ended IN (0, 1)),
+        CHECK (bought_minor - staked_minor + returned_minor >= 0),
+        UNIQUE (regulator_session_id, reference),
+        UNIQUE (regulator_session_id, player)
+    ) STRICT, WITHOUT ROWID""",
+    # An INSERT OR REPLACE deletes without firing a delete trigger: a row not the next, or not new, is refused first.
+    """CREATE TRIGGER journal_append BEFORE INSERT ON journal
+        WHEN NEW.entry_no IS NOT (SELECT coalesce(max(entry_no), 0) + 1 FROM journal)
+          OR EXISTS (SELECT 1 FROM journal WHERE subject = NEW.subject AND kind = NEW.kind AND number = NEW.number)
+        BEGIN SELECT RAISE(ABORT, 'the journal is appended, never replaced'); END""",
+    """CREATE TRIGGER journal_no_update BEFORE UPDATE ON journal
+        BEGIN SELECT RAISE(ABORT, 'the journal is never changed'); END""",
+    """CREATE TRIGGER journal_no_delete BEFORE DELETE ON journal
+        BEGIN SELECT RAISE(ABORT, 'the journal is never deleted'); END""",
+    """CREATE TRIGGER calls_append BEFORE INSERT ON calls
+        WHEN EXISTS (SELECT 1 FROM calls WHERE transaction_id = NEW.transaction_id)
+        BEGIN SELECT RAISE(ABORT, 'calls are appended, never replaced'); END""",
+    """CREATE TRIGGER calls_no_update BEFORE UPDATE ON calls
+        BEGIN SELECT RAISE(ABORT, 'calls are never changed'); END""",
+    """CREATE TRIGGER calls_no_delete BEFORE DELETE ON calls
+        BEGIN SELECT RAISE(ABORT, 'calls are never deleted'); END""",
+    "PRAGMA application_id = 1380406098",
+    "PRAGMA user_version = 1",
+)
+
+_SELECT_ENTRIES: Final = (
+    "SELECT entry_no, kind, subject, number, body, entry_hash FROM journal WHERE entry_no > ? ORDER BY entry_no"
+)
+_SELECT_HEAD: Final = "SELECT entry_no, entry_hash FROM journal ORDER BY entry_no DESC LIMIT 1"
+_SELECT_BODY: Final = "SELECT body FROM journal WHERE subject = ? AND kind = ? AND number = ?"
+_SELECT_PURCHASES: Final = "SELECT body FROM journal WHERE subject = ? AND kind = 'purchase' ORDER BY number"
+_SELECT_SESSION: Final = "SELECT * FROM sessions WHERE regulator_session_id = ?"
+_SELECT_SESSION_BY_REFERENCE: Final = "SELECT * FROM sessions WHERE operator = ? AND reference = ?"
+_SELECT_PARTICIPATION: Final = "SELECT * FROM participations WHERE regulator_participation_id = ?"
+_SELECT_BY_REFERENCE: Final = "SELECT * FROM participations WHERE regulator_session_id = ? AND reference = ?"
+_SELECT_BY_PLAYER: Final = "SELECT * FROM participations WHERE regulator_session_id = ? AND player = ?"
+_UPDATE_SESSION: Final = "UPDATE sessions SET seated = ?, closed = ? WHERE regulator_session_id = ?"
+_UPDATE_PARTICIPATION: Final = (
+    "UPDATE participations SET purchases = ?, stages = ?, bought_minor = ?, counted_minor = ?, staked_minor = ?,"
+    " returned_minor = ?, ended = ? WHERE regulator_participation_id = ?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOpening:
+    """A session begins. `reference` is our own id of it; the cap is for all purchases of a participation together.
+
+    `test_register_allowed` is the jurisdiction's word on test registers; a real central system does not look at it.
+    """
+
+    transaction_id: str
+    reference: str
+    operator: str
+    jurisdiction: str
+    test_register_allowed: bool
+    ruleset: str
+    currency: str
+    participation_cap_minor: int
+    open_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Purchase:
+    """A right of participation (`purchase_no` 1) or more of it. `reference` is our own id of the participation."""
+
+    transaction_id: str
+    regulator_session_id: str
+    reference: str
+    player: str
+    purchase_no: int
+    amount_minor: int
+    purchase_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ParticipationEnd:
+    """A participation is over: what goes back to the wallet, after how many rounds."""
+
+    transaction_id: str
+    regulator_session_id: str
+    regulator_participation_id: str
+    final_balance_minor: int
+    rounds: int
+    end_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionClose:
+    """A session is over."""
+
+    transaction_id: str
+    regulator_session_id: str
+    close_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterEntry:
+    """One entry of the journal: `body` is canonical JSON, `entry_hash` binds it and every entry before it."""
+
+    entry_no: int
+    kind: str
+    subject: str
+    number: int
+    body: str
+    entry_hash: bytes
+
+
+@dataclass(slots=True)
+class SessionState:
+    """A row of `sessions`: how many participations have not ended, and whether the session is closed."""
+
+    regulator_session_id: str
+    operator: str
+    reference: str
+    participation_cap_minor: int
+    seated: int = 0
+    closed: int = 0
+
+
+@dataclass(slots=True)
+class ParticipationState:
+    """A row of `participations`: what was bought, staked and returned so far, in minor units.
+
+    `counted_minor` is how much of `bought_minor` the last stage had before it: later purchases are not in it.
+    """
+
+    regulator_participation_id: str
+    regulator_session_id: str
+    reference: str
+    player: str
+    purchases: int
+    stages: int
+    bought_minor: int
+    counted_minor: int = 0
+    staked_minor: int = 0
+    returned_minor: int = 0
+    ended: int = 0
+
+    @property
+    def balance_minor(self) -> int:
+        """What is left of it: bought - staked + returned."""
+        return self.bought_minor - self.staked_minor + self.returned_minor
+
+
+def entry_hash(previous_hash: bytes, body: bytes) -> bytes:
+    """SHA-256("rgs/test-register/entry/v1" 00 || previous_hash[32] || body), 32 bytes."""
+    return digest(ENTRY_DOMAIN, previous_hash, body)
+
+
+def verify_chain(entries: Iterable[RegisterEntry]) -> tuple[int, bytes]:
+    """Walk entries from the first on; the number and hash of the last. VerificationError at one that does not follow.
+
+    Works on an export as on the file. Does not show that entries after the last one given were cut off.
+    """
+    number, running = 0, HASH_ZERO
+    for entry in entries:
+        number += 1
+        text = entry.body.encode("utf-8")
+        running = entry_hash(running, text)
+        try:
+            body = parse_canonical(text)
+        except FormatError:
+            body = None
+        named = (str(number), entry.kind, entry.subject, str(entry.number), True)
+        if (
+            not isinstance(body, dict)
+            or entry.entry_no != number
+            or entry.entry_hash != running
+            or tuple(body.get(key) for key in ("entry_no", "kind", "subject", "number", "test_register")) != named
+        ):
+            raise VerificationError(
+                f"register entry {entry.entry_no} does not follow the one before it",
+                check="register_chain",
+                entry_no=entry.entry_no,
+            )
+    return number, running
+
+
+class RegisterTransaction:
+    """One message inside one transaction: what it may look up and write. Made by `RegisterStore.transaction`."""
+
+    def __init__(self, db: sqlite3.Connection, transaction_id: str, now_ms: int) -> None:
+        self._db = db
+        self._transaction_id = transaction_id
+        self._time = format_time(now_ms)
+        self._last: tuple[int, bytes] | None = None
+
+    def call(self) -> tuple[bytes, str] | None:
+        """Digest and answer of the call that used this transaction id, if one did."""
+        row = self._db.execute(
+            "SELECT request_digest, answer FROM calls WHERE transaction_id = ?", (self._transaction_id,)
+        ).fetchone()
+        return None if row is None else (row[0], row[1])
+
+    def keep_call(self, request_digest: bytes, answer: str) -> None:
+        """Bind the transaction id to this request and its answer."""
+        self._db.execute("INSERT INTO calls VALUES (?, ?, ?)", (self._transaction_id, request_digest, answer))
+
+    def append(self, kind: str, subject: str, number: int, request: dict[str, str]) -> None:
+        """The next entry of the journal: `number` is the purchase's or the stage's, 0 for the rest."""
+        last_no, previous = self._last or _head(self._db)
+        body = format_canonical(
+            {
+                "entry_no": str(last_no + 1),
+                "kind": kind,
+                "number": str(number),
+                "recorded_time": self._time,
+                "request": request,
+                "subject": subject,
+                "test_register": True,
+                "transaction_id": self._transaction_id,
+            }
+        )
+        self._last = (last_no + 1, entry_hash(previous, body))
+        self._db.execute(
+            "INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?)",
+            (last_no + 1, kind, subject, number, body.decode("ascii"), self._last[1]),
+        )
+
+    def request_of(self, subject: str, kind: str, number: int) -> dict[str, str] | None:
+        """What the entry of this name was told, if there is one."""
+        row = self._db.execute(_SELECT_BODY, (subject, kind, number)).fetchone()
+        return None if row is None else _request_of(row[0])
+
+    def purchase_totals(self, regulator_participation_id: str) -> list[int]:
+        """What had been bought after each purchase of a participation, in minor units."""
+        rows = self._db.execute(_SELECT_PURCHASES, (regulator_participation_id,))
+        return list(accumulate(int(_request_of(row[0])["amount_minor"]) for row in rows))
+
+    def session(self, regulator_session_id: str) -> SessionState | None:
+        """The session of this id, if there is one."""
+        row = self._db.execute(_SELECT_SESSION, (regulator_session_id,)).fetchone()
+        return None if row is None else SessionState(*row)
+
+    def session_by_reference(self, operator: str, reference: str) -> SessionState | None:
+        """The operator's session of our own id, if there is one."""
+        row = self._db.execute(_SELECT_SESSION_BY_REFERENCE, (operator, reference)).fetchone()
+        return None if row is None else SessionState(*row)
+
+    def participation(self, regulator_participation_id: str) -> ParticipationState | None:
+        """The participation of this id, if there is one."""
+        return self._participation(_SELECT_PARTICIPATION, regulator_participation_id)
+
+    def participation_by_reference(self, regulator_session_id: str, reference: str) -> ParticipationState | None:
+        """The session's participation of our own id, if there is one."""
+        return self._participation(_SELECT_BY_REFERENCE, regulator_session_id, reference)
+
+    def participation_of(self, regulator_session_id: str, player: str) -> ParticipationState | None:
+        """The player's participation in the session, running or ended, if there is one."""
+        return self._participation(_SELECT_BY_PLAYER, regulator_session_id, player)
+
+    def _participation(self, query: str, *values: str) -> ParticipationState | None:
+        row = self._db.execute(query, values).fetchone()
+        return None if row is None else ParticipationState(*row)
+
+    def add_session(self, state: SessionState) -> None:
+        """A new session."""
+        self._db.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?)", astuple(state))
+
+    def add_participation(self, state: ParticipationState) -> None:
+        """A new participation."""
+        self._db.execute("INSERT INTO participations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", astuple(state))
+
+    def save_session(self, state: SessionState) -> None:
+        """The session as it stands now."""
+        self._db.execute(_UPDATE_SESSION, (state.seated, state.closed, state.regulator_session_id))
+
+    def save_participation(self, state: ParticipationState) -> None:
+        """The participation as it stands now."""
+        self._db.execute(
+            _UPDATE_PARTICIPATION,
+            (
+                state.purchases,
+                state.stages,
+                state.bought_minor,
+                state.counted_minor,
+                state.staked_minor,
+                state.returned_minor,
+                state.ended,
+                state.regulator_participation_id,
+            ),
+        )
+
+
+class RegisterStore:
+    """The register's book. Times come in as milliseconds since 1970 from the caller's clock."""
+
+    def __init__(self, path: Path) -> None:
+        """Open or create the file; StoreRefusedError if it is of another kind or schema."""
+        self._file = SqliteFile(
+            path,
+            application_id=APPLICATION_ID,
+            version=SCHEMA_VERSION,
+            schema=_SCHEMA,
+            unavailable=RegulatorUnavailableError,
+        )
+
+    @contextmanager
+    def transaction(self, transaction_id: str, now_ms: int) -> Iterator[RegisterTransaction]:
+        """One message: durable when the block is left, undone by any exception.
+
+        RegulatorUnavailableError where SQLite fails.
+        """
+        with self._file.transaction() as db:
+            yield RegisterTransaction(db, transaction_id, now_ms)
+
+    def entries(self, after_entry_no: int = 0) -> Iterator[RegisterEntry]:
+        """Entries in order, streamed from one moment; a read transaction stays open until it is exhausted or closed."""
+        with self._file.snapshot() as db:
+            for row in db.execute(_SELECT_ENTRIES, (after_entry_no,)):
+                yield RegisterEntry(*row)
+
+    def head(self) -> tuple[int, bytes]:
+        """Number and hash of the last entry (0 and 32 zero bytes of none): what to keep elsewhere."""
+        with self._file.snapshot() as db:
+            return _head(db)
+
+    def verify(self) -> tuple[int, bytes]:
+        """Walk the chain and add up the journal; number and hash of the last entry.
+
+        VerificationError at an entry that does not follow, or if the tables beside the journal are not what it gives.
+        """
+        sessions: dict[str, SessionState] = {}
+        participations: dict[str, ParticipationState] = {}
+        with self._file.snapshot() as db:
+            entries = (RegisterEntry(*row) for row in db.execute(_SELECT_ENTRIES, (0,)))
+            head = verify_chain(_folded(entries, sessions, participations))
+            stored = {row[0]: SessionState(*row) for row in db.execute("SELECT * FROM sessions")}
+            held = {row[0]: ParticipationState(*row) for row in db.execute("SELECT * FROM participations")}
+        if stored != sessions or held != participations:
+            raise VerificationError("a session or participation is not what the journal gives", check="register_state")
+        return head
+
+    def close(self) -> None:
+        """Close the file; every later call is refused as unavailable."""
+        self._file.close()
+
+
+def _head(db: sqlite3.Connection) -> tuple[int, bytes]:
+    row = db.execute(_SELECT_HEAD).fetchone()
+    return (0, HASH_ZERO) if row is None else (row[0], row[1])
+
+
+def _request_of(body: str) -> dict[str, str]:
+    request: dict[str, str] = parse_canonical(body.encode("ascii"))["request"]
+    return request
+
+
+def _folded(
+    entries: Iterable[RegisterEntry], sessions: dict[str, SessionState], participations: dict[str, ParticipationState]
+) -> Iterator[RegisterEntry]:
+    """Pass the entries on, and enter what they give into both tables once the chain has accepted them."""
+    for entry in entries:
+        yield entry
+        try:
+            _fold(entry.kind, entry.subject, _request_of(entry.body), sessions, participations)
+        except (KeyError, ValueError):
+            raise VerificationError(
+                f"register entry {entry.entry_no} speaks of what was not there before it",
+                check="register_state",
+                entry_no=entry.entry_no,
+            ) from None
+
+
+def _fold(
+    kind: str,
+    subject: str,
+    request: dict[str, Any],
+    sessions: dict[str, SessionState],
+    participations: dict[str, ParticipationState],
+) -> None:
+    if kind == "opening":
+        cap_minor = int(request["participation_cap_minor"])
+        sessions[subject] = SessionState(subject, request["operator"], request["reference"], cap_minor)
+    elif kind == "purchase" and request["purchase_no"] == "1":
+        session_id = request["regulator_session_id"]
+        names = (subject, session_id, request["reference"], request["player"])
+        participations[subject] = ParticipationState(*names, 1, 0, int(request["amount_minor"]))
+        sessions[session_id].seated += 1
+    elif kind == "purchase":
+        participations[subject].purchases += 1
+        participations[subject].bought_minor += int(request["amount_minor"])
+    elif kind == "stage":
+        state = participations[subject]
+        state.stages += 1
+        state.counted_minor = int(request["available_minor"]) + state.staked_minor - state.returned_minor
+        state.staked_minor += int(request["staked_minor"])
+        state.returned_minor += int(request["returned_minor"])
+    elif kind == "end":
+        participations[subject].ended = 1
+        sessions[request["regulator_session_id"]].seated -= 1
+    else:
+        sessions[subject].closed = 1

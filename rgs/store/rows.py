@@ -1,0 +1,196 @@
+"""Rows and values: how sessions, rounds and affairs stand in columns, and the SQL texts that name those columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from rgs.core.ledger import Participation
+from rgs.core.rounds import Round, RoundStatus, TakenAction
+from rgs.core.sessions import Session, SessionStatus
+from rgs.store.changes import Affair, StageReport
+
+SELECT_SESSION: Final = """
+    SELECT session_id, operator, player, operator_reference, ruleset_id, jurisdiction_id, currency, open_ms, status,
+    last_ms, version, close_ms, regulator_session_id, test_register, participation_id, regulator_participation_id,
+    bought_minor, staked_minor, returned_minor, paid_out_minor, ended, purchase_no, stage_no, rounds, open_round_id,
+    last_start_ms, code_count, pending_affair, link_no, link_hash, id FROM sessions
+"""
+INSERT_SESSION: Final = """
+    INSERT INTO sessions (status, last_ms, version, close_ms, regulator_session_id, test_register, participation_id,
+    regulator_participation_id, bought_minor, staked_minor, returned_minor, paid_out_minor, ended, purchase_no,
+    stage_no, rounds, open_round_id, last_start_ms, code_count, pending_affair, link_no, link_hash, session_id,
+    operator, player, operator_reference, ruleset_id, jurisdiction_id, currency, open_ms) VALUES (?, ?, ?, ?, ?, ?,
+    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+UPDATE_SESSION: Final = """
+    UPDATE sessions SET status = ?, last_ms = ?, version = ?, close_ms = ?, regulator_session_id = ?, test_register
+    = ?, participation_id = ?, regulator_participation_id = ?, bought_minor = ?, staked_minor = ?, returned_minor =
+    ?, paid_out_minor = ?, ended = ?, purchase_no = ?, stage_no = ?, rounds = ?, open_round_id = ?, last_start_ms =
+    ?, code_count = ?, pending_affair = ?, link_no = ?, link_hash = ? WHERE session_id = ?
+"""
+SELECT_ROUND: Final = """
+    SELECT round_id, session_id, operator, player, ruleset_id, stage_no, seat_no, game_code, instance, draw_no,
+    deal, commitment, bets, balance_before_minor, start_ms, opening_hash, sealed, status, version, actions, end_ms,
+    staked_minor, returned_minor, id FROM rounds
+"""
+INSERT_ROUND: Final = """
+    INSERT INTO rounds (round_id, session_id, operator, player, ruleset_id, stage_no, seat_no, game_code, instance,
+    draw_no, deal, commitment, bets, balance_before_minor, start_ms, opening_hash, sealed, status, version, actions,
+    end_ms, staked_minor, returned_minor) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+    ?)
+"""
+UPDATE_ROUND: Final = """
+    UPDATE rounds SET sealed = ?, status = ?, version = ?, actions = ?, end_ms = ?, staked_minor = ?, returned_minor
+    = ? WHERE round_id = ? AND seat_no = ? AND version = ?
+"""
+SELECT_AFFAIR: Final = """
+    SELECT affair_id, session_id, kind, status, party, method, request_id, digest, amount_minor, purchase_no,
+    created_ms FROM affairs
+"""
+INSERT_AFFAIR: Final = """
+    INSERT INTO affairs (affair_id, session_id, kind, status, party, method, request_id, digest, amount_minor,
+    purchase_no, created_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (affair_id) DO UPDATE SET status =
+    excluded.status
+"""
+SELECT_REPORTS: Final = """
+    SELECT id, session_id, stage_no, regulator_session_id, regulator_participation_id, available_minor,
+    staked_minor, returned_minor, opening_hash, end_ms, final_hash FROM stage_reports
+"""
+INSERT_REPORT: Final = """
+    INSERT INTO stage_reports (session_id, stage_no, regulator_session_id, regulator_participation_id,
+    available_minor, staked_minor, returned_minor, opening_hash, end_ms, final_hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?,
+    ?, ?)
+"""
+
+Row = Sequence[Any]
+
+
+def _session_state(session: Session, link_no: int, link_hash: str) -> tuple[Any, ...]:
+    money = session.participation
+    return (
+        session.status.value, session.last_ms, session.version, session.close_ms, session.regulator_session_id,
+        int(session.test_register), session.participation_id, session.regulator_participation_id, money.bought_minor,
+        money.staked_minor, money.returned_minor, money.paid_out_minor, int(money.ended), session.purchase_no,
+        session.stage_no, session.rounds, session.open_round_id, session.last_start_ms, session.code_count,
+        session.pending_affair, link_no, link_hash,
+        session.session_id,
+    )  # fmt: skip
+
+
+def session_insert(session: Session, link_no: int, link_hash: str) -> tuple[Any, ...]:
+    """Parameters of INSERT_SESSION, with the newest link as just signed."""
+    return (
+        *_session_state(session, link_no, link_hash), session.operator, session.player, session.operator_reference,
+        session.ruleset_id, session.jurisdiction_id, session.currency, session.open_ms,
+    )  # fmt: skip
+
+
+def session_update(session: Session, link_no: int, link_hash: str) -> tuple[Any, ...]:
+    """Parameters of UPDATE_SESSION, with the newest link as just signed."""
+    return _session_state(session, link_no, link_hash)
+
+
+def session_from(row: Row) -> Session:
+    """The session of a row of SELECT_SESSION."""
+    return Session(
+        session_id=row[0],
+        operator=row[1],
+        player=row[2],
+        operator_reference=row[3],
+        ruleset_id=row[4],
+        jurisdiction_id=row[5],
+        currency=row[6],
+        open_ms=row[7],
+        status=SessionStatus(row[8]),
+        last_ms=row[9],
+        version=row[10],
+        close_ms=row[11],
+        regulator_session_id=row[12],
+        test_register=bool(row[13]),
+        participation_id=row[14],
+        regulator_participation_id=row[15],
+        participation=Participation(row[16], row[17], row[18], row[19], bool(row[20])),
+        purchase_no=row[21],
+        stage_no=row[22],
+        rounds=row[23],
+        open_round_id=row[24],
+        last_start_ms=row[25],
+        code_count=row[26],
+        pending_affair=row[27],
+        link_no=row[28],
+        link_hash=row[29],
+    )
+
+
+def _actions_text(actions: Sequence[TakenAction]) -> str:
+    return json.dumps(
+        [[a.phase, a.action, a.amount_minor, a.time_ms, a.by, a.party, a.request_digest] for a in actions],
+        separators=(",", ":"),
+    )
+
+
+def round_insert(round_: Round, opening_hash: str) -> tuple[Any, ...]:
+    """Parameters of INSERT_ROUND, with the hash of the opening as just signed."""
+    return (
+        round_.round_id, round_.session_id, round_.operator, round_.player, round_.ruleset_id, round_.stage_no,
+        round_.seat_no, round_.game_code, round_.instance, round_.draw_no, round_.deal, round_.commitment,
+        json.dumps(round_.bets, separators=(",", ":")), round_.balance_before_minor, round_.start_ms, opening_hash,
+        round_.sealed, round_.status.value, round_.version, _actions_text(round_.actions), round_.end_ms,
+        round_.staked_minor, round_.returned_minor,
+    )  # fmt: skip
+
+
+def round_update(round_: Round) -> tuple[Any, ...]:
+    """Parameters of UPDATE_ROUND; the row must stand one version below."""
+    return (
+        round_.sealed, round_.status.value, round_.version, _actions_text(round_.actions), round_.end_ms,
+        round_.staked_minor, round_.returned_minor, round_.round_id, round_.seat_no, round_.version - 1,
+    )  # fmt: skip
+
+
+def round_from(row: Row) -> Round:
+    """The round of a row of SELECT_ROUND."""
+    return Round(
+        round_id=row[0],
+        session_id=row[1],
+        operator=row[2],
+        player=row[3],
+        ruleset_id=row[4],
+        stage_no=row[5],
+        seat_no=row[6],
+        game_code=row[7],
+        instance=row[8],
+        draw_no=row[9],
+        deal=row[10],
+        commitment=row[11],
+        bets=tuple((bet, amount) for bet, amount in json.loads(row[12])),
+        balance_before_minor=row[13],
+        start_ms=row[14],
+        opening_hash=row[15],
+        sealed=row[16],
+        status=RoundStatus(row[17]),
+        version=row[18],
+        actions=tuple(TakenAction(*taken) for taken in json.loads(row[19])),
+        end_ms=row[20],
+        staked_minor=row[21],
+        returned_minor=row[22],
+    )
+
+
+def affair_insert(affair: Affair) -> tuple[Any, ...]:
+    """Parameters of INSERT_AFFAIR."""
+    return (
+        affair.affair_id, affair.session_id, affair.kind, affair.status, affair.party, affair.method, affair.request_id,
+        affair.digest, affair.amount_minor, affair.purchase_no, affair.created_ms,
+    )  # fmt: skip
+
+
+def report_insert(report: StageReport, final_hash: str) -> tuple[Any, ...]:
+    """Parameters of INSERT_REPORT."""
+    return (
+        report.session_id, report.stage_no, report.regulator_session_id, report.regulator_participation_id,
+        report.available_minor, report.staked_minor, report.returned_minor, report.opening_hash, report.end_ms,
+        final_hash,
+    )  # fmt: skip

@@ -1,0 +1,119 @@
+"""Grouped commits: many callers, one writer (ARCHITECTURE 2.18).
+
+A change is committed at once when nobody else is likely to come, else together with its neighbours: the group is closed
+when as many wait as were under way lately, at most `GROUP_MAX`, or when nobody came for `QUIET_S`, and never later than
+`LINGER_S` after its first. Nobody is answered before the commit. Refuses to know what a change means; `apply` does the
+work in the writer's own thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from rgs.store.changes import Change, Signed, StoreError
+
+GROUP_MAX = 32
+"""Changes that make a group full."""
+LINGER_S = 0.005
+"""Longest wait of a change for company, in seconds (ARCHITECTURE 2.18: 2 to 5 ms)."""
+QUIET_S = 0.002
+"""So long without another change ends the wait."""
+_LOAD_DECAY = 0.9
+_TIMER_SLACK_S = 0.0003
+
+Outcome = tuple[Signed, ...] | Exception
+Apply = Callable[[list[Change]], Sequence[Outcome]]
+
+
+class Writer:
+    """One per store and process. `commit` returns after the commit or raises what `apply` gave for this change."""
+
+    def __init__(self, apply: Apply) -> None:
+        self._apply = apply
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store-writer")
+        self._waiting: list[tuple[Change, asyncio.Future[tuple[Signed, ...]]]] = []
+        self._committing = 0
+        self._load = 1.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._first_s = self._last_s = 0.0
+        """When the first and the last of those that wait came."""
+        self._closing = False
+        self._closed = False
+        self.groups = 0
+        self.changes = 0
+
+    async def commit(self, change: Change) -> tuple[Signed, ...]:
+        """Durable when this returns. A cancelled caller does not undo the commit. StoreError after `close`."""
+        if self._closed:
+            raise StoreError("the store is closed")
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[tuple[Signed, ...]] = loop.create_future()
+        self._waiting.append((change, future))
+        self._load = max(self._load, float(len(self._waiting) + self._committing))
+        self._consider(loop)
+        return await future
+
+    async def close(self) -> None:
+        """Commit what waits, then stop the thread."""
+        self._closing = True
+        loop = asyncio.get_running_loop()
+        while self._waiting or self._committing:
+            self._consider(loop)
+            await asyncio.sleep(0.001)
+        self._closed = True
+        self._thread.shutdown(wait=True)
+
+    def _consider(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._committing or not self._waiting:
+            return
+        waiting = len(self._waiting)
+        self._last_s = loop.time()
+        if self._closing or waiting >= min(GROUP_MAX, int(self._load)):
+            self._dispatch(loop)
+        elif self._timer is None:
+            self._first_s = self._last_s
+            self._timer = loop.call_later(QUIET_S, self._timed_out, loop)
+
+    def _timed_out(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._timer = None
+        if not self._waiting or self._committing:
+            return
+        left_s = min(self._last_s + QUIET_S, self._first_s + LINGER_S) - loop.time()
+        if left_s > _TIMER_SLACK_S:
+            self._timer = loop.call_later(left_s, self._timed_out, loop)
+        else:
+            self._dispatch(loop)
+
+    def _dispatch(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        group, self._waiting = self._waiting, []
+        self._committing = len(group)
+        self.groups += 1
+        self.changes += len(group)
+        changes = [change for change, _ in group]
+        job = loop.run_in_executor(self._thread, self._apply, changes)
+        job.add_done_callback(lambda done: self._finish(loop, group, done))
+
+    def _finish(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        group: list[tuple[Change, asyncio.Future[tuple[Signed, ...]]]],
+        done: asyncio.Future[Sequence[Outcome]],
+    ) -> None:
+        self._committing = 0
+        # Those that came while this group was committed belong to the same load.
+        self._load = max(1.0, self._load * _LOAD_DECAY, float(len(group)))
+        failure = done.exception()
+        outcomes: Sequence[Outcome] = [failure] * len(group) if isinstance(failure, Exception) else done.result()
+        for (_, future), outcome in zip(group, outcomes, strict=True):
+            if future.done():  # its caller has gone; the effect stands all the same
+                continue
+            if isinstance(outcome, Exception):
+                future.set_exception(outcome)
+            else:
+                future.set_result(outcome)
+        self._consider(loop)

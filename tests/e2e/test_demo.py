@@ -1,0 +1,334 @@
+"""`rgs demo` from nothing to proof, each of its comparisons shown to fail, and the folder that it may empty."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from certification.replay import main as certify_replay
+from rgs.cli import demo, demo_checks
+from rgs.cli.client import Client, Identity
+from rgs.cli.demo_player import DemoError, DemoPlayer, PlayedSession
+from rgs.cli.evidence import MARK, Evidence, claim
+from rgs.cli.files import FileRefusedError
+from rgs.cli.server_process import ServerProcess
+from rgs.config import load_config
+from rgs.core.errors import UnavailableError
+from rgs.core.statements import parse_envelope, parse_line, parse_statement
+from rgs.core.statements.lines import format_key_bundle, parse_key_bundle
+from tests.e2e.served import PARTY, rgs, serving
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The evidence of a small demo that went well; tests only read it."""
+    folder = tmp_path_factory.mktemp("demo") / "evidence"
+    done = rgs("demo", "--home", str(folder), "--rounds", "20", "--sessions", "4")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == ""
+    (folder.parent / "said.txt").write_text(done.stdout, "utf-8")
+    return folder
+
+
+def test_it_says_what_it_did(folder: Path) -> None:
+    said = (folder.parent / "said.txt").read_text("utf-8")
+    assert "40 rounds verified, 0 failed, ANCHORED (development keys)" in said
+    assert "40 in rounds, 0 discarded, 0 unknown" in said
+    assert "40 rounds listed" in said
+    assert "96 statements over gRPC" in said  # 4 sessions of 4 statements, 40 rounds of 2
+    assert "All of it holds." in said
+    assert "✗" not in said
+
+
+def test_the_evidence_verifies_by_itself(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = (folder / "root.fingerprint").read_text("ascii").strip()
+    files = [str(folder / "statements.jsonl"), "--keys", str(folder / "keys.json"), "--root", root]
+    assert certify_replay(files) == 0
+    assert capsys.readouterr().out.endswith("40 rounds verified, 0 failed, ANCHORED\n")
+    kept = json.loads((folder / "replay.jsonl").read_text("utf-8"))["summary"]
+    assert (kept["rounds_verified"], kept["sessions"], kept["draws_in_rounds"]) == (40, 4, 40)
+    assert (folder / "home" / "store" / "rgs.db").is_file()
+    assert '"event":"listening"' in (folder / "home" / "log" / "rgs.log").read_text("ascii")
+
+
+def test_the_next_demo_begins_anew(folder: Path, tmp_path: Path) -> None:
+    again = tmp_path / "evidence"
+    shutil.copytree(folder, again)
+    done = rgs("demo", "--home", str(again), "--rounds", "1", "--sessions", "2")
+    assert done.returncode == 0, done.stdout
+    assert "2 rounds verified" in done.stdout
+    assert (again / "root.fingerprint").read_text() != (folder / "root.fingerprint").read_text()
+
+
+def test_a_failure_says_what_and_where(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def loses_an_entry(_path: Path, sessions: list[PlayedSession]) -> int:
+        raise DemoError(f"the wallet of {sessions[0].player} has lost an entry")
+
+    monkeypatch.setattr(demo, "verify_wallet", loses_an_entry)
+    assert demo.main(["--home", str(tmp_path / "demo"), "--rounds", "1", "--sessions", "2"], None) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert "✗ the wallet of player-uth-solo-1 has lost an entry" in said
+    assert "look at" in said
+    assert "rgs.log" in said
+    assert "All of it holds" not in said
+
+
+def test_a_server_that_does_not_start_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def loses_the_key(home: Path) -> object:
+        (home / "tls" / "server.key").unlink()
+        return load_config(home)
+
+    monkeypatch.setattr(demo, "load_config", loses_the_key)
+    assert demo.main(["--home", str(tmp_path / "demo"), "--rounds", "1", "--sessions", "2"], None) == 1
+    assert "server key" in (tmp_path / "demo" / "server.txt").read_text("utf-8")
+
+
+def test_a_server_that_dies_in_between_is_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Mortal(ServerProcess):
+        def await_serving(self) -> None:
+            super().await_serving()
+            self.kill()
+
+    monkeypatch.setattr(demo, "ServerProcess", Mortal)
+    monkeypatch.setattr("rgs.cli.client.PAUSES_S", (0.01,))
+    assert demo.main(["--home", str(tmp_path / "demo"), "--rounds", "1", "--sessions", "2"], None) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert "✗ the server ended with status -9 while it was needed; it said last: rgs: listening" in said
+
+
+def test_more_sessions_than_rounds_are_refused(tmp_path: Path) -> None:
+    done = rgs("demo", "--home", str(tmp_path / "demo"), "--rounds", "1", "--sessions", "3")
+    assert done.returncode == 1
+    assert "fewer rounds than sessions" in done.stderr
+    assert not (tmp_path / "demo").exists()
+
+
+# --- each comparison is shown to fail ------------------------------------------------------------------------------
+
+
+@dataclass
+class Played:
+    """Two sessions as their players saw them, the server that still runs, and what it exported."""
+
+    client: Client
+    home: Path
+    sessions: list[PlayedSession]
+    export: Path
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
+    folder = tmp_path_factory.mktemp("played")
+    with serving(folder) as served:
+        identity = Identity.of_party(load_config(served.home), PARTY)
+        with Client(served.address, identity) as client:
+            sessions = [
+                session
+                for game, by_stream in (("uth-solo", True), ("casino-holdem", False))
+                for session in DemoPlayer(client, game, f"of-{game}", by_stream=by_stream).play(4, lambda: None)
+            ]
+            export = folder / "statements.jsonl"
+            done = rgs("export", "--home", str(served.home), "--out", str(export))
+            assert done.returncode == 0, done.stderr
+            yield Played(client, served.home, sessions, export)
+
+
+def test_a_history_that_differs_is_seen(played: Played) -> None:
+    assert demo_checks.verify_history(played.client, played.sessions) == 8
+    fewer = deepcopy(played.sessions)
+    del fewer[0].rounds[1]
+    with pytest.raises(DemoError, match="lists 4 rounds that are not the 3 played"):
+        demo_checks.verify_history(played.client, fewer)
+    dearer = deepcopy(played.sessions)
+    dearer[1].rounds[0].view.staked_minor += 1
+    with pytest.raises(DemoError, match="not the 4 played"):
+        demo_checks.verify_history(played.client, dearer)
+    other = deepcopy(played.sessions)
+    other[0].rounds[2] = replace(other[0].rounds[2], final=other[0].rounds[1].final)
+    with pytest.raises(DemoError, match="is not found as it was played"):
+        demo_checks.verify_history(played.client, other)
+
+
+def test_other_keys_are_seen(played: Played, tmp_path: Path) -> None:
+    bundle = played.home / "keys" / "keys.json"
+    demo_checks.verify_keys(played.client, bundle)
+    fewer = tmp_path / "keys.json"
+    fewer.write_bytes(format_key_bundle(parse_key_bundle(bundle.read_bytes())[:1]))
+    with pytest.raises(DemoError, match=r"2 key statements are not those of keys\.json"):
+        demo_checks.verify_keys(played.client, fewer)
+
+
+def test_an_export_that_differs_is_seen(played: Played, tmp_path: Path) -> None:
+    lines = played.export.read_bytes().splitlines(keepends=True)
+    assert demo_checks.verify_export(played.export, played.sessions) == 2 * 4 + 8 * 2
+
+    def refused(changed: list[bytes], match: str) -> None:
+        path = tmp_path / "changed.jsonl"
+        path.write_bytes(b"".join(changed))
+        with pytest.raises(DemoError, match=match):
+            demo_checks.verify_export(path, played.sessions)
+
+    finals = [number for number, line in enumerate(lines) if _kind(line) == "round_final"]
+    refused(lines[: finals[0]] + lines[finals[0] + 1 :], "11 links are exported, 12 were received")
+    refused([*lines, lines[finals[0]]], "13 links are exported, 12 were received")
+    swapped = list(lines)
+    swapped[finals[0]], swapped[finals[1]] = lines[finals[1]], lines[finals[0]]
+    refused(swapped, "exported in another order")
+    with pytest.raises(DemoError, match="holds 1 sessions that nobody played"):
+        demo_checks.verify_export(played.export, played.sessions[:1])
+
+
+def test_a_wallet_that_differs_is_seen(played: Played) -> None:
+    wallet = played.home / "embedded" / "wallet.db"
+    due = sum(session.view.paid_out_minor - session.view.bought_minor for session in played.sessions)
+    assert demo_checks.verify_wallet(wallet, played.sessions) == due
+    richer = deepcopy(played.sessions)
+    richer[0].view.paid_out_minor += 1
+    with pytest.raises(DemoError, match=r"the wallet moved -?[0-9]+ for of-uth-solo"):
+        demo_checks.verify_wallet(wallet, richer)
+    with pytest.raises(DemoError, match="for of-casino-holdem, its sessions come to 0"):
+        demo_checks.verify_wallet(wallet, played.sessions[:1])
+
+
+@pytest.mark.parametrize("field", ["bought_minor", "staked_minor", "returned_minor", "paid_out_minor"])
+def test_a_session_that_does_not_add_up_is_seen(played: Played, field: str) -> None:
+    session = deepcopy(played.sessions[0])
+    session.verify_money()
+    setattr(session.view, field, getattr(session.view, field) + 1)
+    with pytest.raises(DemoError, match=r"paid out|comes to"):
+        session.verify_money()
+
+
+GOOD = {
+    "verdict": "ANCHORED",
+    "failures": 0,
+    "rounds_verified": 8,
+    "rounds_failed": 0,
+    "rounds_open": 0,
+    "sessions": 2,
+    "draws_in_rounds": 8,
+    "draws_exposed": 0,
+    "is_cut": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("verdict", "UNANCHORED"),
+        ("failures", 1),
+        ("rounds_verified", 7),
+        ("rounds_failed", 1),
+        ("rounds_open", 1),
+        ("sessions", 3),
+        ("draws_in_rounds", 7),
+        ("draws_exposed", 1),
+        ("is_cut", True),
+        ("staked_minor", {"EUR": 1}),
+        ("returned_minor", {}),
+    ],
+)
+def test_a_replay_that_saw_something_else_is_seen(played: Played, field: str, value: object) -> None:
+    amounts = {
+        name: {"EUR": sum(getattr(session.view, name) for session in played.sessions)}
+        for name in ("staked_minor", "returned_minor")
+    }
+    demo.verify_replay({**GOOD, **amounts}, played.sessions)
+    with pytest.raises(DemoError, match=field):
+        demo.verify_replay({**GOOD, **amounts, field: value}, played.sessions)
+
+
+def test_a_bent_export_stops_the_demo(played: Played, tmp_path: Path) -> None:
+    lines = played.export.read_bytes().splitlines(keepends=True)
+    bent = next(number for number, line in enumerate(lines) if _kind(line) == "round_final")
+    root = (played.home / "keys" / "root.fingerprint").read_text("ascii").strip()
+    evidence = Evidence(tmp_path)
+    shutil.copy(played.home / "keys" / "keys.json", evidence.keys)
+    evidence.statements.write_bytes(b"".join(lines[:bent] + lines[bent + 1 :]))
+    with pytest.raises(DemoError, match="replay: check 6 number: "):
+        demo.replay_offline(evidence, root)
+    assert "failure" in evidence.replay.read_text("utf-8")
+
+
+def _kind(line: bytes) -> str:
+    return parse_statement(parse_envelope(parse_line(line.removesuffix(b"\n")).envelope))[0].name
+
+
+# --- the folder that a demo may empty ------------------------------------------------------------------------------
+
+
+def test_a_folder_of_a_demo_is_emptied_and_held(tmp_path: Path) -> None:
+    folder = tmp_path / "var" / "demo"
+    with claim(folder) as evidence:
+        evidence.home.mkdir()
+        (evidence.home / "store").write_text("x")
+        evidence.root.write_text("x")
+        (folder / ".statements.jsonl.123.new").write_text("x")
+        with pytest.raises(UnavailableError, match="another demo is at work"), claim(folder):
+            pass
+        assert evidence.root.exists()
+    with claim(folder) as evidence:
+        assert [path.name for path in folder.iterdir()] == [MARK]
+
+
+def test_a_link_in_the_folder_is_not_followed(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / "file").write_text("x")
+    folder = tmp_path / "demo"
+    with claim(folder) as evidence:
+        evidence.home.symlink_to(kept)
+    with claim(folder) as evidence:
+        assert not evidence.home.is_symlink()
+    assert (kept / "file").read_text() == "x"
+
+
+def test_what_no_demo_made_is_left_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "home").write_text("x")  # even under one of our names
+    with pytest.raises(FileRefusedError, match="was not made by a demo"), claim(folder):
+        pass
+    assert (folder / "home").read_text() == "x"
+
+
+def test_one_strange_file_saves_all(tmp_path: Path) -> None:
+    folder = tmp_path / "demo"
+    with claim(folder) as evidence:
+        evidence.root.write_text("x")
+    (folder / "notes.txt").write_text("mine")
+    with pytest.raises(FileRefusedError, match=r"holds notes\.txt, which no demo made"), claim(folder):
+        pass
+    assert sorted(path.name for path in folder.iterdir()) == [MARK, "notes.txt", "root.fingerprint"]
+
+
+@pytest.mark.parametrize("kind", ["link", "file"])
+def test_what_is_no_folder_is_refused(tmp_path: Path, kind: str) -> None:
+    target = tmp_path / "elsewhere"
+    with claim(target):
+        pass
+    folder = tmp_path / "demo"
+    if kind == "link":
+        folder.symlink_to(target)
+    else:
+        folder.write_text("x")
+    with pytest.raises(FileRefusedError, match="is no folder"), claim(folder):
+        pass
+
+
+def test_another_text_in_the_mark_is_no_mark(tmp_path: Path) -> None:
+    folder = tmp_path / "demo"
+    folder.mkdir()
+    (folder / MARK).write_text("something else")
+    with pytest.raises(FileRefusedError, match="was not made by a demo"), claim(folder):
+        pass

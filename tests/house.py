@@ -1,0 +1,421 @@
+"""A whole house in one folder, for tests: store, embedded wallet and register, one instance and every service.
+
+`House` opens and starts it under a clock that the test moves; its wallet and central system are the embedded ones
+behind a `Script` that can make them fall silent or refuse. `Player` is a client that knows nothing but the last answer.
+The oracles over the files that a house leaves are in `tests.oracles`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import uuid
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from rgs.clients.regulator import (
+    EmbeddedRegister,
+)
+from rgs.clients.wallet import EmbeddedWallet
+from rgs.core.errors import RegulatorUnavailableError, WalletUnavailableError
+from rgs.core.games.types import Action
+from rgs.core.statements import (
+    KINDS,
+    Ed25519Signer,
+    Signer,
+    format_canonical,
+    parse_envelope,
+    seal_envelope,
+)
+from rgs.core.statements.lines import format_key_bundle
+from rgs.core.times import format_time
+from rgs.core.views import RoundView, SessionView
+from rgs.service.affairs import Affairs
+from rgs.service.audit import Audit
+from rgs.service.books import Books
+from rgs.service.callers import Caller, Encode, Reply, Role, SessionLocks
+from rgs.service.catalog import Catalog
+from rgs.service.history import History
+from rgs.service.instance import Artifact, Instance
+from rgs.service.play import Play
+from rgs.service.requests import Act, BuyParticipation, CloseSession, EndParticipation, OpenSession, StartRound
+from rgs.service.sealing import Kek, Sealer
+from rgs.service.sessions import Sessions
+from rgs.store.register import RegisterStore
+from rgs.store.sqlite import SqliteStore, create_store
+from rgs.store.wallet import WalletStore
+from tests.peers import Script, ScriptedCentral, ScriptedWallet
+
+NOW_MS = 1_795_000_000_000
+STORE_EPOCH = "01JD8ZZZZZ0000000000000000"
+NODE = "node-1"
+ACCOUNT_MINOR = 1_000_000
+"""What the embedded wallet gives every new player."""
+OPERATOR = Caller("op-1", Role.OPERATOR, "demo")
+ROOT_KEY = Ed25519Signer.from_seed(b"the root of a test house: 32 byt")
+NODE_KEY = Ed25519Signer.from_seed(b"the node of a test house: 32 byt")
+_REQUESTS = itertools.count(1)
+KEK = Kek(1, {1: bytes(range(32))})
+
+Request = OpenSession | BuyParticipation | StartRound | Act | EndParticipation | CloseSession
+Choose = Callable[[Sequence[str]], str]
+
+
+class FakeClock:
+    """A clock that stands until the test moves it."""
+
+    def __init__(self, time_ms: int = NOW_MS) -> None:
+        self.time_ms = time_ms
+
+    def now_ms(self) -> int:
+        return self.time_ms
+
+    def tick(self, milliseconds: int = 1) -> None:
+        self.time_ms += milliseconds
+
+
+# --- answers as JSON --------------------------------------------------------------------------------------------------
+
+
+def round_document(view: RoundView) -> dict[str, Any]:
+    """Everything that a client is told of a round."""
+    settlement = view.settlement
+    return {
+        "actions": [action.body() for action in view.actions],
+        "actions_hash": view.actions_hash.hex(),
+        "bets": [list(bet) for bet in view.bets],
+        "board": list(view.board),
+        "commitment": view.commitment.hex(),
+        "deadline_ms": view.deadline_ms,
+        "dealer_cards": list(view.dealer_cards),
+        "end_ms": view.end_ms,
+        "game_code": view.game_code,
+        "hole_cards": list(view.hole_cards),
+        "legal_actions": [[legal.action.value, legal.cost_minor, legal.available] for legal in view.legal_actions],
+        "phase": view.phase.value,
+        "returned_minor": None if settlement is None else settlement.returned_minor,
+        "round_id": view.round_id,
+        "round_version": view.round_version,
+        "stage_no": view.stage_no,
+        "staked_minor": None if settlement is None else settlement.staked_minor,
+        "start_ms": view.start_ms,
+        "status": view.status.value,
+    }
+
+
+def session_document(view: SessionView) -> dict[str, Any]:
+    """Everything that a client is told of a session, its round aside."""
+    session, money = view.session, view.session.participation
+    return {
+        "balance_minor": money.balance_minor,
+        "bought_minor": money.bought_minor,
+        "elapsed_ms": view.elapsed_ms,
+        "ended": money.ended,
+        "largest_ante_minor": view.largest_ante_minor,
+        "next_purchase_no": session.purchase_no + 1,
+        "next_stage_no": session.stage_no + 1,
+        "paid_out_minor": money.paid_out_minor,
+        "participation_id": session.participation_id,
+        "purchase_left_minor": view.purchase_left_minor,
+        "regulator_participation_id": session.regulator_participation_id,
+        "regulator_session_id": session.regulator_session_id,
+        "returned_minor": money.returned_minor,
+        "session_id": session.session_id,
+        "staked_minor": money.staked_minor,
+        "status": session.status.value,
+    }
+
+
+def plain_encode(method: str, session: SessionView, round_: RoundView | None) -> bytes:
+    """An `Encode` that needs no contract: JSON."""
+    document = {
+        "method": method,
+        "round": None if round_ is None else round_document(round_),
+        "session": session_document(session),
+    }
+    return json.dumps(document, sort_keys=True, separators=(",", ":")).encode("ascii")
+
+
+def read_reply(reply: Reply) -> dict[str, Any]:
+    """What `plain_encode` wrote."""
+    document: dict[str, Any] = json.loads(reply.body)
+    return document
+
+
+def read_statement(envelope: bytes) -> dict[str, Any]:
+    """The body of a signed statement."""
+    body: dict[str, Any] = json.loads(parse_envelope(envelope).payload)
+    return body
+
+
+# --- the house --------------------------------------------------------------------------------------------------------
+
+
+def key_bundle() -> bytes:
+    """The key statements of every test house: one root, one node."""
+    time = format_time(NOW_MS - 1000)
+    root = {"kind": "root_key", "public_key": ROOT_KEY.public_key.hex(), "time": time}
+    node = {
+        "development": True,
+        "kind": "node_key",
+        "node": NODE,
+        "public_key": NODE_KEY.public_key.hex(),
+        "time": time,
+    }
+    return format_key_bundle([sealed(body, ROOT_KEY) for body in (root, node)])
+
+
+def sealed(body: dict[str, Any], signer: Signer) -> bytes:
+    return seal_envelope(KINDS[body["kind"]].payload_type, format_canonical(body), signer)
+
+
+class House:
+    """One process of the house over a folder. The files are made where they are missing, taken up where they are.
+
+    Made by `open_house`; `start` and `stop` are for tests that let it die in between.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        clock: FakeClock | None = None,
+        encode: Encode = plain_encode,
+        kek: Kek = KEK,
+        draws_in_flight_max: int = 1024,
+        account_minor: int = ACCOUNT_MINOR,
+    ) -> None:
+        self.folder = folder
+        self.clock = clock or FakeClock()
+        self._account_minor = account_minor
+        path = folder / "rgs.db"
+        if not path.exists():
+            create_store(path, STORE_EPOCH)
+        self.store = SqliteStore(path)
+        self.instance = Instance(
+            store=self.store,
+            clock=self.clock,
+            sealer=Sealer(kek),
+            node=NODE,
+            draws_in_flight_max=draws_in_flight_max,
+        )
+        self.wallet_store = WalletStore(folder / "wallet.db")
+        self.register_store = RegisterStore(folder / "register.db")
+        self.wallet = EmbeddedWallet(self.wallet_store, self.clock.now_ms)
+        self.register = EmbeddedRegister(self.register_store, self.instance.new_regulator_id, self.clock.now_ms)
+        self.wallet_script, self.central_script = Script(WalletUnavailableError), Script(RegulatorUnavailableError)
+        self.books = Books()
+        self.locks = SessionLocks()
+        self.affairs = Affairs(
+            store=self.store,
+            instance=self.instance,
+            books=self.books,
+            clock=self.clock,
+            wallet=ScriptedWallet(self.wallet, self.wallet_script),
+            central=ScriptedCentral(self.register, self.central_script),
+            encode=encode,
+        )
+        self.play = Play(
+            store=self.store,
+            instance=self.instance,
+            books=self.books,
+            clock=self.clock,
+            locks=self.locks,
+            encode=encode,
+        )
+        self.sessions = Sessions(
+            store=self.store,
+            instance=self.instance,
+            books=self.books,
+            clock=self.clock,
+            locks=self.locks,
+            affairs=self.affairs,
+            play=self.play,
+            open_account=self._open_account,
+        )
+        self.history = History(store=self.store, play=self.play)
+        self.catalog = Catalog(self.books)
+        self.audit = Audit(store=self.store, key_statements=[])
+
+    async def start(self) -> None:
+        """Sign as a new instance of the folder."""
+        ruleset = self.books.rulesets["uth-solo"]
+        await self.instance.start(
+            NODE_KEY,
+            manifest_sha256="0" * 64,
+            software_version="0.1.0",
+            artifacts=[Artifact("rulesets/uth-solo", ruleset.sha256, ruleset.canonical)],
+        )
+
+    async def stop(self, *, ended: bool = True) -> None:
+        """Let go of the folder: with `instance_end`, or without a word as after a power cut."""
+        try:
+            if ended:
+                await self.instance.end("DRAINED")
+        finally:
+            await self.store.close()
+            await self.wallet.close()
+            await self.register.close()
+
+    async def settle(self) -> None:
+        """Continue what is under way and tell the regulator what is queued, until nothing is left."""
+        while await self.sessions.recover() or await self.affairs.report_stages():
+            pass
+
+    async def send(self, request: Request, caller: Caller = OPERATOR) -> Reply:
+        """A mutating request to the service that takes it."""
+        match request:
+            case OpenSession():
+                return await self.sessions.open(caller, request)
+            case BuyParticipation():
+                return await self.sessions.buy(caller, request)
+            case StartRound():
+                return await self.play.start_round(caller, request)
+            case Act():
+                return await self.play.act(caller, request)
+            case EndParticipation():
+                return await self.sessions.end_participation(caller, request)
+            case CloseSession():
+                return await self.sessions.close(caller, request)
+
+    def request_id(self) -> str:
+        """A request id that no other request of this process has."""
+        return str(uuid.UUID(int=next(_REQUESTS)))
+
+    async def balance(self, player: str = "anna", operator: str = OPERATOR.party) -> int:
+        """What the player's account holds."""
+        return (await self.wallet.get_balance(operator=operator, player=player, currency="EUR")).balance_minor
+
+    async def _open_account(self, operator: str, player: str, currency: str) -> None:
+        await self.wallet.open_account(
+            operator=operator, player=player, currency=currency, balance_minor=self._account_minor
+        )
+
+
+@asynccontextmanager
+async def open_house(folder: Path, *, ended: bool = True, **options: Any) -> AsyncIterator[House]:
+    """A started house, stopped at the end."""
+    house = House(folder, **options)
+    try:
+        await house.start()
+        yield house
+    except BaseException:
+        await house.stop(ended=False)
+        raise
+    await house.stop(ended=ended)
+
+
+# --- a client ---------------------------------------------------------------------------------------------------------
+
+
+def cheapest(legal: Sequence[str]) -> str:
+    """Check while it is free, then call or fold: the rounds last as long as they can."""
+    for action in ("check", "call", "play_1x"):
+        if action in legal:
+            return action
+    return legal[-1]
+
+
+class Player:
+    """A client of one session: every request is made from the last answer, and kept with its reply in `sent`."""
+
+    def __init__(self, house: House, *, game: str = "uth-solo", name: str = "anna", caller: Caller = OPERATOR) -> None:
+        self.house = house
+        self.caller = caller
+        self.name = name
+        self._game = game
+        self.sent: list[tuple[Request, Reply]] = []
+        self.session: dict[str, Any] = {}
+        self.round: dict[str, Any] = {}
+
+    @property
+    def session_id(self) -> str:
+        return str(self.session["session_id"])
+
+    @property
+    def balance_minor(self) -> int:
+        return int(self.session["balance_minor"])
+
+    async def send(self, request: Request) -> Reply:
+        """Send, and take the answer as what there is to know."""
+        reply = await self.house.send(request, self.caller)
+        self.take(request, reply)
+        return reply
+
+    def take(self, request: Request, reply: Reply) -> None:
+        """An answer has come."""
+        document = read_reply(reply)
+        self.session = document["session"]
+        if document["round"] is not None:
+            self.round = document["round"]
+        self.sent.append((request, reply))
+
+    def opening(self) -> OpenSession:
+        return OpenSession(self.house.request_id(), self._game, self.name, "EUR", "ref:1")
+
+    def purchase(self, amount_minor: int) -> BuyParticipation:
+        return BuyParticipation(
+            self.house.request_id(), self.session_id, self.session["next_purchase_no"], amount_minor
+        )
+
+    def starting(self, ante: int = 100, **side_bets: int) -> StartRound:
+        bets = {"ante": ante, **side_bets}
+        return StartRound(self.house.request_id(), self.session_id, self.session["next_stage_no"], bets)
+
+    def decision(self, action: str) -> Act:
+        return Act(
+            self.house.request_id(),
+            self.session_id,
+            self.round["round_id"],
+            self.round["round_version"],
+            Action(action),
+        )
+
+    def ending(self) -> EndParticipation:
+        return EndParticipation(self.house.request_id(), self.session_id)
+
+    def closing(self) -> CloseSession:
+        return CloseSession(self.house.request_id(), self.session_id)
+
+    async def open(self) -> Reply:
+        return await self.send(self.opening())
+
+    async def buy(self, amount_minor: int = 10_000) -> Reply:
+        return await self.send(self.purchase(amount_minor))
+
+    async def start(self, ante: int = 100, **side_bets: int) -> Reply:
+        return await self.send(self.starting(ante, **side_bets))
+
+    async def act(self, action: str) -> Reply:
+        return await self.send(self.decision(action))
+
+    async def finish_round(self, choose: Choose = cheapest) -> Reply:
+        """Decide until the round is settled; the last answer."""
+        while True:
+            reply = await self.act(choose([legal for legal, _, available in self.round["legal_actions"] if available]))
+            if self.round["status"] != "open":
+                return reply
+
+    async def play(self, ante: int = 100, choose: Choose = cheapest, **side_bets: int) -> Reply:
+        """A round from its stakes to its settlement; the last answer."""
+        self.house.clock.tick(1500)
+        await self.start(ante, **side_bets)
+        return await self.finish_round(choose)
+
+    async def end(self) -> Reply:
+        return await self.send(self.ending())
+
+    async def close(self) -> Reply:
+        return await self.send(self.closing())
+
+    async def sit(self, amount_minor: int = 10_000) -> None:
+        """Open and buy."""
+        await self.open()
+        await self.buy(amount_minor)
+
+    async def leave(self) -> None:
+        """End and close."""
+        await self.end()
+        await self.close()

@@ -1,0 +1,238 @@
+"""The life of the server: its first and last statements, starts that fail, work in the background, an orderly end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from rgs.api.auth import PeerCertificate
+from rgs.cli.pki import fingerprint_of
+from rgs.core.errors import FormatError, RegulatorUnavailableError
+from rgs.logging import Log
+from rgs.server import Server, read_certificate
+from rgs.service.affairs import Affairs
+from rgs.service.instance import Instance
+from rgs.store.sqlite import SqliteStore
+from rgs.v1 import session_pb2
+from tests.unit.api.client import Player, body_of
+from tests.unit.api.serving import House, authority, manifest, operator_certificate, serving
+
+
+async def statements_of(house: House) -> list[dict[str, Any]]:
+    """All statements in the order of their commits; the server must have let go of its store."""
+    store = SqliteStore(house.config.store)
+    try:
+        return [body_of(row.envelope) for row in store.statements_in_order()]
+    finally:
+        await store.close()
+
+
+async def test_the_first_and_the_last_statements(tmp_path: Path) -> None:
+    async with serving(tmp_path) as house:
+        assert house.server.instance == "node1-b1-w0"
+        player = await Player(house.channel()).seated()
+        await player.round_to_the_end()
+        await house.stop()
+        told = await statements_of(house)
+        assert told[0]["kind"] == "instance_start"
+        assert (told[0]["manifest"], told[0]["boot_no"]) == (manifest().sha256, "1")
+        artifacts = [(body["name"], body["sha256"]) for body in told if body["kind"] == "artifact"]
+        assert artifacts[0] == ("manifest", manifest().sha256)
+        assert [name for name, _ in artifacts[1:]] == [
+            *("uth-online", "uth-seven-box", "uth-lugano", "uth-solo", "casino-holdem"),
+            *("it-adm", "gb-ukgc", "demo"),
+        ]
+        assert [body["kind"] for body in told[-2:]] == ["event", "instance_end"]
+        assert (told[-1]["reason"], told[-1]["last_draw_no"]) == ("DRAINED", "1")
+        await house.restart()
+        assert house.server.instance == "node1-b2-w0"
+        await house.stop()
+        again = await statements_of(house)
+        assert [body["kind"] for body in again[len(told) :]].count("instance_lost") == 0
+        assert again[len(told)]["previous_boot"] == {
+            "instance": "node1-b1-w0",
+            "last_draw_no": "1",
+            "last_statement_no": told[-1]["statement_no"],
+        }
+
+
+async def test_a_round_goes_on_after_the_server_was_stopped(tmp_path: Path) -> None:
+    async with serving(tmp_path) as house:
+        player = await Player(house.channel()).seated()
+        before = await player.start()
+        await house.restart()
+        found = await Player(house.channel()).sessions.GetSession(
+            session_pb2.GetSessionRequest(session_id=player.session_id)
+        )
+        assert found.session.open_round == before.round
+        again = Player(house.channel())
+        again.session_id, again.round_id, again.round_version = player.session_id, player.round_id, 1
+        for action in (1, 1):
+            await again.act(action)
+        last = await again.act(7)
+        assert body_of(last.final)["instance"] == "node1-b2-w0"
+
+
+async def test_a_start_that_fails_leaves_everything_closed(tmp_path: Path) -> None:
+    house = House(tmp_path / "home")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        busy = House(tmp_path / "home", listen=f"127.0.0.1:{taken.getsockname()[1]}")
+        with pytest.raises(RuntimeError, match="bind"):
+            await busy.start()
+        assert busy.server.port == 0
+    assert await statements_of(house) == []  # it did not get as far as its first statement
+    async with serving(tmp_path) as good:
+        assert good.server.instance == "node1-b1-w0"
+
+
+async def test_a_start_that_fails_late_signs_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    house = House(tmp_path / "home")
+
+    async def fail(_server: Any) -> None:
+        raise OSError("no")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("rgs.api.endpoint.Endpoint.start", fail)
+        with pytest.raises(OSError, match="no"):
+            await house.start()
+    told = await statements_of(house)
+    assert (told[-1]["kind"], told[-1]["reason"]) == ("instance_end", "START_FAILED")
+
+
+async def test_two_servers_do_not_share_a_store(tmp_path: Path) -> None:
+    async with serving(tmp_path) as house:
+        second = Server(house.config, manifest())
+        with pytest.raises(Exception, match="in use"):
+            await second.start()
+        assert (await Player(house.channel()).open()).session.session_id
+
+
+async def test_play_is_not_serving_while_the_generator_is_in_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rgs.server.BACKGROUND_S", 0.02)
+    async with serving(tmp_path) as house:
+        player = await Player(house.channel()).seated()
+        await player.start()
+        statuses = []
+        for healthy in (True, False):
+            monkeypatch.setattr(Instance, "healthy", healthy)
+            await asyncio.sleep(0.4)
+            check: Any = player.channel.unary_unary("/grpc.health.v1.Health/Check")
+            statuses += [await check(b"\x0a" + bytes([len(name)]) + name) for name in (b"", b"rgs.v1.PlayService")]
+        assert statuses == [b"\x08\x01", b"\x08\x01", b"\x08\x01", b"\x08\x02"]
+        for action in (1, 1, 7):  # what was dealt is played out
+            await player.act(action)
+
+
+async def test_work_in_the_background_is_tried_again_and_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries = 0
+
+    async def report(_affairs: Affairs) -> int:
+        nonlocal tries
+        tries += 1
+        if tries <= 2:
+            raise RegulatorUnavailableError("no answer")
+        return 0
+
+    monkeypatch.setattr(Affairs, "report_stages", report)
+    monkeypatch.setattr("rgs.server.BACKGROUND_S", 0.02)
+    house = House(tmp_path / "home")
+    with Log(house.config.log, "info", house.clock, people=None):
+        await house.start()
+        await asyncio.sleep(0.5)
+        await house.stop()
+    assert tries >= 3
+    log = house.config.log.read_text("ascii")
+    assert log.count("background_work_failed") == 1
+    assert '"work":"stage_reports"' in log
+
+
+async def test_calls_under_way_are_answered_by_a_stopping_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(tmp_path) as house:
+        player = await Player(house.channel()).seated()
+        working, released = asyncio.Event(), asyncio.Event()
+
+        async def slow(self: Any, change: Any) -> Any:
+            if change.round is not None:
+                working.set()
+                await released.wait()
+            return await commit(self, change)
+
+        commit = SqliteStore.commit
+        monkeypatch.setattr(SqliteStore, "commit", slow)
+        start = player.start_request()
+        call = asyncio.ensure_future(player.play.StartRound(start))
+        await asyncio.wait_for(working.wait(), 5)
+        stopping = asyncio.create_task(house.server.stop())
+        await asyncio.sleep(0.1)
+        assert not stopping.done()
+        released.set()
+        answer = await call
+        await asyncio.wait_for(stopping, 5)
+        told = await statements_of(house)
+        kinds = [body["kind"] for body in told]
+        assert kinds[-3:] == ["round_opening", "event", "instance_end"]
+        await house.restart()
+        again = Player(house.channel())
+        assert await again.play.StartRound(start) == answer
+
+
+def test_what_a_certificate_says() -> None:
+    issued = operator_certificate()
+    peer = read_certificate(issued.certificate_pem)
+    assert peer == PeerCertificate(
+        fingerprint_of(issued.certificate),
+        ["rgs://party/operator/op1"],
+        int(issued.certificate.not_valid_before_utc.timestamp() * 1000),
+        int(issued.certificate.not_valid_after_utc.timestamp() * 1000),
+    )
+    assert read_certificate(authority().certificate_pem).uris == []
+    for pem in (b"", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", issued.key_pem):
+        with pytest.raises(FormatError):
+            read_certificate(pem)
+
+
+def test_the_process_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
+    home = House(tmp_path / "home")
+    command = [sys.executable, "-m", "rgs", "serve", "--home", str(tmp_path / "home"), "--listen", "127.0.0.1:0"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        found = re.search(r"listening address=127\.0\.0\.1:(\d+) instance=node1-b1-w0", line)
+        assert found is not None, line
+        client = home.certificate("demo-operator")
+        credentials = grpc.ssl_channel_credentials(
+            home.authority.certificate_pem, client.key_pem, client.certificate_pem
+        )
+        with grpc.secure_channel(f"localhost:{found[1]}", credentials) as channel:
+            list_games: Any = channel.unary_unary("/rgs.v1.CatalogService/ListGames")
+            games = list_games(b"", timeout=10)
+        assert b"uth-solo" in games
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=20)
+    finally:
+        process.kill()
+        process.wait()
+    assert (process.returncode, out, err) == (0, "", "")
+    events = [json.loads(line)["event"] for line in home.config.log.read_text("ascii").splitlines()]
+    assert events == ["listening", "draining", "stopped"]
+    told = asyncio.run(statements_of(home))
+    assert (told[-1]["kind"], told[-1]["reason"]) == ("instance_end", "DRAINED")

@@ -1,0 +1,304 @@
+"""Killed between every two writes: the process dies by SIGKILL before and after each commit of each of its three files.
+
+After the restart a client goes on with the request ids that it had. Every answer that was said before is said again,
+wallet, register, sessions and statements agree, the draws that died with the process are accounted for, and the export
+of everything replays. The processes are children of one small server (this file as a program), forked for each life,
+so that nothing of the product is started anew but the house itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import traceback
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TextIO
+
+import pytest
+
+from rgs.store.sqlite import create_store
+from tests.house import NOW_MS, STORE_EPOCH, FakeClock, House, Player, Request
+from tests.oracles import export_lines, replay_lines, stored_statements, verify_books, verify_numbers
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# --- the process that dies --------------------------------------------------------------------------------------------
+
+
+class Failpoint:
+    """Counts the commits of this process and dies at the one that it was told. Names: step/file/count/when."""
+
+    def __init__(self) -> None:
+        self.kill_at = ""
+        self.step = "start"
+        self.log: TextIO | None = None
+        self._counts: Counter[str] = Counter()
+
+    def reach(self, file: str) -> tuple[str, str]:
+        """Two names of the commit that is about to be made: its place, and its number in this process."""
+        key = f"{self.step}/{file}"
+        self._counts[key] += 1
+        return f"{key}/{self._counts[key]}", f"commit {self._counts.total()}"
+
+    def pass_by(self, commit: tuple[str, str], when: str) -> None:
+        """Die here, if it is here."""
+        assert self.log is not None
+        place, number = commit
+        self.log.write(f"{place}/{when}\n")
+        self.log.flush()
+        if self.kill_at in (f"{place}/{when}", f"{number} {when}"):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+FAILPOINT = Failpoint()
+
+
+class DeadlyConnection(sqlite3.Connection):
+    """A connection that passes the failpoint before and after every commit."""
+
+    def __init__(self, path: Any, *args: Any, **options: Any) -> None:
+        super().__init__(path, *args, **options)
+        self._file = Path(path).stem
+
+    def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+        if sql != "COMMIT":
+            return super().execute(sql, *values)
+        commit = FAILPOINT.reach(self._file)
+        FAILPOINT.pass_by(commit, "before")
+        cursor = super().execute(sql, *values)
+        FAILPOINT.pass_by(commit, "after")
+        return cursor
+
+
+class Client:
+    """Sends the requests of its script, in order, under request ids that never change; keeps a journal of answers."""
+
+    def __init__(self, house: House, name: str, number: int) -> None:
+        self.player = Player(house, name=name, game=("uth-solo", "casino-holdem")[number % 2])
+        self._number = number
+        self._journal = house.folder / f"answers-{number}.txt"
+        self._said = self._journal.read_text("ascii").splitlines() if self._journal.exists() else []
+        self._sent = 0
+
+    async def say(self, step: str, request: Request) -> None:
+        """The answer: the same as in an earlier life, if it was heard there."""
+        FAILPOINT.step = step
+        self._sent += 1
+        request = replace(request, request_id=str(uuid.UUID(int=self._number * 1000 + self._sent)))
+        reply = await self.player.send(request)
+        line = f"{step} {hashlib.sha256(reply.body + reply.envelope).hexdigest()}"
+        if self._sent <= len(self._said):
+            assert self._said[self._sent - 1] == line, f"{step} was answered otherwise before the crash"
+        else:
+            with self._journal.open("a", encoding="ascii") as journal:
+                journal.write(line + "\n")
+
+    async def live(self) -> None:
+        player = self.player
+        await self.say("open", player.opening())
+        await self.say("buy", player.purchase(3000))
+        for number in (1, 2):
+            player.house.clock.tick(700)
+            await self.say(f"start{number}", player.starting(100))
+            if player.round["phase"] == "preflop":
+                await self.say(f"act{number}", player.decision("check"))
+                await self.say(f"settle{number}", player.decision("play_2x"))
+            else:
+                await self.say(f"settle{number}", player.decision("call"))
+            if number == 1:
+                await self.say("top-up", player.purchase(500))
+        await self.say("end", player.ending())
+        await self.say("close", player.closing())
+
+
+async def life(folder: Path, clients: int, clock_ms: int, *, recover_first: bool) -> None:
+    """One process: start, go on where the last one died, come to an orderly end."""
+    house = House(folder, clock=FakeClock(clock_ms))
+    await house.start()
+    FAILPOINT.step = "recover"
+    if recover_first:
+        await house.settle()
+    people = [Client(house, f"player-{number}", number) for number in range(clients)]
+    await asyncio.gather(*[client.live() for client in people])
+    FAILPOINT.step = "stop"
+    await house.settle()
+    await house.stop()
+
+
+def child(order: dict[str, Any]) -> None:
+    folder = Path(order["folder"])
+    with (folder / "points.txt").open("a", encoding="ascii") as log:
+        FAILPOINT.kill_at, FAILPOINT.log = order["kill_at"], log
+        sqlite3.connect = partial(sqlite3.connect, factory=DeadlyConnection)  # type: ignore[assignment]
+        try:
+            work = life(folder, order["clients"], order["clock_ms"], recover_first=order["recover_first"])
+            asyncio.run(work)
+        except BaseException:
+            (folder / "error.txt").write_text(traceback.format_exc(), "utf-8")
+            raise
+
+
+def main() -> None:
+    """Read orders, fork a child for each, answer how it ended."""
+    for line in sys.stdin:
+        pid = os.fork()
+        if not pid:
+            status = 1
+            try:
+                child(json.loads(line))
+                status = 0
+            finally:
+                os._exit(status)
+        _, ended = os.waitpid(pid, 0)
+        sys.stdout.write(f"{os.waitstatus_to_exitcode(ended)}\n")
+        sys.stdout.flush()
+
+
+# --- the tests --------------------------------------------------------------------------------------------------------
+
+Run = Callable[..., int]
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[subprocess.Popen[str]]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
+    environment.pop("COV_CORE_SOURCE", None)
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.integration.test_crash_lives"],
+        cwd=ROOT,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        yield process
+        assert process.stdin is not None
+        process.stdin.close()
+
+
+@pytest.fixture
+def run(tmp_path: Path, processes: subprocess.Popen[str]) -> Run:
+    """Let a process live in the folder; its exit status, negative for a signal."""
+    create_store(tmp_path / "rgs.db", STORE_EPOCH)
+    lives = [0]
+
+    def live(kill_at: str = "", *, clients: int = 1, recover_first: bool = False) -> int:
+        lives[0] += 1
+        order = {
+            "folder": str(tmp_path),
+            "kill_at": kill_at,
+            "clients": clients,
+            "clock_ms": NOW_MS + 60_000 * lives[0],
+            "recover_first": recover_first,
+        }
+        assert processes.stdin is not None
+        assert processes.stdout is not None
+        print(json.dumps(order), file=processes.stdin, flush=True)
+        return int(processes.stdout.readline())
+
+    return live
+
+
+def verify_left(folder: Path) -> None:
+    """What a dead process left is in order as far as it goes."""
+    verify_numbers(stored_statements(folder))
+    if stored_statements(folder):
+        failures, _ = replay_lines(export_lines(folder))
+        assert failures == [], failures
+
+
+def lives(folder: Path, status: int) -> None:
+    error = folder / "error.txt"
+    assert status == 0, error.read_text("utf-8") if error.exists() else status
+
+
+COMMITS = {
+    "start": ["wallet", "register"] + ["rgs"] * 3,
+    "open": ["wallet", "rgs", "register", "rgs"],
+    "buy": ["rgs", "wallet", "register", "rgs"],
+    "start1": ["rgs"],
+    "act1": ["rgs"],
+    "settle1": ["rgs"],
+    "top-up": ["rgs", "wallet", "register", "rgs"],
+    "start2": ["rgs"],
+    "act2": ["rgs"],
+    "settle2": ["rgs"],
+    "end": ["rgs", "register", "rgs", "register", "wallet", "rgs"],
+    "close": ["rgs", "register", "rgs"],
+    "stop": ["rgs"] * 2,
+}
+
+
+def points() -> list[str]:
+    found = []
+    for step, files in COMMITS.items():
+        for number, file in enumerate(files):
+            count = files[: number + 1].count(file)
+            found += [f"{step}/{file}/{count}/before", f"{step}/{file}/{count}/after"]
+    return found
+
+
+def test_the_matrix_is_complete(tmp_path: Path, run: Run) -> None:
+    lives(tmp_path, run())
+    assert (tmp_path / "points.txt").read_text("ascii").split() == points()
+    assert verify_books(tmp_path).rounds_verified == 2
+
+
+@pytest.mark.parametrize("point", points())
+def test_killed_between_every_two_writes(tmp_path: Path, run: Run, point: str) -> None:
+    assert run(point) == -signal.SIGKILL
+    verify_left(tmp_path)
+    lives(tmp_path, run(recover_first=points().index(point) // 2 % 2 == 0))
+    summary = verify_books(tmp_path)
+    assert (summary.sessions, summary.rounds_verified, summary.is_cut) == (1, 2, False)
+    first, *_ = stored_statements(tmp_path)
+    died_before_its_start = point in points()[:5]
+    assert summary.instances == (1 if died_before_its_start else 2), first
+
+
+@pytest.mark.parametrize("second", range(1, 9))
+@pytest.mark.parametrize("point", ["buy/register/1/after", "settle2/rgs/1/before", "end/wallet/1/before"])
+def test_killed_again_while_it_recovers(tmp_path: Path, run: Run, point: str, second: int) -> None:
+    assert run(point) == -signal.SIGKILL
+    when = "before" if second % 2 else "after"
+    assert run(f"commit {second} {when}", recover_first=True) == -signal.SIGKILL
+    verify_left(tmp_path)
+    lives(tmp_path, run(recover_first=bool(second % 3)))
+    assert verify_books(tmp_path).rounds_verified == 2
+
+
+@pytest.mark.parametrize("commit", range(15, 130, 16))
+def test_killed_in_a_crowd(tmp_path: Path, run: Run, commit: int) -> None:
+    """Groups of commits, draws in flight: what was in flight is accounted for by the exposure, or not drawn at all."""
+    assert run(f"commit {commit} {('before', 'after')[commit % 2]}", clients=12) == -signal.SIGKILL
+    verify_left(tmp_path)
+    lives(tmp_path, run(clients=12, recover_first=commit % 4 == 0))
+    summary = verify_books(tmp_path)
+    assert (summary.sessions, summary.rounds_verified, summary.instances) == (12, 24, 2)
+
+
+# --- the oracle sees it -----------------------------------------------------------------------------------------------
+
+
+def test_the_oracle_sees_an_answer_that_was_said_too_soon(tmp_path: Path, run: Run) -> None:
+    """As if the reply of the first start had left before its commit: the journal knows an answer that never comes."""
+    assert run("start1/rgs/1/before") == -signal.SIGKILL
+    with (tmp_path / "answers-0.txt").open("a", encoding="ascii") as journal:
+        journal.write(f"start1 {'0' * 64}\n")
+    assert run() == 1
+    assert "was answered otherwise before the crash" in (tmp_path / "error.txt").read_text("utf-8")
+
+
+if __name__ == "__main__":
+    main()

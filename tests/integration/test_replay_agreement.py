@@ -1,0 +1,88 @@
+"""Two verifiers that share no code come to the same last line and exit status, on good and on bad files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from certification import replay
+from tests.factory import House, join
+from tests.houses import large_house, small_house
+from tests.planted import PLANTED, Planted
+from tests.verifier import independent_verifier
+
+
+class Verifiers:
+    """Both, on files in one folder."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self._export, self._keys, self._capsys = folder / "export.jsonl", folder / "keys.json", capsys
+
+    def verdicts(self, export: bytes, house: House, *, root: str | None = None) -> list[tuple[int, str]]:
+        """(exit status, last line) of each."""
+        self._export.write_bytes(export)
+        self._keys.write_bytes(house.keys())
+        arguments = [str(self._export), "--keys", str(self._keys), "--root", root or house.root.keyid]
+        found = []
+        for main in (replay.main, independent_verifier.main):
+            status = main(arguments)
+            found.append((status, self._capsys.readouterr().out.splitlines()[-1]))
+        return found
+
+
+@pytest.fixture
+def verifiers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Verifiers:
+    return Verifiers(tmp_path, capsys)
+
+
+@pytest.mark.parametrize("planted", PLANTED, ids=str)
+def test_they_agree_on_a_planted_fault(planted: Planted, verifiers: Verifiers) -> None:
+    house = planted.build()
+    ours, theirs = verifiers.verdicts(planted.exporting(house), house)
+    assert ours == theirs
+    assert ours[0] == 1
+
+
+@pytest.mark.parametrize("build", [small_house, large_house], ids=["small", "large"])
+def test_they_agree_on_honest_files(build: type[House], verifiers: Verifiers) -> None:
+    house = build()
+    ours, theirs = verifiers.verdicts(house.export(), house)
+    assert ours == theirs
+    assert ours[0] == 0
+    assert ours[1].endswith(" 0 failed, ANCHORED")
+    ours, theirs = verifiers.verdicts(house.export(), house, root="0" * 64)
+    assert ours == theirs
+    assert ours[0] == 1
+    assert ours[1].endswith("UNANCHORED")
+
+
+def test_they_agree_on_every_line_removed_repeated_or_moved(verifiers: Verifiers) -> None:
+    house = large_house()
+    for place, line in enumerate(house.lines):
+        for lines in (
+            [*house.lines[:place], *house.lines[place + 1 :]],
+            [*house.lines, line],
+            [*house.lines[:place], *house.lines[place + 1 : place + 2], line, *house.lines[place + 2 :]],
+            house.lines[:place],
+        ):
+            ours, theirs = verifiers.verdicts(join(lines), house)
+            assert ours == theirs, place
+
+
+def test_they_agree_on_flipped_bits(verifiers: Verifiers) -> None:
+    house = small_house()
+    export = house.export()
+    for bit in range(0, 8 * len(export), 331):
+        place, shift = divmod(bit, 8)
+        changed = export[:place] + bytes([export[place] ^ (1 << shift)]) + export[place + 1 :]
+        ours, theirs = verifiers.verdicts(changed, house)
+        assert ours == theirs, bit
+        assert ours[0] == 1, bit
+
+
+def test_the_independent_verifier_imports_nothing_of_ours() -> None:
+    source = Path(independent_verifier.__file__).read_text("utf-8")
+    imported = {line.split()[1].split(".")[0] for line in source.splitlines() if line.startswith(("import ", "from "))}
+    assert not imported & {"rgs", "rng", "certification", "tests"}
+    assert "cryptography" in imported

@@ -1,0 +1,112 @@
+"""Wallet and central system behind a script: peers that fall silent before or after their effect, or refuse."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+from rgs.clients.regulator import (
+    CentralSystem,
+    ParticipationEnd,
+    Purchase,
+    RegulatorParticipation,
+    RegulatorReceipt,
+    RegulatorSession,
+    SessionClose,
+    SessionOpening,
+    StageReport,
+)
+from rgs.clients.wallet import Balance, Receipt, Wallet
+from rgs.core.errors import RgsError, UnavailableError
+
+_Result = TypeVar("_Result")
+
+
+class Script:
+    """What a peer does next, by method: "ok", silent "before" or "after" its effect, or an error to raise."""
+
+    def __init__(self, unavailable: type[UnavailableError]) -> None:
+        self._unavailable = unavailable
+        self._plans: defaultdict[str, deque[str | RgsError]] = defaultdict(deque)
+        self.is_down = False
+        self.calls: list[tuple[str, str]] = []
+        """(method, transaction id) of every call, whatever became of it."""
+
+    def plan(self, method: str, *steps: str | RgsError) -> None:
+        """Append steps; when they are used up the peer answers."""
+        self._plans[method].extend(steps)
+
+    def count(self, method: str) -> int:
+        """How often the method was called."""
+        return sum(name == method for name, _ in self.calls)
+
+    async def run(self, method: str, transaction_id: str, call: Callable[[], Awaitable[_Result]]) -> _Result:
+        """One call, as planned."""
+        self.calls.append((method, transaction_id))
+        plan = self._plans[method]
+        step = "before" if self.is_down else plan.popleft() if plan else "ok"
+        if isinstance(step, RgsError):
+            raise step
+        if step == "before":
+            raise self._unavailable("silent before the effect")
+        result = await call()
+        if step == "after":
+            raise self._unavailable("silent after the effect")
+        return result
+
+
+class ScriptedWallet:
+    """A wallet that follows its script."""
+
+    def __init__(self, inner: Wallet, script: Script) -> None:
+        self._inner = inner
+        self._run = script.run
+
+    async def debit(self, **movement: Any) -> Receipt:
+        return await self._run("debit", movement["transaction_id"], lambda: self._inner.debit(**movement))
+
+    async def credit(self, **movement: Any) -> Receipt:
+        return await self._run("credit", movement["transaction_id"], lambda: self._inner.credit(**movement))
+
+    async def rollback(self, **movement: Any) -> Receipt:
+        return await self._run("rollback", movement["transaction_id"], lambda: self._inner.rollback(**movement))
+
+    async def get_transaction(self, *, operator: str, player: str, transaction_id: str) -> Receipt | None:
+        return await self._inner.get_transaction(operator=operator, player=player, transaction_id=transaction_id)
+
+    async def get_balance(self, *, operator: str, player: str, currency: str) -> Balance:
+        return await self._inner.get_balance(operator=operator, player=player, currency=currency)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+class ScriptedCentral:
+    """A central system that follows its script."""
+
+    def __init__(self, inner: CentralSystem, script: Script) -> None:
+        self._inner = inner
+        self._run = script.run
+
+    async def open_session(self, opening: SessionOpening) -> RegulatorSession:
+        return await self._run("open_session", opening.transaction_id, lambda: self._inner.open_session(opening))
+
+    async def buy_participation(self, purchase: Purchase) -> RegulatorParticipation:
+        return await self._run(
+            "buy_participation", purchase.transaction_id, lambda: self._inner.buy_participation(purchase)
+        )
+
+    async def report_stages(self, transaction_id: str, stages: Sequence[StageReport]) -> RegulatorReceipt:
+        return await self._run(
+            "report_stages", transaction_id, lambda: self._inner.report_stages(transaction_id, stages)
+        )
+
+    async def end_participation(self, end: ParticipationEnd) -> RegulatorReceipt:
+        return await self._run("end_participation", end.transaction_id, lambda: self._inner.end_participation(end))
+
+    async def close_session(self, close: SessionClose) -> RegulatorReceipt:
+        return await self._run("close_session", close.transaction_id, lambda: self._inner.close_session(close))
+
+    async def close(self) -> None:
+        await self._inner.close()

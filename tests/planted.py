@@ -1,0 +1,425 @@
+"""Planted faults: the lies of `tests.lies`, and those that take a house of their own; each names the check that must
+see it.
+
+Used twice: `certify replay` must name the check, and the independent verifier must come to the same last line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from rgs.core.rounds import rules_object
+from rgs.core.rulesets import load_ruleset
+from rgs.core.statements import KINDS
+from tests.factory import House
+from tests.houses import small_house
+from tests.lies import EARLY, SMALL, Z, add, drop, lie_at, put, swap
+from tests.lying import (
+    NOBODY,
+    both_bets,
+    key_gone,
+    key_twice,
+    lines_but,
+    order,
+    other_deck,
+    played,
+    private_changed,
+    private_where_none_is,
+    repeated_key,
+    round_id_of_a_failed_round,
+    round_id_thrice,
+    round_id_twice,
+    same_code,
+    sealed,
+    second_purchase,
+    settled_early,
+    signature_flipped,
+    signed_by,
+    spaced,
+    stakes,
+    start_goes_back,
+    statement_after_the_end,
+    table_of_three,
+    two_instances,
+    two_rounds,
+    uncovered,
+    unsorted,
+    void_house,
+)
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A fault and how it is built; `exporting` makes the file where it is not simply the house's."""
+
+    name: str
+    check: str
+    build: Callable[[], House]
+    exporting: Callable[[House], bytes] = House.export
+
+    def __str__(self) -> str:
+        return self.name
+
+
+ROUND = (
+    Planted("another deck, the old commitment", "12 commitment", other_deck),
+    Planted("a byte too many", "13 transcript", partial(played, bend=lambda drawn: drawn + b"\x00")),
+    Planted("a byte too few", "13 transcript", partial(played, bend=lambda drawn: drawn[:-1])),
+    Planted(
+        "a byte rejected that was none to reject", "13 transcript", partial(played, bend=lambda drawn: b"\x07" + drawn)
+    ),
+    Planted(
+        "a byte taken that was to be rejected", "13 transcript", partial(played, bend=lambda drawn: b"\xff" + drawn[1:])
+    ),
+    Planted("ante below the least", "10 stakes", partial(stakes, put("bets", 0, "amount_minor", value="8"))),
+    Planted("blind is not the ante", "10 stakes", partial(stakes, put("bets", 1, "amount_minor", value="98"))),
+    Planted("bets in another order", "10 stakes", partial(stakes, swap("bets", 0, 1))),
+    Planted("no blind", "10 stakes", partial(stakes, drop("bets", 1))),
+    Planted("no ante", "10 stakes", partial(stakes, drop("bets", 0))),
+    Planted(
+        "an ante off the step",
+        "10 stakes",
+        partial(stakes, both_bets("101")),
+    ),
+    Planted(
+        "an ante above the most",
+        "10 stakes",
+        partial(stakes, both_bets("100002")),
+    ),
+    Planted(
+        "a bet of another game",
+        "10 stakes",
+        partial(stakes, lambda seat: seat["bets"].append({"amount_minor": "10", "bet": "aa"})),
+    ),
+    Planted(
+        "a bet twice",
+        "10 stakes",
+        partial(stakes, lambda seat: seat["bets"].append({"amount_minor": "10", "bet": "ante"})),
+    ),
+    Planted(
+        "trips beside casino hold'em",
+        "10 stakes",
+        partial(stakes, lambda seat: seat["bets"].append({"amount_minor": "10", "bet": "trips"}), "casino-holdem"),
+    ),
+    Planted("a play bet without funds", "15 actions", uncovered),
+    Planted(
+        "flop hand missing",
+        "16 hands",
+        partial(played, "casino-holdem", "call", lie=lie_at("round_final", 1, drop("outcome", "flop_hand"))),
+    ),
+    Planted(
+        "flop hand of another",
+        "16 hands",
+        partial(
+            played,
+            "casino-holdem",
+            "call",
+            lie=lie_at("round_final", 1, put("outcome", "flop_hand", "category", value="quads")),
+        ),
+    ),
+    Planted("settled before the showdown", "15 actions", settled_early),
+    Planted("round id twice", "9 deal", round_id_twice),
+    Planted("round id thrice", "9 deal", round_id_thrice),
+    Planted("round id of a failed round", "9 deal", round_id_of_a_failed_round),
+    Planted("code twice in a second", "9 deal", same_code),
+    Planted("start goes back", "7 session", start_goes_back),
+    Planted("too early for the jurisdiction", "8 rules", partial(two_rounds, jurisdiction="gb-ukgc", passed_ms=100)),
+    Planted(
+        "another ruleset than the session's",
+        "8 rules",
+        partial(
+            played,
+            lie=lie_at(
+                "round_opening", 1, lambda body: body["deal"].update(ruleset=rules_object(load_ruleset("uth-lugano")))
+            ),
+        ),
+    ),
+    Planted(
+        "draw twice", "20 draws", partial(two_rounds, lie_at("round_opening", 2, put("deal", "draw_no", value="1")))
+    ),
+    Planted(
+        "reseed counter does not rise",
+        "20 draws",
+        partial(two_rounds, lie_at("round_opening", 2, put("deal", "reseed_counter", value="1"))),
+    ),
+    Planted(
+        "second participation",
+        "7 session",
+        partial(second_purchase, put("participation_id", value="01K4ZQ7M2J8T5V9X3B6C1D0EFG")),
+    ),
+    Planted("purchases above the cap", "8 rules", partial(second_purchase, None, (100_000, 2))),
+    Planted("bought in all", "18 balance", partial(second_purchase, add("bought_minor", by=1))),
+)
+"""Faults of one round or account."""
+
+TABLE = (
+    Planted(
+        "deal core differs between seats",
+        "9 deal",
+        partial(table_of_three, lie_at("round_opening", 2, put("deal", "game_code", value="#10:00:00"))),
+    ),
+    Planted(
+        "another draw for a seat",
+        "9 deal",
+        partial(table_of_three, lie_at("round_opening", 2, put("deal", "draw_no", value="2"))),
+    ),
+    Planted(
+        "seat twice", "9 deal", partial(table_of_three, lie_at("round_opening", 2, put("seat", "seat_no", value="1")))
+    ),
+    Planted(
+        "path of another seat",
+        "9 deal",
+        partial(table_of_three, lie_at("round_opening", 2, lambda body: body["path"].reverse())),
+    ),
+    Planted(
+        "stake of a seat changed after the deal",
+        "9 deal",
+        partial(table_of_three, lie_at("round_opening", 2, put("seat", "bets", 0, "amount_minor", value="200"))),
+    ),
+    Planted("path too short", "9 deal", partial(table_of_three, lie_at("round_opening", 1, drop("path", 1)))),
+    Planted("seat dealt and never opened", "9 deal", partial(table_of_three, opened=2)),
+    Planted(
+        "hole cards of another seat",
+        "14 cards",
+        partial(table_of_three, lie_at("round_final", 2, lambda body: body["cards"]["hole_cards"].reverse())),
+    ),
+    Planted(
+        "table game without a table",
+        "8 rules",
+        partial(played, lie=lie_at("session_open", 1, put("ruleset", value=rules_object(load_ruleset("uth-online"))))),
+    ),
+    Planted(
+        "test register in earnest",
+        "8 rules",
+        partial(played, jurisdiction="it-adm", lie=lie_at("session_open", 1, put("test_register", value=True))),
+    ),
+)
+"""Faults of tables, and of what opens a session."""
+
+VOIDS = (
+    Planted("one approval", "19 void", partial(void_house, lie_at("round_final", 1, drop("void", "approvals", 1)))),
+    Planted(
+        "approved twice by one",
+        "19 void",
+        partial(void_house, lie_at("round_final", 1, put("void", "approvals", 1, "party", value="admin-1"))),
+    ),
+    Planted(
+        "approved at hour 24",
+        "4 schema",
+        partial(
+            void_house, lie_at("round_final", 1, put("void", "approvals", 1, "time", value="2026-11-20T24:00:00.000Z"))
+        ),
+    ),
+    Planted(
+        "void keeps a stake",
+        "19 void",
+        partial(void_house, lie_at("round_final", 1, add("settlement", 0, "returned_minor", by=-1))),
+    ),
+    Planted(
+        "void returns less", "18 balance", partial(void_house, lie_at("round_final", 1, add("returned_minor", by=-1)))
+    ),
+    Planted(
+        "what would have been is missing",
+        "19 void",
+        partial(void_house, lie_at("round_final", 1, drop("void", "would_have_been"))),
+    ),
+    Planted(
+        "what would have been is prettier",
+        "17 settlement",
+        partial(void_house, lie_at("round_final", 1, put("void", "would_have_been", 0, "result", value="win"))),
+    ),
+    Planted(
+        "who would have won",
+        "16 hands",
+        partial(void_house, lie_at("round_final", 1, put("void", "would_have_outcome", "outcome", value="player"))),
+    ),
+    Planted(
+        "outcome of a void",
+        "11 opening",
+        partial(
+            void_house, lie_at("round_final", 1, lambda body: body.update(outcome=body["void"]["would_have_outcome"]))
+        ),
+    ),
+    Planted("void that hides its deck", "11 opening", partial(void_house, lie_at("round_final", 1, drop("deck")))),
+    Planted(
+        "unrecoverable deck that is there",
+        "11 opening",
+        partial(void_house, lie_at("round_final", 1, put("void", "reason", value="DECK_UNRECOVERABLE"))),
+    ),
+    Planted(
+        "unrecoverable, and yet would have been",
+        "19 void",
+        partial(void_house, lie_at("round_final", 1, put("void", "would_have_been", value=[])), "DECK_UNRECOVERABLE"),
+    ),
+    Planted(
+        "unrecoverable, and returns less",
+        "18 balance",
+        partial(void_house, lie_at("round_final", 1, add("returned_minor", by=-1)), "DECK_UNRECOVERABLE"),
+    ),
+    Planted(
+        "malfunction of nothing",
+        "19 void",
+        partial(void_house, lie_at("round_final", 1, put("void", "malfunction", value=Z))),
+    ),
+)
+"""Faults of voids."""
+
+ORDERS = tuple(
+    Planted(f"order: {steps}", "7 session", partial(order, steps))
+    for steps in (
+        "credit deal act settle buy end close",
+        "end buy close",
+        "buy close",
+        "buy end buy end close",
+        "buy deal buy act settle end close",
+        "buy deal end act settle close",
+        "buy deal act settle end credit deal act settle close",
+        "buy open end close",
+        "buy leg end close",
+        "buy deal act deal act settle end close",
+        "buy end close buy",
+        "buy end close close",
+        "buy end close open",
+    )
+)
+"""Sessions whose links come in an order that no session has."""
+
+INSTANCES = (
+    Planted(
+        "last number of a lost instance",
+        "21 instance",
+        partial(two_instances, lie_at("instance_lost", 1, add("lost", "last_statement_no", by=1))),
+    ),
+    Planted(
+        "lost before its last statement",
+        "21 instance",
+        partial(two_instances, lie_at("instance_lost", 1, add("lost", "last_statement_no", by=-1))),
+    ),
+    Planted(
+        "last draw of a lost instance",
+        "20 draws",
+        partial(two_instances, lie_at("instance_lost", 1, add("lost", "last_draw_no", by=1))),
+    ),
+    Planted(
+        "no draw of a lost instance",
+        "20 draws",
+        partial(two_instances, lie_at("instance_lost", 1, put("lost", "last_draw_no", value="0"))),
+    ),
+    Planted(
+        "lost itself",
+        "21 instance",
+        partial(two_instances, lie_at("instance_lost", 1, put("lost", "instance", value="rgs-2"))),
+    ),
+    Planted(
+        "lost is nobody",
+        "21 instance",
+        partial(two_instances, lie_at("instance_lost", 1, put("lost", "instance", value="rgs-9"))),
+    ),
+    Planted("lost twice", "21 instance", partial(two_instances, ends="twice")),
+    Planted("ended and lost", "21 instance", partial(two_instances, ends="both")),
+    Planted("neither ended nor lost", "22 scope", partial(two_instances, ends="neither")),
+    Planted(
+        "lost by another store",
+        "21 instance",
+        partial(two_instances, lie_at("instance_start", 2, put("store_epoch", value="01K4ZQ7M2J8T5V9X3B6C1D0EFG"))),
+    ),
+    Planted(
+        "previous boot ended elsewhere",
+        "21 instance",
+        partial(two_instances, lie_at("instance_start", 3, add("previous_boot", "last_draw_no", by=1))),
+    ),
+    Planted(
+        "previous boot of another node",
+        "21 instance",
+        partial(two_instances, lie_at("instance_start", 3, put("previous_boot", "instance", value="rgs-2"))),
+    ),
+    Planted(
+        "previous boot missing",
+        "21 instance",
+        partial(two_instances, lie_at("instance_start", 3, put("previous_boot", "instance", value="rgs-9"))),
+    ),
+    Planted(
+        "boot number twice",
+        "21 instance",
+        partial(two_instances, lie_at("instance_start", 3, put("boot_no", value="1"))),
+    ),
+    Planted("statement after the end", "21 instance", statement_after_the_end),
+    Planted(
+        "name of an instance twice",
+        "21 instance",
+        partial(two_instances, lie_at("instance_start", 3, put("instance", value="rgs-1"))),
+    ),
+    Planted("key of another instance", "3 key", key_twice),
+)
+"""Faults of instances among each other."""
+
+KEYS = (
+    Planted("signed by the root", "3 key", partial(signed_by, "round_final", None)),
+    Planted("signed by nobody", "3 key", partial(signed_by, "round_final", NOBODY)),
+    Planted("start signed by nobody", "3 key", partial(signed_by, "instance_start", NOBODY)),
+    Planted("root revoked", "3 key", partial(key_gone, "revocation", "root")),
+    Planted("node key revoked", "3 key", partial(key_gone, "revocation", "node")),
+    Planted("instance key revoked", "3 key", partial(key_gone, "revocation", "instance")),
+    Planted("node key ended before", "3 key", partial(key_gone, "key_end", "node", time=EARLY)),
+    Planted(
+        "instance key ended before",
+        "3 key",
+        partial(key_gone, "key_end", "instance", instance="rgs-1", last_statement_no="5"),
+    ),
+    Planted(
+        "payload type unknown", "3 key", partial(sealed, "round_final", lambda _, payload: ("application/x", payload))
+    ),
+    Planted("payload with spaces", "4 schema", partial(sealed, "round_final", spaced)),
+    Planted("payload with keys unsorted", "4 schema", partial(sealed, "round_final", unsorted)),
+    Planted("payload with every key twice", "4 schema", partial(sealed, "round_final", repeated_key)),
+    Planted(
+        "payload that is no JSON",
+        "4 schema",
+        partial(sealed, "round_final", lambda kind, payload: (kind, payload[:-1])),
+    ),
+    Planted(
+        "payload of another kind",
+        "4 schema",
+        partial(sealed, "round_final", lambda _, payload: (KINDS["purchase"].payload_type, payload)),
+    ),
+    Planted("private block changed", "5 private", small_house, partial(lines_but, change=private_changed)),
+    Planted("private block where none is", "5 private", small_house, partial(lines_but, change=private_where_none_is)),
+    Planted("signature changed", "3 key", small_house, partial(lines_but, change=signature_flipped)),
+    Planted(
+        "line with a space",
+        "1 line",
+        small_house,
+        partial(lines_but, change=lambda lines: [*lines[:4], lines[4] + b" ", *lines[5:]]),
+    ),
+    Planted(
+        "line empty", "1 line", small_house, partial(lines_but, change=lambda lines: [*lines[:4], b"", *lines[4:]])
+    ),
+    Planted(
+        "envelope with a space",
+        "2 envelope",
+        small_house,
+        partial(
+            lines_but,
+            change=lambda lines: [
+                line.replace(b'"payloadType":', b'"payloadType": ') if b"round-final" in line else line
+                for line in lines
+            ],
+        ),
+    ),
+    Planted("line cut off", "1 line", small_house, lambda house: house.export()[:-1]),
+    Planted(
+        "line too long",
+        "1 line",
+        small_house,
+        partial(lines_but, change=lambda lines: [*lines[:7], lines[7] + b" " * 80_000]),
+    ),
+)
+"""Faults of keys, envelopes and lines."""
+
+PLANTED = (
+    *(Planted(name, check, partial(small_house, lie_at(kind, nth, lie))) for name, check, kind, nth, lie in SMALL),
+    *ROUND, *TABLE, *VOIDS, *ORDERS, *INSTANCES, *KEYS,
+)  # fmt: skip
+"""Every planted fault."""

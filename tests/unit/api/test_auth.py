@@ -1,0 +1,301 @@
+"""Who is let in, and to what: every role at every method, and every way in which a certificate may be wrong."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from rgs.api.auth import FAILED_POLLS_MAX, KNOWN_MAX, ROLES, Gate, PeerCertificate, certificate_of
+from rgs.core.errors import (
+    FormatError,
+    JurisdictionError,
+    PermissionDeniedError,
+    UnauthenticatedError,
+    UnavailableError,
+)
+from rgs.service.callers import Caller, Role
+from rgs.v1 import audit_pb2, catalog_pb2, history_pb2, play_pb2, session_pb2
+
+NOW_MS = 1_795_000_000_000
+ACT = "rgs.v1.PlayService/Act"
+LIST_GAMES = "rgs.v1.CatalogService/ListGames"
+
+
+@dataclass
+class Clock:
+    ms: int = NOW_MS
+
+    def now_ms(self) -> int:
+        return self.ms
+
+
+@dataclass(frozen=True)
+class Row:
+    fingerprint: str = "f1"
+    party: str = "op1"
+    role: str = "operator"
+    jurisdiction: str = "demo"
+
+
+class Parties:
+    def __init__(self, *rows: Row) -> None:
+        self.rows = list(rows)
+        self.count = 0
+        self.reads = 0
+        self.broken = False
+
+    def changes(self) -> int:
+        if self.broken:
+            raise OSError("the disk is gone")
+        return self.count
+
+    def allowed(self) -> list[Row]:
+        self.reads += 1
+        return list(self.rows)
+
+
+GOOD = PeerCertificate("f1", ["rgs://party/operator/op1"], NOW_MS - 1, NOW_MS + 1)
+
+
+class House:
+    """A gate with what stands around it. The PEM of a certificate is the name of an entry of `peers`."""
+
+    def __init__(self, *rows: Row, admit: Callable[[Caller], None] = lambda _: None) -> None:
+        self.clock = Clock()
+        self.parties = Parties(*(rows or (Row(),)))
+        self.peers: dict[bytes, PeerCertificate] = {b"good": GOOD}
+        self.read: list[bytes] = []
+        self.gate = Gate(self.parties, self.clock, self._read, admit)
+
+    def _read(self, pem: bytes) -> PeerCertificate:
+        self.read.append(pem)
+        if pem not in self.peers:
+            raise FormatError("no certificate", value=pem)
+        return self.peers[pem]
+
+    def caller(self, pem: bytes | None = b"good", method: str = ACT) -> Caller:
+        return self.gate.caller(pem, method)
+
+
+# --- roles ------------------------------------------------------------------------------------------------------------
+
+SERVICES = {
+    "CatalogService": (catalog_pb2, {"operator", "auditor", "regulator", "lab", "admin"}),
+    "SessionService": (session_pb2, {"operator"}),
+    "PlayService": (play_pb2, {"operator"}),
+    "HistoryService": (history_pb2, {"operator", "auditor", "regulator"}),
+    "AuditService": (audit_pb2, {"operator", "auditor", "regulator", "lab"}),
+}
+METHODS = [
+    (f"rgs.v1.{service}/{method.name}", roles)
+    for service, (module, roles) in SERVICES.items()
+    for method in module.DESCRIPTOR.services_by_name[service].methods
+]
+
+
+def test_the_table_has_every_method_of_the_contract_and_no_other() -> None:
+    assert sorted(ROLES) == sorted(method for method, _ in METHODS)
+
+
+@pytest.mark.parametrize(("method", "roles"), METHODS, ids=[method for method, _ in METHODS])
+@pytest.mark.parametrize("role", list(Role))
+def test_every_role_at_every_method(method: str, roles: set[str], role: Role) -> None:
+    house = House(Row(role=role.value))
+    house.peers[b"good"] = replace(GOOD, uris=[f"rgs://party/{role.value}/op1"])
+    if role.value in roles:
+        assert house.caller(method=method) == Caller("op1", role, "demo")
+    else:
+        with pytest.raises(PermissionDeniedError) as caught:
+            house.caller(method=method)
+        assert caught.value.metadata == {"role": role.value, "method": method}
+
+
+def test_a_method_without_a_row_is_nobodys() -> None:
+    for role in Role:
+        house = House(Row(role=role.value))
+        house.peers[b"good"] = replace(GOOD, uris=[f"rgs://party/{role.value}/op1"])
+        with pytest.raises(PermissionDeniedError):
+            house.caller(method="rgs.v1.PlayService/Peek")
+
+
+# --- certificates -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"fingerprint": "f2"},
+        {"uris": []},
+        {"uris": ["rgs://party/operator/op2"]},
+        {"uris": ["rgs://party/auditor/op1"]},
+        {"uris": ["rgs://party/operator/op1", "rgs://party/operator/op1"]},
+        {"uris": ["rgs://party/operator/op1", "https://example.org"]},
+        {"uris": ["rgs://party/operator/op1/"]},
+        {"uris": ["RGS://party/operator/op1"]},
+        {"first_ms": NOW_MS + 1},
+        {"last_ms": NOW_MS - 1},
+    ],
+    ids=str,
+)
+def test_a_certificate_that_is_wrong_in_one_thing(change: dict[str, Any]) -> None:
+    house = House()
+    assert house.caller().party == "op1"
+    house.peers[b"wrong"] = replace(GOOD, **change)
+    for _ in range(2):
+        with pytest.raises(UnauthenticatedError):
+            house.caller(b"wrong", LIST_GAMES)
+
+
+def test_no_certificate_and_one_that_cannot_be_read() -> None:
+    house = House()
+    for pem in (None, b"", b"garbage"):
+        with pytest.raises(UnauthenticatedError):
+            house.caller(pem, LIST_GAMES)
+
+
+def test_a_row_of_an_unknown_role_lets_nobody_in() -> None:
+    house = House(Row(role="owner"))
+    house.peers[b"good"] = replace(GOOD, uris=["rgs://party/owner/op1"])
+    with pytest.raises(UnauthenticatedError):
+        house.caller(method=LIST_GAMES)
+
+
+def test_the_dates_are_looked_at_in_every_call() -> None:
+    house = House()
+    for now_ms in (NOW_MS - 1, NOW_MS, NOW_MS + 1):
+        house.clock.ms = now_ms
+        assert house.caller().party == "op1"
+    for now_ms in (NOW_MS - 2, NOW_MS + 2):
+        house.clock.ms = now_ms
+        with pytest.raises(UnauthenticatedError):
+            house.caller()
+
+
+def test_a_certificate_is_read_once() -> None:
+    house = House()
+    for _ in range(3):
+        house.caller()
+        with pytest.raises(UnauthenticatedError):
+            house.caller(b"garbage")
+    assert house.read == [b"good", b"garbage"]
+
+
+def test_a_refusal_said_again_does_not_grow() -> None:
+    house = House()
+    depths = []
+    for _ in range(3):
+        with pytest.raises(UnauthenticatedError) as caught:
+            house.caller(b"garbage")
+        depths.append(len(caught.traceback))
+    assert len(set(depths[1:])) == 1
+    assert depths[0] <= depths[1] + 1
+
+
+def test_strangers_do_not_fill_the_memory() -> None:
+    house = House()
+    for nth in range(KNOWN_MAX + 10):
+        with pytest.raises(UnauthenticatedError), capture_logs():
+            house.caller(b"stranger %d" % nth)
+    assert len(house.gate._known) <= KNOWN_MAX
+    assert house.caller().party == "op1"
+
+
+def test_a_stranger_is_logged_once_with_his_fingerprint() -> None:
+    house = House()
+    house.peers[b"stranger"] = replace(GOOD, fingerprint="f9")
+    with capture_logs() as logs:
+        for _ in range(3):
+            with pytest.raises(UnauthenticatedError):
+                house.caller(b"stranger")
+    assert logs == [
+        {
+            "event": "certificate_refused",
+            "reason": "CERTIFICATE_NOT_ALLOWED",
+            "told": {"fingerprint": "f9"},
+            "log_level": "warning",
+        }
+    ]
+
+
+def test_whoever_is_not_admitted_gets_that_reason_at_every_call() -> None:
+    def admit(caller: Caller) -> None:
+        raise JurisdictionError("not with this authority", jurisdiction=caller.jurisdiction)
+
+    house = House(admit=admit)
+    for _ in range(2):
+        with pytest.raises(JurisdictionError) as caught:
+            house.caller()
+        assert caught.value.metadata == {"jurisdiction": "demo"}
+
+
+# --- the list ---------------------------------------------------------------------------------------------------------
+
+
+async def test_a_change_of_the_list_bites_with_the_next_poll() -> None:
+    house = House()
+    assert house.caller().party == "op1"
+    house.parties.rows, house.parties.count = [], 1
+    assert house.caller().party == "op1"  # not looked at in between
+    await house.gate.poll()
+    with pytest.raises(UnauthenticatedError):
+        house.caller()
+    house.parties.rows, house.parties.count = [Row()], 2
+    await house.gate.poll()
+    assert house.caller().party == "op1"
+
+
+async def test_an_unchanged_list_is_not_read_again() -> None:
+    house = House()
+    for _ in range(5):
+        await house.gate.poll()
+    assert house.parties.reads == 1
+
+
+async def test_a_list_that_cannot_be_read_closes_the_gate_until_it_can() -> None:
+    house = House()
+    house.parties.broken = True
+    for nth in itertools.count(1):
+        with pytest.raises(OSError, match="disk"):
+            await house.gate.poll()
+        if nth == FAILED_POLLS_MAX:
+            break
+        assert house.caller().party == "op1"
+    with pytest.raises(UnavailableError):
+        house.caller()
+    house.parties.broken = False
+    await house.gate.poll()
+    assert house.caller().party == "op1"
+
+
+def test_a_list_that_cannot_be_read_at_the_start_is_an_error() -> None:
+    parties = Parties()
+    parties.broken = True
+    with pytest.raises(OSError, match="disk"):
+        Gate(parties, Clock(), lambda _: GOOD)
+
+
+# --- the call's certificate -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("context", "expected"),
+    [
+        ({}, None),
+        ({"transport_security_type": [b"ssl"]}, None),
+        ({"x509_pem_cert": []}, None),
+        ({"x509_pem_cert": [b"pem"], "x509_common_name": [b"other"]}, b"pem"),
+    ],
+    ids=str,
+)
+def test_the_certificate_of_a_call(context: dict[str, list[bytes]], expected: bytes | None) -> None:
+    class Call:
+        def auth_context(self) -> dict[str, list[bytes]]:
+            return context
+
+    call: Any = Call()
+    assert certificate_of(call) == expected

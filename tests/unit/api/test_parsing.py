@@ -1,0 +1,230 @@
+"""Requests as the services read them: what is taken, and that every refusal names field, limit and value."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from google.protobuf.message import Message
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rgs.api import parsing
+from rgs.api.parsing import parse_message
+from rgs.core.errors import InvalidFieldError, UnknownFieldError
+from rgs.core.games.types import Action
+from rgs.service.requests import Act, BuyParticipation, CloseSession, EndParticipation, OpenSession, StartRound
+from rgs.v1 import audit_pb2, common_pb2, history_pb2, play_pb2, session_pb2
+from tests.unit.api.views import REQUEST_ID, ROUND_ID, SESSION_ID
+
+IDS = {"request_id": REQUEST_ID, "session_id": SESSION_ID}
+CASES: dict[str, tuple[Any, Any, dict[str, Any], Any]] = {
+    "StartRound": (
+        parsing.parse_start_round,
+        play_pb2.StartRoundRequest,
+        {**IDS, "stage_no": 3, "bets": [{"bet": "ante", "amount_minor": 10}, {"bet": "trips", "amount_minor": 20}]},
+        StartRound(REQUEST_ID, SESSION_ID, 3, {"ante": 10, "trips": 20}),
+    ),
+    "Act": (
+        parsing.parse_act,
+        play_pb2.ActRequest,
+        {**IDS, "round_id": ROUND_ID, "round_version": 2, "action": common_pb2.ACTION_PLAY_4X},
+        Act(REQUEST_ID, SESSION_ID, ROUND_ID, 2, Action.PLAY_4X),
+    ),
+    "OpenSession": (
+        parsing.parse_open_session,
+        session_pb2.OpenSessionRequest,
+        {
+            "request_id": REQUEST_ID,
+            "game": "uth-solo",
+            "player": "player-1",
+            "currency": "EUR",
+            "operator_reference": "ref:1",
+        },
+        OpenSession(REQUEST_ID, "uth-solo", "player-1", "EUR", "ref:1"),
+    ),
+    "BuyParticipation": (
+        parsing.parse_buy_participation,
+        session_pb2.BuyParticipationRequest,
+        {**IDS, "purchase_no": 1, "amount_minor": 10**12},
+        BuyParticipation(REQUEST_ID, SESSION_ID, 1, 10**12),
+    ),
+    "EndParticipation": (
+        parsing.parse_end_participation,
+        session_pb2.EndParticipationRequest,
+        IDS,
+        EndParticipation(REQUEST_ID, SESSION_ID),
+    ),
+    "CloseSession": (
+        parsing.parse_close_session,
+        session_pb2.CloseSessionRequest,
+        IDS,
+        CloseSession(REQUEST_ID, SESSION_ID),
+    ),
+}
+
+
+def bets(*pairs: tuple[str, int]) -> list[dict[str, Any]]:
+    return [{"bet": bet, "amount_minor": amount} for bet, amount in pairs]
+
+
+VIOLATIONS = [
+    *(
+        (method, "request_id", value, "request_id")
+        for method in CASES
+        for value in ("", "1", REQUEST_ID.replace("-", ""), "0000000A-0000-4000-8000-000000000001", REQUEST_ID + "0")
+    ),
+    *(
+        (method, "session_id", value, "session_id")
+        for method in CASES
+        if method != "OpenSession"
+        for value in ("", SESSION_ID[:-1], SESSION_ID.lower(), "8" + "0" * 25, SESSION_ID + "\n")
+    ),
+    *(("StartRound", "stage_no", value, "stage_no") for value in (0, -1, -(2**63))),
+    ("StartRound", "bets", [], "bets"),
+    ("StartRound", "bets", bets(("ante", 10), ("ante", 10)), "bets[1].bet"),
+    *(
+        ("StartRound", "bets", bets(("ante", 10), (name, 10)), "bets[1].bet")
+        for name in ("", "Ante", "1x", "a" * 17, "ante ", "ante\n", "änte")
+    ),
+    *(
+        ("StartRound", "bets", bets(("trips", 10), ("ante", amount)), "bets[1].amount_minor")
+        for amount in (0, -1, 10**12 + 1, 2**63 - 1)
+    ),
+    ("StartRound", "bets", bets(*((f"b{nth}", 1) for nth in range(9))), "bets"),
+    *(("Act", "round_id", value, "round_id") for value in ("", "x")),
+    *(("Act", "round_version", value, "round_version") for value in (0, -7)),
+    *(("Act", "action", value, "action") for value in (0, 8, -1, 2**31 - 1)),
+    *(("OpenSession", "game", value, "game") for value in ("", "UTH", "a" * 65, "../x")),
+    *(("OpenSession", "player", value, "player") for value in ("", "a b", "x" * 65, "-x")),
+    *(("OpenSession", "currency", value, "currency") for value in ("", "eur", "EURO", "E1R")),
+    *(("OpenSession", "operator_reference", value, "operator_reference") for value in ("", "a/b", "x" * 65)),
+    *(("BuyParticipation", "purchase_no", value, "purchase_no") for value in (0, -1)),
+    *(("BuyParticipation", "amount_minor", value, "amount_minor") for value in (0, -1, 10**12 + 1)),
+]
+
+
+@pytest.mark.parametrize("method", CASES)
+def test_a_good_request_is_read(method: str) -> None:
+    parse, kind, fields, expected = CASES[method]
+    assert parse(parse_message(kind, kind(**fields).SerializeToString())) == expected
+
+
+@pytest.mark.parametrize(("method", "changed", "value", "field"), VIOLATIONS)
+def test_a_violation_names_its_field_and_value(method: str, changed: str, value: Any, field: str) -> None:
+    parse, kind, fields, _ = CASES[method]
+    message = parse_message(kind, kind(**{**fields, changed: value}).SerializeToString())
+    with pytest.raises(InvalidFieldError) as caught:
+        parse(message)
+    assert caught.value.field == field
+    if isinstance(value, int):
+        assert caught.value.metadata["value"] == str(value)
+    if isinstance(value, int) or field.endswith("amount_minor"):
+        # AIP-193: what varies in the message stands in the metadata.
+        numbers = set(re.findall(r"-?\b\d+", caught.value.message.replace(field, "")))
+        assert numbers <= set(caught.value.metadata.values())
+        assert caught.value.metadata["limit"] in numbers
+
+
+def test_the_most_bets_that_a_request_may_hold() -> None:
+    parse, kind, fields, _ = CASES["StartRound"]
+    request = parse(kind(**{**fields, "bets": bets(*((f"b{nth}", 1) for nth in range(8)))}))
+    assert len(request.bets) == 8
+
+
+# --- bytes ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("data", [b"\xff", b"\x0a\x05ab", b"\x0a\x02\xff\xfe", b"\x00"])
+def test_bytes_that_are_no_message(data: bytes) -> None:
+    with pytest.raises(InvalidFieldError) as caught:
+        parse_message(play_pb2.ActRequest, data)
+    assert caught.value.metadata == {"kind": "ActRequest", "value": str(len(data))}
+
+
+UNKNOWN = b"\xf8\x07\x01"  # field 127, a varint
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "paths"),
+    [
+        (play_pb2.ActRequest, UNKNOWN, "127"),
+        (play_pb2.ActRequest, play_pb2.ActRequest(round_version=1).SerializeToString() + UNKNOWN * 2, "127 127"),
+        (play_pb2.StartRoundRequest, b"\x22\x02\x10\x05" + b"\x22\x05\x10\x05" + UNKNOWN, "bets[1].127"),
+        (play_pb2.PlayRequest, b"\x12\x03" + UNKNOWN, "act.127"),
+        (play_pb2.PlayRequest, b"\x0a\x05\x22\x03" + UNKNOWN, "start_round.bets[0].127"),
+        (audit_pb2.ListKeyStatementsRequest, UNKNOWN, "127"),
+        # A known number with another wire type is an unknown field as well.
+        (play_pb2.ActRequest, b"\x08\x01", "1"),
+    ],
+)
+def test_an_unknown_field_is_refused_by_its_path(kind: type[Message], data: bytes, paths: str) -> None:
+    with pytest.raises(UnknownFieldError) as caught:
+        parse_message(kind, data)
+    assert caught.value.field == paths.split(" ", maxsplit=1)[0]
+    assert caught.value.metadata["value"] == paths
+
+
+@given(st.binary(max_size=60))
+def test_bytes_are_a_message_without_rest_or_refused(data: bytes) -> None:
+    try:
+        message = parse_message(play_pb2.StartRoundRequest, data)
+    except (InvalidFieldError, UnknownFieldError):
+        return
+    assert play_pb2.StartRoundRequest.FromString(message.SerializeToString()) == message
+
+
+# --- reads ------------------------------------------------------------------------------------------------------------
+
+
+def told(value: object) -> str | None:
+    return " ".join(str(value).split()) or "empty" if isinstance(value, Message) else None
+
+
+RECORD, STATEMENT, RANGE = (
+    history_pb2.GetRoundRecordRequest,
+    audit_pb2.GetStatementRequest,
+    audit_pb2.ListStatementsRequest,
+)
+
+
+@pytest.mark.parametrize(
+    ("verify", "message"),
+    [
+        (parsing.verify_record_request, RECORD(round_id=ROUND_ID)),
+        (parsing.verify_record_request, RECORD(player="p", date="2026-11-21", game_code="#10:10:10")),
+        (parsing.verify_statement_request, STATEMENT(hash=bytes(32))),
+        (parsing.verify_statement_request, STATEMENT(instance="n-b1-w0", statement_no=1)),
+        (parsing.verify_range, RANGE(instance="n-b1-w0", first_no=3, last_no=3)),
+        (parsing.verify_range, RANGE(instance="n-b1-w0", first_no=3)),
+        (parsing.verify_range, RANGE(session_id=SESSION_ID)),
+    ],
+    ids=told,
+)
+def test_a_read_that_says_what_it_wants(verify: Any, message: Message) -> None:
+    assert verify(message) is None
+
+
+@pytest.mark.parametrize(
+    ("verify", "message", "field", "value"),
+    [
+        (parsing.verify_record_request, RECORD(), "round_id", ""),
+        (parsing.verify_record_request, RECORD(round_id=ROUND_ID, player="p"), "round_id", "round_id player"),
+        (parsing.verify_record_request, RECORD(player="p", date="d"), "round_id", "player date"),
+        (parsing.verify_statement_request, STATEMENT(), "hash", ""),
+        (parsing.verify_statement_request, STATEMENT(hash=b"x", statement_no=1), "hash", "hash statement_no"),
+        (parsing.verify_statement_request, STATEMENT(instance="n-b1-w0"), "hash", "instance"),
+        (parsing.verify_statement_request, STATEMENT(instance="n", statement_no=-1), "statement_no", "-1"),
+        (parsing.verify_range, RANGE(instance="n-b1-w0", first_no=-1), "first_no", "-1"),
+        (parsing.verify_range, RANGE(session_id=SESSION_ID, first_no=1), "first_no", "1"),
+        (parsing.verify_range, RANGE(round_id=ROUND_ID, last_no=1), "last_no", "1"),
+        (parsing.verify_range, RANGE(instance="n-b1-w0", first_no=4, last_no=3), "last_no", "3"),
+    ],
+    ids=told,
+)
+def test_a_read_that_does_not(verify: Any, message: Message, field: str, value: str) -> None:
+    with pytest.raises(InvalidFieldError) as caught:
+        verify(message)
+    assert (caught.value.field, caught.value.metadata["value"]) == (field, value)
+    assert caught.value.metadata["limit"]

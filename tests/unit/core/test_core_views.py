@@ -1,0 +1,159 @@
+"""Views: what a player may see in each phase and nothing else, deadlines, and what a session's view counts."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+
+from rgs.core.cards import format_card
+from rgs.core.games import game_of
+from rgs.core.games.types import Action, Phase, Seat, SeatView
+from rgs.core.jurisdictions import load_jurisdiction
+from rgs.core.ledger import Participation
+from rgs.core.rounds import Round, RoundStatus
+from rgs.core.rulesets import Timers, load_ruleset
+from rgs.core.sessions import Session, SessionStatus
+from rgs.core.views import RoundView, round_view, session_view
+from tests.unit.core.table import START_MS, make_round, seat_after, taken
+
+SEEN = [
+    ("uth-solo", (), ["As", "Ac"], [], []),
+    ("uth-solo", (Action.CHECK,), ["As", "Ac"], ["Ah", "7c", "2d"], []),
+    ("uth-solo", (Action.CHECK, Action.CHECK), ["As", "Ac"], ["Ah", "7c", "2d", "9s", "4h"], []),
+    ("uth-solo", (Action.PLAY_4X,), ["As", "Ac"], ["Ah", "7c", "2d", "9s", "4h"], ["Kd", "Kh"]),
+    ("casino-holdem", (), ["As", "Ac"], ["Ah", "7c", "2d"], []),
+    ("casino-holdem", (Action.FOLD,), ["As", "Ac"], ["Ah", "7c", "2d", "9s", "4h"], ["Kd", "Kh"]),
+]
+
+
+def played(game: str, *actions: Action) -> tuple[Round, Seat]:
+    round_ = make_round(game)
+    round_ = replace(round_, actions=taken(round_, *actions), version=1 + len(actions))
+    seat = seat_after(round_)
+    if seat.phase is Phase.SHOWDOWN:
+        round_ = replace(round_, status=RoundStatus.SETTLED, end_ms=START_MS + 9000)
+    return round_, seat
+
+
+def cards_in(value: Any) -> set[str]:
+    """Every card named anywhere in a value, as text or number."""
+    texts = {format_card(card) for card in range(52)}
+    if isinstance(value, str):
+        return {value} & texts
+    if isinstance(value, tuple | list | frozenset):
+        return set().union(*map(cards_in, value))
+    if hasattr(value, "best5"):
+        return {format_card(card) for card in value.best5}
+    if hasattr(value, "__dataclass_fields__"):
+        return set().union(*(cards_in(getattr(value, field.name)) for field in fields(value)))
+    return set()
+
+
+def view_of(game: str, *actions: Action) -> RoundView:
+    round_, seat = played(game, *actions)
+    settlement = game_of(seat.ruleset).settle(seat) if seat.phase is Phase.SHOWDOWN else None
+    return round_view(round_, seat, actions_hash=round_.actions_hash(), settlement=settlement)
+
+
+@pytest.mark.parametrize(("game", "actions", "hole_cards", "board", "dealer_cards"), SEEN)
+def test_a_view_holds_the_cards_of_its_phase_and_no_other(
+    game: str, actions: tuple[Action, ...], hole_cards: list[str], board: list[str], dealer_cards: list[str]
+) -> None:
+    view = view_of(game, *actions)
+    assert (list(view.hole_cards), list(view.board), list(view.dealer_cards)) == (hole_cards, board, dealer_cards)
+    assert cards_in(view) == {*hole_cards, *board, *dealer_cards}
+
+
+def test_the_oracle_sees_a_card_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    game = game_of(load_ruleset("uth-solo"))
+
+    def careless(seat: Seat) -> SeatView:
+        return replace(shown(seat), board=seat.board)
+
+    shown = game.view
+    monkeypatch.setattr(game, "view", careless)
+    with pytest.raises(AssertionError):
+        test_a_view_holds_the_cards_of_its_phase_and_no_other(*SEEN[0])
+
+
+def test_an_open_round_shows_what_may_be_done() -> None:
+    view = view_of("uth-solo", Action.CHECK)
+    assert [(legal.action, legal.cost_minor, legal.available) for legal in view.legal_actions] == [
+        (Action.CHECK, 0, True),
+        (Action.PLAY_2X, 200, True),
+    ]
+    assert (view.phase, view.round_version, view.status, view.settlement) == (Phase.FLOP, 2, RoundStatus.OPEN, None)
+    assert view.bets == (("ante", 100), ("blind", 100), ("trips", 20))
+    assert [action.action for action in view.actions] == ["check"]
+    assert (view.stage_no, view.game_code, view.start_ms, view.end_ms) == (3, "#12:00:00", START_MS, 0)
+    assert view.player_hand is not None
+    assert view_of("uth-solo").player_hand is None
+
+
+def test_a_settled_round_offers_nothing_and_tells_all() -> None:
+    view = view_of("casino-holdem", Action.CALL)
+    assert (view.legal_actions, view.deadline_ms, view.phase) == ((), 0, Phase.SHOWDOWN)
+    assert view.settlement is not None
+    assert (view.settlement.staked_minor, view.settlement.returned_minor) == (320, 760)
+    assert view.end_ms == START_MS + 9000
+
+
+@pytest.mark.parametrize(
+    ("actions", "since_ms"), [((), 0), ((Action.CHECK,), 1000), ((Action.CHECK, Action.CHECK), 2000)]
+)
+def test_a_deadline_runs_from_the_last_step(actions: tuple[Action, ...], since_ms: int) -> None:
+    round_, seat = played("uth-solo", *actions)
+    timed = replace(seat, ruleset=replace(seat.ruleset, timers=Timers(0, 0, 15_000, 0)))
+    hash_ = round_.actions_hash()
+    assert round_view(round_, timed, actions_hash=hash_).deadline_ms == START_MS + since_ms + 15_000
+    assert round_view(round_, seat, actions_hash=hash_).deadline_ms == 0
+
+
+# --- sessions ---------------------------------------------------------------------------------------------------------
+
+RULESET, DEMO = load_ruleset("uth-solo"), load_jurisdiction("demo")
+SESSION = Session(
+    session_id="0" * 26,
+    operator="op-1",
+    player="anna",
+    operator_reference="ref",
+    ruleset_id="uth-solo",
+    jurisdiction_id="demo",
+    currency="EUR",
+    status=SessionStatus.OPEN,
+    open_ms=START_MS,
+    last_ms=START_MS + 5000,
+    participation=Participation(bought_minor=61_200, staked_minor=60_600),
+)
+
+
+def test_a_session_view_counts_what_is_left() -> None:
+    view = session_view(SESSION, RULESET, DEMO, START_MS + 7000)
+    assert view.elapsed_ms == 7000
+    # 600 cover an ante, its blind and four times the ante on top: six antes of 100.
+    assert view.largest_ante_minor == 100
+    assert view.purchase_left_minor == DEMO.participation_cap_minor - 61_200
+    assert view.open_round is None
+    assert (view.session, view.ruleset, view.jurisdiction) == (SESSION, RULESET, DEMO)
+
+
+def test_time_does_not_run_backwards_in_a_view() -> None:
+    assert session_view(SESSION, RULESET, DEMO, START_MS + 10).elapsed_ms == 5000
+
+
+def test_a_closed_session_has_stopped() -> None:
+    closed = replace(
+        SESSION,
+        status=SessionStatus.CLOSED,
+        close_ms=START_MS + 6000,
+        participation=Participation(bought_minor=10, paid_out_minor=10, ended=True),
+    )
+    view = session_view(closed, RULESET, DEMO, START_MS + 99_000)
+    assert (view.elapsed_ms, view.largest_ante_minor, view.purchase_left_minor) == (6000, 0, 0)
+
+
+def test_nothing_is_left_above_the_cap() -> None:
+    full = replace(SESSION, participation=Participation(bought_minor=DEMO.participation_cap_minor + 5))
+    assert session_view(full, RULESET, DEMO, START_MS).purchase_left_minor == 0

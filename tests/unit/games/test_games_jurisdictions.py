@@ -1,0 +1,105 @@
+"""Jurisdictions as they are shipped, and every reason for which one is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import tomllib
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from rgs.core import jurisdictions
+from rgs.core.errors import JurisdictionError, RulesetError
+from rgs.core.jurisdictions import SHIPPED_JURISDICTIONS, Jurisdiction, load_jurisdiction, parse_jurisdiction
+
+SHIPPED = resources.files("rgs.core") / "jurisdiction_data"
+
+
+def text_of(jurisdiction_id: str) -> str:
+    return (SHIPPED / f"{jurisdiction_id}.toml").read_text("utf-8")
+
+
+def test_all_files_are_shipped() -> None:
+    names = {file.name for file in SHIPPED.iterdir() if file.name.endswith(".toml")}
+    assert names == {f"{jurisdiction_id}.toml" for jurisdiction_id in SHIPPED_JURISDICTIONS}
+
+
+def test_what_the_clauses_say() -> None:
+    italy, britain, demo = (load_jurisdiction(jurisdiction_id) for jurisdiction_id in SHIPPED_JURISDICTIONS)
+    assert (italy.currency, britain.currency, demo.currency) == ("EUR", "GBP", "EUR")
+    assert italy.participation_cap_minor == 100_000  # IT-04
+    assert italy.return_floor_basis_points == 9_000  # IT-03
+    assert italy.regulator_ids_required  # ID-01, ID-02
+    assert britain.min_round_interval_ms == 5_000  # UK-08
+    assert demo.min_round_interval_ms == 0
+    assert demo.regulator_ids_required
+    for jurisdiction in (italy, britain):
+        assert not jurisdiction.test_register_allowed
+        assert not jurisdiction.development_ca_allowed
+    assert demo.test_register_allowed
+    assert demo.development_ca_allowed
+
+
+@pytest.mark.parametrize("jurisdiction_id", SHIPPED_JURISDICTIONS)
+def test_form_hash_and_sources(jurisdiction_id: str) -> None:
+    jurisdiction = load_jurisdiction(jurisdiction_id)
+    document = tomllib.loads(text_of(jurisdiction_id))
+    canonical = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
+    assert jurisdiction.canonical == canonical
+    assert jurisdiction.sha256 == hashlib.sha256(canonical).hexdigest()
+    rows = {field.name for field in dataclasses.fields(Jurisdiction)} - {"sources", "canonical", "sha256"}
+    assert set(document) == rows | {"sources"}
+    assert set(jurisdiction.sources) == rows - {"id", "version"}
+    assert parse_jurisdiction(text_of(jurisdiction_id)) == jurisdiction
+    assert hash(jurisdiction) == hash(parse_jurisdiction(text_of(jurisdiction_id)))
+
+
+@pytest.mark.parametrize("jurisdiction_id", ["", "it", "../jurisdiction_data/demo", "DEMO"])
+def test_an_unknown_id_is_refused(jurisdiction_id: str) -> None:
+    with pytest.raises(JurisdictionError):
+        load_jurisdiction(jurisdiction_id)
+
+
+def test_a_file_must_hold_what_its_name_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "jurisdiction_data").mkdir()
+    (tmp_path / "jurisdiction_data" / "other.toml").write_text(text_of("demo"), "utf-8")
+    monkeypatch.setattr(jurisdictions, "SHIPPED_JURISDICTIONS", ("other",))
+    monkeypatch.setattr(resources, "files", lambda package: tmp_path)
+    with pytest.raises(RulesetError, match="the file of other holds demo"):
+        load_jurisdiction("other")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('currency = "EUR"', 'currency = "euro"', "currency: 'euro' is no currency"),
+        ("participation_cap_minor = 100000", "participation_cap_minor = 0", "participation_cap_minor: 0 is outside"),
+        (
+            "return_floor_basis_points = 9000",
+            "return_floor_basis_points = 10001",
+            "return_floor_basis_points: 10001 is",
+        ),
+        ("regulator_ids_required = true", "regulator_ids_required = 1", "regulator_ids_required: is of kind int"),
+        ("min_round_interval_ms = 0", "min_round_interval_ms = -1", "min_round_interval_ms: -1 is outside"),
+        ("inactivity_ms = 1800000", "inactivity_ms = 0", "inactivity_ms: 0 is outside"),
+        ("history_rounds = 50", "history_rounds = 50\ncolour = 1", "colour: is not known"),
+        ("history_rounds = 50", "", "history_rounds: is missing"),
+        ('inactivity_ms = "own', 'idle_ms = "own', "sources.inactivity_ms: is missing"),
+        ('inactivity_ms = "own', 'colour = "red"\ninactivity_ms = "own', "sources.colour: is not known"),
+        ('id = "demo"', 'id = "it-adm"', "test_register_allowed: only demo"),
+    ],
+)
+def test_what_is_refused(old: str, new: str, message: str) -> None:
+    assert old in text_of("demo")
+    with pytest.raises(RulesetError, match=message) as caught:
+        parse_jurisdiction(text_of("demo").replace(old, new, 1))
+    assert caught.value.field == message.partition(": ")[0]
+
+
+def test_the_development_ca_too_is_for_the_demo_only() -> None:
+    text = text_of("demo").replace('id = "demo"', 'id = "it-adm"')
+    with pytest.raises(RulesetError, match="development_ca_allowed: only demo"):
+        parse_jurisdiction(text.replace("test_register_allowed = true", "test_register_allowed = false"))

@@ -1,0 +1,468 @@
+"""Affairs whose peers fall silent or refuse, at every step: continued, they have their effect once; refused, none."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from rgs.core.errors import (
+    IdempotencyConflictError,
+    InsufficientFundsError,
+    NotFoundError,
+    RegulatorRefusedError,
+    RgsError,
+    SessionChangedError,
+    TransactionRolledBackError,
+    UnavailableError,
+    WalletRefusedError,
+)
+from rgs.service import sessions as sessions_module
+from rgs.service.affairs import Affairs
+from rgs.store.changes import Affair
+from tests.house import ACCOUNT_MINOR, House, Player, Request, open_house
+from tests.oracles import stored_statements, verify_books
+from tests.unit.store.shelf import table
+
+REFUSAL = RegulatorRefusedError("refused by plan", rejection="PLANNED")
+
+
+async def before_opening(player: Player) -> Request:
+    return player.opening()
+
+
+async def before_purchase(player: Player) -> Request:
+    await player.open()
+    return player.purchase(5000)
+
+
+async def before_top_up(player: Player) -> Request:
+    await player.sit()
+    await player.play()
+    return player.purchase(5000)
+
+
+async def before_ending(player: Player) -> Request:
+    await player.sit()
+    await player.play()
+    await player.play()
+    return player.ending()
+
+
+async def before_closing(player: Player) -> Request:
+    await before_ending(player)
+    await player.end()
+    return player.closing()
+
+
+Prepare = Callable[[Player], Awaitable[Request]]
+STEPS: list[tuple[Prepare, str]] = [
+    (before_opening, "open_session"),
+    (before_purchase, "debit"),
+    (before_purchase, "buy_participation"),
+    (before_top_up, "debit"),
+    (before_top_up, "buy_participation"),
+    (before_ending, "report_stages"),
+    (before_ending, "end_participation"),
+    (before_ending, "credit"),
+    (before_closing, "close_session"),
+]
+
+
+def plan(house: House, method: str, *steps: str | RgsError) -> None:
+    script = house.wallet_script if method in ("debit", "credit", "rollback") else house.central_script
+    script.plan(method, *steps)
+
+
+async def finish(player: Player) -> None:
+    """From wherever the session stands to its close."""
+    if player.session["status"] == "closed":
+        return
+    if player.session["participation_id"] and not player.session["ended"]:
+        await player.end()
+    await player.close()
+
+
+async def again(house: House, anna: Player, request: Request) -> None:
+    """The client sends the same request until it is answered."""
+    for _ in range(8):
+        try:
+            await anna.send(request)
+        except UnavailableError:
+            continue
+        return
+    raise AssertionError("never answered")
+
+
+async def by_recovery(house: House, anna: Player, request: Request) -> None:
+    """Recovery continues, and the client asks once more afterwards."""
+    for _ in range(8):
+        if await house.sessions.recover():
+            break
+    calls = len(house.wallet_script.calls), len(house.central_script.calls)
+    await anna.send(request)
+    assert calls == (len(house.wallet_script.calls), len(house.central_script.calls)), "the answer was stored"
+
+
+@pytest.mark.parametrize(
+    ("silent", "continued"),
+    [(("before",), again), (("after",), again), (("before", "after", "after"), by_recovery)],
+)
+@pytest.mark.parametrize(("prepare", "method"), STEPS)
+async def test_an_affair_that_was_left_under_way_is_done_once(
+    tmp_path: Path,
+    house: House,
+    anna: Player,
+    prepare: Prepare,
+    method: str,
+    silent: tuple[str, ...],
+    continued: Callable[[House, Player, Request], Awaitable[None]],
+) -> None:
+    request = await prepare(anna)
+    signed = len(stored_statements(tmp_path))
+    plan(house, method, *silent)
+    with pytest.raises(UnavailableError):
+        await anna.send(request)
+    assert len(stored_statements(tmp_path)) == signed, "nothing is signed before it is known"
+    assert [status for (status,) in table(tmp_path, "SELECT status FROM affairs WHERE status = 'pending'")] == [
+        "pending"
+    ]
+    await continued(house, anna, request)
+    assert len(stored_statements(tmp_path)) == signed + 1
+    _, reply = anna.sent[-1]
+    assert await house.send(request) == reply
+    await finish(anna)
+    await house.settle()
+    verify_books(tmp_path)
+    if anna.session["paid_out_minor"]:
+        money = anna.session
+        assert await house.balance() == ACCOUNT_MINOR - money["bought_minor"] + money["paid_out_minor"]
+
+
+@pytest.mark.parametrize(("prepare", "method"), STEPS)
+async def test_other_content_is_a_conflict_while_the_affair_is_under_way(
+    house: House, anna: Player, prepare: Prepare, method: str
+) -> None:
+    request = await prepare(anna)
+    plan(house, method, "after")
+    with pytest.raises(UnavailableError):
+        await anna.send(request)
+    stored = table(house.folder, "SELECT digest FROM affairs WHERE status = 'pending'")
+    house.store._db.execute("UPDATE affairs SET digest = x'00' WHERE status = 'pending'")
+    with pytest.raises(IdempotencyConflictError):
+        await anna.send(request)
+    house.store._db.execute("UPDATE affairs SET digest = ? WHERE status = 'pending'", stored[0])
+    await anna.send(request)
+
+
+async def test_every_call_of_an_affair_carries_its_id(house: House, anna: Player) -> None:
+    request = await before_ending(anna)
+    plan(house, "credit", "after", "before")
+    await again(house, anna, request)
+    ((affair_id,),) = table(house.folder, "SELECT affair_id FROM affairs WHERE kind = 'end'")
+    assert [call for call in house.wallet_script.calls if call[0] == "credit"] == [("credit", affair_id)] * 3
+    assert {call for call in house.central_script.calls if call[0] == "end_participation"} == {
+        ("end_participation", affair_id)
+    }
+
+
+# --- definite refusals ------------------------------------------------------------------------------------------------
+
+REFUSALS: list[tuple[Prepare, str, RgsError]] = [
+    (before_opening, "open_session", REFUSAL),
+    (before_purchase, "debit", InsufficientFundsError("no", limit=1)),
+    (before_purchase, "debit", WalletRefusedError("no", refusal="PLAYER_BARRED")),
+    (before_purchase, "buy_participation", REFUSAL),
+    (before_top_up, "buy_participation", REFUSAL),
+    (before_ending, "report_stages", REFUSAL),
+    (before_ending, "end_participation", REFUSAL),
+    (before_closing, "close_session", REFUSAL),
+]
+
+
+@pytest.mark.parametrize(("prepare", "method", "refusal"), REFUSALS)
+async def test_a_definite_refusal_ends_the_affair_without_effect(
+    tmp_path: Path, house: House, anna: Player, prepare: Prepare, method: str, refusal: RgsError
+) -> None:
+    request = await prepare(anna)
+    signed = len(stored_statements(tmp_path))
+    plan(house, method, refusal)
+    with pytest.raises(type(refusal)):
+        await anna.send(request)
+    assert await house.sessions.recover() == 0
+    assert table(tmp_path, "SELECT affair_id FROM affairs WHERE status = 'pending'") == []
+    assert len(table(tmp_path, "SELECT affair_id FROM affairs WHERE status = 'failed'")) == 1
+    assert len(stored_statements(tmp_path)) == signed
+    if method == "buy_participation":
+        assert await house.balance() == ACCOUNT_MINOR - anna.session["bought_minor"], "the debit was rolled back"
+    # The error is not stored: the same request is a new attempt.
+    await anna.send(request)
+    await finish(anna)
+    await house.settle()
+    verify_books(tmp_path)
+
+
+async def test_a_refused_opening_leaves_a_closed_session(house: House, anna: Player) -> None:
+    house.central_script.plan("open_session", REFUSAL)
+    with pytest.raises(RegulatorRefusedError):
+        await anna.open()
+    ((session_id,),) = table(house.folder, "SELECT session_id FROM sessions")
+    view, _ = await house.sessions.get(anna.caller, session_id)
+    assert (view.session.status.value, view.session.regulator_session_id, view.elapsed_ms) == ("closed", "", 0)
+
+
+async def test_what_is_owed_to_the_player_is_never_given_up(tmp_path: Path, house: House, anna: Player) -> None:
+    request = await before_ending(anna)
+    house.wallet_script.plan("credit", *[WalletRefusedError("no", refusal="ACCOUNT_UNKNOWN")] * 3)
+    for _ in range(2):
+        with pytest.raises(WalletRefusedError):
+            await anna.send(request)
+    assert await house.sessions.recover() == 0
+    assert len(table(tmp_path, "SELECT affair_id FROM affairs WHERE status = 'pending'")) == 1
+    assert await house.sessions.recover() == 1
+    await anna.send(request)
+    await anna.close()
+    await house.settle()
+    verify_books(tmp_path)
+
+
+@pytest.mark.parametrize("silent", ["before", "after"])
+async def test_a_rollback_that_is_not_answered_is_sent_again(
+    tmp_path: Path, house: House, anna: Player, silent: str
+) -> None:
+    request = await before_purchase(anna)
+    house.central_script.plan("buy_participation", REFUSAL, REFUSAL)
+    house.wallet_script.plan("rollback", silent)
+    with pytest.raises(UnavailableError):
+        await anna.send(request)
+    assert len(table(tmp_path, "SELECT affair_id FROM affairs WHERE status = 'pending'")) == 1
+    error = TransactionRolledBackError if silent == "after" else RegulatorRefusedError
+    with pytest.raises(error):
+        await anna.send(request)
+    assert await house.balance() == ACCOUNT_MINOR
+    await anna.close()
+    verify_books(tmp_path)
+
+
+async def test_an_empty_account_buys_nothing(tmp_path: Path) -> None:
+    async with open_house(tmp_path, account_minor=4_999) as house:
+        anna = Player(house)
+        request = await before_purchase(anna)
+        with pytest.raises(InsufficientFundsError):
+            await anna.send(request)
+        await anna.buy(4_999)
+        assert await house.balance() == 0
+        await anna.leave()
+    verify_books(tmp_path, account_minor=4_999)
+
+
+async def test_without_its_account_no_session_is_opened(house: House, anna: Player) -> None:
+    await house.wallet.close()
+    request = anna.opening()
+    with pytest.raises(UnavailableError):
+        await anna.send(request)
+    assert table(house.folder, "SELECT * FROM sessions") == []
+
+
+# --- recovery ---------------------------------------------------------------------------------------------------------
+
+
+async def test_recovery_passes_over_what_is_still_silent(
+    house: House, anna: Player, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More affairs are stuck than a page holds: those behind them are continued all the same."""
+    monkeypatch.setattr(sessions_module, "PAGE_SIZE_MAX", 2)
+    requests = []
+    for number in range(7):
+        house.clock.tick()
+        player = Player(house, name=f"player-{number}")
+        await player.open()
+        requests.append(player.purchase(100))
+    house.wallet_script.plan("debit", *["before"] * 12)
+    for request in requests:
+        with pytest.raises(UnavailableError):
+            await house.send(request)
+    assert await house.sessions.recover() == 2
+    assert await house.sessions.recover() == 5
+    assert await house.sessions.recover() == 0
+
+
+async def test_recovery_goes_on_behind_an_affair_that_breaks(
+    house: House, anna: Player, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that cannot be continued at all holds up no other; it is told once the others have been looked after."""
+    bert = Player(house, name="bert")
+    for player in (anna, bert):
+        await player.open()
+    for player in (anna, bert):
+        house.wallet_script.plan("debit", "before")
+        with pytest.raises(UnavailableError):
+            await player.buy(100)
+        house.clock.tick()  # anna's is the older one
+    genuine = house.affairs.advance
+
+    async def broken(affair: Affair) -> object:
+        if affair.session_id == anna.session_id:
+            raise KeyError("planned")
+        return await genuine(affair)
+
+    monkeypatch.setattr(house.affairs, "advance", broken)
+    with pytest.raises(KeyError):
+        await house.sessions.recover()
+    assert [affair.session_id for affair in await house.store.pending_affairs(10)] == [anna.session_id]
+
+
+async def test_recovery_does_not_do_again_what_was_done_meanwhile(
+    tmp_path: Path, house: House, anna: Player, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the list and the lock the listed affair was done, and another one of the session began."""
+    request = await before_purchase(anna)
+    house.wallet_script.plan("debit", "after")
+    with pytest.raises(UnavailableError):
+        await anna.send(request)
+    listed = await house.store.pending_affairs(10)
+    await anna.send(request)
+    house.wallet_script.plan("debit", "before")
+    second = anna.purchase(300)
+    with pytest.raises(UnavailableError):
+        await anna.send(second)
+    house.store._db.execute("DELETE FROM answers")  # which would notice the repetition, too
+    pages = [listed, []]
+
+    async def stale(_limit: int, _after: str = "") -> list[Affair]:
+        return pages.pop(0)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(house.store, "pending_affairs", stale)
+        assert await house.sessions.recover() == 1
+    await anna.send(second)
+    assert anna.session["bought_minor"] == 5300
+    assert (await house.store.pending_affairs(10)) == []
+    await anna.leave()
+    verify_books(tmp_path)
+
+
+async def test_recovery_passes_over_what_was_done_meanwhile(
+    house: House, anna: Player, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = await before_purchase(anna)
+    house.wallet_script.plan("debit", "after")
+    with pytest.raises(UnavailableError):
+        await anna.send(request)
+    pages = [await house.store.pending_affairs(10), []]
+    await anna.send(request)
+
+    async def stale(_limit: int, _after: str = "") -> list[Affair]:
+        return pages.pop(0)
+
+    monkeypatch.setattr(house.store, "pending_affairs", stale)
+    assert await house.sessions.recover() == 0
+
+
+async def test_an_operators_own_wallet_has_its_accounts_already(house: House, anna: Player) -> None:
+    await anna.sit()
+    house.sessions._open_account = None
+    bert = Player(house, name="bert")
+    await bert.open()
+    with pytest.raises(WalletRefusedError):
+        await bert.buy()
+
+
+async def test_recovery_after_a_restart_is_that_of_live_traffic(tmp_path: Path) -> None:
+    async with open_house(tmp_path, ended=False) as first:
+        anna = Player(first)
+        request = await before_ending(anna)
+        first.wallet_script.plan("credit", "after")
+        with pytest.raises(UnavailableError):
+            await anna.send(request)
+    async with open_house(tmp_path, clock=first.clock) as second:
+        assert await second.sessions.recover() == 1
+        anna.house = second
+        await anna.send(request)
+        await anna.close()
+    verify_books(tmp_path)
+
+
+async def test_an_affair_of_no_session_is_not_there(house: House) -> None:
+    affair = Affair("0" * 26, "1" * 26, "close", "pending", "op-1", "CloseSession", "x", b"", 0, 0, 0)
+    with pytest.raises(NotFoundError):
+        await house.affairs.advance(affair)
+
+
+async def test_an_end_that_loses_a_race_says_so(house: House, anna: Player, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process changed the session between the outward call and the commit."""
+    request = await before_closing(anna)
+    genuine = house.register.close_session
+
+    async def slow(close: object) -> object:
+        read = await house.store.session(anna.session_id)
+        assert read is not None
+        house.store._db.execute("UPDATE sessions SET version = version + 1")
+        house.store._fresh.clear()
+        return await genuine(close)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(house.register, "close_session", slow)
+    with pytest.raises(SessionChangedError):
+        await anna.send(request)
+    monkeypatch.undo()
+    await anna.send(request)
+    assert anna.session["status"] == "closed"
+
+
+# --- the same opening twice at once -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("silent", [None, "before", "after"])
+async def test_the_same_opening_many_times_at_once_is_one_session(
+    tmp_path: Path, house: House, anna: Player, silent: str | None
+) -> None:
+    request = anna.opening()
+    if silent:
+        house.central_script.plan("open_session", silent)
+        with pytest.raises(UnavailableError):
+            await anna.send(request)
+    replies = await asyncio.gather(*[house.send(request) for _ in range(12)])
+    assert len({(reply.body, reply.envelope) for reply in replies}) == 1
+    assert len(table(tmp_path, "SELECT * FROM sessions")) == 1
+    assert [row.kind for row in stored_statements(tmp_path)].count("session_open") == 1
+
+
+# --- the oracles see what they are for --------------------------------------------------------------------------------
+
+
+async def test_the_oracle_sees_a_transaction_id_that_changes(
+    tmp_path: Path, house: House, anna: Player, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planted: each attempt debits under an id of its own."""
+    genuine = house.wallet.debit
+
+    async def careless(**movement: object) -> object:
+        movement["transaction_id"] = house.instance.new_id(house.clock.now_ms())
+        return await genuine(**movement)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(house.wallet, "debit", careless)
+    with pytest.raises(AssertionError):
+        await test_an_affair_that_was_left_under_way_is_done_once(
+            tmp_path, house, anna, before_purchase, "buy_participation", ("before",), again
+        )
+
+
+async def test_the_oracle_sees_a_failure_read_into_a_timeout(
+    tmp_path: Path, house: House, anna: Player, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planted: an unanswered purchase is taken for refused."""
+
+    async def careless(affair: Affair, session: object) -> object:
+        try:
+            return await Affairs._purchase(house.affairs, affair, session)  # type: ignore[arg-type]
+        except UnavailableError:
+            await house.affairs._fail(affair, session)  # type: ignore[arg-type]
+            raise
+
+    monkeypatch.setattr(house.affairs, "_steps", {**house.affairs._steps, "purchase": careless})
+    with pytest.raises(AssertionError):
+        await test_an_affair_that_was_left_under_way_is_done_once(
+            tmp_path, house, anna, before_purchase, "debit", ("after",), again
+        )

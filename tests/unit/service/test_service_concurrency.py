@@ -1,0 +1,253 @@
+"""64 tasks at once, on one session and on many: one outcome, no draw lost, every book agrees."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from rgs.core.errors import RegulatorRefusedError, RgsError
+from rgs.service.callers import Reply, SessionLocks
+from rgs.store.changes import Change
+from rgs.store.writer import Outcome
+from tests.house import ACCOUNT_MINOR, House, Player, Request, open_house
+from tests.oracles import verify_books
+
+TASKS = 64
+
+
+def without_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The locks only spare lost races; what decides are the versions in the store."""
+    monkeypatch.setattr(SessionLocks, "of", lambda _self, _session_id: asyncio.Lock())
+
+
+def slow_store(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every commit takes so long that all who read before it race for it."""
+    apply = house.store.apply
+
+    def slowly(changes: list[Change]) -> Sequence[Outcome]:
+        time.sleep(0.1)
+        return apply(changes)
+
+    monkeypatch.setattr(house.store.writer, "_apply", slowly)
+
+
+async def outcomes(house: House, requests: Sequence[Request]) -> tuple[list[tuple[Request, Reply]], Counter[str]]:
+    """The requests that were answered, and how often each refusal was given."""
+    results = await asyncio.gather(*[house.send(request) for request in requests], return_exceptions=True)
+    replies: list[tuple[Request, Reply]] = []
+    reasons: Counter[str] = Counter()
+    for request, result in zip(requests, results, strict=True):
+        if isinstance(result, Reply):
+            replies.append((request, result))
+        else:
+            assert isinstance(result, RgsError), result
+            reasons[result.reason] += 1
+    return replies, reasons
+
+
+async def one_answer(house: House, player: Player, request: Request) -> None:
+    """The same request many times at once, and the one answer that it has."""
+    replies, reasons = await outcomes(house, [request] * TASKS)
+    assert not reasons
+    assert len({(reply.body, reply.envelope) for _, reply in replies}) == 1
+    player.take(*replies[0])
+
+
+LOCKED = pytest.mark.parametrize("locked", [True, False])
+
+
+@LOCKED
+async def test_many_starts_of_one_stage_deal_one_round(
+    tmp_path: Path, house: House, anna: Player, monkeypatch: pytest.MonkeyPatch, locked: bool
+) -> None:
+    await anna.sit()
+    if not locked:
+        without_locks(monkeypatch)
+        slow_store(house, monkeypatch)
+    replies, reasons = await outcomes(house, [anna.starting() for _ in range(TASKS)])
+    assert len(replies) == 1
+    assert sum(reasons.values()) == TASKS - 1
+    assert set(reasons) <= {"ROUND_OPEN", "SESSION_CHANGED"}
+    anna.take(*replies[0])
+    await anna.finish_round()
+    await anna.leave()
+    await house.settle()
+    summary = verify_books(tmp_path)
+    assert summary.draws_in_rounds == 1
+    assert (summary.draws_discarded > 0) is (not locked), "the lost races really happened"
+
+
+@LOCKED
+async def test_one_request_many_times_at_once_is_one_answer(
+    tmp_path: Path, house: House, anna: Player, monkeypatch: pytest.MonkeyPatch, locked: bool
+) -> None:
+    if not locked:
+        without_locks(monkeypatch)
+    await anna.sit()
+    await one_answer(house, anna, anna.starting())
+    await one_answer(house, anna, anna.decision("check"))
+    await one_answer(house, anna, anna.decision("play_2x"))
+    assert anna.round["status"] == "settled"
+    if locked:  # without, two attempts of one affair may race for its end, and one is told to read again
+        await one_answer(house, anna, anna.purchase(50))
+        await one_answer(house, anna, anna.ending())
+        await one_answer(house, anna, anna.closing())
+    else:
+        await anna.leave()
+    await house.settle()
+    assert verify_books(tmp_path).rounds_verified == 1
+
+
+@LOCKED
+async def test_many_decisions_at_once_take_one(
+    tmp_path: Path, house: House, anna: Player, monkeypatch: pytest.MonkeyPatch, locked: bool
+) -> None:
+    await anna.sit()
+    await anna.start()
+    if not locked:
+        without_locks(monkeypatch)
+    actions = ("check", "play_3x", "play_4x")
+    requests: list[Request] = [anna.decision(actions[number % 3]) for number in range(TASKS)]
+    replies, reasons = await outcomes(house, requests)
+    assert len(replies) == 1
+    assert set(reasons) <= {"ROUND_CHANGED", "ROUND_NOT_OPEN", "SESSION_CHANGED"}
+    anna.take(*replies[0])
+    assert len(anna.round["actions"]) == 1
+    if anna.round["status"] == "open":
+        await anna.finish_round()
+    await anna.leave()
+    await house.settle()
+    verify_books(tmp_path)
+
+
+@LOCKED
+async def test_purchases_at_once_take_the_money_once(
+    tmp_path: Path, house: House, anna: Player, monkeypatch: pytest.MonkeyPatch, locked: bool
+) -> None:
+    await anna.open()
+    if not locked:
+        without_locks(monkeypatch)
+    replies, reasons = await outcomes(house, [anna.purchase(100) for _ in range(TASKS)])
+    assert len(replies) == 1
+    assert set(reasons) <= {"NUMBER_NOT_EXPECTED", "SESSION_CHANGED", "AFFAIR_PENDING"}
+    assert await house.balance() == ACCOUNT_MINOR - 100
+    anna.take(*replies[0])
+    await anna.leave()
+    verify_books(tmp_path)
+
+
+async def test_many_players_live_at_once(tmp_path: Path) -> None:
+    async with open_house(tmp_path) as house:
+
+        async def live(number: int) -> None:
+            game = ("uth-solo", "casino-holdem")[number % 2]
+            player = Player(house, game=game, name=f"player-{number // 2}")
+            await player.sit(2_000)
+            for _ in range(2):
+                await player.play(40)
+                await house.affairs.report_stages()
+            await player.leave()
+
+        await asyncio.gather(*map(live, range(TASKS)))
+        await house.settle()
+        assert house.store.writer.changes > 1.5 * house.store.writer.groups, "commits were grouped"
+    summary = verify_books(tmp_path)
+    assert (summary.sessions, summary.rounds_verified) == (TASKS, 2 * TASKS)
+
+
+async def test_callers_who_leave_change_nothing(tmp_path: Path, house: House) -> None:
+    """Half of the calls are cancelled at once; each retries with its request id."""
+    players = [Player(house, name=f"player-{number}") for number in range(16)]
+    for player in players:
+        await player.sit(2_000)
+
+    async def live(player: Player) -> None:
+        makes: list[Callable[[], Request]] = [player.starting, *[lambda: player.decision("check")] * 2]
+        for make in makes:
+            request = make()
+            task = asyncio.ensure_future(house.send(request))
+            await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            await player.send(request)
+        await player.finish_round()
+        await player.leave()
+
+    await asyncio.gather(*map(live, players))
+    await house.settle()
+    summary = verify_books(tmp_path)
+    assert summary.rounds_verified == 16
+    assert house.instance._in_flight == 0
+
+
+# --- races that are certain -------------------------------------------------------------------------------------------
+
+
+async def at_once(house: House, requests: Sequence[Request]) -> tuple[list[tuple[Request, Reply]], Counter[str]]:
+    """As `outcomes`, but nothing is written before all have computed what they want to write."""
+    gate = threading.Event()
+    genuine = house.store.writer._apply
+
+    def held(changes: list[Change]) -> Sequence[Outcome]:
+        assert gate.wait(10)
+        return genuine(changes)
+
+    house.store.writer._apply = held
+    sending = asyncio.ensure_future(outcomes(house, requests))
+    await asyncio.sleep(0.03)
+    house.store.writer._apply = genuine
+    gate.set()
+    return await sending
+
+
+async def test_of_two_purchases_computed_from_one_state_one_is_told_to_read_again(
+    tmp_path: Path, house: House, anna: Player, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await anna.open()
+    without_locks(monkeypatch)
+    replies, reasons = await at_once(house, [anna.purchase(100), anna.purchase(100)])
+    assert (len(replies), reasons) == (1, Counter({"SESSION_CHANGED": 1}))
+    assert house.wallet_script.count("debit") == 1
+    anna.take(*replies[0])
+    await anna.leave()
+    verify_books(tmp_path)
+
+
+async def test_one_purchase_twice_at_once_is_continued_not_begun_again(
+    tmp_path: Path, house: House, anna: Player, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await anna.open()
+    without_locks(monkeypatch)
+    request = anna.purchase(100)
+    replies, reasons = await at_once(house, [request] * 3)
+    assert replies
+    assert set(reasons) <= {"SESSION_CHANGED"}
+    assert len({transaction for method, transaction in house.wallet_script.calls if method == "debit"}) == 1
+    await anna.send(request)
+    await anna.leave()
+    verify_books(tmp_path)
+
+
+async def test_one_opening_twice_at_once_waits_for_the_first(tmp_path: Path, house: House, anna: Player) -> None:
+    request = anna.opening()
+    replies, reasons = await at_once(house, [request] * 3)
+    assert not reasons
+    assert len({reply.body for _, reply in replies}) == 1
+    anna.take(*replies[0])
+    await anna.close()
+    verify_books(tmp_path)
+
+
+async def test_one_opening_twice_at_once_and_refused(house: House, anna: Player) -> None:
+    house.central_script.plan("open_session", RegulatorRefusedError("no", rejection="PLANNED"))
+    request = anna.opening()
+    replies, reasons = await at_once(house, [request] * 2)
+    assert replies == []
+    assert reasons == Counter({"REGULATOR_REFUSED": 1, "SESSION_CHANGED": 1})
+    await anna.send(request)

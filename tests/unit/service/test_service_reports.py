@@ -1,0 +1,65 @@
+"""Stage reports to the regulator: queued with the final, told in order, exactly once in effect, whoever is silent."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from rgs.core.errors import UnavailableError
+from tests.house import House, Player
+from tests.oracles import verify_books
+from tests.unit.service.test_service_affairs import before_ending
+
+
+@pytest.mark.parametrize("silent", [(), ("before",), ("after",), ("after", "before", "after")])
+async def test_stages_are_told_in_order_and_once(
+    tmp_path: Path, house: House, monkeypatch: pytest.MonkeyPatch, silent: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr("rgs.service.affairs.REPORT_BATCH", 3)
+    players = [Player(house, name=name) for name in ("anna", "bert")]
+    for player in players:
+        await player.sit()
+    for _ in range(4):
+        for player in players:
+            await player.play()
+    house.central_script.plan("report_stages", *silent)
+    for _ in silent:
+        with pytest.raises(UnavailableError):
+            await house.affairs.report_stages()
+    assert len(await house.store.reports(100)) == 8
+    assert await house.affairs.report_stages() == 8
+    assert await house.affairs.report_stages() == 0
+    entries = [entry for entry in house.register_store.entries() if entry.kind == "stage"]
+    assert len(entries) == 8
+    for subject in {entry.subject for entry in entries}:
+        assert [entry.number for entry in entries if entry.subject == subject] == [1, 2, 3, 4]
+    for player in players:
+        await player.leave()
+    verify_books(tmp_path)
+
+
+async def test_reporting_beside_an_end_tells_nothing_twice(tmp_path: Path, house: House, anna: Player) -> None:
+    request = await before_ending(anna)
+    await asyncio.gather(house.affairs.report_stages(), anna.send(request), house.affairs.report_stages())
+    await anna.close()
+    verify_books(tmp_path)
+
+
+async def test_a_report_that_was_told_but_not_forgotten_is_told_again(
+    tmp_path: Path, house: House, anna: Player, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await before_ending(anna)
+    genuine = house.store.forget_reports
+
+    async def fails(_row_ids: object) -> None:
+        raise UnavailableError("full")
+
+    monkeypatch.setattr(house.store, "forget_reports", fails)
+    with pytest.raises(UnavailableError):
+        await house.affairs.report_stages()
+    monkeypatch.setattr(house.store, "forget_reports", genuine)
+    assert await house.affairs.report_stages() == 2
+    await anna.leave()
+    verify_books(tmp_path)

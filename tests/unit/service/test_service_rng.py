@@ -1,0 +1,254 @@
+"""The generator's failure, draws that no round uses, and the bound of draws in flight."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rgs.core.errors import RgsError, RngUnavailableError
+from rgs.service.play import Play
+from rgs.store.changes import StoreError
+from rgs.store.sqlite import connect
+from rng import entropy as entropy_module
+from rng.errors import EntropyError
+from tests.house import House, Player, open_house, plain_encode, read_statement
+from tests.oracles import replay, stored_statements, verify_books
+
+
+def events(folder: Path) -> list[tuple[str, str]]:
+    bodies = [read_statement(row.envelope) for row in stored_statements(folder) if row.kind == "event"]
+    return [(body["code"], body["reason"]) for body in bodies]
+
+
+def starve(monkeypatch: pytest.MonkeyPatch, after_blocks: int) -> None:
+    """The operating system gives no entropy after this many further blocks of 64 bytes."""
+    genuine = entropy_module._os_block
+    left = [after_blocks]
+
+    def block() -> bytes:
+        if not left[0]:
+            raise EntropyError("ENTROPY_UNAVAILABLE", "planned")
+        left[0] -= 1
+        return genuine()
+
+    monkeypatch.setattr(entropy_module, "_os_block", block)
+
+
+def is_healthy(house: House) -> bool:
+    return house.instance.healthy
+
+
+# A start reads the round's id, the salt and the reseed of the draw, in this order.
+@pytest.mark.parametrize("after_blocks", [0, 1, 2])
+async def test_a_failed_generator_stops_new_rounds_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after_blocks: int
+) -> None:
+    async with open_house(tmp_path) as house:
+        anna, bert, carl = (Player(house, name=name) for name in ("anna", "bert", "carl"))
+        for player in (anna, bert, carl):
+            await player.sit()
+        await anna.play()
+        await bert.start()
+        assert is_healthy(house)
+        starve(monkeypatch, after_blocks)
+        for _ in range(3):
+            with pytest.raises(RngUnavailableError):
+                await anna.start()
+        with pytest.raises(RngUnavailableError):
+            await carl.start()
+        assert not is_healthy(house)
+        assert events(tmp_path) == [("RNG_INSTANTIATED", "POWER_UP"), ("RNG_FAILED", "ENTROPY_UNAVAILABLE")]
+        # The round already dealt is played out and settled.
+        final = await bert.finish_round()
+        assert read_statement(final.envelope)["status"] == "settled"
+        view, _ = await house.sessions.get(bert.caller, bert.session_id)
+        assert view.open_round is None
+        # What was answered before is answered still.
+        for request, reply in anna.sent:
+            assert await house.send(request) == reply
+    monkeypatch.undo()
+    async with open_house(tmp_path, clock=house.clock) as second:
+        for player in (anna, bert, carl):
+            player.house = second
+            await player.play()
+            await player.leave()
+        await second.settle()
+    summary = verify_books(tmp_path)
+    assert (summary.rounds_verified, summary.draws_discarded) == (5, 0)
+
+
+async def test_a_failure_to_tell_the_failure_is_made_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with open_house(tmp_path) as house:
+        anna = Player(house)
+        await anna.sit()
+        starve(monkeypatch, 2)
+        house.store._db.execute("PRAGMA busy_timeout = 10")
+        with closing(connect(tmp_path / "rgs.db")) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(StoreError):
+                await anna.start()
+        assert ("RNG_FAILED", "ENTROPY_UNAVAILABLE") not in events(tmp_path)
+        for _ in range(2):
+            with pytest.raises(RngUnavailableError):
+                await anna.start()
+        assert events(tmp_path).count(("RNG_FAILED", "ENTROPY_UNAVAILABLE")) == 1
+
+
+async def test_ids_fail_with_the_source(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    starve(monkeypatch, 0)
+    with pytest.raises(RngUnavailableError):
+        house.instance.new_id(house.clock.now_ms())
+    with pytest.raises(RngUnavailableError):
+        house.instance.new_regulator_id("M")
+    monkeypatch.undo()
+
+
+def test_ids_of_the_test_register_are_spread_over_the_alphabet(house: House) -> None:
+    made = [house.instance.new_regulator_id("M") for _ in range(200)]
+    assert len(set(made)) == 200
+    assert {len(one) for one in made} == {16}
+    assert {one[0] for one in made} == {"M"}
+    assert len(set("".join(one[1:] for one in made))) == 36
+
+
+# --- draws in flight --------------------------------------------------------------------------------------------------
+
+
+async def test_draws_in_flight_are_bounded(tmp_path: Path) -> None:
+    async with open_house(tmp_path, draws_in_flight_max=3) as house:
+        players = [Player(house, name=f"player-{number}") for number in range(8)]
+        for player in players:
+            await player.sit()
+        results = await asyncio.gather(*[player.start() for player in players], return_exceptions=True)
+        refused = [result for result in results if isinstance(result, BaseException)]
+        assert len(refused) == 5
+        assert {type(result) for result in refused} == {RngUnavailableError}
+        assert house.instance.healthy
+        assert events(tmp_path) == [("RNG_INSTANTIATED", "POWER_UP")], "the limit is no failure of the generator"
+        for player in players:
+            if not player.round:
+                await player.start()
+            await player.finish_round()
+            await player.leave()
+        await house.settle()
+    assert verify_books(tmp_path).rounds_verified == 8
+
+
+async def test_the_limit_does_not_hide_a_later_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with open_house(tmp_path, draws_in_flight_max=1) as house:
+        anna, bert = Player(house, name="anna"), Player(house, name="bert")
+        await anna.sit()
+        await bert.sit()
+        results = await asyncio.gather(anna.start(), bert.start(), return_exceptions=True)
+        assert sorted(type(result).__name__ for result in results) == ["Reply", "RngUnavailableError"]
+        starve(monkeypatch, 2)
+        loser = anna if not anna.round else bert
+        with pytest.raises(RngUnavailableError):
+            await loser.start()
+        assert events(tmp_path)[1:] == [("RNG_FAILED", "ENTROPY_UNAVAILABLE")]
+
+
+async def test_draws_that_cannot_be_accounted_for_yet_are_in_flight(tmp_path: Path) -> None:
+    """The store is locked: every try costs a draw, until the bound that instance_start promised is reached."""
+    async with open_house(tmp_path, draws_in_flight_max=4) as house:
+        anna = Player(house)
+        await anna.sit()
+        house.store._db.execute("PRAGMA busy_timeout = 5")
+        errors = []
+        with closing(connect(tmp_path / "rgs.db")) as other:
+            other.execute("BEGIN IMMEDIATE")
+            for _ in range(7):
+                with pytest.raises(RgsError) as caught:
+                    await anna.start()
+                errors.append(type(caught.value).__name__)
+            other.execute("ROLLBACK")
+        assert errors == ["StoreError"] * 4 + ["RngUnavailableError"] * 3
+        assert house.store.draws_owed == 4
+        # The next commit of anything brings them along, and rounds start again.
+        await anna.buy(100)
+        assert house.store.draws_owed == 0
+        await anna.play()
+        await anna.leave()
+        await house.settle()
+    summary = verify_books(tmp_path)
+    assert (summary.draws_discarded, summary.draws_in_rounds) == (4, 1)
+
+
+async def test_a_start_that_breaks_after_its_draw_accounts_for_it(tmp_path: Path) -> None:
+    """Whatever it is that breaks: here the answer cannot be written."""
+
+    def broken(method: str, *views: Any) -> bytes:
+        if method == "StartRound":
+            raise ZeroDivisionError("planned")
+        return plain_encode(method, *views)
+
+    async with open_house(tmp_path, encode=broken) as house:
+        anna = Player(house)
+        await anna.sit()
+        with pytest.raises(ZeroDivisionError):
+            await anna.start()
+        house.store._db.execute("PRAGMA busy_timeout = 5")
+        with closing(connect(tmp_path / "rgs.db")) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises((StoreError, ZeroDivisionError)):
+                await anna.start()
+            other.execute("ROLLBACK")
+        assert house.store.draws_owed == 1
+        assert house.instance._in_flight == 0
+        await anna.leave()
+    summary = verify_books(tmp_path)
+    assert (summary.draws_discarded, summary.draws_in_rounds) == (2, 0)
+
+
+async def test_the_oracle_sees_a_draw_that_was_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: no account of a draw whose start broke."""
+    genuine = Play._started
+
+    def broken(self: Play, *values: Any) -> Any:
+        if broken.left:  # type: ignore[attr-defined]
+            broken.left -= 1  # type: ignore[attr-defined]
+            raise ZeroDivisionError("planned")
+        return genuine(self, *values)
+
+    broken.left = 1  # type: ignore[attr-defined]
+    async with open_house(tmp_path) as house:
+        anna = Player(house)
+        await anna.sit()
+        monkeypatch.setattr(Play, "_started", broken)
+        commit = house.store.commit
+
+        async def careless(change: Any) -> Any:
+            if change.drafts and change.drafts[0].kind == "discarded_draw":
+                return ()
+            return await commit(change)
+
+        monkeypatch.setattr(house.store, "commit", careless)
+        with pytest.raises(ZeroDivisionError):
+            await anna.start()
+        await anna.play()
+        await anna.leave()
+        await house.settle()
+    with pytest.raises(AssertionError):
+        replay(tmp_path)
+
+
+async def test_an_instance_goes_on_counting_its_boots(tmp_path: Path) -> None:
+    names = []
+    for _ in range(3):
+        async with open_house(tmp_path, ended=False) as house:
+            names.append(house.instance.name)
+    assert names == ["node-1-b1-w0", "node-1-b2-w0", "node-1-b3-w0"]
+    lost = [read_statement(row.envelope) for row in stored_statements(tmp_path) if row.kind == "instance_lost"]
+    assert [body["lost"]["instance"] for body in lost] == names[:2]
+    starts = [read_statement(row.envelope) for row in stored_statements(tmp_path) if row.kind == "instance_start"]
+    assert "previous_boot" not in starts[0]
+    # Each boot signs its start, an artifact and an event, and the second also that the first was lost.
+    assert [start["previous_boot"] for start in starts[1:]] == [
+        {"instance": names[0], "last_draw_no": "0", "last_statement_no": "3"},
+        {"instance": names[1], "last_draw_no": "0", "last_statement_no": "4"},
+    ]
+    assert replay(tmp_path).instances == 3

@@ -1,0 +1,106 @@
+"""What the store keeps in memory is what is on the disk, is bounded, and could do no harm if it were not."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rgs.core.errors import SessionChangedError
+from rgs.core.rounds import Round
+from rgs.core.sessions import Session
+from rgs.store.changes import Change, RequestSeenError, SessionRaceError
+from rgs.store.reads import SqliteReads
+from rgs.store.sqlite import SqliteStore
+from tests.house import Player, open_house
+from tests.oracles import verify_books
+from tests.unit.store.shelf import answer, dealt, open_shelf, opened, session, started, ulid
+
+
+async def both(store: SqliteStore, number: int) -> tuple[Session, Round | None]:
+    """The session and its round in play, the same from memory and from the disk."""
+    remembered = await store.session(ulid(number))
+    assert remembered is not None
+    assert remembered == await SqliteReads.session(store, ulid(number))
+    if not remembered.open_round_id:
+        return remembered, None
+    round_ = await store.round(remembered.open_round_id)
+    assert round_ == await SqliteReads.round(store, remembered.open_round_id)
+    return remembered, round_
+
+
+async def test_what_is_remembered_is_what_was_committed(tmp_path: Path) -> None:
+    async with open_shelf(tmp_path) as store:
+        await store.commit(opened(session(1)))
+        made, _ = await both(store, 1)
+        await store.commit(started(made, 1))
+        playing, round_ = await both(store, 1)
+        assert round_ is not None
+        assert playing.link_no == 2
+        moved = replace(round_, version=2)
+        await store.commit(Change(replace(playing, version=3), moved, answer=answer(9)))
+        assert (await both(store, 1))[1] == moved
+        # Nothing of a change that failed is remembered, and what it began from is read again.
+        with pytest.raises(RequestSeenError):
+            await store.commit(Change(replace(playing, version=4, player="bert"), answer=answer(9)))
+        assert (await both(store, 1))[0].player == "anna"
+        with pytest.raises(SessionRaceError):
+            await store.commit(Change(replace(playing, version=2, player="bert")))
+        assert (await both(store, 1))[0].version == 3
+
+
+async def test_a_cancelled_caller_leaves_no_old_copy_behind(tmp_path: Path) -> None:
+    async with open_shelf(tmp_path) as store:
+        await store.commit(opened(session(1)))
+        made, _ = await both(store, 1)
+        task = asyncio.ensure_future(store.commit(started(made, 1)))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await store.commit(opened(session(2)))  # behind it
+        assert (await both(store, 1))[0].open_round_id == dealt(made, 1).round_id
+
+
+async def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rgs.store.sqlite.FRESH_MAX", 3)
+    async with open_shelf(tmp_path) as store:
+        for number in range(1, 9):
+            await store.commit(opened(session(number)))
+            await store.commit(started((await both(store, number))[0], number))
+            assert len(store._fresh) <= 3
+            assert len(store._session_of) <= 3
+        for number in range(1, 9):
+            await both(store, number)
+
+
+async def test_an_old_copy_does_no_harm(tmp_path: Path) -> None:
+    """Planted: memory holds the session and the round as they were one decision ago."""
+    async with open_house(tmp_path) as house:
+        anna = Player(house)
+        await anna.sit()
+        await anna.start()
+        store = house.store
+        old = dict(store._fresh), dict(store._session_of)
+        await anna.act("check")
+        store._fresh, store._session_of = old
+        decision = replace(anna.decision("check"), round_version=1)  # as a client that sees the old copy
+        with pytest.raises(SessionChangedError):
+            await house.send(decision)
+        await anna.send(anna.decision("check"))
+        await anna.finish_round()
+        await anna.leave()
+        await house.settle()
+    verify_books(tmp_path)
+
+
+async def test_the_oracle_sees_an_old_copy(tmp_path: Path) -> None:
+    async with open_shelf(tmp_path) as store:
+        await store.commit(opened(session(1)))
+        old = dict(store._fresh)
+        made, _ = await both(store, 1)
+        await store.commit(started(made, 1))
+        store._fresh = old
+        with pytest.raises(AssertionError):
+            await both(store, 1)

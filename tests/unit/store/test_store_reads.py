@@ -1,0 +1,360 @@
+"""Reads: rows come back as they were, pages are bounded and complete, and no query of the play path or a list scans."""
+
+from __future__ import annotations
+
+import gc
+import re
+import sqlite3
+import weakref
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rgs.core.games.types import Action, Phase
+from rgs.core.ledger import Participation
+from rgs.core.rounds import Round, RoundStatus, TakenAction
+from rgs.core.sessions import Session, SessionStatus
+from rgs.store.changes import Answer, Change, Draft
+from rgs.store.reads import StatementRow
+from rgs.store.rows import (
+    INSERT_ROUND,
+    INSERT_SESSION,
+    SELECT_ROUND,
+    SELECT_SESSION,
+    UPDATE_ROUND,
+    UPDATE_SESSION,
+    round_from,
+    round_insert,
+    round_update,
+    session_from,
+    session_insert,
+    session_update,
+)
+from rgs.store.sqlite import SqliteStore, connect
+from tests.house import Player, open_house
+from tests.unit.store.shelf import affair, dealt, open_shelf, opened, report, session, started, ulid
+
+# --- rows -------------------------------------------------------------------------------------------------------------
+
+SCHEMA = Path(__file__).parents[3] / "rgs" / "store" / "migrations" / "0001.sql"
+TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)
+NUMBERS = st.integers(0, (1 << 62))
+STRATEGIES: dict[object, st.SearchStrategy[Any]] = {
+    str: TEXTS,
+    int: NUMBERS,
+    bool: st.booleans(),
+    bytes: st.binary(max_size=40),
+    SessionStatus: st.sampled_from(SessionStatus),
+    RoundStatus: st.sampled_from(RoundStatus),
+    Participation: st.builds(
+        Participation,
+        bought_minor=st.just(1 << 60),
+        staked_minor=st.integers(0, 1 << 59),
+        returned_minor=st.integers(0, 1 << 59),
+        paid_out_minor=st.just(0),
+        ended=st.just(False),
+    ),
+    tuple[tuple[str, int], ...]: st.lists(st.tuples(TEXTS, NUMBERS), max_size=4).map(tuple),
+    tuple[TakenAction, ...]: st.lists(
+        st.builds(TakenAction, st.sampled_from(Phase), st.sampled_from(Action), NUMBERS, NUMBERS, TEXTS, TEXTS, TEXTS),
+        max_size=4,
+    ).map(tuple),
+}
+
+
+def any_of(kind: type[Any]) -> st.SearchStrategy[Any]:
+    """Any value of a dataclass: every field from its own strategy, so that two columns changed over are seen."""
+    hints = get_type_hints(kind)
+    return st.builds(kind, **{field.name: STRATEGIES[hints[field.name]] for field in fields(kind)})
+
+
+def empty() -> sqlite3.Connection:
+    connection = sqlite3.connect(":memory:")
+    connection.executescript(SCHEMA.read_text("ascii"))
+    return connection
+
+
+@given(any_of(Session), any_of(Session), NUMBERS, TEXTS)
+def test_a_session_comes_back(first: Session, second: Session, link_no: int, link_hash: str) -> None:
+    connection = empty()
+    connection.execute(INSERT_SESSION, session_insert(first, link_no, link_hash))
+    read = session_from(connection.execute(SELECT_SESSION).fetchone())
+    assert read == replace(first, link_no=link_no, link_hash=link_hash)
+    # What an update does not carry was fixed with the session.
+    fixed = (
+        "session_id",
+        "operator",
+        "player",
+        "operator_reference",
+        "ruleset_id",
+        "jurisdiction_id",
+        "currency",
+        "open_ms",
+    )
+    second = replace(second, **{name: getattr(first, name) for name in fixed})
+    connection.execute(UPDATE_SESSION, session_update(second, link_no, link_hash))
+    read = session_from(connection.execute(SELECT_SESSION).fetchone())
+    assert read == replace(second, link_no=link_no, link_hash=link_hash)
+    connection.close()
+
+
+@given(any_of(Round), any_of(Round), TEXTS)
+def test_a_round_comes_back(first: Round, second: Round, opening_hash: str) -> None:
+    connection = empty()
+    first = replace(first, version=3)
+    connection.execute(INSERT_ROUND, round_insert(first, opening_hash))
+    assert round_from(connection.execute(SELECT_ROUND).fetchone()) == replace(first, opening_hash=opening_hash)
+    moving = ("sealed", "status", "actions", "end_ms", "staked_minor", "returned_minor")
+    moved = replace(first, opening_hash=opening_hash, version=4, **{name: getattr(second, name) for name in moving})
+    assert connection.execute(UPDATE_ROUND, round_update(moved)).rowcount == 1
+    assert round_from(connection.execute(SELECT_ROUND).fetchone()) == moved
+    assert connection.execute(UPDATE_ROUND, round_update(moved)).rowcount == 0, "not one version below"
+    connection.close()
+
+
+# --- pages ------------------------------------------------------------------------------------------------------------
+
+
+async def test_sessions_come_newest_first_page_by_page(tmp_path: Path) -> None:
+    async with open_shelf(tmp_path) as store:
+        for number in range(1, 10):
+            player, operator = ("bert" if number % 3 == 0 else "anna"), ("op-2" if number == 5 else "op-1")
+            status = SessionStatus.CLOSED if number % 2 == 0 else SessionStatus.OPEN
+            await store.commit(Change(session(number, player=player, operator=operator, status=status)))
+
+        async def pages(player: str, *, open_only: bool) -> list[int]:
+            found: list[int] = []
+            before = 0
+            while True:
+                rows = await store.sessions_of("op-1", player, open_only=open_only, before=before, limit=2)
+                found += [one.open_ms - 1000 for _, one in rows]
+                if len(rows) < 2:
+                    return found
+                before = rows[-1][0]
+
+        assert await pages("", open_only=False) == [9, 8, 7, 6, 4, 3, 2, 1]
+        assert await pages("", open_only=True) == [9, 7, 3, 1]
+        assert await pages("anna", open_only=False) == [8, 7, 4, 2, 1]
+        assert await pages("bert", open_only=True) == [9, 3]
+        assert await pages("carl", open_only=False) == []
+
+
+async def test_ended_rounds_come_last_ended_first_page_by_page(tmp_path: Path) -> None:
+    ends = {1: 900, 2: 700, 3: 900, 4: 0, 5: 800, 6: 900}
+    async with open_shelf(tmp_path) as store:
+        for number, end_ms in ends.items():
+            await store.commit(opened(session(number, player="bert" if number == 6 else "anna")))
+            read = await store.session(ulid(number))
+            assert read is not None
+            change = started(read, number)
+            assert change.round is not None
+            change.round = replace(change.round, end_ms=end_ms, start_ms=100 * number)
+            await store.commit(change)
+        found: list[int] = []
+        before = (1 << 62, 0)
+        while rows := await store.rounds_ended("op-1", "anna", before=before, limit=2):
+            found += [round_.draw_no for _, round_ in rows]
+            before = (rows[-1][1].end_ms, rows[-1][0])
+        assert found == [3, 1, 5, 2]
+        began = await store.rounds_started("op-1", "anna", 200, 400, 10)
+        assert [round_.draw_no for round_ in began] == [2, 3, 4]
+        assert len(await store.rounds_started("op-1", "anna", 200, 400, 2)) == 2
+        assert await store.rounds_started("op-2", "anna", 0, 1 << 62, 10) == []
+
+
+async def test_statements_by_hash_instance_session_and_round(tmp_path: Path) -> None:
+    async with open_shelf(tmp_path) as store:
+        await store.commit(opened(session(1)))
+        read = await store.session(ulid(1))
+        assert read is not None
+        (opening,) = await store.commit(started(read, 1))
+        read = await store.session(ulid(1))
+        assert read is not None
+        round_id = dealt(session(1), 1).round_id
+        final = Change(
+            replace(read, version=read.version + 1),
+            drafts=(Draft("round_final", {"time": "then"}, round_id=round_id, seat_no=1),),
+        )
+        (ending,) = await store.commit(final)
+
+        found = await store.statement_of_hash(opening.hash)
+        assert found is not None
+        assert (found.kind, found.envelope, found.round_id, found.link_no) == (
+            "round_opening", opening.envelope, round_id, 2,
+        )  # fmt: skip
+        assert await store.statement_of_hash(b"x" * 32) is None
+
+        def names(rows: list[StatementRow]) -> list[int]:
+            return [row.statement_no for row in rows]
+
+        assert names(await store.statements_of_instance(found.instance, 2, 3, 10)) == [2, 3]
+        assert names(await store.statements_of_instance(found.instance, 1, 9, 2)) == [1, 2]
+        assert names(await store.statements_of_instance("node-2-b1-w0", 1, 9, 2)) == []
+        assert names(await store.statements_of_session(ulid(1), 0, 10)) == [2, 3, 4]
+        assert names(await store.statements_of_session(ulid(1), 1, 1)) == [3]
+        both = await store.statements_of_round(round_id, 0, 10)
+        assert [row.envelope for row in both] == [opening.envelope, ending.envelope]
+        assert await store.statements_of_round(round_id, both[0].id, 10) == both[1:]
+        assert await store.round_envelopes(round_id) == (opening.envelope, ending.envelope)
+        assert await store.round_envelopes(ulid(9)) == (b"", b"")
+        assert store.any_session_open()
+
+
+async def test_pending_affairs_come_oldest_first_page_by_page(tmp_path: Path) -> None:
+    async with open_shelf(tmp_path) as store:
+        for number in (3, 1, 5, 2, 4):
+            await store.commit(Change(session(number), affair=affair(number, ulid(number))))
+        await store.commit(Change(session(2, version=2), affair=affair(2, ulid(2), "failed")))
+        found: list[str] = []
+        while page := await store.pending_affairs(2, found[-1] if found else ""):
+            found += [one.affair_id for one in page]
+        assert found == [affair(number, "").affair_id for number in (1, 3, 4, 5)]
+
+
+async def test_statements_are_streamed_in_order_one_row_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alive: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    class Row(StatementRow):
+        """With room for a weak reference."""
+
+        __slots__ = ("__weakref__",)
+
+        def __init__(self, *columns: Any) -> None:
+            super().__init__(*columns)
+            alive.add(self)
+
+        def __hash__(self) -> int:
+            return id(self)
+
+    async with open_shelf(tmp_path) as store:
+        for number in range(1, 41):
+            await store.commit(opened(session(number)))
+        monkeypatch.setattr("rgs.store.reads.StatementRow", Row)
+        seen, most = [], 0
+        for row in store.statements_in_order():
+            seen.append(row.statement_no)
+            most = max(most, len(alive))
+        assert seen == list(range(1, 42))
+        assert most <= 2
+        del row
+        gc.collect()
+        assert [row.statement_no for row in store.statements_in_order(39)] == [40, 41]
+
+
+# --- plans ------------------------------------------------------------------------------------------------------------
+
+STANDING = {
+    # What is in the table is what is under way: rows that wait, processes that ran.
+    r"SCAN stage_reports",
+    r"SCAN instances",
+    r"SCAN affairs USING INDEX affairs_pending",
+    # An export reads all there is.
+    r"SEARCH s USING INTEGER PRIMARY KEY \(rowid>\?\)",
+    # The ids handed in with the query.
+    r"SCAN json_each VIRTUAL TABLE INDEX \d+:",
+}
+
+
+WALK = re.compile(r"SCAN .*|SEARCH \w+ USING (INTEGER )?PRIMARY KEY \(\w+[<>]\?\)")
+"""A table or a whole index, from end to end or from some key on."""
+
+
+def scans(folder: Path, statements: Iterable[str]) -> dict[str, list[str]]:
+    """The statements whose plans walk, with the steps. Its own connection keeps no plan of an older schema."""
+    found: dict[str, list[str]] = {}
+    with closing(connect(folder / "rgs.db", read_only=True)) as connection:
+        for sql in statements:
+            steps = [row[3] for row in connection.execute("EXPLAIN QUERY PLAN " + sql)]
+            walks = [step for step in steps if WALK.fullmatch(step)]
+            if any(not any(re.fullmatch(known, step) for known in STANDING) for step in walks):
+                found[sql] = steps
+    return found
+
+
+def has_plan(sql: str) -> bool:
+    return sql.split(maxsplit=1)[0] in ("SELECT", "UPDATE", "DELETE", "INSERT")
+
+
+async def read_everything(store: SqliteStore) -> None:
+    """Every method of the reads once."""
+    await store.session(ulid(1))
+    await store.round(ulid(1))
+    await store.answer("op-1", "Act", "x")
+    await store.pending_affair(ulid(1))
+    await store.affair_of_request("op-1", "Act", "x")
+    await store.pending_affairs(10)
+    await store.reports(10)
+    await store.reports_of(ulid(1), 10)
+    for player in ("", "anna"):
+        for open_only in (False, True):
+            await store.sessions_of("op-1", player, open_only=open_only, before=0, limit=10)
+    await store.rounds_ended("op-1", "anna", before=(1, 1), limit=10)
+    await store.rounds_started("op-1", "anna", 0, 1, 10)
+    await store.statement_of_hash(bytes(32))
+    await store.statements_of_instance("i", 1, 2, 10)
+    await store.statements_of_session(ulid(1), 0, 10)
+    await store.statements_of_round(ulid(1), 0, 10)
+    await store.round_envelopes(ulid(1))
+    list(store.statements_in_order(5))
+    store.instances(alive_only=True)
+    store.previous_boot("node-1", 0)
+    store.meta("schema")
+
+
+async def test_no_query_of_a_life_or_a_list_scans(tmp_path: Path) -> None:
+    """Reads and writes as they are made, each explained."""
+    told: set[str] = set()
+    async with open_house(tmp_path) as house:
+        house.store._reader.set_trace_callback(told.add)
+        house.store._db.set_trace_callback(told.add)
+        player = Player(house)
+        await player.sit()
+        await player.play()
+        await player.leave()
+        await house.settle()
+        await read_everything(house.store)
+        house.store._reader.set_trace_callback(None)
+        house.store._db.set_trace_callback(None)
+        shapes = {re.sub(r"'[^']*'|x'[0-9A-F]*'|\b\d+\b", "?", sql): sql for sql in told if has_plan(sql)}
+        assert len(shapes) > 30
+        assert scans(tmp_path, shapes.values()) == {}
+
+
+@pytest.mark.parametrize(
+    "dropped",
+    [
+        ("sessions_by_operator", "sessions_by_player", "sessions_not_closed"),
+        ("rounds_by_player_end", "rounds_by_player_start"),
+        ("statements_by_hash",),
+        ("statements_by_round",),
+        ("statements_by_session",),
+        ("answers_by_request",),
+    ],
+)
+async def test_the_oracle_misses_an_index(tmp_path: Path, dropped: tuple[str, ...]) -> None:
+    told: set[str] = set()
+    async with open_shelf(tmp_path) as store:
+        store._reader.set_trace_callback(told.add)
+        await read_everything(store)
+        store._reader.set_trace_callback(None)
+        assert scans(tmp_path, told) == {}
+        for index in dropped:
+            store._db.execute("DROP INDEX " + index)
+        assert scans(tmp_path, told) != {}
+
+
+def test_an_answer_row_is_an_answer() -> None:
+    """The columns of the query stand in the order of the fields."""
+    names = [field.name for field in fields(Answer)]
+    assert names == ["party", "method", "request_id", "digest", "body", "time_ms", "envelope"]
+    assert [field.name for field in fields(type(report("", 1)))][:3] == [
+        "session_id", "stage_no", "regulator_session_id",
+    ]  # fmt: skip

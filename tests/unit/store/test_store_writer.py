@@ -1,0 +1,169 @@
+"""The writer: who is grouped with whom, who is told what, and that nothing is left behind at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Sequence
+
+import pytest
+
+from rgs.store.changes import Change, Signed, StoreError
+from rgs.store.writer import GROUP_MAX, QUIET_S, Outcome, Writer
+
+
+class Disk:
+    """An `apply` that keeps the groups it got, and holds them while its gate is shut."""
+
+    def __init__(self) -> None:
+        self.groups: list[list[Change]] = []
+        self.gate = threading.Event()
+        self.gate.set()
+        self.entered = threading.Event()
+        self.failure: BaseException | None = None
+
+    def apply(self, changes: list[Change]) -> Sequence[Outcome]:
+        self.entered.set()
+        assert self.gate.wait(10)
+        self.groups.append(changes)
+        if self.failure is not None:
+            raise self.failure
+        return [
+            StoreError("refused") if change.draw_no < 0 else (Signed("event", "i", change.draw_no, b"", b""),)
+            for change in changes
+        ]
+
+    async def has_begun(self) -> None:
+        assert await asyncio.to_thread(self.entered.wait, 10)
+
+    def sizes(self) -> list[int]:
+        return [len(group) for group in self.groups]
+
+
+def numbered(*numbers: int) -> list[Change]:
+    return [Change(draw_no=number) for number in numbers]
+
+
+async def test_one_alone_is_committed_at_once() -> None:
+    disk = Disk()
+    writer = Writer(disk.apply)
+    for number in range(3):
+        (signed,) = await writer.commit(Change(draw_no=number))
+        assert signed.statement_no == number
+    assert disk.sizes() == [1, 1, 1]
+    assert (writer.groups, writer.changes) == (3, 3)
+    await writer.close()
+
+
+async def test_who_comes_while_a_group_is_written_makes_the_next() -> None:
+    disk = Disk()
+    writer = Writer(disk.apply)
+    disk.gate.clear()
+    tasks = [asyncio.ensure_future(writer.commit(change)) for change in numbered(0)]
+    await disk.has_begun()
+    tasks += [asyncio.ensure_future(writer.commit(change)) for change in numbered(*range(1, 41))]
+    await asyncio.sleep(0)
+    assert not any(task.done() for task in tasks), "nobody is told before the commit"
+    disk.gate.set()
+    answers = await asyncio.gather(*tasks)
+    assert [signed.statement_no for (signed,) in answers] == list(range(41))
+    assert disk.sizes() == [1, 40]
+    assert [change.draw_no for change in disk.groups[1]] == list(range(1, 41)), "first come, first written"
+    await writer.close()
+
+
+async def test_under_load_a_change_waits_for_company_but_not_for_long() -> None:
+    disk = Disk()
+    writer = Writer(disk.apply)
+    loop = asyncio.get_running_loop()
+    await asyncio.gather(*map(writer.commit, numbered(*range(16))))
+    waited = [asyncio.ensure_future(writer.commit(change)) for change in numbered(1, 2)]
+    await asyncio.sleep(0)
+    before = writer.groups
+    began = loop.time()
+    await asyncio.gather(*waited)
+    assert loop.time() - began >= QUIET_S / 2, "it lingered"
+    assert writer.groups == before + 1, "and they went together"
+    for _ in range(40):  # with the load gone, so is the wait
+        await writer.commit(Change())
+    assert writer._load < 2
+    await writer.close()
+
+
+async def test_company_that_keeps_coming_does_not_make_the_first_wait_for_ever() -> None:
+    disk = Disk()
+    writer = Writer(disk.apply)
+    await asyncio.gather(*map(writer.commit, numbered(*range(31))))
+    first = asyncio.ensure_future(writer.commit(Change()))
+    others = []
+    while not first.done():  # somebody comes every millisecond, and fewer than would make a group
+        others.append(asyncio.ensure_future(writer.commit(Change())))
+        assert len(others) < GROUP_MAX / 2, "the first was held up"
+        await asyncio.sleep(0.001)
+    await asyncio.gather(*others)
+    await writer.close()
+
+
+async def test_everyone_is_told_his_own_outcome() -> None:
+    disk = Disk()
+    writer = Writer(disk.apply)
+    results = await asyncio.gather(*map(writer.commit, numbered(1, -2, 3)), return_exceptions=True)
+    assert [type(result) for result in results] == [tuple, StoreError, tuple]
+    await writer.close()
+
+
+async def test_a_group_that_breaks_is_told_to_all_and_the_writer_goes_on() -> None:
+    disk = Disk()
+    writer = Writer(disk.apply)
+    disk.failure = RuntimeError("broken")
+    results = await asyncio.gather(*map(writer.commit, numbered(1, 2, 3)), return_exceptions=True)
+    assert [str(result) for result in results] == ["broken"] * 3
+    disk.failure = None
+    assert await writer.commit(Change(draw_no=4))
+    await writer.close()
+
+
+async def test_a_cancelled_caller_does_not_undo_the_commit() -> None:
+    disk = Disk()
+    writer = Writer(disk.apply)
+    disk.gate.clear()
+    first, second = (asyncio.ensure_future(writer.commit(change)) for change in numbered(1, 2))
+    await disk.has_begun()
+    first.cancel()
+    second.cancel()
+    await asyncio.gather(first, second, return_exceptions=True)
+    third = asyncio.ensure_future(writer.commit(Change(draw_no=3)))
+    disk.gate.set()
+    assert await third
+    await writer.close()
+    assert sorted(change.draw_no for group in disk.groups for change in group) == [1, 2, 3]
+
+
+async def test_close_commits_what_waits_and_then_refuses() -> None:
+    disk = Disk()
+    writer = Writer(disk.apply)
+    disk.gate.clear()
+    tasks = [asyncio.ensure_future(writer.commit(change)) for change in numbered(1)]
+    await disk.has_begun()
+    tasks += [asyncio.ensure_future(writer.commit(change)) for change in numbered(*range(2, 8))]
+    closing = asyncio.ensure_future(writer.close())
+    await asyncio.sleep(0.01)
+    assert not closing.done()
+    disk.gate.set()
+    await closing
+    assert len(await asyncio.gather(*tasks)) == 7
+    assert sum(disk.sizes()) == 7
+    for _ in range(2):
+        with pytest.raises(StoreError, match="closed"):
+            await asyncio.wait_for(writer.commit(Change()), 5)
+
+
+async def test_close_does_not_wait_for_company() -> None:
+    disk = Disk()
+    writer = Writer(disk.apply)
+    await asyncio.gather(*map(writer.commit, numbered(*range(32))))
+    alone = asyncio.ensure_future(writer.commit(Change(draw_no=99)))
+    await asyncio.sleep(0)
+    assert not alone.done()
+    await writer.close()
+    assert await alone

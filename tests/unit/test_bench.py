@@ -1,0 +1,196 @@
+"""The bench's arithmetic: ratios repeat by repeat, the shape of its file, the mix of play; a smoke of the draws."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from bench import draws
+from bench.disk import fdatasync_s
+from bench.figures import REPEATS_MIN, BenchError, Figure, format_results, format_table, ratio
+from bench.machine import describe, file_system_of
+from bench.mix import CALLS_PER_ROUND, WAYS, ways_of
+from bench.process import Reading
+from bench.windows import CONCURRENCIES, Repeats, Window, figures_of, pooled
+from rgs.v1 import common_pb2 as common
+
+MOUNTS = """\
+/dev/a / ext4 rw 0 0
+tmpfs /run tmpfs rw 0 0
+/dev/b /run/big xfs rw 0 0
+tmpfs /runner tmpfs rw 0 0
+"""
+
+
+def window(*, calls: int, cpu_s: float, latency_s: float = 0.001, groups: int = 1, changes: int = 1) -> Window:
+    return Window(calls, elapsed_s=2.0, cpu_s=cpu_s, latency_s=latency_s, groups=groups, changes=changes)
+
+
+# --- figures ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_ratio_is_taken_within_each_repeat() -> None:
+    # The machine becomes slower in the third repeat: the ratio of medians would be 2, that of the repeats is 3.
+    figure = ratio("x", [3.0, 3.0, 30.0, 6.0, 3.0], [1.0, 1.0, 10.0, 2.0, 1.5])
+    assert figure.values == (3.0, 3.0, 3.0, 3.0, 2.0)
+    assert figure.entry() == {"median": 3.0, "min": 2.0, "max": 3.0, "unit": "ratio"}
+
+
+def test_the_median_of_an_even_count_lies_between() -> None:
+    assert Figure("x", (1.0, 2.0, 3.0, 4.0, 9.0, 9.0), "us").median == 3.5
+
+
+def test_fewer_than_five_repeats_are_refused() -> None:
+    with pytest.raises(BenchError, match=f"at least {REPEATS_MIN}"):
+        Figure("x", (1.0, 2.0, 3.0, 4.0))
+
+
+@pytest.mark.parametrize("yardstick", [[1.0, 1.0, 0.0, 1.0, 1.0], [1.0, 1.0, -0.1, 1.0, 1.0]])
+def test_a_yardstick_that_measured_nothing_is_refused(yardstick: list[float]) -> None:
+    with pytest.raises(BenchError, match="yardstick"):
+        ratio("x", [1.0] * 5, yardstick)
+
+
+def test_repeats_are_never_dropped() -> None:
+    with pytest.raises(ValueError, match="shorter"):
+        ratio("x", [1.0] * 6, [1.0] * 5)
+
+
+def test_the_file_is_flat() -> None:
+    figures = [Figure("a", (1.23456, 1.0, 2.0, 1.5, 1.1)), Figure("b", (1.0,) * 5, "us")]
+    assert json.loads(format_results(figures)) == {
+        "a": {"median": 1.235, "min": 1.0, "max": 2.0, "unit": "ratio"},
+        "b": {"median": 1.0, "min": 1.0, "max": 1.0, "unit": "us"},
+    }
+
+
+def test_a_name_stands_once() -> None:
+    with pytest.raises(BenchError, match="one name"):
+        format_results([Figure("a", (1.0,) * 5), Figure("a", (2.0,) * 5)])
+
+
+def test_the_table_has_a_row_a_figure() -> None:
+    table = format_table([Figure("long_name", (1.0, 2.0, 3.0, 4.0, 5.0)), Figure("b", (10.0,) * 5, "us")])
+    assert table.splitlines() == [
+        "figure     median  min  max  unit",
+        "long_name       3    1    5  ratio",
+        "b              10   10   10  us",
+    ]
+
+
+# --- windows ----------------------------------------------------------------------------------------------------------
+
+
+def test_cpu_is_per_call_and_over_the_echo_of_the_same_repeat() -> None:
+    repeats = Repeats(
+        echo=[window(calls=1000, cpu_s=0.1)] * 5,  # 100 us
+        unary=[window(calls=500, cpu_s=0.1, groups=20, changes=500)] * 5,  # 200 us
+        stream=[window(calls=1000, cpu_s=0.12, groups=50, changes=1000)] * 5,  # 120 us
+        fdatasync_s=[0.001] * 5,
+    )
+    medians = {figure.name: round(figure.median, 6) for figure in figures_of(64, repeats)}
+    assert medians == {
+        "echo_cpu_us_64": 100.0,
+        "unary_cpu_ratio_64_sqlite": 2.0,
+        "unary_round_cpu_ratio_64_sqlite": 6.14,
+        "commit_batch_64_unary": 25.0,
+        "unary_calls_per_s_64": 250.0,
+        "stream_cpu_ratio_64_sqlite": 1.2,
+        "stream_round_cpu_ratio_64_sqlite": 3.684,
+        "commit_batch_64_stream": 20.0,
+        "stream_calls_per_s_64": 500.0,
+    }
+
+
+def test_latency_of_one_caller_is_over_echo_and_one_fdatasync() -> None:
+    repeats = Repeats(
+        echo=[window(calls=1, cpu_s=1.0, latency_s=0.0003)] * 5,
+        unary=[window(calls=1, cpu_s=1.0, latency_s=0.0012)] * 5,
+        stream=[window(calls=1, cpu_s=1.0, latency_s=0.0006)] * 5,
+        fdatasync_s=[0.0001] * 5,
+    )
+    medians = {figure.name: round(figure.median, 6) for figure in figures_of(1, repeats)}
+    assert (medians["latency_ratio_1"], medians["stream_latency_ratio_1"], medians["fdatasync_us"]) == (3.0, 1.5, 100.0)
+
+
+def test_pooled_windows_weigh_by_their_calls() -> None:
+    busy = Window(calls=100, elapsed_s=0.5, cpu_s=0.3, latency_s=0.009, groups=10, changes=50)
+    idle = Window(calls=900, elapsed_s=0.6, cpu_s=0.1, latency_s=0.001, groups=30, changes=150)
+    both = pooled([busy, idle])
+    assert (both.calls, both.groups, both.changes) == (1000, 40, 200)
+    assert (both.elapsed_s, both.cpu_s, both.latency_s) == pytest.approx((1.1, 0.4, 0.005))
+    assert both.cpu_per_call_s == pytest.approx(0.0004)
+    assert both.batch == 5.0
+
+
+def test_the_promised_names_are_there() -> None:
+    some = [window(calls=1, cpu_s=1.0)] * 5
+    repeats = Repeats(echo=some, unary=some, stream=some, fdatasync_s=[0.001] * 5)
+    names = {figure.name for concurrency in CONCURRENCIES for figure in figures_of(concurrency, repeats)}
+    assert names >= {
+        *(f"{way}_cpu_ratio_{concurrency}_sqlite" for way in ("unary", "stream") for concurrency in (1, 16, 64)),
+        "commit_batch_64_unary",
+        "commit_batch_64_stream",
+        "latency_ratio_1",
+    }
+
+
+def test_readings_subtract() -> None:
+    assert Reading(2.5, 30, 400, 1) - Reading(0.5, 10, 100, 1) == Reading(2.0, 20, 300)
+
+
+# --- the mix ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_round_is_3_07_calls() -> None:
+    assert sum(WAYS.values()) == 100
+    assert pytest.approx(3.07) == CALLS_PER_ROUND
+
+
+def test_a_hundred_rounds_of_any_player_are_the_mix() -> None:
+    ways = ways_of(7)
+    first, second = list(islice(ways, 100)), list(islice(ways, 100))
+    assert Counter(first) == WAYS
+    assert first == second == list(islice(ways_of(7), 100)) != list(islice(ways_of(8), 100))
+
+
+def test_the_mix_folds_at_the_river_only() -> None:
+    for way in WAYS:
+        assert common.ACTION_FOLD not in way[:2]
+        assert set(way[:-1]) <= {common.ACTION_CHECK}
+        assert way[-1] != common.ACTION_CHECK
+
+
+# --- the machine ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("folder", "kind"),
+    [("/home/x", "ext4"), ("/run/x", "tmpfs (in memory: fdatasync costs nothing here)"), ("/run/big/x", "xfs")],
+)
+def test_the_nearest_mount_point_holds_a_folder(folder: str, kind: str) -> None:
+    assert file_system_of(Path(folder), MOUNTS) == kind
+
+
+def test_the_machine_is_described_without_its_paths(tmp_path: Path) -> None:
+    told = dict(describe(tmp_path))
+    assert {"processor", "system", "Python", "libraries", "store's file system"} <= told.keys()
+    assert not any(str(tmp_path) in value for value in told.values())
+
+
+def test_the_disk_is_probed_and_left_as_it_was(tmp_path: Path) -> None:
+    assert fdatasync_s(tmp_path, count=3) > 0
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- a smoke ----------------------------------------------------------------------------------------------------------
+
+
+def test_draws_are_measured() -> None:
+    figures = {figure.name: figure for figure in draws.measure(repeats=5, block_s=0.05)}
+    assert figures["deal_draw_ratio"].unit == "ratio"
+    assert all(value > 0 for figure in figures.values() for value in figure.values)

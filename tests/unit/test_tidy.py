@@ -1,0 +1,216 @@
+"""The house rules hold in every file, and each rule is shown to fail on a planted violation."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tools.tidy import HOUSE, check
+
+ROOT = Path(__file__).resolve().parents[2]
+SUFFIXES = {".py", ".sql", ".proto"}
+
+
+def house_files() -> list[str]:
+    paths = (path for top in sorted(HOUSE | {"protos"}) for path in (ROOT / top).rglob("*"))
+    return [path.relative_to(ROOT).as_posix() for path in paths if path.suffix in SUFFIXES]
+
+
+@pytest.mark.parametrize("path", house_files())
+def test_the_house_is_tidy(path: str) -> None:
+    assert [str(finding) for finding in check(path, (ROOT / path).read_text("utf-8"))] == []
+
+
+def test_the_walk_finds_the_rooms() -> None:
+    tops = {path.split("/")[0] for path in house_files()}
+    assert tops >= {"rng", "rgs", "tests", "tools"}
+
+
+PLANTED = [
+    # the import table
+    ("import", "rng/drbg.py", "import numpy"),
+    ("import", "rng/drbg.py", "from rgs.core import cards"),
+    ("import", "rgs/core/cards.py", "from cryptography.hazmat.primitives import hashes"),
+    ("import", "rgs/core/cards.py", "import rng.shuffle"),
+    ("import", "rgs/core/replay.py", "import rng"),
+    ("import", "rgs/core/replay.py", "from rng.generator import Generator"),
+    ("import", "rgs/core/rounds.py", "from rgs import service"),
+    ("import", "rgs/core/rounds.py", "from ..store import sqlite"),
+    ("import", "rgs/core/rounds.py", "import rgs"),
+    ("import", "rgs/core/rounds.py", "def late() -> None:\n    import rgs.service"),
+    ("import", "rgs/store/sqlite.py", "import grpc"),
+    ("import", "rgs/store/sqlite.py", "from rgs.service.play import Play"),
+    ("import", "rgs/clients/wallet.py", "from rng.generator import Generator"),
+    ("import", "rgs/clients/wallet.py", "from rgs.service.play import Play"),
+    ("import", "rgs/translog/sequencer.py", "import rgs.clients.wallet"),
+    ("import", "rgs/service/play.py", "import grpc"),
+    ("import", "rgs/service/play.py", "from rgs.api.errors import status_of"),
+    ("import", "rgs/service/play.py", "from rgs.clock import SystemClock"),
+    ("import", "rgs/service/play.py", "from rgs.server import serve"),
+    ("import", "rgs/api/play.py", "from rgs.store.sqlite import Store"),
+    ("import", "rgs/api/play.py", "from rng.generator import Generator"),
+    ("import", "rgs/manifest.py", "import structlog"),
+    ("import", "rgs/manifest.py", "from rgs.core import ids"),
+    ("import", "rgs/server.py", "import numpy"),
+    ("import", "certification/replay.py", "from rgs.store.sqlite import Store"),
+    ("import", "certification/replay.py", "import grpc"),
+    ("import", "examples/client.py", "from rgs.core import cards"),
+    ("no room", "rgs/cache.py", ""),
+    ("no room", "rgs/extra/thing.py", ""),
+    ("no room", "plugins/thing.py", ""),
+    ("generated code", "rgs/core/rounds.py", "from rgs.v1 import play_pb2"),
+    ("generated code", "rgs/service/play.py", "from rgs.v1.play_pb2 import View"),
+    ("generated code", "rgs/service/play.py", "import rgs.wallet.v1.wallet_pb2"),
+    ("generated code", "certification/replay.py", "from rgs.v1 import play_pb2"),
+    # the core computes
+    ("core", "rgs/core/rounds.py", "import asyncio"),
+    ("core", "rgs/core/rounds.py", "from os import environ"),
+    ("core", "rgs/core/rounds.py", "def f() -> str:\n    return open('x').read()"),
+    # entropy, time, database
+    ("not entitled", "rng/entropy.py", "import random"),
+    ("not entitled", "rgs/service/play.py", "from random import shuffle"),
+    ("not entitled", "rgs/service/play.py", "import secrets"),
+    ("not entitled", "rng/generator.py", "import os\nx = os.urandom(3)"),
+    ("not entitled", "rng/generator.py", "import os as system\nread = system.urandom"),
+    ("not entitled", "rng/generator.py", "from os import getrandom"),
+    ("not entitled", "rng/generator.py", "x = '/dev/urandom'"),
+    ("not entitled", "rgs/service/play.py", "import uuid\nx = uuid.uuid4()"),
+    ("not entitled", "rng/generator.py", "import time"),
+    ("not entitled", "rgs/service/play.py", "from time import monotonic"),
+    ("not entitled", "rgs/server.py", "import time"),
+    ("not entitled", "rgs/core/times.py", "import datetime as dt\nx = dt.datetime.now(dt.UTC)"),
+    ("not entitled", "rgs/core/times.py", "from datetime import datetime\nx = datetime.utcnow()"),
+    ("not entitled", "rgs/core/times.py", "from datetime import date\nx = date.today()"),
+    ("not entitled", "rgs/cli/demo.py", "from datetime import datetime\nx = datetime.now()"),
+    ("not entitled", "rgs/service/play.py", "import sqlite3"),
+    ("not entitled", "rgs/service/play.py", "import importlib\nx = importlib.import_module('rgs.api')"),
+    ("not entitled", "rgs/core/games/__init__.py", "x = __import__('rgs.api')"),
+    # SQL
+    ("SQL outside the store", "rgs/service/play.py", "x = 'SELECT 1'"),
+    ("SQL outside the store", "rgs/service/play.py", "x = '''\n  insert into rounds values (?)'''"),
+    ("SQL outside the store", "rgs/service/play.py", "x = f'UPDATE {table} SET a = 1'"),
+    ("SQL outside the store", "rgs/translog/sequencer.py", "x = 'BEGIN IMMEDIATE'"),
+    ("SQL outside the store", "rgs/translog/sequencer.py", "x = 'DELETE FROM leaf'"),
+    ("SQL outside the store", "rgs/server.py", "x = 'PRAGMA journal_mode = WAL'"),
+    ("SQL outside the store", "certification/log.py", "x = 'create table leaf (n)'"),
+    ("SQL outside the store", "rgs/service/schema.sql", "CREATE TABLE leaf (n);"),
+    ("f-string in SQL", "rgs/store/sqlite.py", "x = f'SELECT a FROM {table}'"),
+    ("f-string in SQL", "rgs/store/sqlite.py", "x = f'{head} WHERE id = {round_id}'"),
+    ("f-string in SQL", "rgs/store/sqlite.py", "x = 'SELECT a FROM %s' % table"),
+    ("f-string in SQL", "rgs/store/sqlite.py", "x = 'SELECT a FROM {}'.format(table)"),
+    # size and names
+    ("file length", "rgs/service/play.py", "\n" * 501),
+    ("file length", "protos/rgs/v1/play.proto", "\n" * 501),
+    ("empty name", "rgs/service/utils.py", ""),
+    ("empty name", "rgs/core/card_helpers.py", ""),
+    ("empty name", "rgs/service/handlers/play.py", ""),
+    ("empty name", "rgs/service/play.py", "class RoundManager: ..."),
+    ("empty name", "rgs/api/play.py", "class RPCHandler: ..."),
+    ("error name", "rgs/core/errors.py", "class Refused(RgsError): ..."),
+    ("error name", "rgs/core/errors.py", "class BadException(Exception): ..."),
+    ("error name", "rgs/core/errors.py", "class Refused(errors.RgsError): ..."),
+]
+
+ALLOWED = [
+    ("rng/entropy.py", "import os\nx = os.urandom(3)"),
+    ("rng/entropy.py", "import secrets"),
+    ("rgs/clock.py", "import time\nfrom datetime import datetime\nx = datetime.now()"),
+    ("rgs/cli/demo.py", "import time"),
+    ("rgs/service/play.py", "from rgs.clock import Clock\ndef f(clock: Clock) -> int:\n    return clock.now()"),
+    ("rgs/service/play.py", "from rng.generator import Generator\nfrom rgs.store import sqlite\nimport rgs.core.ids"),
+    ("rgs/core/times.py", "from datetime import UTC, datetime\nx = datetime.fromtimestamp(0, UTC)"),
+    ("rgs/core/ids.py", "import uuid\nx = uuid.UUID(int=0)"),
+    ("rgs/core/rounds.py", "from .games import dealing\nfrom . import cards"),
+    ("rgs/core/replay.py", "from rng.shuffle import transcript_to_deck"),
+    ("rgs/core/statements/envelope.py", "from cryptography.exceptions import InvalidSignature"),
+    ("rgs/store/sqlite.py", "import sqlite3\nx = 'SELECT a FROM leaf'\ny = f'no leaf {x}'\nz = '%d rows' % 3"),
+    ("rgs/store/schema.sql", "CREATE TABLE leaf (n);"),
+    (
+        "rgs/service/play.py",
+        '"""Select a seat from the table, update it and begin."""\nx = "rollback"\ny = "Create a session"',
+    ),
+    ("rgs/api/play.py", "import grpc\nfrom rgs.v1 import play_pb2"),
+    ("rgs/__main__.py", "from rgs.clock import SystemClock\nfrom rgs.v1 import play_pb2\nimport typer"),
+    ("rgs/manifest.py", "import hashlib\nfrom rgs import __version__"),
+    ("rgs/v1/play_pb2.py", "\n" * 501 + "import random"),
+    ("certification/rtp/exact.py", "import time\nimport numpy\nfrom rng import shuffle\nfrom rgs.core import hands"),
+    ("examples/client.py", "import grpc\nfrom rgs.v1 import play_pb2"),
+    ("tests/unit/test_x.py", "import random, time, sqlite3\nx = 'SELECT 1'"),
+    ("rgs/core/hands.py", "class Handful: ..."),
+    ("rgs/core/errors.py", "class RefusedError(Exception): ..."),
+]
+
+
+@pytest.mark.parametrize(("rule", "path", "source"), PLANTED)
+def test_a_planted_violation_is_found(rule: str, path: str, source: str) -> None:
+    assert {finding.rule for finding in check(path, source)} == {rule}
+
+
+@pytest.mark.parametrize(("path", "source"), ALLOWED)
+def test_what_is_allowed_passes(path: str, source: str) -> None:
+    assert check(path, source) == []
+
+
+# --- the lock, the range of Pythons, the changelog ---------------------------------------------------------------
+
+
+def locked(name: str) -> dict[str, set[str]]:
+    """Each `package==version` of a lock file with its hashes; every other line must be a comment."""
+    packages: dict[str, set[str]] = {}
+    hashes: set[str] = set()
+    for line in (ROOT / "requirements" / name).read_text("utf-8").splitlines():
+        if pin := re.fullmatch(r"([a-z0-9-]+==[\w.]+)( ; [\w .<>=!'()]+)? \\", line):
+            packages[pin[1]] = hashes = set()
+        elif digest := re.fullmatch(r"    --hash=sha256:([0-9a-f]{64})( \\)?", line):
+            hashes.add(digest[1])
+        else:
+            assert re.fullmatch(r"\s*#[^/:]*(requirements/\w+\.(in|txt))?", line), line  # no address of anything
+    return packages
+
+
+def wanted(name: str) -> set[str]:
+    lines = (ROOT / "requirements" / name).read_text("utf-8").splitlines()
+    return {re.split(r"[; ]", line)[0] for line in lines if line and not line.startswith(("#", "-r"))}
+
+
+@pytest.mark.parametrize("stem", ["runtime", "dev"])
+def test_the_lock_holds_what_is_wanted_by_hash(stem: str) -> None:
+    packages = locked(f"{stem}.txt")
+    assert wanted(f"{stem}.in") <= {pin.split("==")[0] for pin in packages}
+    assert min(len(hashes) for hashes in packages.values()) >= 1
+
+
+def test_the_locks_agree_and_cover_the_platforms() -> None:
+    runtime, dev = locked("runtime.txt"), locked("dev.txt")
+    assert {pin: dev.get(pin) for pin in runtime} == runtime
+    compiled = {
+        pin: hashes for pin, hashes in runtime.items() if pin.startswith(("grpcio==", "cryptography==", "pynacl=="))
+    }
+    assert len(compiled) == 3
+    assert min(len(hashes) for hashes in compiled.values()) >= 20  # one file would mean one platform
+
+
+def test_the_project_wants_what_is_locked() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert {re.split(r"[; ]", name)[0] for name in project["dependencies"]} == wanted("runtime.in")
+
+
+def test_one_range_of_pythons() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    script = (ROOT / "tools/set_up.sh").read_text("utf-8")
+    first, last = (re.search(rf"^{name}=3\.(\d+)$", script, re.MULTILINE) for name in ("first", "last"))
+    assert first is not None
+    assert last is not None
+    assert project["requires-python"] == f">=3.{first[1]},<3.{int(last[1]) + 1}"
+
+
+def test_every_change_has_its_certification_class() -> None:
+    _, *releases = (ROOT / "CHANGELOG.md").read_text("utf-8").split("\n## ")
+    entries = [entry for release in releases for entry in re.split(r"^- ", release, flags=re.MULTILINE)[1:]]
+    assert entries
+    for entry in entries:
+        text = entry.split("\n\n")[0].split("\n#")[0].rstrip()
+        assert re.search(r" \[(rng|game|math|none)\]$", text), text

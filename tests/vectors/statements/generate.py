@@ -1,0 +1,184 @@
+"""Write the scenarios: `python -m tests.vectors.statements.generate`.
+
+One file a scenario: what it is about, the export, the key bundle, the root that the auditor brings, and what a verifier
+must say. They name rulesets by hash, so a changed ruleset changes them; a test tells when they are out of date.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.factory import House
+from tests.houses import large_house, small_house
+from tests.planted import PLANTED
+
+FOLDER = Path(__file__).parent / "scenarios"
+Scenario = dict[str, Any]
+
+FAULTS = (
+    "another deck, the old commitment",
+    "a byte too many",
+    "a byte too few",
+    "a byte rejected that was none to reject",
+    "hole cards swapped",
+    "action underpriced",
+    "better category",
+    "bet returns less",
+    "balance after the round",
+    "deal core differs between seats",
+    "malfunction of nothing",
+    "draw skipped",
+    "last number of a lost instance",
+    "signed by nobody",
+)
+
+
+def scenario(about: str, house: House, expect: str, checks: Sequence[str] = (), **more: Any) -> Scenario:
+    """`expect` is the last line, `checks` are those that fail; `lines` and `root` where they are not the house's."""
+    made = {
+        "about": about,
+        "checks": sorted(set(checks)),
+        "expect": expect,
+        "keys": house.keys().decode(),
+        "lines": house.lines,
+        "root": house.root.keyid,
+        **more,
+    }
+    made["lines"] = [line.decode() for line in made["lines"]]
+    return made
+
+
+def scenarios() -> dict[str, Scenario]:
+    """All scenarios by file name."""
+    small, large, foreign = small_house(), large_house(), small_house(seed="foreign")
+    made = {
+        "small": scenario("one instance, one session, one round", small, "1 rounds verified, 0 failed, ANCHORED"),
+        "large": scenario(
+            "three instances, one lost; two games; a table of three, a shared hand, voids, a discarded draw",
+            large,
+            "9 rounds verified, 0 failed, ANCHORED",
+        ),
+        "development": scenario(
+            "a node key that is marked so", small_house(development=True), "1 rounds verified, 0 failed, ANCHORED"
+        ),
+        "unanchored": scenario("nobody brought a root", small, "1 rounds verified, 0 failed, UNANCHORED", root=""),
+        "other_root": scenario(
+            "the auditor brought another root",
+            small,
+            "1 rounds verified, 0 failed, UNANCHORED",
+            ["3 key"],
+            root=foreign.root.keyid,
+        ),
+        "foreign_keys": scenario(
+            "another house's round, signed by its own keys",
+            small,
+            "0 rounds verified, 0 failed, ANCHORED",
+            ["3 key"],
+            lines=foreign.lines,
+        ),
+        "cut_session": cut_session(),
+    }
+    for name, change, checks, expect in TRANSFORMED:
+        made[name] = scenario(
+            f"the small export, {name.replace('_', ' ')}", small, expect, checks, lines=change(small.lines)
+        )
+    for planted in PLANTED:
+        if planted.name in FAULTS:
+            made[planted.name.replace(" ", "_").replace(",", "").replace("'", "")] = fault(planted.name)
+    return made
+
+
+TRANSFORMED: tuple[tuple[str, Callable[[list[bytes]], list[bytes]], list[str], str], ...] = (
+    (
+        "purchase_removed",
+        lambda lines: [*lines[:2], *lines[3:]],
+        ["6 number", "7 session"],
+        "0 rounds verified, 1 failed, ANCHORED",
+    ),
+    (
+        "final_removed",
+        lambda lines: [*lines[:4], *lines[5:]],
+        ["11 opening", "6 number", "7 session"],
+        "0 rounds verified, 1 failed, ANCHORED",
+    ),
+    (
+        "final_repeated",
+        lambda lines: [*lines[:5], *lines[4:]],
+        ["6 number", "7 session"],
+        "0 rounds verified, 1 failed, ANCHORED",
+    ),
+    (
+        "final_before_opening",
+        lambda lines: [*lines[:3], lines[4], lines[3], *lines[5:]],
+        ["11 opening", "6 number", "7 session"],
+        "0 rounds verified, 1 failed, ANCHORED",
+    ),
+    (
+        "tail_cut_off",
+        lambda lines: lines[:5],
+        ["22 scope"],
+        "1 rounds verified, 0 failed, ANCHORED",
+    ),
+)
+
+
+def cut_session() -> Scenario:
+    """The session of one player of a table, cut out of the large export."""
+    house = large_house()
+    marked = [json.loads(line)["envelope"]["payload"] for line in house.lines]
+    bodies = [json.loads(base64.b64decode(payload)) for payload in marked]
+    session_id = next(body["session_id"] for body in bodies if body.get("table") == "box-table")
+    last = max(int(body["link_no"]) for body in bodies if body.get("session_id") == session_id and "link_no" in body)
+    scope = house.scope(sessions=[{"first": "1", "last": str(last), "session_id": session_id}])
+    wanted = [
+        line
+        for line, body in zip(house.lines, bodies, strict=True)
+        if body["kind"] == "instance_start" or body.get("session_id") == session_id
+    ]
+    return scenario(
+        "one session of a table, with the scope that says so",
+        house,
+        "1 rounds verified, 0 failed, ANCHORED",
+        lines=[scope, *wanted],
+    )
+
+
+def fault(name: str) -> Scenario:
+    (planted,) = [planted for planted in PLANTED if planted.name == name]
+    house = planted.build()
+    return scenario(f"planted: {name}", house, EXPECTED[name][0], EXPECTED[name][1])
+
+
+ONE_FAILED = "0 rounds verified, 1 failed, ANCHORED"
+EXPECTED: dict[str, tuple[str, list[str]]] = {
+    "another deck, the old commitment": (ONE_FAILED, ["12 commitment"]),
+    "a byte too many": (ONE_FAILED, ["13 transcript"]),
+    "a byte too few": (ONE_FAILED, ["13 transcript"]),
+    "a byte rejected that was none to reject": (ONE_FAILED, ["13 transcript"]),
+    "hole cards swapped": (ONE_FAILED, ["14 cards"]),
+    "action underpriced": (ONE_FAILED, ["15 actions"]),
+    "better category": (ONE_FAILED, ["16 hands"]),
+    "bet returns less": (ONE_FAILED, ["17 settlement"]),
+    "balance after the round": (ONE_FAILED, ["18 balance"]),
+    "deal core differs between seats": (ONE_FAILED, ["11 opening", "9 deal"]),
+    "malfunction of nothing": (ONE_FAILED, ["19 void"]),
+    "draw skipped": (ONE_FAILED, ["12 commitment", "20 draws"]),
+    "last number of a lost instance": ("1 rounds verified, 0 failed, ANCHORED", ["21 instance"]),
+    "signed by nobody": (ONE_FAILED, ["11 opening", "3 key", "6 number", "7 session"]),
+}
+
+
+def main() -> int:
+    FOLDER.mkdir(exist_ok=True)
+    for name, made in scenarios().items():
+        (FOLDER / f"{name}.json").write_text(json.dumps(made, indent=1, sort_keys=True) + "\n", encoding="ascii")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

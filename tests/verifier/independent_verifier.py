@@ -1,0 +1,932 @@
+"""A second verifier, written from docs/formats.md and docs/verify.md: one file, standard library and cryptography only.
+
+    python independent_verifier.py FILE... --keys KEYS [--root FINGERPRINT]
+
+The same checks, the same counting and the same last line as `certify replay`, and none of its code. Keeps everything in
+memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import binascii
+import bisect
+import hashlib
+import itertools
+import json
+import re
+import sys
+from collections import defaultdict
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+Body = dict[str, Any]
+
+
+class FaultError(Exception):
+    """A check that failed: its number and name, and what is wrong."""
+
+
+def need(check: str, right: object, what: str = "") -> None:
+    if not right:
+        raise FaultError(check, what)
+
+
+# --- what documents look like (formats 1, 3, 4, 5, 11); a trailing ? marks what may be absent -----------------------
+
+# fmt: off
+TEXTS = {
+    "int": r"0|[1-9][0-9]{0,17}", "pos": r"[1-9][0-9]{0,17}", "hash": r"[0-9a-f]{64}", "currency": r"[A-Z]{3}",
+    "ulid": r"[0-7][0-9A-HJKMNP-TV-Z]{25}", "code": r"[A-Z][A-Z0-9_]{0,62}", "name": r"[a-z0-9][a-z0-9._-]{0,63}",
+    "time": r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z", "card": r"[2-9TJQKA][cdhs]",
+    "version": r"[0-9A-Za-z][0-9A-Za-z.+-]{0,31}", "bytes": r"([0-9a-f]{2}){1,4096}",
+    "file": r"[a-z0-9][a-z0-9._/-]{0,127}",
+    "gamecode": r"#[0-2][0-9]:[0-5][0-9]:[0-5][0-9](-[1-9][0-9]{0,5})?", "bet": "ante|blind|trips|play|aa|call",
+    "shuffle": r"[a-z0-9][a-z0-9./-]{0,63}", "table": r"(|[a-z0-9][a-z0-9._-]{0,63})", "id16": r"[0-9A-Z]{16}",
+    "note": r"[ -!#-\[\]-~]{0,200}", "subject": r"[ -!#-\[\]-~]{1,200}", "reference": r"[ -!#-\[\]-~]{0,256}",
+    "flag": "", "result": "win|lose|push", "by": "player|timer|rule", "phase": "preflop|flop|river",
+    "status": "settled|void", "action": "check|play_4x|play_3x|play_2x|play_1x|call|fold", "way": "debit|credit",
+    "winner": "player|dealer|tie|fold",
+    "category": "high_card|pair|two_pair|trips|straight|flush|full_house|quads|straight_flush|royal_flush",
+}
+# fmt: on
+SHAPES: dict[str, Any] = {}
+for row in (
+    """
+RULES id:name sha256:hash version:version
+BOOT instance:name last_draw_no:int last_statement_no:int
+HAND best5:5*card category:category
+OUTCOME dealer_hand:HAND dealer_qualifies:flag flop_hand?:HAND outcome:winner player_hand:HAND
+ROW bet:bet result:result returned_minor:int stake_minor:pos
+BET amount_minor:pos bet:bet
+DEAL draw_no:pos game_code:gamecode instance:name reseed_counter:pos round_id:ulid ruleset:RULES seats:pos
+. seats_root:hash shuffle:shuffle start_time:time table:table
+SEAT bets:8*BET seat_no:pos session_id:ulid
+ACTION action:action amount_minor:int by:by party:name phase:phase request_digest:hash time:time
+APPROVAL party:name time:time
+VOID approvals:2*APPROVAL malfunction:hash reason:code would_have_been?:8*ROW would_have_outcome?:OUTCOME
+CARDS board:5*card burns:4*card dealer_cards:2*card hole_cards:2*card
+LIMITS duration_ms?:pos loss_minor?:pos stake_minor?:pos
+BLOCK currency?:currency operator_reference?:reference player?:reference reason?:code regulator?:name
+. regulator_participation_id?:id16 regulator_session_id?:id16 wallet_transaction_id?:reference
+PRIVATE block:BLOCK salt:hash
+SPAN first:pos instance:name last:pos
+LINKS first:pos last:pos session_id:ulid
+root.root_key previous?:hash public_key:hash
+root.node_key development:flag node:name public_key:hash
+root.key_end instance?:name key:hash last_statement_no?:int reason:code
+root.revocation key:hash origin?:name reason:code size?:int
+node.export_scope instances:100*SPAN reason:code sessions:200*LINKS
+node.report name:file sha256:hash
+node.countersignature party:name statement:hash
+node.instance_start N boot_no:pos draws_in_flight_max:pos manifest:hash node:name previous_boot?:BOOT public_key:hash
+. rng_version:version software_version:version store_epoch:ulid worker:int
+instance.instance_end N last_draw_no:int reason:code
+instance.instance_lost N lost:BOOT reason:code
+instance.discarded_draw N draw_no:pos reason:code reseed_counter:pos round_id?:ulid transcript:bytes
+instance.event N actor?:name after?:note before?:note code:code reason?:code round_id?:ulid session_id?:ulid
+. subject?:subject
+instance.artifact N bytes:pos name:file sha256:hash
+instance.session_open L currency:currency jurisdiction:RULES limits?:LIMITS operator:name private:hash ruleset:RULES
+. table?:name test_register:flag
+instance.purchase L amount_minor:pos balance_after_minor:int balance_before_minor:int bought_minor:pos
+. participation_id:ulid private:hash purchase_no:pos
+instance.money_leg L amount_minor:pos direction:way private:hash round_id:ulid transaction_id:ulid
+instance.round_opening L balance_after_minor:int balance_before_minor:pos commitment:hash deal:DEAL
+. path:8*hash seat:SEAT stage_no:pos
+instance.round_final L actions:8*ACTION actions_hash:hash balance_after_minor:int balance_before_minor:pos cards?:CARDS
+. deck?:52*card opening:hash outcome?:OUTCOME returned_minor:int round_id:ulid salt?:hash seat_no:pos settlement?:8*ROW
+. stage_no:pos staked_minor:pos status:status transcript?:bytes void?:VOID
+instance.participation_end L bought_minor:pos paid_out_minor:int participation_id:ulid private:hash returned_minor:int
+. rounds:int staked_minor:int
+instance.session_close L reason:code rounds:int
+""".replace("\n. ", " ")
+    .replace(" L ", " N link_no:pos previous:hash session_id:ulid ")
+    .replace(" N ", " instance:name statement_no:pos ")
+    .split("\n")[1:-1]
+):
+    label, *parts = row.split()
+    SHAPES[label.rpartition(".")[2]] = dict(part.split(":") for part in parts)
+    if "." in label:
+        SHAPES[label.partition(".")[2]] |= {
+            "kind": label.partition(".")[2],
+            "time": "time",
+            " role": label.partition(".")[0],
+        }
+
+
+def fits(shape: str, value: Any) -> bool:
+    if "*" in shape:
+        most, inner = shape.split("*")
+        return type(value) is list and len(value) <= int(most) and all(fits(inner, item) for item in value)
+    if shape in SHAPES and isinstance(value, dict):
+        fields = {name.rstrip("?"): inner for name, inner in SHAPES[shape].items() if name != " role"}
+        due = {name for name in SHAPES[shape] if name[-1] != "?" and name != " role"}
+        return due <= value.keys() <= fields.keys() and all(
+            value[name] == fields[name] if name == "kind" else fits(fields[name], value[name]) for name in value
+        )
+    if shape == "flag":
+        return type(value) is bool
+    good = type(value) is str and shape in TEXTS and re.fullmatch(TEXTS[shape], value, re.ASCII) is not None
+    return good and (shape != "time" or exists(value))
+
+
+def exists(time: str) -> bool:
+    try:
+        return datetime(*map(int, re.findall("[0-9]+", time)[:6]), tzinfo=UTC).year >= 1970  # type: ignore[misc,arg-type]
+    except ValueError:
+        return False
+
+
+def canonical(value: Any) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+
+
+def read_canonical(check: str, data: bytes, shape: str) -> Any:
+    try:
+        value = json.loads(data.decode("ascii"))
+        need(check, fits(shape, value) and canonical(value) == data and len(data) <= 32768, "form")
+    except (ValueError, RecursionError):
+        raise FaultError(check, "no JSON") from None
+    return value
+
+
+def sha(*parts: bytes) -> bytes:
+    return hashlib.sha256(b"".join(parts)).digest()
+
+
+def half(size: int) -> int:
+    return 1 << (size - 1).bit_length() - 1
+
+
+def tree_root(leaves: list[bytes]) -> bytes:
+    left = half(len(leaves)) if len(leaves) > 1 else 0
+    return sha(b"\1", tree_root(leaves[:left]), tree_root(leaves[left:])) if left else leaves[0]
+
+
+def path_root(leaf: bytes, index: int, size: int, path: list[bytes]) -> bytes:
+    """The root that the path claims for leaf `index` of `size`; nothing that could be one if its length is wrong."""
+    if size == 1 or not path or index >= size:
+        return leaf if size == 1 and not path else b""
+    left, (*inner, last) = half(size), path
+    if index < left:
+        return sha(b"\1", path_root(leaf, index, left, inner) or b"?", last)
+    return sha(b"\1", last, path_root(leaf, index - left, size - left, inner) or b"?")
+
+
+# --- envelopes and keys (formats 2, 3, 12, 13; checks 1 to 5) -------------------------------------------------------
+
+# fmt: off
+ENVELOPE = re.compile(rb'{"payload":"([A-Za-z0-9+/]+={0,2})","payloadType":"([a-z0-9./+_-]{1,100})","signatures":\[{'
+                      rb'"keyid":"([0-9a-f]{64})","sig":"([A-Za-z0-9+/]{86}==)"}\]}')
+
+
+# fmt: on
+
+
+def open_envelope(data: bytes) -> tuple[str, bytes, str, bytes]:
+    """Kind (or the payload type, if it is none), payload, keyid, signature."""
+    found = ENVELOPE.fullmatch(data)
+    try:
+        need("2 envelope", found and len(data) <= 65535, "form")
+        payload64, payload_type, keyid, signature64 = found.groups() if found else ()
+        payload, signature = base64.b64decode(payload64, validate=True), base64.b64decode(signature64, validate=True)
+    except binascii.Error:
+        raise FaultError("2 envelope", "base64") from None
+    need("2 envelope", (base64.b64encode(payload), base64.b64encode(signature)) == (payload64, signature64), "base64")
+    kind = re.sub(r"application/vnd\.rgs\.([a-z-]+)\.v1\+json", r"\1", payload_type.decode()).replace("-", "_")
+    known = " role" in SHAPES.get(kind, {}) and payload_type.decode() == type_of(kind)
+    return kind if known else payload_type.decode(), payload, keyid.decode(), signature
+
+
+def type_of(kind: str) -> str:
+    return f"application/vnd.rgs.{kind.replace('_', '-')}.v1+json"
+
+
+def check_signature(public_key: bytes, kind: str, payload: bytes, signature: bytes) -> None:
+    message = f"DSSEv1 {len(type_of(kind))} {type_of(kind)} {len(payload)} ".encode() + payload
+    try:
+        Ed25519PublicKey.from_public_bytes(public_key).verify(signature, message)
+    except (InvalidSignature, ValueError):
+        raise FaultError("3 key", "signature") from None
+
+
+class Keys:
+    def __init__(self, bundle: bytes) -> None:
+        self.known: dict[str, SimpleNamespace] = {}
+        self.ends: dict[str, Body] = {}
+        self.revoked, self.statements, self.newest, self.root = set(), set(), "", ""  # type: ignore[var-annotated]
+        head, foot = b'{"format":"rgs/keys/v1","statements":[\n', b"\n]}\n"
+        need(
+            "3 key", bundle.startswith(head) and bundle.endswith(foot) and len(bundle) > len(head) + len(foot), "bundle"
+        )
+        for data in bundle[len(head) : -len(foot)].split(b",\n"):
+            self.take(data)
+
+    def take(self, data: bytes) -> None:
+        kind, payload, keyid, signature = open_envelope(data)
+        need("3 key", kind in ("root_key", "node_key", "key_end", "revocation"), "in a bundle")
+        body = read_canonical("3 key", payload, kind)
+        if not self.newest:
+            self.root = keyid
+            need("3 key", kind == "root_key" and keyid == sha(bytes.fromhex(body["public_key"])).hex(), "first root")
+        need("3 key", keyid == (self.newest or self.root), "signed by the newest root")
+        key = self.known[keyid].key if self.newest else bytes.fromhex(body["public_key"])
+        check_signature(key, kind, payload, signature)
+        self.in_force(keyid, body)
+        if kind == "root_key":
+            need("3 key", body.get("previous", "") == self.newest, "previous")
+            self.newest = self.add("root", body["public_key"], "", self.newest)
+        elif kind == "node_key":
+            self.add("node", body["public_key"], body["node"], self.newest)
+        elif kind == "key_end":
+            need("3 key", ("instance" in body) == ("last_statement_no" in body), "half an end")
+            self.ends[body["key"]] = body
+        else:
+            self.revoked.add(body["key"])
+        self.statements.add(sha(b"\0", data))
+
+    def add(self, role: str, public_key: str, name: str, above: str) -> str:
+        keyid = sha(bytes.fromhex(public_key)).hex()
+        need("3 key", keyid not in self.known, "a key named twice")
+        self.known[keyid] = SimpleNamespace(role=role, key=bytes.fromhex(public_key), name=name, above=above)
+        return keyid
+
+    def in_force(self, keyid: str, body: Body) -> None:
+        end = self.ends.get(keyid)
+        if end and "instance" in end:
+            last = int(end["last_statement_no"])
+            need("3 key", body.get("instance") == end["instance"] and int(body["statement_no"]) <= last, "ended")
+        need("3 key", not end or "instance" in end or body["time"] <= end["time"], "ended")
+
+    def read(self, line: bytes) -> SimpleNamespace:
+        """Checks 1 to 4."""
+        cut = line.find(b',"private":')
+        need(
+            "1 line",
+            line.endswith(b"}\n") and len(line) <= 73728 and line.startswith(b'{"envelope":') and cut > 0,
+            "form",
+        )
+        data, rest = line[12:cut], line[cut + 11 : -2]
+        private = None if rest == b"null" else read_canonical("1 line", rest, "PRIVATE")
+        kind, payload, keyid, signature = open_envelope(data)
+        need("3 key", kind in SHAPES and keyid in self.known, "payload type or key is not known")
+        key, above = self.known[keyid], keyid
+        need("3 key", key.role == SHAPES[kind][" role"], "role")
+        while above:
+            need("3 key", above not in self.revoked, "revoked")
+            above = self.known[above].above
+        check_signature(key.key, kind, payload, signature)
+        need("3 key", key.role != "root" or sha(b"\0", data) in self.statements, "not in the bundle")
+        body = read_canonical("4 schema", payload, kind)
+        signs_for = (
+            body["node"] if kind == "instance_start" else body["instance"] if key.role == "instance" else key.name
+        )
+        need("3 key", signs_for == key.name, "the key of another")
+        self.in_force(keyid, body)
+        return SimpleNamespace(kind=kind, body=body, hash=sha(b"\0", data).hex(), private=private, keyid=keyid)
+
+
+# --- the games (formats 6, 7; verify 5; checks 10, 13 to 17) --------------------------------------------------------
+
+RANKS, SUITS = "23456789TJQKA", "cdhs"
+FACES = [rank + suit for suit in SUITS for rank in RANKS]
+CATEGORIES = TEXTS["category"].split("|")
+PLAIN = ["player2", "dealer2", "board3", "board1", "board1"]
+BURNT = ["player2", "dealer2", "burn1", "board3", "burn1", "board1", "board1"]
+# fmt: off
+RULESETS = {(name, "1", digest): SimpleNamespace(game=game, deal=deal, seats=seats, shared=name == "uth-online",
+                                                 side_survives=survives, step=step, at_table=seats > 1)
+            for name, digest, game, deal, seats, survives, step in (
+    ("uth-solo", "e7a21d756abc57e02fb25c4fe3e6e7904dd7e361808a461e55d908e26a8d2988", "uth", PLAIN, 1, True, 2),
+    ("uth-online", "4bf344ccd56809d212527d966c16d0f32e33d9ed535b330bbcb998001a2db317", "uth", PLAIN, 256, True, 2),
+    ("uth-seven-box", "1159bb74cc873b20d70c1c212fd45247bc5f87e36954490afecd700ec78b31db", "uth", BURNT, 7, True, 2),
+    ("uth-lugano", "70af443429424417edf3ea41dc4a5d754f03cbac282702546ef15eae989b3951", "uth", BURNT, 7, False, 2),
+    ("casino-holdem", "ea993860eb87d11cce65dd25bbe8b40a26f077fd165ffa0105684d86ded0055b", "che", PLAIN, 1, False, 1))}
+JURISDICTIONS = {(name, "1", digest): SimpleNamespace(currency=currency, cap=cap, interval_ms=pace, test_register=test)
+                 for name, digest, currency, cap, pace, test in (
+    ("it-adm", "88f111ae8d5d5b58fc14bf6f758244e6ea28fce4696a92d12fa48031e5d90729", "EUR", 100_000, 0, False),
+    ("gb-ukgc", "9d41def722d957c8a3008467bd7ce2fd8c1524da653d41855bb9643a53cb4c80", "GBP", 1_000_000, 5000, False),
+    ("demo", "c19cd40031fcaea53a68f434246ba5682344a2cf0d247ca93e993e44c25046a4", "EUR", 100_000, 0, True))}
+LIMITS = {"ante": (10, 100_000), "trips": (10, 10_000), "aa": (10, 10_000)}
+# From high card to royal flush, what is paid on 2 staked; 0 pushes, -1 is lost. A pair of aces pays AA, see below.
+PAYS = {"blind": [0, 0, 0, 0, 2, 3, 6, 20, 100, 1000], "trips": [-1, -1, -1, 6, 8, 14, 16, 60, 80, 100],
+        "che ante": [2, 2, 2, 2, 2, 4, 6, 20, 40, 200], "aa": [-1, -1, 14, 14, 14, 40, 60, 80, 100, 200]}
+OPENING = {"uth": ["ante", "blind", "trips"], "che": ["ante", "aa"]}
+PHASES = {"uth": {"preflop": {"check": (0, "flop"), "play_4x": (4, ""), "play_3x": (3, "")},
+                  "flop": {"check": (0, "river"), "play_2x": (2, "")}, "river": {"fold": (0, ""), "play_1x": (1, "")}},
+          "che": {"flop": {"fold": (0, ""), "call": (2, "")}}}  # the first action of a phase is its default
+
+
+# fmt: on
+
+
+def rank(card: str) -> int:
+    return RANKS.index(card[0]) + 2
+
+
+def value_of(cards: tuple[str, ...]) -> tuple[int, list[int]]:
+    """Category and the ranks in the order in which they decide, of five cards."""
+    ranks = sorted(map(rank, cards), reverse=True)
+    order = sorted(set(ranks), key=lambda one: (-ranks.count(one), -one))
+    counts = [ranks.count(one) for one in order]
+    if len(order) == 5:
+        order = [5, 4, 3, 2, 14] if order == [14, 5, 4, 3, 2] else order
+        straight, flush = (
+            order[0] - order[3] == 3 and order[4] in (order[3] - 1, 14),
+            len({card[1] for card in cards}) == 1,
+        )
+        return (8 + (order[0] == 14) if straight and flush else 4 if straight else 5 if flush else 0), order
+    return {(4, 1): 7, (3, 2): 6, (3, 1, 1): 3, (2, 2, 1): 2, (2, 1, 1, 1): 1}[tuple(counts)], order
+
+
+def best(cards: list[str]) -> tuple[tuple[int, list[int]], Body]:
+    """The best five by trying all; of equal ones the one of the first suits."""
+    fives = list(itertools.combinations(cards, 5))
+    top = max(value_of(five) for five in fives)
+    shown = [
+        sorted(five, key=lambda card: (top[1].index(rank(card)), SUITS.index(card[1])))
+        for five in fives
+        if value_of(five) == top
+    ]
+    return top, {
+        "best5": min(shown, key=lambda five: [SUITS.index(card[1]) for card in five]),
+        "category": CATEGORIES[top[0]],
+    }
+
+
+def shuffled(transcript: bytes) -> list[str]:
+    deck, unread = list(range(52)), list(transcript)
+    for place in range(51, 0, -1):
+        while unread and unread[0] >= 256 - 256 % (place + 1):
+            del unread[0]
+        need("13 transcript", unread, "a byte is missing")
+        other = unread.pop(0) % (place + 1)
+        deck[place], deck[other] = deck[other], deck[place]
+    need("13 transcript", not unread, "a byte is left over")
+    return [FACES[card] for card in deck]
+
+
+def dealt(rules: SimpleNamespace, deck: list[str], seats: int, seat_no: int) -> Body:
+    top, cards = iter(deck), {"board": [], "burn": [], "dealer": [], "player": []}  # type: ignore[var-annotated]
+    for block in rules.deal:
+        for seat in range(seats if block == "player2" and not rules.shared else 1):
+            taken = list(itertools.islice(top, int(block[-1])))
+            cards[block[:-1]] += taken if block != "player2" or rules.shared or seat + 1 == seat_no else []
+    return {
+        "board": cards["board"],
+        "burns": cards["burn"],
+        "dealer_cards": cards["dealer"],
+        "hole_cards": cards["player"],
+    }
+
+
+def settled(rules: SimpleNamespace, cards: Body, bets: list[tuple[str, int]], folded: bool) -> tuple[Body, list[Body]]:
+    """The outcome object and the settlement rows."""
+    player, player_hand = best(cards["hole_cards"] + cards["board"])
+    dealer, dealer_hand = best(cards["dealer_cards"] + cards["board"])
+    qualifies, uth = dealer >= (1, [4] if rules.game == "che" else []), rules.game == "uth"
+    winner = "fold" if folded else "player" if player > dealer else "dealer" if player < dealer else "tie"
+    outcome = {"dealer_hand": dealer_hand, "dealer_qualifies": qualifies, "outcome": winner, "player_hand": player_hand}
+    side = player
+    if not uth:
+        side, outcome["flop_hand"] = best(cards["hole_cards"] + cards["board"][:3])
+    table = PAYS["blind" if uth else "che ante"][player[0]]
+    pays = {
+        "player": {"ante": 2 if uth else table, "blind": table, "play": 2, "call": 2},
+        "tie": dict.fromkeys(("ante", "blind", "play", "call"), 0),
+    }.get(winner, dict.fromkeys(("blind", "play", "call", "ante"), -1))
+    if not qualifies and not folded:
+        pays |= {"ante": 0} if uth else {"ante": table, "call": 0}
+    name = "trips" if uth else "aa"
+    pays[name] = -1 if folded and not rules.side_survives else PAYS[name][side[0]]
+    if name == "aa" and side[0] == 1 and side[1][0] == 14 and not folded:
+        pays[name] = 14
+    return outcome, [
+        {
+            "bet": bet,
+            "result": "lose" if pays[bet] < 0 else "win" if pays[bet] else "push",
+            "returned_minor": str(0 if pays[bet] < 0 else stake + stake * pays[bet] // 2),
+            "stake_minor": str(stake),
+        }
+        for bet, stake in bets
+    ]
+
+
+# --- the procedure (verify 2, 3) ------------------------------------------------------------------------------------
+
+# fmt: off
+PLAYABLE = {"purchase", "round_opening", "participation_end"}
+FOLLOWS = {"": {"session_open"}, "session_open": {"purchase", "session_close"}, "purchase": PLAYABLE,
+           "round_final": PLAYABLE, "round_opening": {"round_final"}, "participation_end": {"session_close"}}
+# fmt: on
+REVEALED = {"salt", "transcript", "deck", "cards"}
+
+
+class Numbers:
+    """The numbers of an instance (of which 1 is always there: head 1) or of a session's links (head 0)."""
+
+    def __init__(self, whole: bool, head: int) -> None:
+        self.whole, self.head, self.last, self.unbroken = whole, head, 0, True
+
+    def is_wrong(self, number: int, ranges: list[tuple[int, int]]) -> bool:
+        last, self.last = self.last, max(self.last, number)
+        if number <= last + 1:
+            return number <= last
+        self.unbroken = False
+        before = dict(zip((first for first, _ in ranges), (self.head, *(end for _, end in ranges)), strict=False))
+        return before.get(number) != last if ranges else self.whole
+
+    def end_is_wrong(self, ended: bool, ranges: list[tuple[int, int]]) -> bool:
+        return self.last != ranges[-1][1] if ranges else self.whole and not ended
+
+
+class Verifier:
+    def __init__(self, keys: Keys) -> None:
+        self.keys, self.whole = keys, True
+        self.ranges: dict[str, dict[str, list[tuple[int, int]]]] = {"instance": {}, "session_id": {}}
+        self.instances: dict[str, SimpleNamespace] = {}
+        self.sessions: dict[str, SimpleNamespace] = {}
+        self.rounds: dict[str, SimpleNamespace] = {}
+        self.lost: dict[str, Body] = {}
+        self.faults: list[tuple[str, ...]] = []
+        self.failed, self.done, self.seen, self.events = set(), set(), set(), set()  # type: ignore[var-annotated]
+        self.malfunctions: list[tuple[str, str]] = []
+
+    def tell(self, fault: FaultError, round_id: str = "") -> None:
+        self.faults.append((*fault.args, round_id))
+        self.failed |= {round_id} - {""}
+
+    def passes(self, round_id: str, step: Any, *arguments: Any) -> bool:
+        try:
+            step(*arguments)
+        except FaultError as fault:
+            self.tell(fault, round_id)
+            return False
+        return True
+
+    def line(self, line: bytes) -> None:
+        try:
+            told = self.keys.read(line)
+        except FaultError as fault:
+            return self.tell(fault)
+        kind, body, name = told.kind, told.body, told.body.get("instance", "")
+        if (
+            kind == "instance_start"
+            and not self.whole
+            and name in self.instances
+            and self.instances[name].hash == told.hash
+        ):
+            return None
+        round_id = (
+            body["deal"]["round_id"] if kind == "round_opening" else body["round_id"] if kind == "round_final" else ""
+        )
+        self.passes("", self.private, told)
+        if kind == "export_scope":
+            self.passes("", self.scope, body)
+        if "statement_no" not in body or (kind == "instance_start" and not self.passes("", self.start, told)):
+            return None
+        instance = self.instances[name]
+        self.passes(round_id, self.number, instance, body)
+        if kind != "instance_start" and not self.whole:
+            self.passes(round_id, self.within, body)
+        if "link_no" in body:
+            self.link(told, round_id, instance)
+        elif kind == "instance_end":
+            instance.end = int(body["last_draw_no"])
+        elif kind == "instance_lost":
+            self.passes("", self.lose, body)
+        elif kind == "event":
+            self.events.add(told.hash)
+        elif kind == "discarded_draw":
+            self.passes("", self.draw, instance, body)
+            self.passes("", shuffled, bytes.fromhex(body["transcript"]))
+        return None
+
+    def private(self, told: SimpleNamespace) -> None:
+        if told.private:
+            salt, block = bytes.fromhex(told.private["salt"]), canonical(told.private["block"])
+            need("5 private", sha(b"rgs/private/v1\0", salt, block).hex() == told.body.get("private"), "hash")
+
+    def scope(self, body: Body) -> None:
+        self.whole = False
+        for key, rows in (("instance", body["instances"]), ("session_id", body["sessions"])):
+            for row in rows:
+                ranges, first, last = self.ranges[key].setdefault(row[key], []), int(row["first"]), int(row["last"])
+                need("22 scope", first <= last and (not ranges or first > ranges[-1][1]), "range")
+                ranges.append((first, last))
+
+    def of(self, key: str, body: Body) -> list[tuple[int, int]]:
+        return self.ranges[key].get(body.get(key, ""), [])
+
+    def within(self, body: Body) -> None:
+        held = [
+            (self.of("instance", body), body["statement_no"]),
+            (self.of("session_id", body), body.get("link_no", "0")),
+        ]
+        need("22 scope", any(first <= int(no) <= last for ranges, no in held for first, last in ranges), "in no scope")
+
+    def start(self, told: SimpleNamespace) -> None:
+        name = told.body["instance"]
+        need("21 instance", name not in self.instances, "started before")
+        self.instances[name] = SimpleNamespace(
+            body=told.body, hash=told.hash, numbers=Numbers(self.whole, 1), draws=[], end=None
+        )
+        self.passes("", self.keys.add, "instance", told.body["public_key"], name, told.keyid)
+
+    def number(self, instance: SimpleNamespace, body: Body) -> None:
+        need("6 number", not instance.numbers.is_wrong(int(body["statement_no"]), self.of("instance", body)), "order")
+        need("21 instance", instance.end is None, "after the end")
+
+    def draw(self, instance: SimpleNamespace, body: Body) -> None:
+        draws, number, reseed = instance.draws, int(body["draw_no"]), int(body["reseed_counter"])
+        place = bisect.bisect_left(draws, (number,))
+        need("20 draws", place == len(draws) or draws[place][0] != number, "used twice")
+        below, above = draws[place - 1][1] if place else 0, draws[place][1] if place < len(draws) else reseed + 1
+        draws.insert(place, (number, reseed))
+        need("20 draws", below < reseed < above, "reseed counter")
+        in_flight = draws[-1][0] - len(draws) if instance.numbers.unbroken else 0
+        need("20 draws", in_flight <= int(instance.body["draws_in_flight_max"]), "in flight")
+
+    def lose(self, body: Body) -> None:
+        name = body["lost"]["instance"]
+        need("21 instance", name not in self.lost and name != body["instance"], "lost twice, or itself")
+        self.lost[name] = body
+
+    def link(self, told: SimpleNamespace, round_id: str, instance: SimpleNamespace) -> None:
+        body, kind = told.body, told.kind
+        chain = self.sessions.setdefault(
+            body["session_id"],
+            SimpleNamespace(
+                numbers=Numbers(self.whole, 0),
+                kind="",
+                head="0" * 64,
+                time="",
+                rules=None,
+                law=None,
+                table=None,
+                participation=None,
+                purchase=0,
+                bought=0,
+                staked=0,
+                returned=0,
+                balance=0,
+                stage=0,
+                start="",
+                codes=set(),
+                seat=None,
+            ),
+        )
+        before, number, seat = chain.numbers.last, int(body["link_no"]), chain.seat
+        if chain.kind == "session_close":
+            return self.tell(FaultError("7 session", "closed before"), round_id)
+        self.passes(round_id, self.order, chain, told, before, number)
+        if number <= before:
+            return None
+        answers = seat and kind == "round_final" and body["opening"] == seat.hash
+        if seat and not answers and kind in ("round_opening", "round_final", "session_close"):
+            self.abandon(seat, number > before + 1 and not self.whole)
+        if kind == "round_opening":
+            deal, placed = body["deal"], [(bet["bet"], int(bet["amount_minor"])) for bet in body["seat"]["bets"]]
+            chain.seat = SimpleNamespace(
+                hash=told.hash, body=body, round_id=round_id, bets=placed, rules=known(RULESETS, deal["ruleset"])
+            )
+            chain.seat.sound = self.passes(round_id, self.opening, chain, body, chain.seat)
+            round_ = self.rounds.get(round_id)
+            if not round_ or round_.draw != (deal["instance"], deal["draw_no"]):
+                self.passes(round_id, self.draw, instance, deal)
+            self.passes(round_id, self.join, body, round_id)
+            chain.stage, chain.balance = int(body["stage_no"]), int(body["balance_after_minor"])
+            chain.codes = (chain.codes if chain.start[:19] == deal["start_time"][:19] else set()) | {deal["game_code"]}
+            chain.start, chain.rules = deal["start_time"], chain.rules or deal["ruleset"]
+            chain.table = deal["table"] if chain.table is None else chain.table
+        elif kind == "round_final":
+            self.passes(round_id, self.final, body, seat)
+            if answers:
+                self.answer(seat.round_id)
+            chain.seat, chain.balance = None, int(body["balance_after_minor"])
+            if chain.staked is not None:
+                chain.staked, chain.returned = (
+                    chain.staked + int(body["staked_minor"]),
+                    chain.returned + int(body["returned_minor"]),
+                )
+        elif kind != "money_leg":
+            self.passes("", getattr(self, kind), chain, body)
+        chain.kind, chain.head, chain.time = kind, told.hash, body["time"]
+        if kind == "session_close" and chain.numbers.end_is_wrong(True, self.of("session_id", body)):
+            self.tell(FaultError("22 scope", "more was promised"))
+        return None
+
+    def order(self, chain: SimpleNamespace, told: SimpleNamespace, before: int, number: int) -> None:
+        wrong, gap = chain.numbers.is_wrong(number, self.of("session_id", told.body)), number > before + 1
+        if gap:
+            chain.purchase = chain.bought = chain.staked = chain.returned = chain.balance = chain.stage = None
+        need("7 session", not wrong, "number")
+        need("7 session", gap or told.body["previous"] == chain.head, "previous")
+        need("7 session", gap or told.kind in FOLLOWS.get(chain.kind, ()), "order")
+        need("7 session", told.body["time"] >= chain.time, "time")
+
+    def session_open(self, chain: SimpleNamespace, body: Body) -> None:
+        rules, law = known(RULESETS, body["ruleset"]), known(JURISDICTIONS, body["jurisdiction"])
+        chain.rules, chain.law, chain.table = body["ruleset"], law, body.get("table", "")
+        if not rules or not law:
+            raise FaultError("8 rules", "ruleset, jurisdiction")
+        need("8 rules", law.currency == body["currency"], "currency")
+        need(
+            "8 rules",
+            (law.test_register or not body["test_register"]) and (chain.table or not rules.at_table),
+            "register, table",
+        )
+
+    def purchase(self, chain: SimpleNamespace, body: Body) -> None:
+        amount, bought, before, after, number = (
+            int(body[name])
+            for name in ("amount_minor", "bought_minor", "balance_before_minor", "balance_after_minor", "purchase_no")
+        )
+        was, chain.purchase, chain.bought, chain.balance = (
+            (chain.purchase, chain.bought, chain.balance),
+            number,
+            bought,
+            after,
+        )
+        mine, chain.participation = chain.participation, body["participation_id"]
+        need(
+            "7 session",
+            was[0] in (None, number - 1) and mine in (None, body["participation_id"]),
+            "number, participation",
+        )
+        need("8 rules", not chain.law or bought <= chain.law.cap, "cap")
+        need("18 balance", bought >= amount and was[1] in (None, bought - amount), "bought")
+        need("18 balance", was[2] in (None, before) and after == before + amount, "balance")
+
+    def participation_end(self, chain: SimpleNamespace, body: Body) -> None:
+        need("7 session", chain.participation in (None, body["participation_id"]), "participation")
+        self.session_close(chain, body)
+        bought, staked, returned, paid = (
+            int(body[f"{name}_minor"]) for name in ("bought", "staked", "returned", "paid_out")
+        )
+        known_sums = zip(
+            (chain.bought, chain.staked, chain.returned, chain.balance), (bought, staked, returned, paid), strict=True
+        )
+        need("18 balance", all(ours in (None, theirs) for ours, theirs in known_sums), "sums")
+        need("18 balance", bought - staked + returned == paid, "identity")
+
+    def session_close(self, chain: SimpleNamespace, body: Body) -> None:
+        need("7 session", chain.stage in (None, int(body["rounds"])), "rounds")
+
+    def opening(self, chain: SimpleNamespace, body: Body, seat: SimpleNamespace) -> None:
+        deal, rules, start, code = body["deal"], seat.rules, body["deal"]["start_time"], body["deal"]["game_code"]
+        need("7 session", chain.stage in (None, int(body["stage_no"]) - 1), "stage")
+        need("8 rules", rules and chain.rules in (None, deal["ruleset"]), "ruleset")
+        need("7 session", start >= chain.start, "start")
+        passed = datetime.fromisoformat(start) - datetime.fromisoformat(chain.start or start)
+        need(
+            "8 rules",
+            not chain.start or not chain.law or passed.total_seconds() * 1000 >= chain.law.interval_ms,
+            "interval",
+        )
+        need(
+            "9 deal",
+            deal["instance"] == body["instance"] and deal["shuffle"] == "fisher-yates-52/v1",
+            "instance, shuffle",
+        )
+        need("9 deal", start <= body["time"] and code.split("-")[0] == f"#{start[11:19]}", "start, code")
+        need("9 deal", start[:19] != chain.start[:19] or code not in chain.codes, "code")
+        seats, number, sid = int(deal["seats"]), int(body["seat"]["seat_no"]), body["seat"]["session_id"]
+        need(
+            "9 deal",
+            chain.table in (None, deal["table"]) and seats <= (rules.seats if deal["table"] else 1),
+            "table, seats",
+        )
+        leaf, path = sha(b"\0", canonical(body["seat"])), [bytes.fromhex(node) for node in body["path"]]
+        need(
+            "9 deal",
+            sid == body["session_id"] and path_root(leaf, number - 1, seats, path).hex() == deal["seats_root"],
+            "seat",
+        )
+        bets, names = dict(seat.bets), [name for name, _ in seat.bets]
+        due = [name for name in OPENING[rules.game] if name in names or name in OPENING[rules.game][:-1]]
+        need("10 stakes", names == due and bets.get("blind", bets["ante"]) == bets["ante"], "bets")
+        for name in names:
+            low, high = LIMITS["ante" if name == "blind" else name]
+            need("10 stakes", low <= bets[name] <= high and bets[name] % rules.step == 0, name)
+        before, after = int(body["balance_before_minor"]), int(body["balance_after_minor"])
+        need("18 balance", chain.balance in (None, before) and after == before - sum(bets.values()), "balance")
+
+    def join(self, body: Body, round_id: str) -> None:
+        deal, number, new = body["deal"], int(body["seat"]["seat_no"]), True
+        if round_id not in self.rounds:
+            new = round_id not in self.seen
+            self.seen.add(round_id)
+            self.rounds[round_id] = SimpleNamespace(
+                deal=deal, draw=(deal["instance"], deal["draw_no"]), leaves={}, open=0, left=False
+            )
+        round_ = self.rounds[round_id]
+        round_.open += 1
+        need("9 deal", new and round_.deal == deal and number not in round_.leaves, "round")
+        round_.leaves[number] = sha(b"\0", canonical(body["seat"]))
+        if len(round_.leaves) == int(deal["seats"]):
+            root = tree_root([round_.leaves[key] for key in sorted(round_.leaves)])
+            need("9 deal", len(round_.leaves) == 1 or root.hex() == deal["seats_root"], "root")
+
+    def answer(self, round_id: str) -> None:
+        round_ = self.rounds[round_id]
+        round_.open -= 1
+        if not round_.open and len(round_.leaves) >= int(round_.deal["seats"]) and not round_.left:
+            self.done.add(round_id)
+            del self.rounds[round_id]
+
+    def abandon(self, seat: SimpleNamespace, outside: bool) -> None:
+        if outside:
+            self.rounds[seat.round_id].left = True
+        else:
+            self.tell(FaultError("11 opening", "no final"), seat.round_id)
+            self.answer(seat.round_id)
+
+    def final(self, body: Body, seat: SimpleNamespace | None) -> None:
+        need("11 opening", seat and seat.sound, "opening")
+        opened, deal, rules = seat.body, seat.body["deal"], seat.rules  # type: ignore[union-attr]
+        ours = (seat.hash, seat.round_id, opened["seat"]["seat_no"], opened["stage_no"])  # type: ignore[union-attr]
+        need(
+            "11 opening",
+            (body["opening"], body["round_id"], body["seat_no"], body["stage_no"]) == ours,
+            "another opening",
+        )
+        void, done = body.get("void", {}), body["status"] == "settled"
+        hidden = not done and void.get("reason") == "DECK_UNRECOVERABLE"
+        due = (
+            REVEALED | {"outcome", "settlement"} if done else {"void"} if hidden else REVEALED | {"void", "settlement"}
+        )
+        barred = {"void"} if done else {"outcome"} | (REVEALED if hidden else set())
+        need("11 opening", due <= body.keys() and not barred & body.keys(), "fields")
+        deck, commitment = FACES, bytes.fromhex(opened["commitment"])
+        if "transcript" in body:
+            salt, drawn = bytes.fromhex(body["salt"]), bytes.fromhex(body["transcript"])
+            length = len(drawn).to_bytes(2, "big")
+            need(
+                "12 commitment",
+                sha(b"rgs/commitment/v1\0", sha(canonical(deal)), salt, length, drawn) == commitment,
+                "hash",
+            )
+            deck = shuffled(drawn)
+            need("13 transcript", deck == body["deck"], "deck")
+        cards = dealt(rules, deck, int(deal["seats"]), int(body["seat_no"]))
+        need("14 cards", body.get("cards", cards) == cards, "cards")
+        bets, phase, folded = list(seat.bets), next(iter(PHASES[rules.game])), False  # type: ignore[union-attr]
+        funds, time, running = int(opened["balance_after_minor"]), opened["time"], sha(b"rgs/actions/v1\0", commitment)
+        for action in body["actions"]:
+            options, name = PHASES[rules.game].get(phase, {}), action["action"]
+            need("15 actions", action["phase"] == phase and name in options, "phase, action")
+            cost, default = options[name][0] * bets[0][1], next(iter(options))
+            need("15 actions", action["amount_minor"] == str(cost) and cost <= funds, "price")
+            need(
+                "15 actions",
+                time <= action["time"] <= body["time"] and (action["by"] == "player" or name == default),
+                "time, by",
+            )
+            bets += [("play" if rules.game == "uth" else "call", cost)] if cost else []
+            funds, time, phase, folded = funds - cost, action["time"], options[name][1], folded or name == "fold"
+            running = sha(b"rgs/actions/v1\0", running, canonical(action))
+        need("15 actions", running.hex() == body["actions_hash"] and (phase == "" or not done), "hash, showdown")
+        if done:
+            outcome, rows = settled(rules, cards, bets, folded)
+            need("16 hands", outcome == body["outcome"], "outcome")
+            need("17 settlement", rows == body["settlement"], "rows")
+        else:
+            parties = [approval["party"] for approval in void["approvals"]]
+            need("19 void", len(parties) == 2 and parties[0] != parties[1], "approvals")
+            pushes = [
+                {"bet": bet, "result": "push", "returned_minor": str(stake), "stake_minor": str(stake)}
+                for bet, stake in bets
+            ]
+            need("19 void", body.get("settlement", pushes) == pushes, "pushes")
+            need(
+                "19 void",
+                all((name in void) == ("deck" in body) for name in ("would_have_been", "would_have_outcome")),
+                "claims",
+            )
+            if "deck" in body:
+                folded = folded or phase != ""  # every default ends in a fold
+                outcome, rows = settled(rules, cards, bets, folded)
+                need("16 hands", outcome == void["would_have_outcome"], "outcome")
+                need("17 settlement", rows == void["would_have_been"], "rows")
+        before, staked, returned, after = (
+            int(body[f"{name}_minor"]) for name in ("balance_before", "staked", "returned", "balance_after")
+        )
+        back = sum(int(row["returned_minor"]) for row in body["settlement"]) if "settlement" in body else staked
+        need(
+            "18 balance",
+            (before, staked, returned) == (int(opened["balance_before_minor"]), sum(stake for _, stake in bets), back),
+            "sums",
+        )
+        need("18 balance", after == before - staked + returned, "identity")
+        if not done:
+            self.malfunctions.append((void["malfunction"], body["round_id"]))
+
+    def finish(self) -> None:
+        for sid, chain in self.sessions.items():
+            ranges = self.ranges["session_id"].get(sid, [])
+            wrong = chain.kind != "session_close" and chain.numbers.end_is_wrong(False, ranges)
+            if wrong:
+                self.tell(FaultError("22 scope", f"session {sid} ends early"))
+            if chain.seat and chain.kind != "session_close":
+                self.abandon(chain.seat, not wrong)
+        for names, held in ((self.ranges["session_id"], self.sessions), (self.ranges["instance"], self.instances)):
+            self.passes("", need, "22 scope", names.keys() <= held.keys(), "promised, and nothing is here")
+        for malfunction, round_id in self.malfunctions:
+            self.passes(round_id, need, "19 void", malfunction in self.events or not self.whole, "malfunction")
+        self.passes(
+            "", need, "21 instance", not self.whole or self.lost.keys() <= self.instances.keys(), "lost is not here"
+        )
+        workers: dict[tuple[str, ...], set[int]] = defaultdict(set)
+        for name, one in sorted(self.instances.items(), key=lambda item: int(item[1].body["boot_no"])):
+            lost = self.lost.get(name)
+            self.passes("", self.ends, name, one, lost)
+            mine, boot = workers[one.body["node"], one.body["worker"]], int(one.body["boot_no"])
+            self.passes("", self.boots, one.body, mine, boot)
+            mine.add(boot)
+        for round_id, round_ in self.rounds.items():
+            self.passes(
+                round_id,
+                need,
+                "9 deal",
+                not self.whole or len(round_.leaves) >= int(round_.deal["seats"]),
+                "seat missing",
+            )
+            self.done |= set() if round_.left else {round_id}
+
+    def ends(self, name: str, one: SimpleNamespace, lost: Body | None) -> None:
+        need(
+            "22 scope",
+            not one.numbers.end_is_wrong(one.end is not None or lost, self.ranges["instance"].get(name, [])),
+            name,
+        )
+        last, unbroken, end = one.numbers.last, one.numbers.unbroken, one.end
+        if lost:
+            said, end = int(lost["lost"]["last_statement_no"]), int(lost["lost"]["last_draw_no"])
+            cut = not one.numbers.whole or self.ranges["instance"].get(name)
+            need("21 instance", one.end is None and last <= said and (cut or last == said), "lost numbers")
+            need(
+                "21 instance", self.instances[lost["instance"]].body["store_epoch"] == one.body["store_epoch"], "epoch"
+            )
+            unbroken = unbroken and last == said
+        if end is not None:
+            highest = one.draws[-1][0] if one.draws else 0
+            need("20 draws", highest <= end and not (unbroken and (highest, len(one.draws)) != (end, end)), "draws")
+
+    def boots(self, body: Body, mine: set[int], boot: int) -> None:
+        need("21 instance", boot not in mine, "boot number twice")
+        named = body.get("previous_boot")
+        if not named or named["instance"] not in self.instances:
+            return need("21 instance", not named or not mine or not self.whole, "the boot before is missing")
+        former, lost = self.instances[named["instance"]], self.lost.get(named["instance"])
+        need(
+            "21 instance", former.body["node"] == body["node"] and int(former.body["boot_no"]) < boot, "boot of another"
+        )
+        last = int(lost["lost"]["last_statement_no"]) if lost else former.numbers.last
+        end = int(lost["lost"]["last_draw_no"]) if lost else former.end
+        said = int(named["last_statement_no"]), int(named["last_draw_no"])
+        return need(
+            "21 instance", said[0] >= last if end is None else said == (last, end), "the boot before ended otherwise"
+        )
+
+
+def known(book: dict[tuple[str, str, str], SimpleNamespace], named: Body) -> SimpleNamespace | None:
+    return book.get((named["id"], named["version"], named["sha256"]))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("--keys", required=True, type=Path)
+    parser.add_argument("--root")
+    given = parser.parse_args(arguments)
+    try:
+        verifier = Verifier(Keys(given.keys.read_bytes()))
+    except FaultError as fault:
+        sys.stdout.write(f"FAILED {' '.join(fault.args)}\n0 rounds verified, 0 failed, UNANCHORED\n")
+        return 1
+    for path in given.files:
+        with path.open("rb") as file:
+            for line in file:
+                verifier.line(line)
+    verifier.finish()
+    anchored = given.root == verifier.keys.root
+    if given.root and not anchored:
+        verifier.faults.append(("3 key", "another root", ""))
+    for fault_ in verifier.faults:
+        sys.stdout.write(f"FAILED {': '.join(fault_)}\n")
+    verified = len(verifier.done - verifier.failed)
+    verdict = "ANCHORED" if anchored else "UNANCHORED"
+    sys.stdout.write(f"{verified} rounds verified, {len(verifier.failed)} failed, {verdict}\n")
+    return 1 if verifier.faults or not verified else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

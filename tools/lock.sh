@@ -1,0 +1,24 @@
+#!/bin/sh
+# Re-locks requirements/*.txt from requirements/*.in: every version exact, every file of it by hash, for all supported
+# Pythons and platforms at once. Versions already locked stay; `make lock ARGS=--upgrade` moves them.
+set -eu
+cd "$(dirname "$0")/.."
+
+uv=$(command -v .venv/bin/uv || command -v uv) || {
+    echo "make lock needs uv, which nothing else here does: .venv/bin/python -m pip install uv" >&2
+    exit 1
+}
+
+# The hashes must be those of the registry's own files: local wheels and a machine's settings must not leak in.
+unset UV_INDEX UV_EXTRA_INDEX_URL UV_FIND_LINKS UV_CONSTRAINT UV_OVERRIDE
+lock() {
+    "$uv" pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+        --no-header "$@"
+}
+lock "$@" requirements/runtime.in --output-file requirements/runtime.txt
+lock "$@" requirements/dev.in --constraint requirements/runtime.txt --output-file requirements/dev.txt
+
+for file in requirements/runtime.txt requirements/dev.txt; do
+    { echo "# Locked by \`make lock\` from $(basename "$file" .txt).in; not edited by hand."; cat "$file"; } >"$file.new"
+    mv "$file.new" "$file"
+done

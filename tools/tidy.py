@@ -1,0 +1,313 @@
+"""The house rules that a machine can see, as a function over (path, source), run on all files by a unit test.
+
+Who may import whom (the table ROOMS), who may ask for entropy, time or the database (ENTITLED), where SQL lives and how
+it is written, how long a file may be, which names say nothing. Closed world: a file in no room is a finding too.
+Reads the syntax tree only, so it does not see what is put together at run time (`getattr`, names in strings).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Final
+
+MAX_LINES: Final = 500
+LONG_FILES: Final = {"tests/verifier/independent_verifier.py"}
+"""One file by design: an outsider's verifier, to be read and carried away alone."""
+GENERATED_FILES: Final = ("rgs/v1/", "rgs/wallet/", "rgs/regulator/")
+GENERATED_MODULE: Final = re.compile(r"rgs(\.\w+)?\.v\d+(\.|$)")
+HOUSE: Final = {"rng", "rgs", "certification", "examples", "bench", "tests", "tools"}
+PRODUCT: Final = ("rng/", "rgs/", "certification/", "examples/")
+
+
+@dataclass(frozen=True, order=True)
+class Finding:
+    """A broken rule: where, which one, and what exactly."""
+
+    path: str
+    line: int
+    rule: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.rule}: {self.what}"
+
+
+Rule = Iterator[tuple[int, str, str]]  # line, rule, what
+
+# --- who may import whom -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Room:
+    """What the files below `prefix` may import beside the standard library; the longest prefix that fits holds."""
+
+    prefix: str
+    house: tuple[str, ...] = ()  # modules (with all below) or single names of ours
+    libraries: tuple[str, ...] | None = ()  # of others; None: any
+    generated: bool = False  # the code made from protos/
+
+
+SIGNING: Final = ("cryptography", "nacl")
+GRPC: Final = ("grpc", "grpc_health", "grpc_reflection", "grpc_status", "google")
+CLOCK: Final = "rgs.clock.Clock"  # the type alone; a clock itself is handed in
+INNER: Final = ("rgs.core", "rgs.store", CLOCK)
+OUTERMOST: Final = ("__main__.py", "cli/", "demo/", "server.py", "config.py", "logging.py")
+
+ROOMS: Final = (
+    Room("rng/", ("rng",)),
+    Room("rgs/__init__.py"),
+    Room("rgs/core/", ("rgs.core",)),
+    *(Room(f"rgs/core/{name}", ("rgs.core",), SIGNING) for name in ("statements", "note", "keys", "envelope")),
+    Room("rgs/core/replay", ("rgs.core", "rng.shuffle")),
+    Room("rgs/store/", ("rgs.core", "rgs.store", CLOCK), ("asyncpg", "duckdb")),
+    Room("rgs/clients/", (*INNER, "rgs.clients"), ("structlog", *GRPC), generated=True),
+    Room("rgs/translog/", (*INNER, "rgs.translog"), ("structlog",)),
+    Room("rgs/simulators/", (*INNER, "rgs.simulators"), ("structlog",)),
+    Room("rgs/service/", ("rng", *INNER, "rgs.clients", "rgs.translog", "rgs.service"), ("cryptography", "structlog")),
+    Room("rgs/api/", ("rgs.core", "rgs.service", "rgs.api", CLOCK), ("structlog", *GRPC), generated=True),
+    # The outermost layer: the server and the command lines, which put the rest together. Nothing imports them.
+    *(
+        Room(
+            f"rgs/{name}",
+            ("rng", "rgs", "certification"),
+            ("rich", "structlog", "typer", "uvloop", *SIGNING, *GRPC),
+            generated=True,
+        )
+        for name in OUTERMOST
+    ),
+    # Two leaves of it: the standard library alone.
+    Room("rgs/clock.py"),
+    Room("rgs/manifest.py", ("rgs.__version__",)),
+    Room(
+        "certification/",
+        ("rng", "rgs.core", "certification"),
+        ("jinja2", "matplotlib", "numba", "numpy", "rich", "scipy", "typer"),
+    ),
+    Room("examples/", ("examples",), None, generated=True),
+    *(Room(prefix, tuple(HOUSE), None, generated=True) for prefix in ("bench/", "tests/", "tools/")),
+)
+
+# Standard library that does something to the world, or waits for it. The core computes.
+NOT_IN_CORE: Final = {
+    *("asyncio", "concurrent", "http", "logging", "multiprocessing", "os", "select", "selectors", "shutil", "signal"),
+    *("socket", "sqlite3", "ssl", "subprocess", "tempfile", "threading", "urllib"),
+}
+NOT_CALLED_IN_CORE: Final = {"eval", "exec", "input", "open", "print"}
+
+
+# --- who may ask for entropy, time, the database -----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Entitled:
+    """Names that, within rng and rgs, only the files below `prefixes` may reach."""
+
+    names: tuple[str, ...]
+    prefixes: tuple[str, ...] = ()
+
+
+ENTITLED: Final = (
+    Entitled(("random",)),
+    Entitled(("secrets", "os.urandom", "os.getrandom", "ssl.RAND_bytes", "nacl.utils.random"), ("rng/entropy.py",)),
+    Entitled(tuple(f"uuid.uuid{version}" for version in (1, 4, 6, 7))),  # ids come from rng.entropy
+    Entitled(("time",), ("rgs/clock.py", "rgs/__main__.py", "rgs/cli/")),  # command lines show progress
+    Entitled(
+        ("datetime.datetime.now", "datetime.datetime.utcnow", "datetime.datetime.today", "datetime.date.today"),
+        ("rgs/clock.py",),
+    ),
+    Entitled(("sqlite3", "asyncpg", "duckdb"), ("rgs/store/",)),
+    Entitled(("importlib.import_module", "builtins.__import__"), ("rgs/__main__.py", "rgs/cli/")),  # unseen imports
+)
+ENTROPY_DEVICES: Final = ("/dev/urandom", "/dev/random", "/dev/hwrng")
+
+
+# --- SQL ---------------------------------------------------------------------------------------------------------
+
+SQL: Final = re.compile(
+    r"""\s*(?:
+        (?:SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|TRUNCATE|REPLACE|WITH|PRAGMA|ATTACH|SAVEPOINT|RELEASE|ROLLBACK)\s
+      | (?:BEGIN|COMMIT|VACUUM)\b
+      | (?i:select\s.+\sfrom\s | insert\s+into\s | update\s+\S+\s+set\s | delete\s+from\s | pragma\s+\w+\s*[=(;]
+          | (?:create|alter|drop)\s+(?:temp\w*\s+|unique\s+)?(?:table|index|view|trigger)\s+\S)
+    )""",
+    re.VERBOSE | re.DOTALL,
+)
+SQL_CLAUSE: Final = re.compile(
+    r"\b(?:FROM|INTO|JOIN|LIMIT|ORDER BY|PRAGMA|RETURNING|SAVEPOINT|SELECT|SET|VALUES|WHERE)\b"
+)
+
+# --- names -------------------------------------------------------------------------------------------------------
+
+EMPTY_WORDS: Final = {word + ending for word in ("util", "helper", "manager", "handler") for ending in ("", "s")}
+WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+
+def check(path: str, source: str) -> list[Finding]:
+    """All findings of one file. `path` is relative to the repository, with slashes; only Python is read as a tree."""
+    if path.startswith(GENERATED_FILES):
+        return []
+    findings = set(check_text(path, source))
+    if path.endswith(".py"):
+        tree = ast.parse(source, path)
+        findings |= {
+            Finding(path, line, rule, what)
+            for rule_of in (check_imports, check_entitled, check_core, check_sql, check_classes)
+            for line, rule, what in rule_of(path, tree)
+        }
+    return sorted(findings)
+
+
+def check_text(path: str, source: str) -> Iterator[Finding]:
+    """Length, file names, and where files of SQL may lie."""
+    if (lines := source.count("\n")) > MAX_LINES and path not in LONG_FILES:
+        yield Finding(path, lines, "file length", f"{lines} lines, at most {MAX_LINES}")
+    for part in PurePosixPath(path).parts:
+        if words := EMPTY_WORDS & set(PurePosixPath(part).stem.lower().split("_")):
+            yield Finding(path, 1, "empty name", f"{part} says {', '.join(words)}; say what it holds")
+    if path.endswith(".sql") and not path.startswith("rgs/store/"):
+        yield Finding(path, 1, "SQL outside the store", "all SQL lies in rgs/store")
+
+
+def check_imports(path: str, tree: ast.Module) -> Rule:
+    """The import table."""
+    room = room_of(path)
+    if room is None:
+        yield 1, "no room", "no room of the import table holds this file (tools/tidy.py, ROOMS)"
+        return
+    for line, target in imports(path, tree):
+        top = target.split(".")[0]
+        if top not in HOUSE:
+            if top in sys.stdlib_module_names or room.libraries is None or top in room.libraries:
+                continue
+            yield line, "import", f"{room.prefix} may not import the library {top}"
+        elif GENERATED_MODULE.match(target):
+            if not room.generated:
+                yield line, "generated code", f"{room.prefix} may not import {target}"
+        elif not any(reaches(target, allowed) for allowed in room.house):
+            yield line, "import", f"{room.prefix} may not import {target}"
+
+
+def check_entitled(path: str, tree: ast.Module) -> Rule:
+    """Randomness, time, database and unseen imports, each from its one place."""
+    if not path.startswith(("rng/", "rgs/")):
+        return
+    for line, target in used_names(path, tree):
+        for entitled in ENTITLED:
+            if any(reaches(target, name) for name in entitled.names) and not path.startswith(entitled.prefixes or "\0"):
+                yield line, "not entitled", f"{target} belongs to {' '.join(entitled.prefixes) or 'nobody'}"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and node.value in ENTROPY_DEVICES and path != "rng/entropy.py":
+            yield node.lineno, "not entitled", f"{node.value} belongs to rng/entropy.py"
+
+
+def check_core(path: str, tree: ast.Module) -> Rule:
+    """No input, output or waiting in the functional core."""
+    if not path.startswith("rgs/core/"):
+        return
+    for line, target in imports(path, tree):
+        if target.split(".")[0] in NOT_IN_CORE:
+            yield line, "core", f"the core may not import {target}"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in NOT_CALLED_IN_CORE:
+            yield node.lineno, "core", f"the core may not call {node.func.id}()"
+
+
+def check_sql(path: str, tree: ast.Module) -> Rule:
+    """SQL in rgs/store only, and there never put together from values."""
+    if not path.startswith(PRODUCT):
+        return
+    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.expr):
+            continue
+        text = text_of(node)
+        if not path.startswith("rgs/store/"):
+            if SQL.match(text) and id(node) not in prose:
+                yield node.lineno, "SQL outside the store", "all SQL lies in rgs/store"
+        elif isinstance(node, ast.JoinedStr) and (SQL.match(text) or SQL_CLAUSE.search(text)):
+            yield node.lineno, "f-string in SQL", "values are bound as parameters"
+        elif SQL.match(formatted_text(node)):
+            yield node.lineno, "f-string in SQL", "neither % nor format(): values are bound as parameters"
+
+
+def check_classes(_path: str, tree: ast.Module) -> Rule:
+    """Errors are called errors, and no class has an empty name."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ClassDef):
+            continue
+        if words := EMPTY_WORDS & {word.lower() for word in WORD.findall(node.name)}:
+            yield node.lineno, "empty name", f"class {node.name} says {', '.join(words)}; say what it holds"
+        bases = [ast.unparse(base).rsplit(".", 1)[-1] for base in node.bases]
+        if any(base.endswith(("Error", "Exception")) for base in bases) and not node.name.endswith("Error"):
+            yield node.lineno, "error name", f"class {node.name} is an error and does not end in Error"
+
+
+# --- reading the tree --------------------------------------------------------------------------------------------
+
+
+def room_of(path: str) -> Room | None:
+    """The room that holds a file."""
+    rooms = [room for room in ROOMS if path.startswith(room.prefix)]
+    return max(rooms, key=lambda room: len(room.prefix), default=None)
+
+
+def reaches(target: str, name: str) -> bool:
+    """Whether a dotted target is `name` or something in it."""
+    return target == name or target.startswith(name + ".")
+
+
+def imports(path: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Every imported module or name, absolute: `from a.b import c` is a.b.c."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from ((node.lineno, f"{absolute(path, node)}.{alias.name}") for alias in node.names)
+
+
+def absolute(path: str, node: ast.ImportFrom) -> str:
+    """The module that an import statement names, with leading dots resolved."""
+    package = PurePosixPath(path).parts[:-1]
+    base = package[: len(package) - node.level + 1] if node.level else ()
+    return ".".join((*base, *([node.module] if node.module else [])))
+
+
+def used_names(path: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Imports, and attribute chains followed through the names that imports bind: `import os as o; o.urandom`."""
+    yield from imports(path, tree)
+    bound = {"__import__": "builtins.__import__"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                root = alias.name.split(".")[0]  # what `import a.b` binds
+                bound[alias.asname or root] = alias.name if alias.asname else root
+        elif isinstance(node, ast.ImportFrom):
+            bound |= {alias.asname or alias.name: f"{absolute(path, node)}.{alias.name}" for alias in node.names}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute | ast.Name):
+            root, _, rest = ast.unparse(node).partition(".")
+            if root in bound:
+                yield node.lineno, f"{bound[root]}.{rest}" if rest else bound[root]
+
+
+def text_of(node: ast.AST) -> str:
+    """The text of a string constant, or of an f-string with each value as a question mark; else nothing."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        return "".join(text_of(part) if isinstance(part, ast.Constant) else "?" for part in node.values)
+    return ""
+
+
+def formatted_text(node: ast.AST) -> str:
+    """The template of `"…" % values` or `"…".format(values)`; else nothing."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+        return text_of(node.left)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.startswith("format"):
+        return text_of(node.func.value)
+    return ""
