@@ -26,7 +26,8 @@ if _version_not_supported:
 
 
 class AuditServiceStub:
-    """Signed statements as they were signed. An operator reads those of its own sessions; auditor, regulator and lab read all;
+    """Signed statements as they were signed. An operator reads those of its own sessions and the key path of its instances;
+    auditor, regulator and lab read all;
     the private block beside a statement goes to its operator, to auditors and to regulators.
     """
 
@@ -54,7 +55,8 @@ class AuditServiceStub:
 
 
 class AuditServiceServicer:
-    """Signed statements as they were signed. An operator reads those of its own sessions; auditor, regulator and lab read all;
+    """Signed statements as they were signed. An operator reads those of its own sessions and the key path of its instances;
+    auditor, regulator and lab read all;
     the private block beside a statement goes to its operator, to auditors and to regulators.
     """
 
@@ -105,7 +107,8 @@ def add_AuditServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class AuditService:
-    """Signed statements as they were signed. An operator reads those of its own sessions; auditor, regulator and lab read all;
+    """Signed statements as they were signed. An operator reads those of its own sessions and the key path of its instances;
+    auditor, regulator and lab read all;
     the private block beside a statement goes to its operator, to auditors and to regulators.
     """
 

@@ -27,7 +27,8 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class AuditServiceStub:
-    """Signed statements as they were signed. An operator reads those of its own sessions; auditor, regulator and lab read all;
+    """Signed statements as they were signed. An operator reads those of its own sessions and the key path of its instances;
+    auditor, regulator and lab read all;
     the private block beside a statement goes to its operator, to auditors and to regulators.
     """
 
@@ -43,7 +44,8 @@ class AuditServiceStub:
 
 @_typing.type_check_only
 class AuditServiceAsyncStub(AuditServiceStub):
-    """Signed statements as they were signed. An operator reads those of its own sessions; auditor, regulator and lab read all;
+    """Signed statements as they were signed. An operator reads those of its own sessions and the key path of its instances;
+    auditor, regulator and lab read all;
     the private block beside a statement goes to its operator, to auditors and to regulators.
     """
 
@@ -55,7 +57,8 @@ class AuditServiceAsyncStub(AuditServiceStub):
     """root_key, node_key, key_end and revocation statements: the key path that an offline replay needs."""
 
 class AuditServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Signed statements as they were signed. An operator reads those of its own sessions; auditor, regulator and lab read all;
+    """Signed statements as they were signed. An operator reads those of its own sessions and the key path of its instances;
+    auditor, regulator and lab read all;
     the private block beside a statement goes to its operator, to auditors and to regulators.
     """
 
