@@ -1,12 +1,13 @@
 # The house's commands; `make help` lists them. Each makes sure of the virtual environment first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo run play test check bench certify protos proto-baseline drift lint breaking ruff types format lock clean
+.PHONY: help setup demo run play test fuzz check bench certify protos proto-baseline drift lint breaking ruff types format lock clean
 
 PYTHON ?=
 ARGS ?=
 TESTS ?=
 WORKERS ?= 2
+SECONDS ?= 60
 
 PY := .venv/bin/python
 BUF := .venv/bin/buf
@@ -21,6 +22,7 @@ help: ## This list
 	@echo '  ARGS="..."      passed on to the command of demo, run, play, test, bench, certify and lock'
 	@echo '  TESTS="..."     test these files or node ids only (no coverage gate), e.g. TESTS=tests/unit'
 	@echo '  WORKERS=2       test processes'
+	@echo '  SECONDS=60      how long fuzz goes on with each parser and with the RPCs'
 	@echo '  PYTHON=...      the Python that makes .venv (3.11 to 3.13; found by itself)'
 
 setup: ## Make .venv from the locked requirements; nothing to do when it is up to date
@@ -43,6 +45,9 @@ ifeq ($(TESTS),)
 else
 	$(PYTEST) $(TESTS) $(ARGS)
 endif
+
+fuzz: setup ## Fuzz every RPC and every parser, each for SECONDS (default 60), under printed seeds
+	FUZZ_SECONDS=$(SECONDS) $(PYTEST) tests/fuzz --timeout 0 $(ARGS)
 
 check: setup drift lint breaking ruff types test ## Everything that continuous integration checks; tests last
 

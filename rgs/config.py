@@ -7,6 +7,8 @@ copy of the store would carry them along (ARCHITECTURE 2.9: the KEK lives outsid
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import tomllib
 from collections.abc import Callable, Mapping
@@ -31,8 +33,11 @@ _PORT_MAX: Final = 65_535
 class Config:
     """One node's settings; all paths are absolute.
 
-    `listen` is `host:port` (port 0: any free one). `draws_in_flight_max` is the bound that `instance_start` promises.
-    `drain_s` is how long a stopping server lets calls finish, in seconds.
+    `listen` is `host:port` (port 0: any free one). `log_calls` is whether the log gets a line for every call that may
+    change something. `draws_in_flight_max` is the bound that `instance_start` promises.
+    `drain_s` is how long a stopping server lets calls finish, in seconds. A round that brings `large_win_minor` or more
+    is a significant event. `rules_check_s` and `self_test_s` are the times between two looks at the certified files and
+    at the generator's known answers.
     """
 
     home: Path
@@ -46,9 +51,19 @@ class Config:
     tls: Path
     log: Path
     log_level: str
+    log_calls: bool
     draws_in_flight_max: int
     reflection: bool
     drain_s: int
+    large_win_minor: int
+    rules_check_s: int
+    self_test_s: int
+
+    @property
+    def sha256(self) -> str:
+        """Hex SHA-256 of all settings: what tells of a change without telling what. Paths in the home are relative."""
+        values = {key: _told(getattr(self, key), self.home) for key in SETTINGS}
+        return hashlib.sha256(json.dumps(values, sort_keys=True).encode("utf-8")).hexdigest()
 
     @property
     def bundle(self) -> Path:
@@ -78,6 +93,10 @@ def load_config(home: Path, options: Mapping[str, object] | None = None) -> Conf
     return config
 
 
+def _told(value: object, home: Path) -> str:
+    return str(value.relative_to(home) if isinstance(value, Path) and value.is_relative_to(home) else value)
+
+
 def _known(key: str) -> bool:
     if key not in SETTINGS:
         raise UnknownFieldError(f"{key} is no setting; there are {', '.join(SETTINGS)}", field=key, value=key)
@@ -89,7 +108,7 @@ def _read_file(path: Path) -> dict[str, object]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # no UTF-8, no TOML, a number or a nesting beyond all measure
         raise InvalidFieldError(f"{path.name} is not TOML: {error}", field=path.name) from None
 
 
@@ -186,7 +205,11 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     "tls": Setting("tls", _path),
     "log": Setting("log/rgs.log", _path),
     "log_level": Setting("info", _one_of(*LOG_LEVELS)),
+    "log_calls": Setting(True, _flag),
     "draws_in_flight_max": Setting(1024, _number(1, 1_000_000)),
     "reflection": Setting(True, _flag),
     "drain_s": Setting(10, _number(0, 3_600)),
+    "large_win_minor": Setting(1_000_000, _number(1, 1_000_000_000_000)),
+    "rules_check_s": Setting(600, _number(1, 86_400)),
+    "self_test_s": Setting(86_400, _number(60, 86_400)),
 }

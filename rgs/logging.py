@@ -97,6 +97,7 @@ class Log:
     def __init__(self, path: Path, level: str, clock: Clock, *, people: TextIO | None = sys.stderr) -> None:
         """`level` is the least that is kept: debug, info, warning, error. `people` gets short lines until `quiet`."""
         self._clock = clock
+        self._takes_info = level in {"debug", "info"}
         self._out = LogFile(path, clock, people)
         structlog.configure(
             processors=[
@@ -122,6 +123,14 @@ class Log:
     def quiet(self) -> None:
         """The start is over: nothing more to people."""
         self._out.people = None
+
+    def line(self, text: str) -> None:
+        """Write a line that is rendered already, at level info: for what comes with every call.
+
+        Nothing is withheld here: who renders it answers for what is in it (`rgs.api.access`).
+        """
+        if self._takes_info:
+            self._out.info(text)
 
     def flush(self) -> None:
         """Write the buffer through."""

@@ -14,42 +14,54 @@ import contextlib
 import gc
 import signal
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import structlog
 import uvloop
 from cryptography import x509
 
 from rgs import __version__
+from rgs.api import admin as admin_api
 from rgs.api import audit as audit_api
 from rgs.api import catalog as catalog_api
 from rgs.api import history as history_api
 from rgs.api import play as play_api
 from rgs.api import session as session_api
+from rgs.api.access import CallLines
 from rgs.api.auth import Gate, PeerCertificate
 from rgs.api.calls import Calls
 from rgs.api.endpoint import Endpoint, Tls
 from rgs.api.mapping import Encoder
 from rgs.cli.files import read_whole
 from rgs.cli.keyring import load_bundle, load_kek, load_node_signer
-from rgs.cli.pki import fingerprint_of, is_development, load_certificate
+from rgs.cli.pki import (
+    UNREADABLE,
+    fingerprint_of,
+    is_development,
+    load_certificate,
+    parse_party_uri,
+    verify_client_certificate,
+)
 from rgs.clients.regulator import EmbeddedRegister
 from rgs.clients.wallet import EmbeddedWallet
-from rgs.clock import Clock, SystemClock
+from rgs.clock import Clock, ClockWatch, SystemClock
+from rgs.composition import Ground, Services
 from rgs.config import Config
-from rgs.core.errors import JurisdictionError, RgsError
+from rgs.core.errors import FormatError, JurisdictionError, RgsError
 from rgs.core.statements.lines import parse_key_bundle
 from rgs.logging import Log
-from rgs.manifest import Manifest
-from rgs.service.affairs import Affairs
-from rgs.service.audit import Audit
+from rgs.manifest import Manifest, ManifestError, make_manifest
 from rgs.service.books import Books
-from rgs.service.callers import Caller, Role, SessionLocks
+from rgs.service.callers import Caller, Role
 from rgs.service.catalog import Catalog
-from rgs.service.history import History
+from rgs.service.certificates import Presented
+from rgs.service.events import EventCode, Events
 from rgs.service.instance import Artifact, Instance
-from rgs.service.play import Play
+from rgs.service.keys import KeyFiles
+from rgs.service.permits import Permits
 from rgs.service.sealing import Sealer
-from rgs.service.sessions import Sessions
+from rgs.service.watch import Watched
+from rgs.store.changes import StoreError
 from rgs.store.parties import Parties
 from rgs.store.register import RegisterStore
 from rgs.store.sqlite import SqliteStore
@@ -64,17 +76,35 @@ DEMO_BALANCE_MINOR = 1_000_000
 class Server:
     """One node. `start`, then `port` is served until `stop`; both at most once."""
 
-    def __init__(self, config: Config, manifest: Manifest, *, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        config: Config,
+        manifest: Manifest,
+        *,
+        clock: Clock | None = None,
+        measure: Callable[[], Manifest] = make_manifest,
+        log: Log | None = None,
+    ) -> None:
+        """`measure` makes the software manifest again, to be compared with the one given; `log` takes a line a call."""
+        self._log = log
         self._config = config
         self._manifest = manifest
+        self._measure = measure
         self._clock = SystemClock() if clock is None else clock
         self._open = contextlib.AsyncExitStack()
         self._stopping = asyncio.Event()
         self._end_reason = "START_FAILED"
+        self._note_fault: Callable[[str], None] = lambda _: None
+        self.services: Services
+        """The use cases; there from the start on."""
         self.port = 0
         """What is served; 0 before the start."""
-        self.instance = ""
+        self._instance: Instance | None = None
+
+    @property
+    def instance(self) -> str:
         """The name under which this server draws and signs; empty before the start."""
+        return "" if self._instance is None else self._instance.name
 
     async def start(self) -> None:
         """Open everything, sign the beginning, serve. On an error what was opened is closed, and nothing was served."""
@@ -94,8 +124,8 @@ class Server:
 
     async def _start(self) -> None:
         config, clock, opened = self._config, self._clock, self._open
-        node_signer = load_node_signer(config)
         bundle = load_bundle(config)
+        node_signer = load_node_signer(config, bundle)
         sealer = Sealer(load_kek(config))
         tls = Tls(
             key=read_whole(config.tls / "server.key", "server key", secret=True),
@@ -103,6 +133,7 @@ class Server:
             client_ca=read_whole(config.ca, "client authorities"),
         )
         store = SqliteStore(config.store)
+        store.large_win_minor = config.large_win_minor
         opened.push_async_callback(store.close)
         parties = Parties(config.store)
         opened.callback(parties.close)
@@ -118,44 +149,58 @@ class Server:
         register = EmbeddedRegister(RegisterStore(config.register), instance.new_regulator_id, clock.now_ms)
         opened.push_async_callback(register.close)
 
-        books, locks = Books(), SessionLocks()
-        catalog = Catalog(books)
-        encoder = Encoder(catalog.list())
-        play = Play(store=store, instance=instance, books=books, clock=clock, locks=locks, encode=encoder)
-        affairs = Affairs(
-            store=store,
-            instance=instance,
-            books=books,
-            clock=clock,
-            wallet=wallet,
-            central=register,
+        books = Books()
+        admit = _admission(tls.client_ca, books)
+        encoder = Encoder(Catalog(books).list())
+        services = self.services = Services(
+            Ground(
+                store=store,
+                parties=parties,
+                instance=instance,
+                clock=clock,
+                books=books,
+                wallet=wallet,
+                central=register,
+                node=config.node,
+            ),
             encode=encoder,
-        )
-        sessions = Sessions(
-            store=store,
-            instance=instance,
-            books=books,
-            clock=clock,
-            locks=locks,
-            affairs=affairs,
-            play=play,
+            watched=Watched(
+                comparison=ClockWatch(clock.wall_ms if isinstance(clock, SystemClock) else clock.now_ms),
+                follow=clock.follow if isinstance(clock, SystemClock) else _do_nothing,
+                measure=self._changed_software,
+                rules_period_ms=config.rules_check_s * 1000,
+                self_test_period_ms=config.self_test_s * 1000,
+            ),
+            identify=identify_certificate,
+            admit=admit,
+            key_statements=parse_key_bundle(bundle),
             open_account=_account_opener(wallet),
         )
-        audit = Audit(store=store, key_statements=parse_key_bundle(bundle))
-
-        gate = Gate(parties, clock, read_certificate, _admission(tls.client_ca, books))
-        calls = Calls(gate, clock, encoder.act)
+        events = services.events
+        gate = Gate(
+            parties,
+            clock,
+            read_certificate,
+            admit,
+            lambda reason: events.count(EventCode.AUTHENTICATION_FAILED, reason),
+        )
+        services.certificates.refresh = gate.refresh
+        self._note_fault = lambda reason: events.count(EventCode.SERVER_FAULT, reason)
+        lines = CallLines(self._log.line, clock) if self._log is not None and config.log_calls else None
+        calls = Calls(gate, clock, encoder.act, self._note_fault, lines)
         endpoint = Endpoint(
             listen=config.listen,
             tls=tls,
             calls=calls,
             services={
-                catalog_api.SERVICE: catalog_api.catalog_methods(catalog),
-                session_api.SERVICE: session_api.session_methods(sessions, encoder),
-                play_api.SERVICE: play_api.play_methods(play),
-                history_api.SERVICE: history_api.history_methods(History(store=store, play=play)),
-                audit_api.SERVICE: audit_api.audit_methods(audit),
+                catalog_api.SERVICE: catalog_api.catalog_methods(services.catalog),
+                session_api.SERVICE: session_api.session_methods(services.sessions, encoder),
+                play_api.SERVICE: play_api.play_methods(services.play),
+                history_api.SERVICE: history_api.history_methods(services.history),
+                audit_api.SERVICE: audit_api.audit_methods(services.audit),
+                admin_api.SERVICE: admin_api.admin_methods(services.admin, services.certificates, services.reports),
             },
+            notices=services.notices,
             with_reflection=config.reflection,
         )
         # The port is bound, so that nothing but the disk can fail between the first statement and the first call.
@@ -165,22 +210,38 @@ class Server:
             software_version=__version__,
             artifacts=_artifacts(books, self._manifest),
         )
-        opened.push_async_callback(self._end, instance)
-        self.instance = instance.name
+        opened.push_async_callback(self._end, instance, services.events)
+        self._instance = instance
+        await events.tell_configuration(config.node, config.sha256, first_boot=instance.boot_no == 1)
 
-        async def tell_health() -> None:
-            endpoint.health.set_serving(play_api.SERVICE, serving=instance.healthy)
+        async def watch() -> None:
+            await services.watch.look()
+            _tell_health(endpoint, services.permits)
 
-        self._run_in_background("health", tell_health)
-        self._run_in_background("stage_reports", affairs.report_stages)
-        self._run_in_background("recovery", sessions.recover)
+        self._run_in_background("watch", watch)
+        self._run_in_background("stage_reports", services.affairs.report_stages)
+        self._run_in_background("recovery", services.sessions.recover)
+        self._run_in_background("interruptions", services.interruptions.finish_due)
         self._run_in_background("allow_list", gate.poll)
+        self._run_in_background("events", events.flush)
+        self._run_in_background("large_wins", events.tell_wins)
+        files = KeyFiles(partial(read_whole, config.bundle, "key bundle"), partial(load_node_signer, config))
+        self._run_in_background("keys", services.node_keys(bundle, node_signer.keyid, files).look)
         await endpoint.start()
         opened.push_async_callback(endpoint.stop, config.drain_s)
         self.port = endpoint.port
 
-    async def _end(self, instance: Instance) -> None:
+    async def _end(self, instance: Instance, events: Events) -> None:
+        with contextlib.suppress(StoreError):
+            await events.flush(everything=True)
         await instance.end(self._end_reason)
+
+    def _changed_software(self) -> str:
+        """Hash the certified files again: a code if they are not what was measured at the start."""
+        try:
+            return "" if self._measure().sha256 == self._manifest.sha256 else "SOFTWARE_CHANGED"
+        except ManifestError:
+            return "SOFTWARE_UNREADABLE"
 
     def _run_in_background(self, name: str, work: Callable[[], Awaitable[object]]) -> None:
         """Do the work now and every second, until the server stops; the work at hand is finished, not cut short."""
@@ -193,6 +254,8 @@ class Server:
                     failure = ""
                 except Exception as error:  # noqa: BLE001 - it is tried again, whatever it was; told when it changes
                     reason = error.reason if isinstance(error, RgsError) else type(error).__name__
+                    if not isinstance(error, RgsError):
+                        self._note_fault("BACKGROUND")
                     if reason != failure:
                         structlog.get_logger().warning("background_work_failed", work=name, exc_info=error)
                     failure = reason
@@ -201,6 +264,17 @@ class Server:
 
         task = asyncio.create_task(repeat())
         self._open.push_async_callback(_finished, task, self._config.drain_s)
+
+
+def _tell_health(endpoint: Endpoint, permits: Permits) -> None:
+    """Play serves while no guard stops new rounds; sessions while regulator and store take them."""
+    endpoint.health.set_serving(play_api.SERVICE, serving=permits.serving)
+    serving = not (permits.guard("register").closed or permits.guard("store").closed)
+    endpoint.health.set_serving(session_api.SERVICE, serving=serving)
+
+
+def _do_nothing() -> None:
+    """What a clock does that is nobody's but a test's."""
 
 
 async def _finished(task: asyncio.Task[None], patience_s: float) -> None:
@@ -215,7 +289,7 @@ def read_certificate(pem: bytes) -> PeerCertificate:
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         uris = names.get_values_for_type(x509.UniformResourceIdentifier)
-    except (x509.ExtensionNotFound, ValueError):
+    except (x509.ExtensionNotFound, *UNREADABLE):
         uris = []
     first, last = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     return PeerCertificate(
@@ -224,6 +298,17 @@ def read_certificate(pem: bytes) -> PeerCertificate:
         first_ms=int(first.timestamp()) * 1000,
         last_ms=int(last.timestamp()) * 1000,
     )
+
+
+def identify_certificate(pem: bytes, now_ms: int) -> Presented:
+    """Whom a certificate stands for, checked as `rgs party add --cert` does; FormatError, InvalidFieldError."""
+    uris = read_certificate(pem).uris
+    if len(uris) != 1:
+        raise FormatError(f"the certificate has {len(uris)} URIs, not one", value=len(uris), limit=1)
+    role, party = parse_party_uri(uris[0])
+    certificate = load_certificate(pem)
+    verify_client_certificate(certificate, role, party, now_ms)
+    return Presented(fingerprint_of(certificate), role, party)
 
 
 def _admission(client_ca: bytes, books: Books) -> Callable[[Caller], None]:
@@ -269,7 +354,7 @@ async def run(config: Config, manifest: Manifest, log: Log) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told_to_stop.set)
-    server = Server(config, manifest)
+    server = Server(config, manifest, log=log)
     await server.start()
     try:
         host = config.listen.rpartition(":")[0]

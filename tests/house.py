@@ -19,6 +19,7 @@ from rgs.clients.regulator import (
     EmbeddedRegister,
 )
 from rgs.clients.wallet import EmbeddedWallet
+from rgs.composition import Ground, Services
 from rgs.core.errors import RegulatorUnavailableError, WalletUnavailableError
 from rgs.core.games.types import Action
 from rgs.core.statements import (
@@ -32,17 +33,14 @@ from rgs.core.statements import (
 from rgs.core.statements.lines import format_key_bundle
 from rgs.core.times import format_time
 from rgs.core.views import RoundView, SessionView
-from rgs.service.affairs import Affairs
-from rgs.service.audit import Audit
+from rgs.server import identify_certificate
 from rgs.service.books import Books
-from rgs.service.callers import Caller, Encode, Reply, Role, SessionLocks
-from rgs.service.catalog import Catalog
-from rgs.service.history import History
+from rgs.service.callers import Caller, Encode, Reply, Role
 from rgs.service.instance import Artifact, Instance
-from rgs.service.play import Play
 from rgs.service.requests import Act, BuyParticipation, CloseSession, EndParticipation, OpenSession, StartRound
 from rgs.service.sealing import Kek, Sealer
-from rgs.service.sessions import Sessions
+from rgs.service.watch import Watched
+from rgs.store.parties import Parties
 from rgs.store.register import RegisterStore
 from rgs.store.sqlite import SqliteStore, create_store
 from rgs.store.wallet import WalletStore
@@ -74,6 +72,18 @@ class FakeClock:
 
     def tick(self, milliseconds: int = 1) -> None:
         self.time_ms += milliseconds
+
+
+class Agreement:
+    """Two clocks that agree until the test says otherwise."""
+
+    def __init__(self) -> None:
+        self.agrees = True
+        self.jump_ms = 0
+
+    def look(self) -> int:
+        jump_ms, self.jump_ms = self.jump_ms, 0
+        return jump_ms
 
 
 # --- answers as JSON --------------------------------------------------------------------------------------------------
@@ -207,37 +217,30 @@ class House:
         self.register = EmbeddedRegister(self.register_store, self.instance.new_regulator_id, self.clock.now_ms)
         self.wallet_script, self.central_script = Script(WalletUnavailableError), Script(RegulatorUnavailableError)
         self.books = Books()
-        self.locks = SessionLocks()
-        self.affairs = Affairs(
-            store=self.store,
-            instance=self.instance,
-            books=self.books,
-            clock=self.clock,
-            wallet=ScriptedWallet(self.wallet, self.wallet_script),
-            central=ScriptedCentral(self.register, self.central_script),
+        self.parties = Parties(path)
+        self.comparison = Agreement()
+        self.software = ""
+        """What a look at the certified files finds: a code, empty if they are as at the start."""
+        self.services = Services(
+            Ground(
+                store=self.store,
+                parties=self.parties,
+                instance=self.instance,
+                clock=self.clock,
+                books=self.books,
+                wallet=ScriptedWallet(self.wallet, self.wallet_script),
+                central=ScriptedCentral(self.register, self.central_script),
+                node=NODE,
+            ),
             encode=encode,
-        )
-        self.play = Play(
-            store=self.store,
-            instance=self.instance,
-            books=self.books,
-            clock=self.clock,
-            locks=self.locks,
-            encode=encode,
-        )
-        self.sessions = Sessions(
-            store=self.store,
-            instance=self.instance,
-            books=self.books,
-            clock=self.clock,
-            locks=self.locks,
-            affairs=self.affairs,
-            play=self.play,
+            watched=Watched(self.comparison, lambda: None, lambda: self.software, 600_000, 86_400_000),
+            identify=identify_certificate,
+            admit=lambda _: None,
             open_account=self._open_account,
         )
-        self.history = History(store=self.store, play=self.play)
-        self.catalog = Catalog(self.books)
-        self.audit = Audit(store=self.store, key_statements=[])
+        self.locks, self.affairs, self.play = self.services.locks, self.services.affairs, self.services.play
+        self.sessions, self.history = self.services.sessions, self.services.history
+        self.catalog, self.audit = self.services.catalog, self.services.audit
 
     async def start(self) -> None:
         """Sign as a new instance of the folder."""
@@ -256,6 +259,7 @@ class House:
                 await self.instance.end("DRAINED")
         finally:
             await self.store.close()
+            self.parties.close()
             await self.wallet.close()
             await self.register.close()
 

@@ -16,7 +16,7 @@ from rgs.core.statements import (
 )
 from tests.factory import Body, House, Lie, Player, Worker, join
 from tests.houses import small_house
-from tests.lies import EARLY, Change, Z, lie_at
+from tests.lies import EARLY, Change, Z, lie_at, put
 
 NOBODY = Ed25519Signer.from_seed(bytes(32))
 """A key that no root knows."""
@@ -61,6 +61,28 @@ def two_rounds(lie: Lie | None = None, jurisdiction: str = "demo", passed_ms: in
         house.deal(one, [player], {"ante": 100}, passed_ms=passed)
         house.act(player, ["play_4x"])
         house.settle(one, player)
+    return ended(house, one, player)
+
+
+def limits(**told: str) -> Lie:
+    """A session_open that says it has these limits, whatever is played in it."""
+    return lie_at("session_open", 1, put("limits", value=told))
+
+
+def two_folds(lie: Lie | None = None) -> House:
+    """Two rounds that lose their ante and blind of 100 each."""
+    house, one, player = begun(lie=lie)
+    for _ in range(2):
+        house.play(one, player, {"ante": 100}, ["check", "check", "fold"])
+    return ended(house, one, player)
+
+
+def void_and_round(lie: Lie | None = None) -> House:
+    """A void round of 200, then one that folds for 200."""
+    house, one, player = begun(lie=lie)
+    house.deal(one, [player], {"ante": 100})
+    house.void(one, player, house.event(one))
+    house.play(one, player, {"ante": 100}, ["check", "check", "fold"])
     return ended(house, one, player)
 
 

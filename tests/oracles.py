@@ -137,6 +137,7 @@ def verify_books(folder: Path, *, account_minor: int = ACCOUNT_MINOR) -> Summary
                 before.bought_minor, before.staked_minor, before.returned_minor, before.rounds, ended=True
             )
     _verify_main_store(folder, told)
+    _verify_totals(folder, rows)
     _verify_wallet(folder, told, account_minor)
     _verify_register(folder, told)
     return replay(folder)
@@ -155,6 +156,27 @@ def _verify_main_store(folder: Path, told: dict[str, Account]) -> None:
         for participation_id, bought, staked, returned, rounds, ended, paid_out in connection.execute(query):
             assert Account(bought, staked, returned, rounds, bool(ended)) == told[participation_id]
             assert paid_out == (bought - staked + returned if ended else 0)
+
+
+def _verify_totals(folder: Path, rows: Sequence[StatementRow]) -> None:
+    """The running totals are those of all finals, void rounds apart."""
+    with closing(connect(folder / "rgs.db", read_only=True)) as connection:
+        query = "SELECT session_id, operator, player, ruleset_id, currency FROM sessions"
+        played_in = {session_id: key for session_id, *key in connection.execute(query)}
+        query = (
+            "SELECT day, operator, player, game, currency, rounds, staked_minor, returned_minor, void_rounds,"
+            " void_minor FROM totals"
+        )
+        kept = {tuple(row[:5]): tuple(row[5:]) for row in connection.execute(query)}
+    scanned: defaultdict[tuple[str, ...], tuple[int, ...]] = defaultdict(lambda: (0, 0, 0, 0, 0))
+    for row in rows:
+        if row.kind == "round_final":
+            body = read_statement(row.envelope)
+            staked, returned = int(body["staked_minor"]), int(body["returned_minor"])
+            more = (0, 0, 0, 1, staked) if body["status"] == "void" else (1, staked, returned, 0, 0)
+            key = (body["time"][:10], *played_in[row.session_id])
+            scanned[key] = tuple(map(sum, zip(scanned[key], more, strict=True)))
+    assert kept == scanned
 
 
 def _verify_wallet(folder: Path, told: dict[str, Account], account_minor: int) -> None:

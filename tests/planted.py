@@ -21,6 +21,7 @@ from tests.lying import (
     both_bets,
     key_gone,
     key_twice,
+    limits,
     lines_but,
     order,
     other_deck,
@@ -42,10 +43,12 @@ from tests.lying import (
     start_goes_back,
     statement_after_the_end,
     table_of_three,
+    two_folds,
     two_instances,
     two_rounds,
     uncovered,
     unsorted,
+    void_and_round,
     void_house,
 )
 
@@ -126,6 +129,15 @@ ROUND = (
     Planted("code twice in a second", "9 deal", same_code),
     Planted("start goes back", "7 session", start_goes_back),
     Planted("too early for the jurisdiction", "8 rules", partial(two_rounds, jurisdiction="gb-ukgc", passed_ms=100)),
+    Planted("an opening above the loss limit", "8 rules", partial(played, lie=limits(loss_minor="199"))),
+    Planted("an opening above the stake limit", "8 rules", partial(played, lie=limits(stake_minor="199"))),
+    Planted("a decision above the loss limit", "15 actions", partial(played, lie=limits(loss_minor="599"))),
+    Planted("a decision above the stake limit", "15 actions", partial(played, lie=limits(stake_minor="599"))),
+    Planted("a second opening above the stake limit", "8 rules", partial(two_rounds, limits(stake_minor="799"))),
+    Planted("a second decision above the stake limit", "15 actions", partial(two_rounds, limits(stake_minor="1199"))),
+    Planted("a second opening above the loss limit", "8 rules", partial(two_folds, limits(loss_minor="399"))),
+    Planted("started when the time was up", "8 rules", partial(played, lie=limits(duration_ms="5700"))),
+    Planted("a void does not give stake back", "8 rules", partial(void_and_round, limits(stake_minor="399"))),
     Planted(
         "another ruleset than the session's",
         "8 rules",
@@ -363,6 +375,21 @@ KEYS = (
     Planted("node key revoked", "3 key", partial(key_gone, "revocation", "node")),
     Planted("instance key revoked", "3 key", partial(key_gone, "revocation", "instance")),
     Planted("node key ended before", "3 key", partial(key_gone, "key_end", "node", time=EARLY)),
+    Planted(
+        "node key ended with an earlier number of its last instance",
+        "3 key",
+        partial(key_gone, "key_end", "node", instance="rgs-1", last_statement_no="7"),
+    ),
+    Planted(
+        "node key ended before, whatever number it names",
+        "3 key",
+        partial(key_gone, "key_end", "node", time=EARLY, instance="rgs-1", last_statement_no="8"),
+    ),
+    Planted(
+        "node key ended without a number of its last instance",
+        "3 key",
+        partial(key_gone, "key_end", "node", instance="rgs-1", last_statement_no="0"),
+    ),
     Planted(
         "instance key ended before",
         "3 key",

@@ -32,6 +32,8 @@ _PLAYS: Final = frozenset({Role.OPERATOR})
 _HISTORY: Final = frozenset({Role.OPERATOR, Role.AUDITOR, Role.REGULATOR})
 _AUDIT: Final = _HISTORY | {Role.LAB}
 _ALL: Final = frozenset(Role)
+_ADMIN: Final = frozenset({Role.ADMIN})
+_OVERSIGHT: Final = frozenset({Role.ADMIN, Role.AUDITOR, Role.REGULATOR})
 
 ROLES: Final[Mapping[str, frozenset[Role]]] = {
     "rgs.v1.CatalogService/ListGames": _ALL,
@@ -42,6 +44,7 @@ ROLES: Final[Mapping[str, frozenset[Role]]] = {
     "rgs.v1.SessionService/EndParticipation": _PLAYS,
     "rgs.v1.SessionService/CloseSession": _PLAYS,
     "rgs.v1.SessionService/ListSessions": _PLAYS,
+    "rgs.v1.SessionService/ListOpenRounds": _HISTORY | _ADMIN,
     "rgs.v1.PlayService/StartRound": _PLAYS,
     "rgs.v1.PlayService/Act": _PLAYS,
     "rgs.v1.PlayService/GetRound": _PLAYS,
@@ -51,6 +54,20 @@ ROLES: Final[Mapping[str, frozenset[Role]]] = {
     "rgs.v1.AuditService/GetStatement": _AUDIT,
     "rgs.v1.AuditService/ListStatements": _AUDIT,
     "rgs.v1.AuditService/ListKeyStatements": _AUDIT,
+    "rgs.v1.AdminService/SetSwitch": _ADMIN,
+    "rgs.v1.AdminService/ListSwitches": _OVERSIGHT,
+    "rgs.v1.AdminService/AddCertificate": _ADMIN,
+    "rgs.v1.AdminService/RemoveCertificate": _ADMIN,
+    "rgs.v1.AdminService/ListCertificates": _ADMIN,
+    "rgs.v1.AdminService/ClearGuard": _ADMIN,
+    "rgs.v1.AdminService/ListGuards": _OVERSIGHT,
+    "rgs.v1.AdminService/ReportMalfunction": _ADMIN,
+    "rgs.v1.AdminService/ResumeRound": _ADMIN,
+    "rgs.v1.AdminService/ProposeVoid": _ADMIN,
+    "rgs.v1.AdminService/ApproveVoid": _ADMIN,
+    "rgs.v1.AdminService/ListEvents": _OVERSIGHT,
+    "rgs.v1.AdminService/ListTotals": _OVERSIGHT,
+    "rgs.v1.AdminService/ExportTotals": _OVERSIGHT,
 }
 """Who may call what; a method without a row is nobody's. What of it a party sees is for the services to say."""
 
@@ -99,7 +116,9 @@ _UNKNOWN: Final = UnauthenticatedError("the certificate is not allowed")
 
 
 class Gate:
-    """Lets callers in. `read` parses a PEM certificate (FormatError), `admit` may refuse a caller by raising."""
+    """Lets callers in. `read` parses a PEM certificate (FormatError), `admit` may refuse a caller by raising, `note` is
+    told the reason of every refusal.
+    """
 
     def __init__(
         self,
@@ -107,11 +126,13 @@ class Gate:
         clock: Clock,
         read: Callable[[bytes], PeerCertificate],
         admit: Callable[[Caller], None] = lambda _: None,
+        note: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._parties = parties
         self._clock = clock
         self._read = read
         self._admit = admit
+        self._note = note
         self._changes = -1
         self._allowed: dict[str, AllowedParty] = {}
         self._known: dict[bytes, _Known] = {}
@@ -142,6 +163,13 @@ class Gate:
         """
         if self._failed_polls >= FAILED_POLLS_MAX:
             raise UnavailableError("the allow-list cannot be read", failed_polls=self._failed_polls)
+        try:
+            return self._let_in(certificate, method)
+        except RgsError as error:
+            self._note(error.reason)
+            raise
+
+    def _let_in(self, certificate: bytes | None, method: str) -> Caller:
         if certificate is None:
             raise UnauthenticatedError("there is no client certificate")
         known = self._known.get(certificate)

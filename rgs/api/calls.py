@@ -13,7 +13,7 @@ same request id tells.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
@@ -22,12 +22,16 @@ from google.protobuf.message import Message
 from google.rpc.status_pb2 import Status
 from grpc_status import rpc_status
 
+from rgs.api.access import OK, CallLines
 from rgs.api.auth import Context, Gate, certificate_of
-from rgs.api.errors import ToActResponse, status_of
+from rgs.api.errors import FAULT_NUMBERS, INTERNAL, ToActResponse, status_of
 from rgs.api.parsing import parse_message
 from rgs.clock import Clock
-from rgs.core.errors import DeadlineTooShortError, UnavailableError
+from rgs.core.errors import DeadlineTooShortError, RgsError, UnavailableError
 from rgs.service.callers import Caller
+
+CANCELLED = "CANCELLED"
+"""How a call ended that was cancelled while its service worked."""
 
 _Request = TypeVar("_Request", bound=Message)
 _Given = TypeVar("_Given")
@@ -41,14 +45,32 @@ class Unary(Generic[_Request]):
     answer: Callable[[Caller, _Request], Awaitable[bytes]]
 
 
-Methods = Mapping[str, Unary[Any]]
-"""The unary methods of one service by name."""
+@dataclass(frozen=True, slots=True)
+class Download(Generic[_Request]):
+    """A method that answers one message with a stream: the bytes of its responses, one by one."""
+
+    kind: type[_Request]
+    answers: Callable[[Caller, _Request], AsyncIterator[bytes]]
+
+
+Methods = Mapping[str, Unary[Any] | Download[Any]]
+"""The methods of one service by name, but for the stream of play."""
 
 
 class Calls:
     """The calls of this server: wraps methods, counts what is under way, ends waiting streams when it drains."""
 
-    def __init__(self, gate: Gate, clock: Clock, to_act_response: ToActResponse) -> None:
+    def __init__(
+        self,
+        gate: Gate,
+        clock: Clock,
+        to_act_response: ToActResponse,
+        note_fault: Callable[[str], None] = lambda _: None,
+        lines: CallLines | None = None,
+    ) -> None:
+        """`note_fault` is told the reason of every fault of ours; `lines` every call that may change something."""
+        self._lines = lines
+        self._note_fault = note_fault
         self._gate = gate
         self._clock = clock
         self._to_act_response = to_act_response
@@ -71,7 +93,7 @@ class Calls:
                 caller = self.admit(certificate_of(context), name, context)
                 message = parse_message(method.kind, data)
                 request_id = getattr(message, "request_id", "")
-                return await method.answer(caller, message)
+                return await self.answer(name, method, caller, message)
             except Exception as error:  # noqa: BLE001 - every error becomes a status, here and nowhere else
                 end_with(context, self.status(error, name, request_id))
                 return b""
@@ -80,7 +102,41 @@ class Calls:
 
         return grpc.unary_unary_rpc_method_handler(behave)
 
+    def download(self, name: str, method: Download[Any]) -> grpc.RpcMethodHandler[bytes, bytes]:
+        """As `unary`, with a stream of responses. Who calls is asked again before each."""
+
+        async def behave(data: bytes, context: Context) -> None:
+            self.begin()
+            try:
+                certificate = certificate_of(context)
+                caller = self.admit(certificate, name, context)
+                async for answer in method.answers(caller, parse_message(method.kind, data)):
+                    self.admit(certificate, name, context)
+                    await context.write(answer)
+            except Exception as error:  # noqa: BLE001 - as above
+                end_with(context, self.status(error, name, ""))
+            finally:
+                self.end()
+
+        return grpc.unary_stream_rpc_method_handler(behave)
+
     # --- what a stream needs besides ----------------------------------------------------------------------------------
+
+    async def answer(self, name: str, method: Unary[Any], caller: Caller, message: Message) -> bytes:
+        """What the service answers; the log is told of it where the method may change something."""
+        if self._lines is None or not hasattr(message, "request_id"):
+            return await method.answer(caller, message)
+        time_s = asyncio.get_running_loop().time
+        begun_s, answer, reason = time_s(), b"", CANCELLED
+        try:
+            answer = await method.answer(caller, message)
+            reason = OK
+        except Exception as error:
+            reason = error.reason if isinstance(error, RgsError) else INTERNAL
+            raise
+        finally:
+            self._lines.tell(name, caller.party, message, answer, reason, time_s() - begun_s)
+        return answer
 
     def admit(self, certificate: bytes | None, name: str, context: Context) -> Caller:
         """The caller, if he may call the method now and his deadline has not passed."""
@@ -92,13 +148,16 @@ class Calls:
 
     def status(self, error: Exception, name: str, request_id: str) -> Status:
         """The status of an error; a fault of ours is logged with it."""
-        return status_of(
+        told = status_of(
             error,
             method=name,
             request_id=request_id[:64],
             now_ms=self._clock.now_ms(),
             to_act_response=self._to_act_response,
         )
+        if told.code in FAULT_NUMBERS:
+            self._note_fault(error.reason if isinstance(error, RgsError) else INTERNAL)
+        return told
 
     async def wait_for(self, receive: Callable[[], Awaitable[_Given]]) -> _Given:
         """What a stream waits for while it has nothing to do; UnavailableError as soon as the server drains."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -16,10 +17,12 @@ import grpc
 from grpc_reflection.v1alpha import reflection
 
 from rgs.api import health as health_service
-from rgs.api.calls import Calls, Methods
+from rgs.api.calls import Calls, Download, Methods, Unary
 from rgs.api.health import Health
 from rgs.api.play import SERVICE as PLAY_SERVICE
 from rgs.api.play import STREAM, PlayStream
+from rgs.core.errors import InvalidFieldError
+from rgs.service.notices import Notices
 
 MESSAGE_BYTES_MAX: Final = 64 * 1024
 """Largest request; the largest that has a meaning is far below a kilobyte."""
@@ -50,28 +53,60 @@ class Tls:
     client_ca: bytes
 
 
+def _verify_free(listen: str) -> None:
+    """InvalidFieldError if nobody can listen there: asked before gRPC is, which says it in lines of its own."""
+    host, _, port = listen.rpartition(":")
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = found[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as gRPC does
+            probe.bind(address)
+    except OSError as error:
+        raise _not_free(listen, error.strerror or type(error).__name__) from None
+
+
+def _not_free(listen: str, why: str) -> InvalidFieldError:
+    return InvalidFieldError(f"cannot listen on {listen}: {why}", field="listen", value=listen)
+
+
+def _wrapped(calls: Calls, name: str, method: Unary[Any] | Download[Any]) -> grpc.RpcMethodHandler[Any, Any]:
+    return calls.unary(name, method) if isinstance(method, Unary) else calls.download(name, method)
+
+
 class Endpoint:
-    """The services on a port. `services` are the unary methods by full service name."""
+    """The services on a port. `services` are the methods by full service name."""
 
     def __init__(
-        self, *, listen: str, tls: Tls, calls: Calls, services: Mapping[str, Methods], with_reflection: bool
+        self,
+        *,
+        listen: str,
+        tls: Tls,
+        calls: Calls,
+        services: Mapping[str, Methods],
+        notices: Notices,
+        with_reflection: bool,
     ) -> None:
         self._calls = calls
         self.health = Health(services, calls)
         self._server = grpc.aio.server(options=OPTIONS, maximum_concurrent_rpcs=CALLS_MAX)
         for service, methods in services.items():
             handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
-                method: calls.unary(f"{service}/{method}", unary) for method, unary in methods.items()
+                method: _wrapped(calls, f"{service}/{method}", answering) for method, answering in methods.items()
             }
             if service == PLAY_SERVICE:
-                handlers[STREAM] = PlayStream(calls, methods).method()
+                handlers[STREAM] = PlayStream(calls, methods, notices).method()
             self._add(service, handlers)
         self._add(health_service.SERVICE, self.health.handlers())
         if with_reflection:
             names = (*services, health_service.SERVICE, reflection.SERVICE_NAME)
             reflection.enable_server_reflection(names, self._server)
         credentials = grpc.ssl_server_credentials([(tls.key, tls.chain)], tls.client_ca, require_client_auth=True)
-        self.port = self._server.add_secure_port(listen, credentials)
+        _verify_free(listen)
+        try:
+            self.port = self._server.add_secure_port(listen, credentials)
+        except RuntimeError:
+            raise _not_free(listen, "it cannot be bound") from None
 
     async def start(self) -> None:
         """Take calls."""

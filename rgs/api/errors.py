@@ -56,6 +56,8 @@ _STATE: Final = grpc.StatusCode.FAILED_PRECONDITION
 _DOWN: Final = grpc.StatusCode.UNAVAILABLE
 _DATA: Final = grpc.StatusCode.DATA_LOSS
 _FAULTS: Final = (grpc.StatusCode.INTERNAL, _DATA)
+FAULT_NUMBERS: Final = frozenset(code.value[0] for code in _FAULTS)
+"""The codes of faults of ours, as a Status has them."""
 
 ERRORS: Final[Mapping[str, ErrorRow]] = {
     # The request is wrong, whatever the state.
@@ -84,6 +86,18 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
     "SESSION_CLOSED": ErrorRow(_STATE, "The session is closed."),
     "ROUND_OPEN": ErrorRow(_STATE, "A round is still open; `round_id` names it."),
     "ROUND_NOT_OPEN": ErrorRow(_STATE, "The round has ended; its result stands."),
+    "ROUND_PAUSED": ErrorRow(
+        _STATE, "A malfunction of the round is looked into; `malfunction_code` says what. No decision is taken."
+    ),
+    "ROUND_NOT_PAUSED": ErrorRow(_STATE, "The round is not in the state for it: paused already, or not paused."),
+    "SECOND_ADMIN_NEEDED": ErrorRow(_STATE, "The admin who proposed a void may not approve it."),
+    "LOSS_LIMIT": ErrorRow(_STATE, "The session's loss limit does not cover it."),
+    "STAKE_LIMIT": ErrorRow(_STATE, "The session's stake limit does not cover it."),
+    "DURATION_LIMIT": ErrorRow(_STATE, "The session's time is up: no new rounds."),
+    "SESSION_INACTIVE": ErrorRow(_STATE, "Nothing happened in the session for too long: no new rounds, no purchase."),
+    "DISABLED": ErrorRow(
+        _STATE, "An admin has disabled all play, the operator, the game or the player: `scope` says which."
+    ),
     "PARTICIPATION_MISSING": ErrorRow(_STATE, "No right of participation has been bought in this session."),
     "PARTICIPATION_ENDED": ErrorRow(_STATE, "The participation has ended: no top-up, no round."),
     "PARTICIPATION_OPEN": ErrorRow(_STATE, "The participation must be ended first."),
@@ -114,6 +128,9 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
     ),
     # Not now: the same request with the same request id may be sent again.
     "UNAVAILABLE": ErrorRow(_DOWN, "Something that is needed is down, or the server is about to stop.", 1_000),
+    "GUARD_CLOSED": ErrorRow(
+        _DOWN, "A guard of the house stops new rounds, `guard` says which; dealt ones are settled.", 10_000
+    ),
     "RNG_UNAVAILABLE": ErrorRow(_DOWN, "The generator draws no more: no new rounds, dealt ones are settled.", 10_000),
     "REGULATOR_UNAVAILABLE": ErrorRow(_DOWN, "The central system does not answer: no id, no round.", 2_000),
     "WALLET_UNAVAILABLE": ErrorRow(

@@ -16,7 +16,9 @@ def history_methods(history: History) -> Methods:
     """The methods of the service."""
 
     async def list_rounds(caller: Caller, message: pb.ListRoundsRequest) -> bytes:
-        rounds, token = await history.list_rounds(caller, message.player, message.page_size, message.page_token)
+        rounds, token = await history.list_rounds(
+            caller, message.player, message.page_size, message.page_token, message.operator
+        )
         return pb.ListRoundsResponse(rounds=map(_summary, rounds), next_page_token=token).SerializeToString()
 
     async def get_round_record(caller: Caller, message: pb.GetRoundRecordRequest) -> bytes:
@@ -27,6 +29,7 @@ def history_methods(history: History) -> Methods:
             player=message.player,
             date=message.date,
             game_code=message.game_code,
+            operator=message.operator,
         )
         records = [
             pb.RoundRecord(

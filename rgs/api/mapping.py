@@ -15,12 +15,14 @@ from rgs.core.cards import format_cards
 from rgs.core.games.types import Action, BetSettlement, LegalAction, Outcome, Phase, Result
 from rgs.core.hands import HandValue
 from rgs.core.jurisdictions import Jurisdiction
+from rgs.core.limits import SessionLimits
 from rgs.core.rounds import RoundStatus, TakenAction
 from rgs.core.rulesets import Ruleset
 from rgs.core.sessions import SessionStatus
 from rgs.core.views import RoundView, SessionView
 from rgs.service.callers import Reply
 from rgs.service.catalog import GameEntry
+from rgs.v1 import admin_pb2 as admin
 from rgs.v1 import common_pb2 as common
 from rgs.v1 import play_pb2 as play
 from rgs.v1 import session_pb2 as session
@@ -92,6 +94,8 @@ def round_message(view: RoundView) -> common.RoundView:
         deadline=time_fields(view.deadline_ms),
         commitment=view.commitment,
         actions_hash=view.actions_hash,
+        paused=bool(view.malfunction_code),
+        malfunction_code=view.malfunction_code,
     )
 
 
@@ -131,6 +135,9 @@ def _hand(hand: HandValue | None) -> Any:
     if hand is None:
         return None
     return {"category": hand.category.text, "cards": format_cards(hand.best5)}
+
+
+NO_LIMITS: Final = SessionLimits()
 
 
 # --- sessions and answers ---------------------------------------------------------------------------------------------
@@ -197,7 +204,22 @@ class Encoder:
             purchase_left_minor=view.purchase_left_minor,
             operator_reference=held.operator_reference,
             open_round=None if view.open_round is None else round_message(view.open_round),
+            limits=_limits(held.limits),
+            loss_left_minor=view.room.loss_left_minor,
+            stake_left_minor=view.room.stake_left_minor,
+            time_left_ms=view.time_left_ms,
+            inactive_time=None if held.status is SessionStatus.CLOSED else time_fields(view.inactive_ms),
         )
+
+
+def _limits(limits: SessionLimits) -> Any:
+    if limits == NO_LIMITS:
+        return None
+    return {
+        "loss_minor": limits.loss_minor,
+        "stake_minor": limits.stake_minor,
+        "duration_ms": limits.duration_ms,
+    }
 
 
 # --- fields put together as bytes -------------------------------------------------------------------------------------
@@ -228,6 +250,13 @@ _STATEMENTS: Final[Mapping[str, bytes]] = {
     **{
         method: tag_of(session.DESCRIPTOR.message_types_by_name[f"{method}Response"], "statement")
         for method in _SESSION_RESPONSES
+    },
+    **{
+        method: tag_of(admin.DESCRIPTOR.message_types_by_name[f"{method}Response"], "statement")
+        for method in (
+            *("SetSwitch", "AddCertificate", "RemoveCertificate", "ClearGuard"),
+            *("ReportMalfunction", "ResumeRound"),
+        )
     },
 }
 

@@ -18,6 +18,7 @@ from rgs.core.errors import FormatError, InvalidFieldError, UnknownFieldError
 from rgs.core.games.types import Action
 from rgs.core.ids import check_name, check_reference, check_request_id, check_ulid
 from rgs.core.ledger import PARTICIPATION_MINOR_MAX
+from rgs.core.limits import SessionLimits
 from rgs.core.money import parse_currency
 from rgs.service.requests import Act, BuyParticipation, CloseSession, EndParticipation, OpenSession, StartRound
 from rgs.v1 import audit_pb2, common_pb2, history_pb2, play_pb2, session_pb2
@@ -93,6 +94,7 @@ def parse_open_session(message: session_pb2.OpenSessionRequest) -> OpenSession:
         player=check_reference(message.player, "player"),
         currency=_currency(message.currency),
         operator_reference=check_reference(message.operator_reference, "operator_reference"),
+        limits=_limits(message.limits),
     )
 
 
@@ -175,6 +177,12 @@ def _amount(value: int, field: str) -> int:
             value=value,
         )
     return value
+
+
+def _limits(message: common_pb2.SessionLimits) -> SessionLimits:
+    limits = SessionLimits(message.loss_minor, message.stake_minor, message.duration_ms)
+    limits.verify()
+    return limits
 
 
 def _bets(bets: Iterable[common_pb2.Bet]) -> dict[str, int]:

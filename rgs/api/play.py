@@ -5,11 +5,17 @@ been written: a client that does not read is not read from either, and one strea
 error travels in band, keyed by request id. Who calls is asked again at every message: a caller who is not let in any
 more is told so as an answer, and then the stream ends with it.
 
-Refuses to lose the order, and to leave a request without its answer.
+Between answers come the notices of the sessions that the stream has played: what happened to a round without its
+player. They wait in one bounded queue a stream; a client that does not read loses the oldest, and finds what they said
+in the view.
+
+Refuses to lose the order, to leave a request without its answer, and to tell of sessions that are not the caller's.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
@@ -18,10 +24,11 @@ from google.protobuf.message import DecodeError
 
 from rgs.api.auth import Context, certificate_of
 from rgs.api.calls import Calls, Methods, Unary, end_with
-from rgs.api.mapping import field_bytes, reply_bytes, round_message, tag_of
+from rgs.api.mapping import ROUND_STATUSES, field_bytes, reply_bytes, round_message, tag_of
 from rgs.api.parsing import parse_act, parse_message, parse_start_round
 from rgs.core.errors import InvalidFieldError
 from rgs.service.callers import Caller
+from rgs.service.notices import NOTICES_MAX, Notice, Notices
 from rgs.service.play import Play
 from rgs.v1 import play_pb2 as pb
 
@@ -33,6 +40,8 @@ _RESPONSE: Final = pb.PlayResponse.DESCRIPTOR
 _REQUEST_ID: Final = tag_of(_RESPONSE, "request_id")
 _METHODS: Final = {"start_round": "StartRound", "act": "Act", "get_round": "GetRound"}
 """The methods of the stream, by the field that carries them in both directions."""
+SESSIONS_MAX: Final = 1_024
+"""Sessions whose notices one stream hears; of more, those that it played longest ago are not heard of."""
 
 
 def play_methods(play: Play) -> Methods:
@@ -59,11 +68,13 @@ def play_methods(play: Play) -> Methods:
 class PlayStream:
     """The `Play` method, over the unary methods of the service."""
 
-    def __init__(self, calls: Calls, methods: Methods) -> None:
+    def __init__(self, calls: Calls, methods: Methods, notices: Notices) -> None:
         self._calls = calls
+        self._notices = notices
         self._routes: Mapping[str, tuple[str, Unary[Any], bytes]] = {
-            field: (f"{SERVICE}/{method}", methods[method], tag_of(_RESPONSE, field))
+            field: (f"{SERVICE}/{method}", unary, tag_of(_RESPONSE, field))
             for field, method in _METHODS.items()
+            if isinstance(unary := methods[method], Unary)
         }
 
     def method(self) -> grpc.RpcMethodHandler[bytes, bytes]:
@@ -72,16 +83,19 @@ class PlayStream:
 
     async def _behave(self, _requests: AsyncIterator[bytes], context: Context) -> None:
         certificate = certificate_of(context)
+        listener = _Listener(self._calls, self._notices, certificate, context)
         try:
             self._calls.admit(certificate, STREAM_NAME, context)
             while (data := await self._calls.wait_for(context.read)) is not grpc.aio.EOF:
-                await self._answer_one(data, certificate, context)
+                await self._answer_one(data, certificate, context, listener)
                 # A second look: who was refused in band is not read from again.
                 self._calls.admit(certificate, STREAM_NAME, context)
         except Exception as error:  # noqa: BLE001 - the end of a stream is a status, whatever ended it
             end_with(context, self._calls.status(error, STREAM_NAME, ""))
+        finally:
+            listener.close()
 
-    async def _answer_one(self, data: bytes, certificate: bytes | None, context: Context) -> None:
+    async def _answer_one(self, data: bytes, certificate: bytes | None, context: Context, listener: _Listener) -> None:
         self._calls.begin()
         name, request_id = STREAM_NAME, ""
         try:
@@ -94,16 +108,78 @@ class PlayStream:
                 message = getattr(request, field)
                 request_id = getattr(message, "request_id", "")
                 caller = self._calls.admit(certificate, name, context)
-                answer = field_bytes(tag, await method.answer(caller, message))
+                answer = field_bytes(tag, await self._calls.answer(name, method, caller, message))
+                # Answered without an error: the session is the caller's. Nothing has happened to it in between.
+                listener.hear(message.session_id)
                 if request_id:
                     answer = field_bytes(_REQUEST_ID, request_id.encode()) + answer
             except Exception as error:  # noqa: BLE001 - every error becomes an answer
                 request_id = request_id or _request_id_of(data)
                 status = self._calls.status(error, name, request_id)
                 answer = pb.PlayResponse(request_id=request_id, error=status).SerializeToString()
-            await context.write(answer)
+            async with listener.writing:
+                await context.write(answer)
         finally:
             self._calls.end()
+
+
+class _Listener:
+    """What one stream hears: the notices of the last SESSIONS_MAX sessions that it played.
+
+    Its task is there from the first session on. `writing` is held for a message: gRPC takes one at a time.
+    """
+
+    def __init__(self, calls: Calls, notices: Notices, certificate: bytes | None, context: Context) -> None:
+        self._calls = calls
+        self._notices = notices
+        self._certificate = certificate
+        self._context = context
+        self._queue: asyncio.Queue[Notice] = asyncio.Queue(NOTICES_MAX)
+        self._sessions: dict[str, None] = {}
+        self._task: asyncio.Task[None] | None = None
+        self.writing = asyncio.Lock()
+
+    def hear(self, session_id: str) -> None:
+        """This session is played here, as the last of all."""
+        if session_id in self._sessions:
+            del self._sessions[session_id]
+        else:
+            self._notices.listen(session_id, self._queue)
+            if len(self._sessions) >= SESSIONS_MAX:
+                oldest = next(iter(self._sessions))
+                del self._sessions[oldest]
+                self._notices.leave(oldest, self._queue)
+        self._sessions[session_id] = None
+        if self._task is None:
+            self._task = asyncio.create_task(self._tell())
+
+    def close(self) -> None:
+        """Hear no more."""
+        for session_id in self._sessions:
+            self._notices.leave(session_id, self._queue)
+        self._sessions.clear()
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _tell(self) -> None:
+        # A caller who is not let in any more, one who has gone, a server that stops: the stream itself says why.
+        with contextlib.suppress(Exception):
+            while True:
+                notice = await self._calls.wait_for(self._queue.get)
+                async with self.writing:
+                    self._calls.admit(self._certificate, STREAM_NAME, self._context)
+                    await self._context.write(_notice_bytes(notice))
+
+
+def _notice_bytes(notice: Notice) -> bytes:
+    told = pb.RoundNotice(
+        session_id=notice.session_id,
+        round_id=notice.round_id,
+        status=ROUND_STATUSES[notice.status],
+        paused=bool(notice.malfunction_code),
+        malfunction_code=notice.malfunction_code,
+    )
+    return pb.PlayResponse(notice=told).SerializeToString()
 
 
 def _request_id_of(data: bytes) -> str:

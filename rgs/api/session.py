@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from rgs.api.calls import Methods, Unary
-from rgs.api.mapping import Encoder, reply_bytes
+from rgs.api.mapping import Encoder, reply_bytes, time_fields
 from rgs.api.parsing import (
     parse_buy_participation,
     parse_close_session,
     parse_end_participation,
     parse_open_session,
 )
+from rgs.core.rounds import staked_so_far
 from rgs.service.callers import Caller
-from rgs.service.sessions import Sessions
+from rgs.service.sessions import OpenRound, Sessions
 from rgs.v1 import session_pb2 as pb
 
 SERVICE = pb.DESCRIPTOR.services_by_name["SessionService"].full_name
@@ -44,6 +45,10 @@ def session_methods(sessions: Sessions, encoder: Encoder) -> Methods:
         response = pb.ListSessionsResponse(sessions=map(encoder.session, views), next_page_token=token)
         return response.SerializeToString()
 
+    async def list_open_rounds(caller: Caller, message: pb.ListOpenRoundsRequest) -> bytes:
+        rounds, token = await sessions.list_open_rounds(caller, message.page_size, message.page_token)
+        return pb.ListOpenRoundsResponse(rounds=map(_open_round, rounds), next_page_token=token).SerializeToString()
+
     return {
         "OpenSession": Unary(pb.OpenSessionRequest, open_session),
         "GetSession": Unary(pb.GetSessionRequest, get_session),
@@ -51,4 +56,23 @@ def session_methods(sessions: Sessions, encoder: Encoder) -> Methods:
         "EndParticipation": Unary(pb.EndParticipationRequest, end_participation),
         "CloseSession": Unary(pb.CloseSessionRequest, close_session),
         "ListSessions": Unary(pb.ListSessionsRequest, list_sessions),
+        "ListOpenRounds": Unary(pb.ListOpenRoundsRequest, list_open_rounds),
     }
+
+
+def _open_round(found: OpenRound) -> pb.OpenRound:
+    round_ = found.round
+    return pb.OpenRound(
+        round_id=round_.round_id,
+        session_id=round_.session_id,
+        operator=round_.operator,
+        player=round_.player,
+        game=round_.ruleset_id,
+        game_code=round_.game_code,
+        start_time=time_fields(round_.start_ms),
+        idle_ms=found.idle_ms,
+        finish_time=time_fields(found.finish_ms),
+        paused=bool(round_.malfunction),
+        malfunction_code=round_.malfunction_code,
+        staked_minor=staked_so_far(round_),
+    )

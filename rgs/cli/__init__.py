@@ -1,4 +1,4 @@
-"""The command line of the house: `rgs init | party | keys | serve | export | play | demo | manifest`.
+"""The command line of the house: `rgs init | party | keys | serve | demo | play | call | export | manifest`.
 
 Every error that the house knows ends in one line on stderr: what is wrong, then the stable reason with field, limit and
 value. Exit 0 is success, 1 a refusal, 2 a command that is not understood, 130 an interrupt. Refuses to show a traceback
@@ -23,6 +23,11 @@ from rng import __version__ as rng_version
 from rng.errors import RngError
 
 _TOLD: Final = ("field", "limit", "value")
+_LATER: Final = {
+    "demo": "Play a whole game, verify it, show what is proved.",
+    "play": "Play by hand.",
+    "call": "Call one method of the server, JSON in and out.",
+}
 _PASSED_ON: Final = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
 
@@ -39,7 +44,7 @@ def build_app() -> typer.Typer:
     app.add_typer(party.app, name="party", rich_help_panel="Setting up")
     app.add_typer(keys.app, name="keys", rich_help_panel="Setting up")
     app.command("serve", rich_help_panel="Running")(serve.command)
-    for name, text in (("demo", "Play a whole game, verify it, show what is proved."), ("play", "Play by hand.")):
+    for name, text in _LATER.items():
         app.command(name, help=text, rich_help_panel="Running", context_settings=_PASSED_ON)(_later(name))
     app.command("export", rich_help_panel="Proving")(export.command)
     app.command("manifest", rich_help_panel="Proving")(_show_manifest)

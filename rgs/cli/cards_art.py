@@ -17,18 +17,6 @@ _SYMBOLS: Final = {"c": "♣", "d": "♦", "h": "♥", "s": "♠"}
 _RED: Final = frozenset("dh")
 _EDGES: Final = (("╭────╮", "│", "╰────╯"), ("+----+", "|", "+----+"))  # and where only ASCII can be shown
 _BACK: Final = ("░░░░", "////")
-_NAMES: Final = {
-    "high_card": "high card",
-    "pair": "a pair",
-    "two_pair": "two pair",
-    "trips": "three of a kind",
-    "straight": "a straight",
-    "flush": "a flush",
-    "full_house": "a full house",
-    "quads": "four of a kind",
-    "straight_flush": "a straight flush",
-    "royal_flush": "a royal flush",
-}
 _CENTS: Final = frozenset({"CHF", "EUR", "GBP", "USD"})
 """Currencies of a hundred minor units; of others the decimals are not known here."""
 CARD_ROWS: Final = 3
@@ -57,9 +45,9 @@ def card_text(card: str, *, plain: bool = False) -> Text:
     return Text(rank + (suit if plain else _SYMBOLS[suit]), "bold red" if suit in _RED else "bold")
 
 
-def hand_text(category: str, cards: Sequence[str], *, plain: bool = False) -> Text:
-    """What a hand is, with the five cards that count."""
-    text = Text(_NAMES.get(category, category), "bold").append("  ", "")
+def hand_text(name: str, cards: Sequence[str], *, plain: bool = False) -> Text:
+    """What a hand is called, with the five cards that count."""
+    text = Text(name, "bold").append("  ", "")
     for card in cards:
         text.append(card_text(card, plain=plain)).append(" ")
     return text

@@ -207,7 +207,7 @@ class StreamRounds:
             response = next(self._responses)
         except grpc.RpcError as error:
             self._drop()
-            raise _refusal(error) from None
+            raise refusal_of(error) from None
         except StopIteration:
             self._drop()
             raise _made_here(grpc.StatusCode.UNAVAILABLE, "the server ended the stream") from None
@@ -228,7 +228,7 @@ def _once(method: grpc.UnaryUnaryMultiCallable[Request, Response], request: Requ
     try:
         return method(request, timeout=TIMEOUT_S)
     except grpc.RpcError as error:
-        raise _refusal(error) from None
+        raise refusal_of(error) from None
 
 
 def _patiently(ask: Callable[[], Response]) -> Response:
@@ -243,8 +243,8 @@ def _patiently(ask: Callable[[], Response]) -> Response:
     return ask()
 
 
-def _refusal(error: grpc.RpcError) -> CallError:
-    """What a call ended with."""
+def refusal_of(error: grpc.RpcError) -> CallError:
+    """What a call ended with: the server's refusal, or that nothing was answered (OutcomeUnknownError)."""
     call = cast("grpc.Call", error)  # what the library raises is both; its stubs do not say so
     status = from_call(call)
     if status is None:  # not made by our server: the transport's own word

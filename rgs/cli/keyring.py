@@ -83,9 +83,13 @@ def load_bundle(config: Config) -> bytes:
     return read_bundle(config.keys)
 
 
-def load_node_signer(config: Config) -> Ed25519Signer:
-    """The signer of this node, the newest key of its name. FileRefusedError, VerificationError (not in force)."""
-    rows = [row for row in list_keys(load_bundle(config)) if row.role == "node" and row.name == config.node]
+def load_node_signer(config: Config, bundle: bytes | None = None) -> Ed25519Signer:
+    """The signer of this node, the newest key of its name in the verified bundle, by default the one on disk.
+
+    FileRefusedError, VerificationError (not in force).
+    """
+    content = load_bundle(config) if bundle is None else bundle
+    rows = [row for row in list_keys(content) if row.role == "node" and row.name == config.node]
     if not rows:
         raise VerificationError(f"the key bundle names no key of node {config.node}", field="node", value=config.node)
     newest = rows[-1]
@@ -178,9 +182,15 @@ def node_key_statement(public_key: bytes, node: str, signer: Ed25519Signer, now_
     return _seal("node_key", body, signer)
 
 
-def key_end_statement(keyid: str, reason: str, signer: Ed25519Signer, now_ms: int) -> bytes:
-    """The envelope of a `key_end`: nothing signed by the key after now counts."""
+def key_end_statement(
+    keyid: str, reason: str, signer: Ed25519Signer, now_ms: int, *, last: tuple[str, int] | None = None
+) -> bytes:
+    """The envelope of a `key_end`: nothing signed by the key after now counts, nor anything above the `last` statement
+    number of the last instance under it.
+    """
     body = {"key": keyid, "kind": "key_end", "reason": reason, "time": format_time(now_ms)}
+    if last is not None:
+        body["instance"], body["last_statement_no"] = last[0], str(last[1])
     return _seal("key_end", body, signer)
 
 

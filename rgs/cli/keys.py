@@ -17,6 +17,7 @@ from rgs.cli.keyring import (
     BUNDLE,
     ROOT_FINGERPRINT,
     ROOT_KEY,
+    KeyRow,
     append,
     format_private_key,
     install,
@@ -31,11 +32,14 @@ from rgs.cli.keyring import (
     settle,
 )
 from rgs.cli.options import HOME, HomeOption, entropy, note, now_ms, open_home
-from rgs.core.errors import InvalidFieldError, NotFoundError
+from rgs.config import Config
+from rgs.core.errors import InvalidFieldError, NotFoundError, UnavailableError
 from rgs.core.ids import check_name
 from rgs.core.replay.keys import KeyBook
-from rgs.core.statements import Ed25519Signer
+from rgs.core.statements import Ed25519Signer, parse_envelope
 from rgs.core.statements.lines import format_key_bundle
+from rgs.store.reads import SqliteReads
+from rgs.store.sqlite import SCHEMA_VERSION, connect
 
 app = typer.Typer(help="Root and node keys, and the bundle that auditors get.", no_args_is_help=False)
 
@@ -110,7 +114,7 @@ def node_new(
     home: HomeOption = HOME,
     keys: KeysOption = None,
 ) -> int:
-    """Make a new key of a node, signed by the newest root. The server takes it at its next start."""
+    """Make a new key of a node, signed by the newest root. A running server takes it within seconds."""
     check_name(node, "node")
     folder = _folder(home, keys)
     own = open_home(home).node if keys is None else ""
@@ -129,28 +133,86 @@ def node_new(
 
 @app.command()
 def end(
-    keyid: Annotated[str, typer.Argument(help="A node key, as `rgs keys show` names it.")],
     reason: Annotated[str, typer.Option(help="A code such as RETIRED.")],
+    keyid: Annotated[str | None, typer.Argument(help="A key, as `rgs keys show` names it.")] = None,
+    node: Annotated[str | None, typer.Option(help="Instead of a key: the newest replaced key of this node.")] = None,
+    instance: Annotated[
+        str | None, typer.Option(help="The last instance under a node key, where its store is not here.")
+    ] = None,
+    last_statement_no: Annotated[int | None, typer.Option(help="The number of its last statement.", min=1)] = None,
     home: HomeOption = HOME,
     keys: KeysOption = None,
 ) -> int:
-    """End a node key: nothing that it signs from now on counts. Stop its server first."""
-    plain = check_fingerprint(keyid, "keyid")
+    """End a node key, or a root key that another has replaced: nothing that it signs from now on counts.
+
+    The end of a node key names the last statement of the last instance under it, read from the home's store.
+    """
+    if (keyid is None) == (node is None):
+        raise InvalidFieldError("give either a key or --node", field="keyid")
+    if (instance is None) != (last_statement_no is None):
+        raise InvalidFieldError("give --instance and --last-statement-no together, or neither", field="instance")
     folder = _folder(home, keys)
     with alone_in(folder, "rgs keys"):
         settle(folder)
-        rows = {row.keyid: row for row in list_keys(read_bundle(folder))}
-        if plain not in rows:
-            raise NotFoundError("the bundle names no such key", kind="key", field="keyid", value=plain)
-        if rows[plain].role != "node" or rows[plain].state in {"ended", "revoked"}:
-            raise InvalidFieldError(
-                f"key {plain} is a {rows[plain].role} key, {rows[plain].state}: only node keys are ended, and once",
-                field="keyid",
-                value=plain,
-            )
-        append(folder, key_end_statement(plain, reason, load_root_signer(folder), now_ms()))
-    print(f"ended {plain}: give the new bundle to all nodes and auditors")
+        row = _key_to_end(list_keys(read_bundle(folder)), keyid, node)
+        signer, time_ms = load_root_signer(folder), now_ms()
+        last = None
+        if instance is not None and last_statement_no is not None:
+            last = (check_name(instance, "instance"), last_statement_no)
+        elif row.role == "node" and keys is None:
+            last = _last_statement(open_home(home), row, time_ms)
+        append(folder, key_end_statement(row.keyid, reason, signer, time_ms, last=last))
+    print(f"ended {row.keyid}" + ("" if last is None else f" with statement {last[1]} of {last[0]}"))
+    print("give the new bundle to all nodes and auditors")
     return 0
+
+
+def _key_to_end(rows: list[KeyRow], keyid: str | None, node: str | None) -> KeyRow:
+    if keyid is None:
+        found = [row for row in rows if (row.role, row.name, row.state) == ("node", node, "replaced")]
+        value = node
+    else:
+        value = check_fingerprint(keyid, "keyid")
+        found = [row for row in rows if row.keyid == value]
+    if not found:
+        raise NotFoundError("the bundle names no such key", kind="key", field="keyid", value=value)
+    row = found[-1]
+    if row.state in {"ended", "revoked"} or (row.role == "root" and row.state != "replaced"):
+        raise InvalidFieldError(
+            f"key {row.keyid} is a {row.role} key, {row.state}: only node keys and replaced roots are ended, and once",
+            field="keyid",
+            value=row.keyid,
+        )
+    return row
+
+
+def _last_statement(config: Config, row: KeyRow, time_ms: int) -> tuple[str, int] | None:
+    """Name and last number of the newest instance that the key has started, None if there is none in the store.
+
+    UnavailableError while it may sign still, or began after now.
+    """
+    if not config.store.is_file():
+        raise FileRefusedError(f"there is no store at {config.store}: give --instance", path=config.store)
+    connection = connect(config.store, read_only=True)
+    try:
+        reads = SqliteReads(connection)
+        reads.verify_schema(SCHEMA_VERSION)
+        for instance in sorted(reads.instances(alive_only=False), key=lambda one: one.boot_no, reverse=True):
+            start = reads.start_of(instance.instance)
+            if parse_envelope(start).keyid != row.keyid:
+                continue
+            if instance.alive:
+                raise UnavailableError(
+                    f"instance {instance.instance}, under this key, has not ended: rotate the key, and let the server"
+                    " run (or start it once)",
+                    instance=instance.instance,
+                )
+            if time_ms < instance.start_ms:
+                raise UnavailableError("the clock stands before the start of the last instance under this key")
+            return instance.instance, instance.statement_no
+    finally:
+        connection.close()
+    return None
 
 
 @app.command()

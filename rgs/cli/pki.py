@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -23,6 +24,7 @@ from typing import Final, TypeVar
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.utils import CryptographyDeprecationWarning
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from rgs.core.errors import FormatError, InvalidFieldError, JurisdictionError
@@ -39,6 +41,8 @@ _MARK: Final = b"\x0c" + bytes([len(DEVELOPMENT)]) + DEVELOPMENT.encode("ascii")
 
 LEAF_DAYS: Final = 365
 AUTHORITY_DAYS: Final = 3650
+UNREADABLE: Final = (ValueError, x509.InvalidVersion, x509.DuplicateExtension, x509.UnsupportedGeneralNameType)
+"""What the library raises at a certificate that is malformed, as a whole or in its extensions."""
 SERVER_NAMES: Final = ("localhost", "127.0.0.1", "::1")
 _SKEW: Final = timedelta(minutes=5)  # a peer's clock may be a little behind
 
@@ -142,8 +146,11 @@ def load_certificate(pem: bytes) -> x509.Certificate:
 def load_certificates(pem: bytes) -> list[x509.Certificate]:
     """The certificates of a PEM file, at least one; FormatError otherwise."""
     try:
-        return x509.load_pem_x509_certificates(pem)
-    except ValueError:
+        with warnings.catch_warnings():
+            # What the library only warns of is against RFC 5280, and a later release of it refuses it.
+            warnings.simplefilter("error", CryptographyDeprecationWarning)
+            return x509.load_pem_x509_certificates(pem)
+    except (*UNREADABLE, CryptographyDeprecationWarning):
         raise FormatError("the file is no certificate in PEM") from None
 
 
@@ -160,7 +167,7 @@ def verify_client_certificate(certificate: x509.Certificate, role: Role, party: 
         raise _refusal("is not valid now", f"{first.isoformat()} to {last.isoformat()}", now.isoformat())
     try:
         extensions = certificate.extensions
-    except ValueError:
+    except UNREADABLE:
         raise _refusal("has extensions that cannot be read", "X.509 version 3", "malformed") from None
     if (constraints := _extension(extensions, x509.BasicConstraints)) is not None and constraints.ca:
         raise _refusal("is an authority's, not a client's", "CA:FALSE", "CA:TRUE")
@@ -204,7 +211,7 @@ def _is_marked(certificate: x509.Certificate) -> bool:
         return True
     try:
         extensions = certificate.extensions
-    except ValueError:
+    except UNREADABLE:
         raise FormatError("an authority's certificate has extensions that cannot be read") from None
     return any(extension.oid == DEVELOPMENT_OID for extension in extensions)
 

@@ -1,30 +1,34 @@
 """`rgs play`: play by hand in a terminal against a running server, and see every signed statement verified.
 
-A player's front end in small: it shows what the server's views say, sends decisions, and checks each statement it gets
-(`rgs.cli.proof`). A session or round that was left open is offered again at the next start. With piped input it reads
-lines instead of keys; when input ends it leaves, and everything stays at the server as it is.
+A player's front end in small, in English, Italian and German, each game with its own words (`rgs.cli.words`). It shows
+what the server's views say, sends decisions, and checks each statement it gets (`rgs.cli.proof`). A session or round
+that was left open is offered again at the next start. With piped input it reads lines instead of keys; when input ends
+it leaves, and everything stays at the server as it is.
 
 Refuses to play on in a session whose statements do not verify, and to send a request again under a new id.
 """
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from rgs.cli.cards_art import format_amount
 from rgs.cli.client import CallError, Client, Identity, OutcomeUnknownError, address_of
+from rgs.cli.desk import Desk
 from rgs.cli.files import check_fingerprint
 from rgs.cli.keyring import ROOT_FINGERPRINT, read_fingerprint
 from rgs.cli.options import HOME, HomeOption, note, open_home
+from rgs.cli.past import Past
 from rgs.cli.proof import Keys
 from rgs.cli.sitting import LeftError, Sitting
 from rgs.cli.terminal import InputEndedError, Keyboard, open_console
+from rgs.cli.words import LANGUAGES, Choice, language_of, load_words
 from rgs.config import Config
-from rgs.core.errors import UnavailableError
+from rgs.core.errors import InvalidFieldError, UnavailableError
 from rgs.v1.catalog_pb2 import Game, ListGamesRequest
 from rgs.v1.common_pb2 import SESSION_STATUS_OPEN, SessionView
 from rgs.v1.session_pb2 import ListSessionsRequest
@@ -40,70 +44,80 @@ def play(
     server: Annotated[str | None, typer.Option(help="HOST:PORT; the home's own where not given.")] = None,
     party: Annotated[str, typer.Option(help="The operator whose certificate lies in the home.")] = PARTY,
     root: Annotated[str | None, typer.Option(help="The root's fingerprint, brought from outside.")] = None,
+    language: Annotated[str | None, typer.Option(help="en, it or de; that of LANG where not given, else en.")] = None,
+    history: Annotated[bool, typer.Option("--history", help="Look at what was played, and verify it.")] = False,
     home: HomeOption = HOME,
 ) -> int:
     """Play by hand against a running server, and see every round verified."""
+    if language is not None and language not in LANGUAGES:
+        known = " ".join(LANGUAGES)
+        raise InvalidFieldError(f"no words in {language!r}", field="language", limit=known, value=language[:40])
+    words = load_words(language or language_of(os.environ))
     config = open_home(home)
     console = open_console()
     client = Client(server or address_of(config), Identity.of_party(config, party))
-    with client, Keyboard(console) as keyboard:
+    with client, Keyboard(console, prompt=words.texts["say.prompt"]) as keyboard:
+        desk = Desk(console, keyboard, words)
         try:
-            return _play(client, console, keyboard, game, player, _fingerprint(config, root))
+            return _play(client, desk, game, player, _fingerprint(config, root), history=history)
         except OutcomeUnknownError as error:
             raise UnavailableError(f"no answer from {client.address}: {error.message}; does the server run?") from None
         except CallError as error:
-            note(f"rgs: {error}")
+            note(f"rgs: {desk.screen.refusal(error)}")
             return 1
 
 
-def _play(client: Client, console: Console, keyboard: Keyboard, game: str | None, player: str, root: str | None) -> int:
+def _play(client: Client, desk: Desk, game: str | None, player: str, root: str | None, *, history: bool) -> int:
     games = {one.ruleset.id: one for one in client.call(client.catalog.ListGames, ListGamesRequest()).games}
     keys = Keys(client, root)
+    words = desk.words
     try:
-        left_open = _resumed(client, console, keyboard, player)
-        chosen = left_open.ruleset.id if left_open is not None else game or _chosen(console, keyboard, games)
+        if history:
+            Past(client, desk, keys, games, player).browse()
+            return 0
+        left_open = _resumed(client, desk, player)
+        chosen = left_open.ruleset.id if left_open is not None else game or _chosen(desk, games)
         if chosen not in games:
-            note(f"rgs: there is no game {chosen}; there are {', '.join(_solo(games))}")
+            note(f"rgs: {words('say.no_game', game=chosen, games=', '.join(_solo(games)))}")
             return 1
-        sitting = Sitting(client, console, keyboard, keys, games[chosen])
+        sitting = Sitting(client, desk, keys, games, chosen)
         if left_open is not None:
             sitting.resume(left_open.session_id)
         else:
             sitting.open(player)
         sitting.run()
     except (InputEndedError, LeftError):
-        console.print("\n  The session stays open at the server: start again to go on with it.")
+        if not history:
+            desk.say("", words("say.stays_open"))
         return 0
     except KeyboardInterrupt:
-        console.print("\n  Interrupted. The session stays open at the server: start again to go on with it.")
+        desk.say("", words("say.interrupted"))
         return INTERRUPTED
     return 1 if sitting.is_broken else 0
 
 
-def _resumed(client: Client, console: Console, keyboard: Keyboard, player: str) -> SessionView | None:
+def _resumed(client: Client, desk: Desk, player: str) -> SessionView | None:
     """A session of the player that was left open, if the person wants to go on with it."""
     request = ListSessionsRequest(player=player, open_only=True)
     for session in client.call(client.sessions.ListSessions, request).sessions:
         if session.status != SESSION_STATUS_OPEN:
             continue
         balance = format_amount(session.balance_minor, session.currency)
-        console.print(
-            Text(f"  {session.game_name} was left open: session {session.regulator_session_id}, balance {balance}")
-        )
-        console.print(Text("  [y] go on with it   [n] leave it as it is"))
-        if keyboard.key("yn", "y") == "y":
+        ids = {"game": session.game_name, "session": session.regulator_session_id, "amount": balance}
+        desk.say(desk.words("say.left_open", **ids))
+        if desk.choose("resume", "ignore", default="resume") == "resume":
             return session
     return None
 
 
-def _chosen(console: Console, keyboard: Keyboard, games: dict[str, Game]) -> str:
-    solo = _solo(games)
-    for number, name in enumerate(solo, 1):
-        console.print(Text(f"  [{number}] {games[name].name} ({name})"))
-    return solo[int(keyboard.key("".join(str(number) for number in range(1, len(solo) + 1)), "1")) - 1]
+def _chosen(desk: Desk, games: Mapping[str, Game]) -> str:
+    """The game that the person picks from the list."""
+    choices = {name: Choice(str(number), f"{games[name].name} ({name})") for number, name in enumerate(_solo(games), 1)}
+    desk.say(*map(str, choices.values()))
+    return desk.pick(choices, default=next(iter(choices)))
 
 
-def _solo(games: dict[str, Game]) -> list[str]:
+def _solo(games: Mapping[str, Game]) -> list[str]:
     return [name for name, one in games.items() if not one.table_only]
 
 

@@ -11,7 +11,7 @@ UNANCHORED. Cannot see what only the whole files show: gaps in the numbers of th
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import grpc
 
@@ -42,9 +42,8 @@ from rgs.core.statements.lines import format_key_bundle
 from rgs.v1.audit_pb2 import GetStatementRequest, ListKeyStatementsRequest, ListStatementsRequest
 from rgs.v1.audit_pb2 import Statement as StoredStatement
 from rgs.v1.common_pb2 import RoundView, SessionView
+from rgs.v1.history_pb2 import RoundRecord
 
-CHECKED: Final = "commitment, deck, cards, actions, hands, settlement, balance"
-"""What `verify_final` computes again, for people."""
 _PAGE: Final = 200
 
 
@@ -123,20 +122,16 @@ class SessionProof:
     def verify_shown(self, session: SessionView, round_: RoundView | None) -> None:
         """VerificationError unless ids, amounts and cards of the views are those of the statements taken so far."""
         last = self.links[-1].body
-        claims = {field: (getattr(session, field), signed) for field, signed in self._ids.items()}
+        claims: _Claims = {field: (getattr(session, field), signed) for field, signed in self._ids.items()}
         if "balance_after_minor" in last:
             decided = 0 if self._chain.kind != "round_opening" or round_ is None else _decided_minor(round_)
             claims["balance"] = (str(session.balance_minor), str(int(last["balance_after_minor"]) - decided))
         if round_ is not None and self._chain.kind == "round_opening":
             claims["commitment"] = (round_.commitment.hex(), last["commitment"])
             claims["game code"] = (round_.game_code, last["deal"]["game_code"])
-        elif round_ is not None and self._chain.kind == "round_final" and "cards" in last:
-            claims |= {place: (list(getattr(round_, place)), last["cards"][place]) for place in _PLACES}
-            claims["returned"] = (str(round_.returned_minor), last["returned_minor"])
-            claims["actions hash"] = (round_.actions_hash.hex(), last["actions_hash"])
-        for name, (shown, signed) in claims.items():
-            if shown != signed:
-                raise self.links[-1].failure(SESSION, f"{name} was shown as {shown}, signed is {signed}")
+        elif round_ is not None and self._chain.kind == "round_final":
+            claims |= _claims(round_, last)
+        _verify_claims(self.links[-1], claims)
 
     def _verify(self, stored: StoredStatement) -> None:
         statement = self._keys.read(stored)
@@ -164,6 +159,54 @@ class SessionProof:
         if statement.private is not None:
             block = statement.private["block"]
             self._ids |= {field: block[field] for field in _IDS if field in block}
+
+
+class RoundProof:
+    """One ended round of the history, proved again from its session's first statement."""
+
+    def __init__(self, client: Client, keys: Keys, record: RoundRecord) -> None:
+        """VerificationError of the first check that fails: of the session, the round, or of what was shown of it."""
+        session = SessionProof(client, keys, record.summary.session_id)
+        session.catch_up()
+        self.links = len(session.links)
+        """Statements of the session, all of them verified."""
+        found = {link.kind.name: link for link in session.links if link.round_id == record.summary.round_id}
+        for kind in ("round_opening", "round_final"):
+            if kind not in found:
+                raise SESSION.failure(f"the session has no {kind} of round {record.summary.round_id}")
+        self.opening, self.final = found["round_opening"], found["round_final"]
+        for link, envelope in ((self.opening, record.opening), (self.final, record.final)):
+            if link.hash != leaf_hash(envelope).hex():
+                raise link.failure(SESSION, f"the {link.kind.name} of the history is another than the session's")
+        row, view = record.summary, record.round
+        opened = self.opening.body
+        claims = _claims(view, self.final.body) | {
+            "commitment": (view.commitment.hex(), opened["commitment"]),
+            "game code": (view.game_code, opened["deal"]["game_code"]),
+            "staked": (str(row.staked_minor), self.final.body["staked_minor"]),
+            "returned of the list": (str(row.returned_minor), self.final.body["returned_minor"]),
+        }
+        _verify_claims(self.final, claims)
+
+
+_Claims = dict[str, tuple[Any, Any]]
+
+
+def _claims(round_: RoundView, final: dict[str, Any]) -> _Claims:
+    """What a view of an ended round shows, beside what its final says."""
+    claims: _Claims = {
+        "returned": (str(round_.returned_minor), final["returned_minor"]),
+        "actions hash": (round_.actions_hash.hex(), final["actions_hash"]),
+    }
+    if "cards" in final:
+        claims |= {place: (list(getattr(round_, place)), final["cards"][place]) for place in _PLACES}
+    return claims
+
+
+def _verify_claims(statement: Statement, claims: _Claims) -> None:
+    for name, (shown, signed) in claims.items():
+        if shown != signed:
+            raise statement.failure(SESSION, f"{name} was shown as {shown}, signed is {signed}")
 
 
 _PLACES: Final = ("board", "dealer_cards", "hole_cards")

@@ -1,14 +1,16 @@
 """What the terminal client shows of the server's views: game, both regulator ids, balance, net and time at all times.
 
-Pure: views in, renderables out. Refuses to compute what the server says: amounts, hands and legal actions are shown as
-they came.
+Pure: views in, renderables out, in the words of one language (`rgs.cli.words`) and of the game that is played. Refuses
+to compute what the server says: amounts, hands and legal actions are shown as they came.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from typing import Final, Literal
 
+from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.panel import Panel
@@ -16,164 +18,231 @@ from rich.table import Table
 from rich.text import Text
 
 from rgs.cli.cards_art import CARD_ROWS, draw_cards, format_amount, format_elapsed, hand_text
+from rgs.cli.client import CallError
+from rgs.cli.words import Choice, Words
 from rgs.core.replay.reading import Statement
 from rgs.core.times import format_time
-from rgs.v1.catalog_pb2 import Game, Paytable
+from rgs.v1.catalog_pb2 import Game, Paytable, ReturnFigure
 from rgs.v1.common_pb2 import (
-    ACTION_CALL,
-    ACTION_CHECK,
-    ACTION_FOLD,
-    ACTION_PLAY_1X,
-    ACTION_PLAY_2X,
-    ACTION_PLAY_3X,
-    ACTION_PLAY_4X,
-    BET_RESULT_LOSE,
-    BET_RESULT_PUSH,
-    BET_RESULT_WIN,
-    OUTCOME_DEALER,
     OUTCOME_FOLD,
-    OUTCOME_PLAYER,
-    OUTCOME_TIE,
     ROUND_STATUS_OPEN,
     ROUND_STATUS_VOID,
     Action,
+    BetResult,
     Hand,
+    Outcome,
     RoundView,
     SessionView,
 )
-from rgs.v1.history_pb2 import RoundSummary
 
 WIDTH: Final = 80
-WORDS: Final = {
-    ACTION_CHECK: ("c", "check"),
-    ACTION_PLAY_4X: ("4", "play 4x"),
-    ACTION_PLAY_3X: ("3", "play 3x"),
-    ACTION_PLAY_2X: ("2", "play 2x"),
-    ACTION_PLAY_1X: ("1", "play 1x"),
-    ACTION_CALL: ("c", "call"),
-    ACTION_FOLD: ("f", "fold"),
-}
-"""Key and word of each decision; no game has both check and call."""
-_REASONS: Final = {"INSUFFICIENT_BALANCE": "the balance does not cover it"}
-_OUTCOMES: Final = {
-    OUTCOME_PLAYER: "You win",
-    OUTCOME_DEALER: "The dealer wins",
-    OUTCOME_TIE: "A tie",
-    OUTCOME_FOLD: "You folded",
-}
-_RESULTS: Final = {
-    BET_RESULT_WIN: Text("wins", "green"),
-    BET_RESULT_LOSE: Text("loses", "dim"),
-    BET_RESULT_PUSH: Text("pushes"),
-}
+_STYLES: Final = {"WIN": "green", "LOSE": "dim"}
 _HOLE_CARDS: Final = 2
 _BOARD: Final = 5
 
 
-def header(session: SessionView, round_: RoundView | None) -> Panel:
-    """RULEBOOK R-1, R-3, F-3: what is shown at all times."""
-    ids, money = Table.grid(expand=True), Table.grid(expand=True)
-    ids.add_row(
-        _named("session id", session.regulator_session_id),
-        _named("participation id", session.regulator_participation_id or "-", justify="right"),
-    )
-    money.add_row(
-        _named("balance", format_amount(session.balance_minor, session.currency), "bold"),
-        _named("net", format_amount(session.net_position_minor, session.currency, signed=True)),
-        _named("time", format_elapsed(session.elapsed_ms)),
-        _named("round", round_.game_code if round_ is not None else "-", justify="right"),
-    )
-    register = "test register, no regulator" if session.test_register else "regulator's register"
-    return Panel(
-        Group(ids, money),
-        title=f"[bold]{session.game_name}[/]",
-        title_align="left",
-        subtitle=f"[dim]{session.ruleset.id} {session.ruleset.version} · {session.jurisdiction.id} · {register}[/]",
-        subtitle_align="right",
-        border_style="dim",
-        width=WIDTH,
-    )
+class Screen:
+    """How a view looks in one language; `plain` where only ASCII can be shown."""
 
+    def __init__(self, words: Words, *, plain: bool) -> None:
+        self.words = words
+        self.plain = plain
 
-def felt(round_: RoundView, currency: str, *, plain: bool) -> Group:
-    """Cards, hands and bets of the round: eight rows."""
-    is_open = round_.status == ROUND_STATUS_OPEN
-    dealer = draw_cards(round_.dealer_cards, _HOLE_CARDS, face_down=is_open, plain=plain)
-    board = draw_cards(round_.board, _BOARD, plain=plain)
-    mine = draw_cards(round_.hole_cards, _HOLE_CARDS, plain=plain)
-    hands = [Text(), _hand("you", round_.player_hand, plain=plain), _hand("dealer", round_.dealer_hand, plain=plain)]
-    rows = [
-        Text.assemble(_label("dealer", row), dealer[row], _label("board", row), board[row]) for row in range(CARD_ROWS)
-    ]
-    rows += [Text.assemble(_label("you", row), mine[row], "  ", hands[row]) for row in range(CARD_ROWS)]
-    bets = Text("  ")
-    for bet in round_.bets:
-        bets.append(f"{bet.bet} ", "dim").append(format_amount(bet.amount_minor, currency)).append("   ")
-    bets.append("staked ", "dim").append(format_amount(round_.staked_minor, currency), "bold")
-    commitment = Text.assemble(("  commitment ", "dim"), (round_.commitment.hex(), "dim"))
-    return Group(*rows, bets, commitment)
+    # --- a session and its round --------------------------------------------------------------------------------------
 
-
-def _label(name: str, row: int) -> Text:
-    """Beside the middle of the cards."""
-    return Text(f"  {name if row == 1 else '':<7}", "dim")
-
-
-def decisions(round_: RoundView, currency: str) -> Iterator[RenderableType]:
-    """The legal actions with their cost, and why one is not available."""
-    line = Text("  ")
-    for legal in round_.legal_actions:
-        key, word = WORDS[legal.action]
-        line.append(f"[{key}] ", "bold" if legal.available else "dim").append(word, "" if legal.available else "dim")
-        if legal.cost_minor:
-            line.append(f" {format_amount(legal.cost_minor, currency)}", "" if legal.available else "dim")
-        if not legal.available:
-            line.append(f" ({_REASONS.get(legal.reason, legal.reason)})", "dim")
-        line.append("   ")
-    yield line.append("[q] ", "bold").append("leave")
-    if round_.HasField("deadline"):
-        yield Text(f"  decided for you at {format_time(round_.deadline.ToMilliseconds())}", "yellow")
-
-
-def outcome(round_: RoundView, currency: str) -> Group:
-    """Who won, and what became of every bet."""
-    table = Table.grid(padding=(0, 3, 0, 0))
-    for row in round_.settlement:
-        stake, returned = (format_amount(amount, currency) for amount in (row.stake_minor, row.returned_minor))
-        back = Text.assemble(("back ", "dim"), returned, justify="right")
-        table.add_row(
-            " ", Text(row.bet, "dim"), Text(stake, justify="right"), _RESULTS.get(row.result, Text("?")), back
+    def header(self, session: SessionView, round_: RoundView | None) -> Panel:
+        """RULEBOOK R-1, R-3, F-3: what is shown at all times."""
+        ids, money = Table.grid(expand=True), Table.grid(expand=True)
+        ids.add_row(
+            self._named("session_id", session.regulator_session_id),
+            self._named("participation_id", session.regulator_participation_id or "-", justify="right"),
         )
-    return Group(_headline(round_, currency), table)
+        money.add_row(
+            self._named("balance", format_amount(session.balance_minor, session.currency), "bold"),
+            self._named("net", format_amount(session.net_position_minor, session.currency, signed=True)),
+            self._named("time", format_elapsed(session.elapsed_ms)),
+            self._named("round", round_.game_code if round_ is not None else "-", justify="right"),
+        )
+        register = self.words("head.test_register" if session.test_register else "head.register")
+        return Panel(
+            Group(ids, money),
+            title=f"[bold]{session.game_name}[/]",
+            title_align="left",
+            subtitle=f"[dim]{session.ruleset.id} {session.ruleset.version} · {session.jurisdiction.id} · {register}[/]",
+            subtitle_align="right",
+            border_style="dim",
+            width=WIDTH,
+        )
 
+    def limits_left(self, session: SessionView) -> Iterator[RenderableType]:
+        """What is left of the limits that the operator gave, where it gave any."""
+        left = []
+        if session.HasField("loss_left_minor"):
+            left.append(self.words("say.left_loss", amount=format_amount(session.loss_left_minor, session.currency)))
+        if session.HasField("stake_left_minor"):
+            left.append(self.words("say.left_stake", amount=format_amount(session.stake_left_minor, session.currency)))
+        if session.HasField("time_left_ms"):
+            left.append(self.words("say.left_time", time=format_elapsed(session.time_left_ms)))
+        if left:
+            yield line(self.words("say.limits", limits=", ".join(left)), "dim")
 
-def _headline(round_: RoundView, currency: str) -> Text:
-    if round_.status == ROUND_STATUS_VOID:
-        return Text("  The round is void: all stakes came back.", "bold yellow")
-    text = Text(f"  {_OUTCOMES.get(round_.outcome, 'The round has ended')}", "bold")
-    if round_.outcome != OUTCOME_FOLD and not round_.dealer_qualifies:
-        text.append(", the dealer does not qualify")
-    net_minor = round_.returned_minor - round_.staked_minor
-    net = format_amount(net_minor, currency, signed=True)
-    return text.append(f"   {net}", "bold green" if net_minor > 0 else "")
+    def felt(self, round_: RoundView, game: str, currency: str) -> Group:
+        """Cards, hands and bets of the round: eight rows."""
+        is_open, plain = round_.status == ROUND_STATUS_OPEN, self.plain
+        dealer = draw_cards(round_.dealer_cards, _HOLE_CARDS, face_down=is_open, plain=plain)
+        board = draw_cards(round_.board, _BOARD, plain=plain)
+        mine = draw_cards(round_.hole_cards, _HOLE_CARDS, plain=plain)
+        the_dealer, the_board, you = (
+            self.words.known(f"game.{game}.dealer", "dealer"),
+            self.words("felt.board"),
+            self.words("felt.you"),
+        )
+        width = max(7, *(cell_len(name) + 1 for name in (the_dealer, the_board, you)))
+        hands = [Text(), self._hand(you, round_.player_hand, width), self._hand(the_dealer, round_.dealer_hand, width)]
+        rows = [
+            Text.assemble(_label(the_dealer, row, width), dealer[row], _label(the_board, row, width), board[row])
+            for row in range(CARD_ROWS)
+        ]
+        rows += [Text.assemble(_label(you, row, width), mine[row], "  ", hands[row]) for row in range(CARD_ROWS)]
+        bets = Text("  ")
+        for bet in round_.bets:
+            amount = format_amount(bet.amount_minor, currency)
+            bets.append(f"{self.words.bet(game, bet.bet)} ", "dim").append(amount).append("   ")
+        bets.append(f"{self.words('felt.staked')} ", "dim").append(format_amount(round_.staked_minor, currency), "bold")
+        commitment = Text.assemble((f"  {self.words('felt.commitment')} {round_.commitment.hex()}", "dim"))
+        return Group(*rows, bets, commitment)
 
+    def decisions(self, round_: RoundView, game: str, currency: str) -> Iterator[RenderableType]:
+        """The legal actions with their cost, and why one is not available."""
+        text = Text("  ")
+        for legal in round_.legal_actions:
+            choice = self.action(game, legal.action)
+            text.append(f"[{choice.key}] ", "bold" if legal.available else "dim")
+            text.append(choice.text, "" if legal.available else "dim")
+            if legal.cost_minor:
+                text.append(f" {format_amount(legal.cost_minor, currency)}", "" if legal.available else "dim")
+            if not legal.available:
+                text.append(f" ({self.words.known(f'unavailable.{legal.reason}', legal.reason)})", "dim")
+            text.append("   ")
+        leave = self.words.choice("leave")
+        yield text.append(f"[{leave.key}] ", "bold").append(leave.text)
+        if round_.HasField("deadline"):
+            decided_at = format_time(round_.deadline.ToMilliseconds())
+            yield line(self.words("say.decided_at", time=decided_at), "yellow")
+        if round_.paused:
+            yield line(self.words("say.paused", code=round_.malfunction_code or "-"), "bold yellow")
 
-def links(statements: Iterable[Statement]) -> Table:
-    """Signed statements of the session, verified."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for name in (" ", "link", "statement", "hash"):
-        table.add_column(name, no_wrap=True)
-    for statement in statements:
-        table.add_row(" ", statement.body["link_no"], statement.kind.name, Text(f"{statement.hash[:48]}…", "dim"))
-    return table
+    def outcome(self, round_: RoundView, game: str, currency: str) -> Group:
+        """Who won, and what became of every bet."""
+        table = Table.grid(padding=(0, 3, 0, 0))
+        for row in round_.settlement:
+            stake, returned = (format_amount(amount, currency) for amount in (row.stake_minor, row.returned_minor))
+            back = Text.assemble((f"{self.words('outcome.back')} ", "dim"), returned, justify="right")
+            result = BetResult.Name(row.result).removeprefix("BET_RESULT_")
+            became = Text(self.words.known(f"result.{result}", "?"), _STYLES.get(result, ""))
+            bet = Text(self.words.bet(game, row.bet), "dim")
+            table.add_row(" ", bet, Text(stake, justify="right"), became, back)
+        return Group(self._headline(round_, game, currency), table)
 
+    def action(self, game: str, action: Action.ValueType) -> Choice:
+        """Key and word of a decision in this game."""
+        return self.words.action(game, Action.Name(action).removeprefix("ACTION_"))
 
-def verified(statements: Iterable[Statement], *, anchored: bool) -> RenderableType:
-    """Statements that have passed their checks, and what vouches for their keys."""
-    names = ", ".join(f"{one.kind.name} {one.hash[:12]}…" for one in statements)
-    if anchored:
-        return line(f"✓ {names} verified, anchored", "green")
-    return line(f"✓ {names} verified, UNANCHORED: nobody vouched for the root", "yellow")
+    def _headline(self, round_: RoundView, game: str, currency: str) -> Text:
+        if round_.status == ROUND_STATUS_VOID:
+            return Text(f"  {self.words('outcome.void')}", "bold yellow")
+        the_dealer = self.words.known(f"game.{game}.the_dealer", "the dealer")
+        key = f"outcome.{Outcome.Name(round_.outcome).removeprefix('OUTCOME_')}"
+        text = Text("  ", "bold")
+        text.append(self.words(key if self.words.has(key) else "outcome.ended", dealer=the_dealer))
+        if round_.outcome != OUTCOME_FOLD and not round_.dealer_qualifies:
+            # Inside the sentence, hence with a small first letter where the language has small articles.
+            inside = the_dealer[0].lower() + the_dealer[1:]
+            text.append(", " + self.words("outcome.not_qualified", dealer=inside))
+        net_minor = round_.returned_minor - round_.staked_minor
+        net = format_amount(net_minor, currency, signed=True)
+        return text.append(f"   {net}", "bold green" if net_minor > 0 else "")
+
+    # --- statements ---------------------------------------------------------------------------------------------------
+
+    def links(self, statements: Iterable[Statement]) -> Table:
+        """Signed statements of the session, verified."""
+        table = table_of(" ", *(self.words(f"proof.{name}") for name in ("link", "statement", "hash")))
+        for statement in statements:
+            table.add_row(" ", statement.body["link_no"], statement.kind.name, Text(f"{statement.hash[:48]}…", "dim"))
+        return table
+
+    def verified(self, statements: Iterable[Statement], *, anchored: bool) -> RenderableType:
+        """Statements that have passed their checks, and what vouches for their keys."""
+        names = ", ".join(f"{one.kind.name} {one.hash[:12]}…" for one in statements)
+        if anchored:
+            return line(f"✓ {self.words('proof.anchored', names=names)}", "green")
+        return line(f"✓ {self.words('proof.unanchored', names=names)}", "yellow")
+
+    def broken(self, check: str, detail: str) -> list[RenderableType]:
+        """A statement that fails a check (`13 transcript`); `detail` is what the check itself says of it."""
+        number, _, _ = check.partition(" ")
+        name = self.words.known(f"check.{number}", check)
+        named = f"{number} {name}" if number.isdecimal() else name
+        return [
+            line(f"✗ {self.words('proof.broken', check=named, detail=detail)}", "bold red"),
+            line(f"  {self.words('proof.do_not_play')}", "red"),
+        ]
+
+    def refusal(self, error: CallError) -> str:
+        """What the server refused, and why."""
+        return self.words.refusal(error.reason, error.message, error.metadata, error.code.name)
+
+    # --- the game -----------------------------------------------------------------------------------------------------
+
+    def rules(self, game: Game) -> Group:
+        """How the game goes, what it pays, its limits and returns, from the catalog."""
+        document = json.loads(game.canonical) if game.canonical else {}
+        after_fold = next((str(value) for name, value in document.items() if name.endswith("_after_fold")), "")
+        told = self.words.rules(game.game, floor=game.dealer_qualifies_with, after_fold=after_fold) or list(game.rules)
+        parts: list[RenderableType] = [line(f"{number}. {rule}") for number, rule in enumerate(told, 1)]
+        tables = Table.grid(padding=(0, 4))
+        tables.add_row(" ", *(self._paytable(game.game, paytable) for paytable in game.paytables))
+        parts += [Text(), tables, Text()]
+        for limit in game.limits:
+            least, most, step = (
+                format_amount(amount, game.currency) for amount in (limit.min_minor, limit.max_minor, limit.step_minor)
+            )
+            bet = self.words.bet(game.game, limit.bet)
+            parts.append(line(self.words("rules.limits", bet=bet, least=least, most=most, step=step)))
+        parts += [line(self._return(game.game, figure), "dim") for figure in game.returns]
+        return Group(*parts)
+
+    def _return(self, game: str, figure: ReturnFigure) -> str:
+        bet, _, per = figure.name.partition(", per ")
+        return self.words(
+            "rules.return_of",
+            bet=self.words("rules.main") if bet == "main" else self.words.bet(game, bet),
+            per=self.words.known(f"rules.{per.replace(' ', '_')}", per),
+            percent=figure.percent,
+            basis=self.words.known(f"rules.{figure.basis}", figure.basis),
+        )
+
+    def _paytable(self, game: str, paytable: Paytable) -> Table:
+        table = Table.grid(padding=(0, 2))
+        table.add_row(Text(self.words("rules.pays", bet=self.words.bet(game, paytable.bet)), "bold"), "")
+        for row in paytable.rows:
+            floor = f"floor.{row.category}"
+            hand = self.words(floor) if ":" in row.category and self.words.has(floor) else None
+            pays = self.words.known(f"rules.{row.pays}", row.pays)
+            table.add_row(hand or self.words.known(f"row.{row.category}", row.category), Text(pays, justify="right"))
+        return table
+
+    # --- parts --------------------------------------------------------------------------------------------------------
+
+    def _named(self, name: str, value: str, style: str = "", *, justify: Literal["left", "right"] = "left") -> Text:
+        return Text.assemble((f"{self.words(f'head.{name}')} ", "dim"), (value, style), justify=justify)
+
+    def _hand(self, who: str, hand: Hand, width: int) -> Text:
+        if not hand.category:
+            return Text()
+        name = self.words.known(f"hand.{hand.category}", hand.category)
+        return Text.assemble((f"{who} ".rjust(width), "dim"), hand_text(name, hand.cards, plain=self.plain))
 
 
 def line(text: str, style: str = "") -> Padding:
@@ -181,54 +250,16 @@ def line(text: str, style: str = "") -> Padding:
     return Padding(Text(text, style), (0, 0, 0, 2))
 
 
-def history(rows: Iterable[RoundSummary]) -> Table:
-    """RULEBOOK R-5: date, game, stakes, winnings."""
+def table_of(*left: str, right: Iterable[str] = ()) -> Table:
+    """A table without lines, its columns by their headings."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for name in (" ", "date", "code", "game"):
-        table.add_column(name)
-    for name in ("staked", "returned"):
-        table.add_column(name, justify="right")
-    for row in rows:
-        date = format_time(row.start_time.ToMilliseconds())[:10]
-        amounts = [format_amount(amount, row.currency) for amount in (row.staked_minor, row.returned_minor)]
-        table.add_row(" ", date, row.game_code, row.game, *amounts)
+    for name in left:
+        table.add_column(name, no_wrap=True)
+    for name in right:
+        table.add_column(name, justify="right", no_wrap=True)
     return table
 
 
-def rules(game: Game) -> Group:
-    """How the game goes, what it pays, its limits and returns, from the catalog."""
-    parts: list[RenderableType] = [line(f"{number}. {rule}") for number, rule in enumerate(game.rules, 1)]
-    tables = Table.grid(padding=(0, 4))
-    tables.add_row(" ", *(_paytable(paytable) for paytable in game.paytables))
-    parts += [Text(), tables, Text()]
-    for limit in game.limits:
-        least, most, step = (
-            format_amount(amount, game.currency) for amount in (limit.min_minor, limit.max_minor, limit.step_minor)
-        )
-        parts.append(line(f"{limit.bet}: {least} to {most}, in steps of {step}"))
-    parts += [line(f"return of {figure.name}: {figure.percent} % ({figure.basis})", "dim") for figure in game.returns]
-    return Group(*parts)
-
-
-def _paytable(paytable: Paytable) -> Table:
-    table = Table.grid(padding=(0, 2))
-    table.add_row(Text(f"{paytable.bet} pays", "bold"), "")
-    for row in paytable.rows:
-        category, _, rank = row.category.partition(":")
-        table.add_row(category.replace("_", " ") + (f" of {rank}" if rank else ""), Text(row.pays, justify="right"))
-    return table
-
-
-def key_of(action: Action.ValueType) -> str:
-    """The key that takes a decision."""
-    return WORDS[action][0]
-
-
-def _named(name: str, value: str, style: str = "", *, justify: Literal["left", "right"] = "left") -> Text:
-    return Text.assemble((f"{name} ", "dim"), (value, style), justify=justify)
-
-
-def _hand(who: str, hand: Hand, *, plain: bool) -> Text:
-    if not hand.category:
-        return Text()
-    return Text.assemble((f"{who} ".rjust(7), "dim"), hand_text(hand.category, hand.cards, plain=plain))
+def _label(name: str, row: int, width: int) -> Text:
+    """Beside the middle of the cards."""
+    return Text(f"  {name if row == 1 else '':<{width}}", "dim")

@@ -6,22 +6,22 @@ on from `GetSession`. Refuses to play on once a statement of the session has fai
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, TypeVar
 
 import grpc
 from google.protobuf.message import Message
-from rich.console import Console, RenderableType
 
-from rgs.cli import screen
 from rgs.cli.cards_art import format_amount, parse_amount, typed_amount
 from rgs.cli.client import CallError, Client, OutcomeUnknownError
-from rgs.cli.proof import CHECKED, Keys, SessionProof
-from rgs.cli.terminal import Keyboard
+from rgs.cli.desk import Desk
+from rgs.cli.past import Past
+from rgs.cli.proof import Keys, SessionProof
+from rgs.cli.screen import line
 from rgs.core.errors import FormatError, VerificationError
 from rgs.v1.catalog_pb2 import Game
-from rgs.v1.common_pb2 import ROUND_STATUS_OPEN, SESSION_STATUS_CLOSED, Bet, RoundView, SessionView
-from rgs.v1.history_pb2 import ListRoundsRequest
-from rgs.v1.play_pb2 import ActRequest, StartRoundRequest
+from rgs.v1.common_pb2 import ROUND_STATUS_OPEN, SESSION_STATUS_CLOSED, Action, Bet, RoundView, SessionView
+from rgs.v1.play_pb2 import ActRequest, GetRoundRequest, StartRoundRequest
 from rgs.v1.session_pb2 import (
     BuyParticipationRequest,
     CloseSessionRequest,
@@ -32,7 +32,7 @@ from rgs.v1.session_pb2 import (
 
 BUY_IN_MINOR: Final = 10_000
 ANTE_MINOR: Final = 100
-HISTORY_ROWS: Final = 12
+_BETWEEN: Final = ("bets", "top_up", "history", "statements", "rules", "leave")
 
 Request = TypeVar("Request", bound=Message)
 Response = TypeVar("Response", bound=Message)
@@ -45,18 +45,19 @@ class LeftError(Exception):
 class Sitting:
     """One session on one screen."""
 
-    def __init__(self, client: Client, console: Console, keyboard: Keyboard, keys: Keys, game: Game) -> None:
+    def __init__(self, client: Client, desk: Desk, keys: Keys, games: Mapping[str, Game], ruleset: str) -> None:
+        """`games` are the catalog's by ruleset id, `ruleset` the one that is played."""
         self._client = client
-        self._console = console
-        self._keyboard = keyboard
+        self._desk = desk
+        self._screen = desk.screen
+        self._words = desk.words
         self._keys = keys
-        self._game = game
-        self._plain = not console.encoding.lower().startswith("utf")
+        self._games = games
+        self._game = games[ruleset]
         self._session = SessionView()
         self._round: RoundView | None = None
         self._proof = SessionProof(client, keys, "")  # of no session yet
         self._bets: dict[str, int] = {}
-        self._notes: list[RenderableType] = []
         self.is_broken = False
         """A statement has failed a check."""
 
@@ -93,7 +94,7 @@ class Sitting:
             except OutcomeUnknownError:
                 raise
             except CallError as error:
-                self._note(f"✗ {error}", "yellow")
+                self._desk.note_refusal(error)
                 self._refresh(self._session.session_id)
         self._draw()
 
@@ -115,14 +116,13 @@ class Sitting:
         session = self._session
         most = format_amount(session.purchase_left_minor, session.currency)
         default = typed_amount(min(default_minor, session.purchase_left_minor), session.currency)
-        self._say(f"Buy the right of participation: your stake at this table, at most {most}. q leaves.")
-        answer = self._keyboard.line("  How much?", default)
-        if answer.lower() == "q":
+        self._desk.say(self._words("say.buy", amount=most))
+        answer = self._desk.ask(self._words("say.how_much"), default)
+        if answer.lower() == self._words("say.leave_word"):
             self._leave()
             return
-        amount_minor = parse_amount(answer, session.currency)
+        amount_minor = self._amount(answer)
         if amount_minor is None:
-            self._note(f"✗ {answer} is no amount", "yellow")
             return
         request = BuyParticipationRequest(
             request_id=self._client.request_id(),
@@ -138,12 +138,11 @@ class Sitting:
         """Offer to give the balance back and close; LeftError if the session is to stay open."""
         session = self._session
         back = format_amount(session.balance_minor, session.currency)
-        self._say(f"[y] close: {back} goes back to the wallet   [l] leave it open   [b] back")
-        key = self._keyboard.key("ylb", "b")
-        if key == "l":
-            raise LeftError
-        if key == "b":
-            return
+        match self._desk.choose("close", "keep", "back", default="back", amount=back):
+            case "keep":
+                raise LeftError
+            case "back":
+                return
         if session.participation_id:
             end = EndParticipationRequest(request_id=self._client.request_id(), session_id=session.session_id)
             ended = self._send(self._client.sessions.EndParticipation, end)
@@ -161,7 +160,8 @@ class Sitting:
             format_amount(amount, view.currency)
             for amount in (view.bought_minor, view.staked_minor, view.returned_minor, view.paid_out_minor)
         )
-        self._note(f"  Closed. Bought {bought}, staked {staked}, returned {returned}; back to the wallet {back}.", "")
+        told = self._words("say.closed", bought=bought, staked=staked, returned=returned, back=back)
+        self._desk.note(line(f"  {told}"))
 
     # --- a round --------------------------------------------------------------------------------------------------
 
@@ -171,25 +171,29 @@ class Sitting:
             ante_minor = min(ANTE_MINOR, session.largest_ante_minor) or ANTE_MINOR
             self._bets = {"ante": ante_minor}
         self._draw()
-        placed = ", ".join(f"{bet} {format_amount(amount, session.currency)}" for bet, amount in self._bets.items())
-        self._say("", f"[d] deal: {placed}")
-        self._say("[b] bets   [t] top up   [h] history   [s] statements   [r] rules   [q] leave")
-        match self._keyboard.key("dbtqhsr", "d"):
-            case "d":
+        placed = ", ".join(
+            f"{self._words.bet(self._game.game, bet)} {format_amount(amount, session.currency)}"
+            for bet, amount in self._bets.items()
+        )
+        self._desk.say(*self._screen.limits_left(session), "")
+        deal = self._words.choice("deal", bets=placed)
+        others = {name: self._words.choice(name) for name in _BETWEEN}
+        self._desk.say(str(deal), "   ".join(map(str, others.values())))
+        match self._desk.pick({"deal": deal, **others}, default="deal"):
+            case "deal":
                 self._deal()
-            case "b":
+            case "bets":
                 self._ask_bets()
-            case "t":
+            case "top_up":
                 self._buy(session.purchase_left_minor)
-            case "q":
+            case "leave":
                 self._leave()
-            case "h":
-                request = ListRoundsRequest(player=session.player, page_size=HISTORY_ROWS)
-                self._page(screen.history(self._client.call(self._client.history.ListRounds, request).rounds))
-            case "s":
-                self._page(screen.links(self._proof.links))
+            case "history":
+                Past(self._client, self._desk, self._keys, self._games, session.player).browse()
+            case "statements":
+                self._desk.page(self._screen.links(self._proof.links))
             case _:
-                self._page(screen.rules(self._game))
+                self._desk.page(self._screen.rules(self._game))
 
     def _ask_bets(self) -> None:
         session, bets = self._session, {}
@@ -197,13 +201,11 @@ class Sitting:
             hint = ""
             if limit.required:
                 largest = format_amount(session.largest_ante_minor, session.currency)
-                hint = f" (up to {largest} leaves every option open)"
-            answer = self._keyboard.line(
-                f"  {limit.bet}{hint}", typed_amount(self._bets.get(limit.bet, 0), session.currency)
-            )
-            amount_minor = parse_amount(answer, session.currency)
+                hint = " " + self._words("say.up_to", amount=largest)
+            default = typed_amount(self._bets.get(limit.bet, 0), session.currency)
+            answer = self._desk.ask(f"{self._words.bet(self._game.game, limit.bet)}{hint}", default)
+            amount_minor = self._amount(answer)
             if amount_minor is None:
-                self._note(f"✗ {answer} is no amount", "yellow")
                 return
             if amount_minor:
                 bets[limit.bet] = amount_minor
@@ -223,12 +225,18 @@ class Sitting:
 
     def _decide(self, round_: RoundView) -> None:
         self._draw()
-        self._say("", *screen.decisions(round_, self._session.currency))
-        actions = {screen.key_of(legal.action): legal.action for legal in round_.legal_actions if legal.available}
-        key = self._keyboard.key("".join([*actions, "q"]))
-        if key == "q":
-            self._say("[l] leave the round open, to go on with it later   [b] back")
-            if self._keyboard.key("lb", "b") == "l":
+        self._desk.say("", *self._screen.decisions(round_, self._game.game, self._session.currency))
+        actions = {Action.Name(legal.action): legal.action for legal in round_.legal_actions if legal.available}
+        choices = {name: self._screen.action(self._game.game, action) for name, action in actions.items()}
+        if round_.paused:
+            choices["refresh"] = self._words.choice("refresh")
+            self._desk.say(str(choices["refresh"]))
+        chosen = self._desk.pick({**choices, "leave": self._words.choice("leave")})
+        if chosen == "refresh":
+            self._refresh(self._session.session_id)
+            return
+        if chosen == "leave":
+            if self._desk.choose("keep_round", "back", default="back") == "keep_round":
                 raise LeftError
             return
         request = ActRequest(
@@ -236,7 +244,7 @@ class Sitting:
             session_id=self._session.session_id,
             round_id=round_.round_id,
             round_version=round_.round_version,
-            action=actions[key],
+            action=actions[chosen],
         )
         answer = self._send(self._client.play.Act, request)
         self._session, self._round = answer.session, answer.round
@@ -251,17 +259,20 @@ class Sitting:
             try:
                 return self._client.call(method, request)
             except OutcomeUnknownError as error:
-                self._say(screen.line(f"No answer: {error}", "yellow"))
-                self._say("It may have happened. [a] ask again (the same request)   [l] leave")
-                if self._keyboard.key("al") == "l":
+                told = self._words("say.no_answer", error=self._screen.refusal(error))
+                self._desk.say(line(told, "yellow"), self._words("say.may_have_happened"))
+                if self._desk.choose("again", "give_up") == "give_up":
                     raise LeftError from None
 
     def _refresh(self, session_id: str) -> None:
         session = self._client.call(self._client.sessions.GetSession, GetSessionRequest(session_id=session_id)).session
         if session.HasField("open_round"):
             self._round = session.open_round
-        elif self._round is not None and self._round.status == ROUND_STATUS_OPEN:
-            self._round = None
+        elif self._round is not None and self._round.status == ROUND_STATUS_OPEN:  # it has ended without us
+            ask = GetRoundRequest(session_id=session_id, round_id=self._round.round_id)
+            self._round = self._client.call(self._client.play.GetRound, ask).round
+            self._session = session
+            self._verify(b"")
         self._session = session
 
     def _verify(self, envelope: bytes) -> None:
@@ -274,42 +285,34 @@ class Sitting:
             self._proof.verify_shown(self._session, self._round)
         except (VerificationError, FormatError) as error:
             self.is_broken = True
-            check = error.metadata.get("check", "form")
-            self._note(f"✗ DOES NOT VERIFY, check {check}: {error.message}", "bold red")
-            self._note("  Do not play on. The statements stay at the server; an auditor can see them.", "red")
+            self._desk.note(*self._screen.broken(error.metadata.get("check", "form"), error.message))
         except CallError as error:
-            self._note(f"✗ not verified: {error}", "yellow")
+            told = self._words("proof.not_verified", error=self._screen.refusal(error))
+            self._desk.note(line(f"✗ {told}", "yellow"))
         else:
             links = self._proof.links
             is_final = links[-1].kind.name == "round_final"
             shown = links[-2:] if is_final else links[-1:]
-            self._notes.append(screen.verified(shown, anchored=self._keys.anchored))
+            self._desk.note(self._screen.verified(shown, anchored=self._keys.anchored))
             if is_final:
-                self._note(f"  computed again: {CHECKED}", "green" if self._keys.anchored else "yellow")
+                style = "green" if self._keys.anchored else "yellow"
+                self._desk.note(line(f"  {self._words('proof.computed')}", style))
 
     # --- the screen -----------------------------------------------------------------------------------------------
 
-    def _note(self, text: str, style: str) -> None:
-        self._notes.append(screen.line(text, style))
-
-    def _say(self, *parts: RenderableType) -> None:
-        for part in parts:
-            self._console.print(screen.line(part) if isinstance(part, str) else part)
-
-    def _page(self, content: RenderableType) -> None:
-        if self._console.is_terminal:
-            self._console.clear()
-        self._say(content, "", "[b] back")
-        self._keyboard.key("b", "b")
+    def _amount(self, answer: str) -> int | None:
+        """Minor units of what was typed; None, with a note, where it is no amount."""
+        amount_minor = parse_amount(answer, self._session.currency)
+        if amount_minor is None:
+            self._desk.note(line(f"✗ {self._words('say.no_amount', text=answer)}", "yellow"))
+        return amount_minor
 
     def _draw(self) -> None:
-        if self._console.is_terminal:
-            self._console.clear()
-        session, round_ = self._session, self._round
-        self._say(screen.header(session, round_))
+        self._desk.clear()
+        session, round_, game = self._session, self._round, self._game.game
+        self._desk.say(self._screen.header(session, round_))
         if round_ is not None:
-            self._say(screen.felt(round_, session.currency, plain=self._plain))
+            self._desk.say(self._screen.felt(round_, game, session.currency))
             if round_.status != ROUND_STATUS_OPEN:
-                self._say(screen.outcome(round_, session.currency))
-        self._say(*self._notes)
-        self._notes = []
+                self._desk.say(self._screen.outcome(round_, game, session.currency))
+        self._desk.say_notes()

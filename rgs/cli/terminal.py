@@ -37,8 +37,10 @@ class InputEndedError(Exception):
 class Keyboard:
     """Questions and their answers. In a terminal keys are not shown by themselves while the context is open."""
 
-    def __init__(self, console: Console, source: TextIO | None = None) -> None:
+    def __init__(self, console: Console, source: TextIO | None = None, *, prompt: str = "{keys}") -> None:
+        """`prompt` is what is said after another key, with the `{keys}` that are taken."""
         self._console = console
+        self._prompt = prompt
         self._source = sys.stdin if source is None else source
         self._is_terminal = self._source.isatty()
         self._before: list[Any] = []
@@ -64,7 +66,7 @@ class Keyboard:
             self._console.print(pressed if pressed.isprintable() else "", highlight=False, markup=False)
             if pressed and pressed in allowed:
                 return pressed
-            self._console.print(f"[dim]one of: {' '.join(allowed)}[/]")
+            self._console.print(self._prompt.format(keys=" ".join(allowed)), style="dim", highlight=False, markup=False)
 
     def line(self, question: str, default: str) -> str:
         """A line; the default where it is empty."""

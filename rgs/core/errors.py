@@ -152,6 +152,54 @@ class RoundNotOpenError(RgsError):
     reason = "ROUND_NOT_OPEN"
 
 
+class RoundPausedError(RgsError):
+    """A malfunction of the round is looked into (RULEBOOK R-6): no decision is taken; `malfunction_code` says what."""
+
+    reason = "ROUND_PAUSED"
+
+
+class RoundNotPausedError(RgsError):
+    """Only a round with a logged malfunction can be resumed or made void."""
+
+    reason = "ROUND_NOT_PAUSED"
+
+
+class SecondAdminError(RgsError):
+    """A void is proposed by one admin and approved by another (ARCHITECTURE 2.20)."""
+
+    reason = "SECOND_ADMIN_NEEDED"
+
+
+class LossLimitError(RgsError):
+    """The session's loss limit does not cover it."""
+
+    reason = "LOSS_LIMIT"
+
+
+class StakeLimitError(RgsError):
+    """The session's stake limit does not cover it."""
+
+    reason = "STAKE_LIMIT"
+
+
+class DurationLimitError(RgsError):
+    """The session's time is up: no new rounds."""
+
+    reason = "DURATION_LIMIT"
+
+
+class SessionInactiveError(RgsError):
+    """The jurisdiction's inactivity has passed: no new rounds and purchases in this session."""
+
+    reason = "SESSION_INACTIVE"
+
+
+class DisabledError(RgsError):
+    """An admin has disabled all play, the operator, the game or the player; `scope` says which. Dealt rounds go on."""
+
+    reason = "DISABLED"
+
+
 class ParticipationMissingError(RgsError):
     """No right of participation has been bought in this session."""
 
@@ -240,6 +288,12 @@ class UnavailableError(RgsError):
     """Something needed is down; the same request with the same request id may be sent again."""
 
     reason = "UNAVAILABLE"
+
+
+class GuardClosedError(UnavailableError):
+    """A guard stops new rounds; `guard` names it. Dealt rounds go on."""
+
+    reason = "GUARD_CLOSED"
 
 
 class RngUnavailableError(UnavailableError):

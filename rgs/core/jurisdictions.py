@@ -1,11 +1,11 @@
 """Jurisdictions: what a regulator demands of every session, as versioned data.
 
-Each row of a file cites the clause it comes from, or says that it is our own choice. Implements nothing by itself; the
-clause ids are those of the requirements matrix (IT-, ID-, GL-, UK-). Read by the same strict reader, and hashed over
-the same canonical form, as a ruleset (`rgs.core.rulesets`).
+Each row of a file cites the clause it comes from, or says that it is our own choice. Implements nothing by itself;
+the clause ids are those of the requirements matrix (IT-, ID-, GL-, UK-). Read by the same strict reader, and hashed
+over the same canonical form, as a ruleset (`rgs.core.rulesets`).
 
-Refuses an unknown or missing row, a row without its source, and the test register or the development CA anywhere but in
-`demo`.
+Refuses an unknown or missing row, a row without its source, and the test register or the development CA anywhere but
+in `demo`.
 """
 
 from __future__ import annotations

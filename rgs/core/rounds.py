@@ -14,7 +14,7 @@ from typing import Any
 
 from rgs.core.cards import format_card
 from rgs.core.games import game_of
-from rgs.core.games.types import Action, Seat, SeatStakes, Settlement
+from rgs.core.games.types import Action, Phase, Seat, SeatStakes, Settlement
 from rgs.core.hands import HandValue
 from rgs.core.jurisdictions import Jurisdiction
 from rgs.core.merkle import leaf_hash, root_of
@@ -94,6 +94,11 @@ class Round:
     staked_minor: int = 0
     returned_minor: int = 0
     opening_hash: str = ""
+    funds_minor: int = 0
+    """What decisions may cost in all, after the opening bets: the room under balance and session limits."""
+    malfunction: str = ""
+    """Hex hash of the event that logged a malfunction, while the round is paused (RULEBOOK R-6)."""
+    malfunction_code: str = ""
 
     def actions_hash(self) -> bytes:
         """Running hash of the decisions so far, 32 bytes."""
@@ -170,9 +175,8 @@ def opening_body(
 def seat_of(round_: Round, ruleset: Ruleset, deck: Sequence[int]) -> Seat:
     """The seat as the rules see it after all decisions so far."""
     game = game_of(ruleset)
-    staked = sum(amount for _, amount in round_.bets)
     placed = {bet: amount for bet, amount in round_.bets if bet in game.RULES.placed_bets}
-    stakes = SeatStakes(round_.seat_no, placed, round_.balance_before_minor - staked)
+    stakes = SeatStakes(round_.seat_no, placed, round_.funds_minor)
     (seat,) = game.deal(ruleset, deck, [stakes])
     for taken in round_.actions:
         seat = game.apply(seat, Action(taken.action))
@@ -227,12 +231,7 @@ def final_body(
         "actions_hash": actions_hash.hex(),
         "balance_after_minor": str(after),
         "balance_before_minor": str(round_.balance_before_minor),
-        "cards": {
-            "board": [format_card(card) for card in seat.board],
-            "burns": [format_card(card) for card in seat.burns],
-            "dealer_cards": [format_card(card) for card in seat.dealer_cards],
-            "hole_cards": [format_card(card) for card in seat.hole_cards],
-        },
+        "cards": _cards_object(seat),
         "deck": [format_card(card) for card in deck],
         "opening": round_.opening_hash,
         "outcome": outcome_object(settlement),
@@ -245,4 +244,92 @@ def final_body(
         "staked_minor": str(settlement.staked_minor),
         "status": RoundStatus.SETTLED.value,
         "transcript": transcript.hex(),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Void:
+    """Why a round is void (ARCHITECTURE 2.20): a coded reason, a logged malfunction, two different admins.
+
+    `approvals` are (party, time in milliseconds): who proposed, who approved.
+    """
+
+    reason: str
+    malfunction: str
+    approvals: tuple[tuple[str, int], tuple[str, int]]
+
+
+DECK_UNRECOVERABLE = "DECK_UNRECOVERABLE"
+"""The one reason that reveals nothing, because nothing can be opened."""
+
+
+@dataclass(frozen=True, slots=True)
+class Revealed:
+    """What a void reveals: the seat as it stands, deck, salt and transcript."""
+
+    seat: Seat
+    deck: Sequence[int]
+    salt: bytes
+    transcript: bytes
+
+
+def void_body(round_: Round, void: Void, *, staked_minor: int, revealed: Revealed | None) -> dict[str, Any]:
+    """Body of a void `round_final`: all stakes come back; what would have been follows from the default decisions.
+
+    `revealed` is None where the deck cannot be opened. Numbers and links aside.
+    """
+    body: dict[str, Any] = {
+        "actions": [action.body() for action in round_.actions],
+        "actions_hash": round_.actions_hash().hex(),
+        "balance_after_minor": str(round_.balance_before_minor),
+        "balance_before_minor": str(round_.balance_before_minor),
+        "opening": round_.opening_hash,
+        "returned_minor": str(staked_minor),
+        "round_id": round_.round_id,
+        "seat_no": str(round_.seat_no),
+        "stage_no": str(round_.stage_no),
+        "staked_minor": str(staked_minor),
+        "status": RoundStatus.VOID.value,
+        "void": {
+            "approvals": [{"party": party, "time": format_time(time_ms)} for party, time_ms in void.approvals],
+            "malfunction": void.malfunction,
+            "reason": void.reason,
+        },
+    }
+    if revealed is None:
+        return body
+    seat = revealed.seat
+    settlement = settle_by_default(seat)
+    body["void"]["would_have_been"] = settlement_objects(settlement)
+    body["void"]["would_have_outcome"] = outcome_object(settlement)
+    body["cards"] = _cards_object(seat)
+    body["deck"] = [format_card(card) for card in revealed.deck]
+    body["salt"] = revealed.salt.hex()
+    body["transcript"] = revealed.transcript.hex()
+    body["settlement"] = [
+        {"bet": bet, "result": "push", "returned_minor": str(amount), "stake_minor": str(amount)}
+        for bet, amount in seat.bets
+    ]
+    return body
+
+
+def settle_by_default(seat: Seat) -> Settlement:
+    """The settlement if the ruleset's default decisions were taken from here on (RULEBOOK T-2, C-10)."""
+    game = game_of(seat.ruleset)
+    while seat.phase is not Phase.SHOWDOWN:
+        seat = game.apply(seat, game.default_action(seat))
+    return game.settle(seat)
+
+
+def staked_so_far(round_: Round) -> int:
+    """Opening bets and the cost of the decisions taken, in minor units."""
+    return sum(amount for _, amount in round_.bets) + sum(taken.amount_minor for taken in round_.actions)
+
+
+def _cards_object(seat: Seat) -> dict[str, list[str]]:
+    return {
+        "board": [format_card(card) for card in seat.board],
+        "burns": [format_card(card) for card in seat.burns],
+        "dealer_cards": [format_card(card) for card in seat.dealer_cards],
+        "hole_cards": [format_card(card) for card in seat.hole_cards],
     }

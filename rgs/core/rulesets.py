@@ -185,10 +185,10 @@ class Timers:
 class Ruleset:
     """One version of one ruleset. Two are equal if their hashes are.
 
-    `rules` are the tables of its game. `max_seats` 0 is any number of players on a shared hand. `hole_cards` is "own"
-    or "shared", `visibility` "open" or "secret" (U-0); `trips_after_fold` and `aa_after_fold` are "paid" or "lost"
-    (U-8, C-7), None in the other game; `seat_lost_after_rounds` and `reservation_lapses_after_rounds` count rounds in a
-    row (T-5), 0 for never.
+    `rules` are the tables of its game. `max_seats` 0 is any number of players on a shared hand. `hole_cards` is
+    "own" or "shared", `visibility` "open" or "secret" (U-0); `trips_after_fold` and `aa_after_fold` are "paid" or
+    "lost" (U-8, C-7), None in the other game; `seat_lost_after_rounds` and `reservation_lapses_after_rounds` count
+    rounds in a row (T-5), 0 for never.
     """
 
     id: str

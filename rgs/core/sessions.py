@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from rgs.core.errors import (
     AffairPendingError,
+    DurationLimitError,
     NumberExpectedError,
     ParticipationEndedError,
     ParticipationMissingError,
@@ -18,8 +19,10 @@ from rgs.core.errors import (
     RegulatorUnavailableError,
     RoundOpenError,
     SessionClosedError,
+    SessionInactiveError,
 )
 from rgs.core.ledger import Participation
+from rgs.core.limits import Room, SessionLimits, room_of
 from rgs.core.statements import LINK_ZERO
 
 
@@ -59,6 +62,7 @@ class Session:
     last_start_ms: int = 0
     """When the last round started, and how many starts fell into that second: RULEBOOK R-4's suffix."""
     code_count: int = 0
+    limits: SessionLimits = field(default_factory=SessionLimits)
     pending_affair: str = ""
     """Purchase, end or close that is under way: its durable intent is stored, its effect not yet."""
     link_no: int = 0
@@ -68,6 +72,35 @@ class Session:
     @property
     def balance_minor(self) -> int:
         return self.participation.balance_minor
+
+    @property
+    def room(self) -> Room:
+        """What may be staked now, under the balance and the session's limits."""
+        return room_of(self.limits, self.participation)
+
+    def time_left_ms(self, now_ms: int) -> int | None:
+        """How long rounds may still be started; None without a limit."""
+        return max(0, self.open_ms + self.limits.duration_ms - now_ms) if self.limits.duration_ms else None
+
+    def verify_in_time(self, now_ms: int, inactivity_ms: int) -> None:
+        """SessionInactiveError once the jurisdiction's inactivity has passed: no new round, no purchase."""
+        if now_ms - self.last_ms > inactivity_ms:
+            raise SessionInactiveError(
+                f"nothing happened in this session for {now_ms - self.last_ms} ms, the limit is {inactivity_ms}",
+                value=now_ms - self.last_ms,
+                limit=inactivity_ms,
+                session_id=self.session_id,
+            )
+
+    def verify_duration(self, now_ms: int) -> None:
+        """DurationLimitError once the time that the operator set is up."""
+        if self.time_left_ms(now_ms) == 0:
+            raise DurationLimitError(
+                f"the session may start rounds for {self.limits.duration_ms} ms, they have passed",
+                limit=self.limits.duration_ms,
+                value=now_ms - self.open_ms,
+                session_id=self.session_id,
+            )
 
     def verify_open(self) -> None:
         """SessionClosedError after the close; RegulatorUnavailableError while the regulator's id is outstanding."""

@@ -7,13 +7,14 @@ not see: the game's own `view` decides what is visible.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rgs.core.cards import format_card
 from rgs.core.games import game_of
-from rgs.core.games.types import LegalAction, Phase, Seat, Settlement
+from rgs.core.games.types import Action, LegalAction, Phase, Seat, Settlement
 from rgs.core.hands import HandValue
 from rgs.core.jurisdictions import Jurisdiction
+from rgs.core.limits import Room
 from rgs.core.rounds import Round, RoundStatus, TakenAction
 from rgs.core.rulesets import Ruleset
 from rgs.core.sessions import Session, SessionStatus
@@ -42,6 +43,8 @@ class RoundView:
     deadline_ms: int
     commitment: bytes
     actions_hash: bytes
+    malfunction_code: str
+    """Set while the round is paused (RULEBOOK R-6)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +58,19 @@ class SessionView:
     largest_ante_minor: int
     purchase_left_minor: int
     open_round: RoundView | None
+    room: Room
+    time_left_ms: int | None
+    inactive_ms: int
+    """When the right to start rounds and to buy ends."""
 
 
-def round_view(round_: Round, seat: Seat, *, actions_hash: bytes, settlement: Settlement | None = None) -> RoundView:
-    """The view of one seat of a round after its decisions so far; `settlement` is given once it is settled."""
+def round_view(
+    round_: Round, seat: Seat, *, actions_hash: bytes, settlement: Settlement | None = None, room: Room | None = None
+) -> RoundView:
+    """The view of one seat of a round after its decisions so far; `settlement` is given once it is settled.
+
+    `room` is the session's: it names the reason why a decision is not available.
+    """
     game = game_of(seat.ruleset)
     shown = game.view(seat)
     open_ = round_.status is RoundStatus.OPEN
@@ -73,7 +85,7 @@ def round_view(round_: Round, seat: Seat, *, actions_hash: bytes, settlement: Se
         dealer_cards=tuple(map(format_card, shown.dealer_cards)),
         board=tuple(map(format_card, shown.board)),
         bets=shown.bets,
-        legal_actions=game.legal_actions(seat) if open_ else (),
+        legal_actions=_legal_actions(seat, room) if open_ and not round_.malfunction else (),
         actions=round_.actions,
         player_hand=shown.player_hand,
         settlement=settlement,
@@ -82,6 +94,48 @@ def round_view(round_: Round, seat: Seat, *, actions_hash: bytes, settlement: Se
         deadline_ms=_deadline_of(round_, seat.ruleset) if open_ else 0,
         commitment=round_.commitment,
         actions_hash=actions_hash,
+        malfunction_code=round_.malfunction_code,
+    )
+
+
+def blind_view(round_: Round, ruleset: Ruleset, *, actions_hash: bytes) -> RoundView:
+    """The view of a round whose deck cannot be opened: everything but cards (ARCHITECTURE 2.9)."""
+    rules = ruleset.rules
+    placed = [(rules.decided_bet, taken.amount_minor) for taken in round_.actions if taken.amount_minor]
+    phase = rules.first_phase
+    for taken in round_.actions:
+        phase = rules.transitions[phase][Action(taken.action)]
+    return RoundView(
+        round_id=round_.round_id,
+        game_code=round_.game_code,
+        stage_no=round_.stage_no,
+        round_version=round_.version,
+        status=round_.status,
+        phase=phase,
+        hole_cards=(),
+        dealer_cards=(),
+        board=(),
+        bets=(*round_.bets, *placed),
+        legal_actions=(),
+        actions=round_.actions,
+        player_hand=None,
+        settlement=None,
+        start_ms=round_.start_ms,
+        end_ms=round_.end_ms,
+        deadline_ms=0,
+        commitment=round_.commitment,
+        actions_hash=actions_hash,
+        malfunction_code=round_.malfunction_code,
+    )
+
+
+def _legal_actions(seat: Seat, room: Room | None) -> tuple[LegalAction, ...]:
+    legal = game_of(seat.ruleset).legal_actions(seat)
+    if room is None or all(action.available for action in legal):
+        return legal
+    return tuple(
+        action if action.available else replace(action, reason=room.reason_against(action.cost_minor))
+        for action in legal
     )
 
 
@@ -97,9 +151,12 @@ def session_view(
         ruleset=ruleset,
         jurisdiction=jurisdiction,
         elapsed_ms=until_ms - session.open_ms,
-        largest_ante_minor=0 if money.ended else game.largest_ante(ruleset, money.balance_minor, {}),
+        largest_ante_minor=0 if money.ended else game.largest_ante(ruleset, session.room.minor, {}),
         purchase_left_minor=0 if money.ended else max(0, jurisdiction.participation_cap_minor - money.bought_minor),
         open_round=open_round,
+        room=session.room,
+        time_left_ms=session.time_left_ms(until_ms),
+        inactive_ms=session.last_ms + jurisdiction.inactivity_ms,
     )
 
 

@@ -120,6 +120,7 @@ class Affairs:
             "operator": session.operator,
             "ruleset": rules_object(self._books.rulesets[session.ruleset_id]),
             "test_register": granted.test_register,
+            **({"limits": limits} if (limits := session.limits.body()) else {}),
         }
         return await self._done(affair, opened, "session_open", body, private)
 

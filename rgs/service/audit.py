@@ -35,6 +35,10 @@ class Audit:
         """Envelopes of the key bundle, the first root's first."""
         return self._key_statements
 
+    def take_key_statements(self, key_statements: Sequence[bytes]) -> None:
+        """The key bundle has grown."""
+        self._key_statements = tuple(key_statements)
+
     async def get_statement(self, caller: Caller, *, hash: bytes, instance: str, statement_no: int) -> StatementRow:  # noqa: A002
         """By hash (32 bytes), or by instance and number; NotFoundError if there is none for this party."""
         row: StatementRow | None

@@ -8,14 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rgs.core.errors import FormatError, InvalidFieldError, NotFoundError
-from rgs.core.ids import check_reference, check_ulid
+from rgs.core.ids import check_name, check_reference, check_ulid
 from rgs.core.rounds import Round
 from rgs.core.sessions import Session
 from rgs.core.times import parse_date
 from rgs.core.views import RoundView
 from rgs.service.callers import Caller, Role
+from rgs.service.decks import Decks
 from rgs.service.pages import check_page_size, format_page_token, parse_page_token
-from rgs.service.play import Play
 from rgs.store.sqlite import SqliteStore
 
 RECORDS_MAX = 50
@@ -43,19 +43,20 @@ class RoundRecord:
 class History:
     """Reads only."""
 
-    def __init__(self, *, store: SqliteStore, play: Play) -> None:
+    def __init__(self, *, store: SqliteStore, decks: Decks) -> None:
         self._store = store
-        self._play = play
+        self._decks = decks
 
     async def list_rounds(
-        self, caller: Caller, player: str, page_size: int, page_token: str
+        self, caller: Caller, player: str, page_size: int, page_token: str, operator: str = ""
     ) -> tuple[tuple[RoundSummary, ...], str]:
         """A page of ended rounds, last ended first, and the next page's token (empty at the end)."""
         check_reference(player, "player")
+        operator = _operator_of(caller, operator)
         limit = check_page_size(page_size)
         end_ms, row = parse_page_token(page_token, 2)
         before = (end_ms, row) if row else (1 << 62, 0)
-        rows = await self._store.rounds_ended(caller.party, player, before=before, limit=limit + 1)
+        rows = await self._store.rounds_ended(operator, player, before=before, limit=limit + 1)
         sessions: dict[str, Session] = {}
         summaries = tuple([await self._summary(round_, sessions) for _, round_ in rows[:limit]])
         if len(rows) <= limit:
@@ -64,7 +65,7 @@ class History:
         return summaries, format_page_token(last.end_ms, last_row)
 
     async def get_records(
-        self, caller: Caller, *, round_id: str, player: str, date: str, game_code: str
+        self, caller: Caller, *, round_id: str, player: str, date: str, game_code: str, operator: str = ""
     ) -> tuple[RoundRecord, ...]:
         """One round by its id, or those of a player with that UTC date and game code; NotFoundError if none."""
         if round_id:
@@ -73,7 +74,9 @@ class History:
         else:
             check_reference(player, "player")
             start_ms = _start_of(date, game_code)
-            rounds = await self._store.rounds_started(caller.party, player, start_ms, start_ms + 999, RECORDS_MAX)
+            rounds = await self._store.rounds_started(
+                _operator_of(caller, operator), player, start_ms, start_ms + 999, RECORDS_MAX
+            )
             rounds = [round_ for round_ in rounds if round_.game_code == game_code]
         sessions: dict[str, Session] = {}
         records = [
@@ -87,7 +90,7 @@ class History:
 
     async def _record(self, round_: Round, sessions: dict[str, Session]) -> RoundRecord:
         opening, final = await self._store.round_envelopes(round_.round_id)
-        return RoundRecord(await self._summary(round_, sessions), self._play.view(round_, final), opening, final)
+        return RoundRecord(await self._summary(round_, sessions), self._decks.view(round_, final), opening, final)
 
     async def _summary(self, round_: Round, sessions: dict[str, Session]) -> RoundSummary:
         session = sessions.get(round_.session_id) or await self._store.session(round_.session_id)
@@ -95,6 +98,17 @@ class History:
             raise NotFoundError(f"no session {round_.session_id}", kind="session")
         sessions[round_.session_id] = session
         return RoundSummary(round_, session)
+
+
+def _operator_of(caller: Caller, operator: str) -> str:
+    """Whose players are asked for: an operator's own; other parties name the operator."""
+    if caller.role is not Role.OPERATOR:
+        return check_name(operator, "operator")
+    if operator not in ("", caller.party):
+        raise InvalidFieldError(
+            "an operator asks for its own players only", field="operator", limit=caller.party, value=operator[:80]
+        )
+    return caller.party
 
 
 def _start_of(date: str, game_code: str) -> int:

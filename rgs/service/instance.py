@@ -3,12 +3,15 @@
 
 Start: `instance_start` under the node key, `instance_lost` for instances that ended without a word, the artifacts in
 force, the generator's life events; only then the first draw. End: `instance_end` with the number of the last draw.
-Draws in flight are bounded by what `instance_start` promised. Refuses to draw once the generator has failed: dealt
-rounds are played out, new ones are not begun.
+Draws in flight are bounded by what `instance_start` promised. `turn` goes on as the node's next instance, under another
+node key, without a stop: new rounds wait until the draws in flight are committed, then one transaction ends the one
+instance and starts the other. Refuses to draw once the generator has failed: dealt rounds are played out, new ones are
+not begun.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,7 +21,7 @@ from rgs.core.ids import REGULATOR_ID_ALPHABET, REGULATOR_ID_CHARACTERS, ULID_RA
 from rgs.core.statements import Ed25519Signer
 from rgs.core.times import format_time
 from rgs.service.sealing import Sealer
-from rgs.store.changes import Change, Draft
+from rgs.store.changes import Change, Draft, LatchSet, Record, Turn
 from rgs.store.sqlite import SqliteStore
 from rng import __version__ as rng_version
 from rng.errors import RngError
@@ -26,6 +29,10 @@ from rng.generator import Draw, Generator
 from rng.scaling import below
 
 KEY_SEED_BYTES = 32
+RNG_GUARD = "rng"
+"""The guard that a failure of the generator latches."""
+KEYS_CHANGED = "KEYS_CHANGED"
+"""Reason of the end of an instance that another one follows in the same process."""
 
 
 @dataclass(frozen=True)
@@ -59,14 +66,24 @@ class Instance:
         self._worker = worker
         self._draws_in_flight_max = draws_in_flight_max
         self._in_flight = 0
+        self._last_draw_no = 0
+        self._landed = asyncio.Event()
+        """Set when the last draw in flight has been committed or accounted for."""
+        self._turning: asyncio.Task[None] | None = None
         self._failure = ""
         """Reason of the first failure of the generator or its source, a code."""
         self._failure_told = False
         previous = store.previous_boot(node, worker)
         self._previous = previous
         self.boot_no = 1 if previous is None else previous.boot_no + 1
-        self.name = f"{node}-b{self.boot_no}-w{worker}"
+        self.name = self._name_of(self.boot_no)
         self._generator = Generator(self.name)
+        self._software: dict[str, object] = {}
+        """What every start of this process says of its software."""
+        self._artifacts: tuple[Artifact, ...] = ()
+
+    def _name_of(self, boot_no: int) -> str:
+        return f"{self._node}-b{boot_no}-w{self._worker}"
 
     async def start(
         self, node_signer: Ed25519Signer, *, manifest_sha256: str, software_version: str, artifacts: Sequence[Artifact]
@@ -74,18 +91,13 @@ class Instance:
         """Sign and commit everything that must stand before the first draw."""
         now_ms = self._clock.now_ms()
         signer = Ed25519Signer.from_seed(self.random_bytes(KEY_SEED_BYTES))
-        body: dict[str, object] = {
-            "boot_no": str(self.boot_no),
-            "draws_in_flight_max": str(self._draws_in_flight_max),
+        self._software = {
             "manifest": manifest_sha256,
-            "node": self._node,
-            "public_key": signer.public_key.hex(),
             "rng_version": rng_version,
             "software_version": software_version,
-            "store_epoch": self._store.meta("store_epoch"),
-            "time": format_time(now_ms),
-            "worker": str(self._worker),
         }
+        self._artifacts = tuple(artifacts)
+        body = self._start_body(self.boot_no, signer, now_ms)
         if self._previous is not None:
             body["previous_boot"] = {
                 "instance": self._previous.instance,
@@ -106,17 +118,109 @@ class Instance:
             if row.instance != self.name:
                 await self._sign_lost(row.instance, row.draw_no, row.statement_no)
         for artifact in artifacts:
-            body = {"bytes": str(len(artifact.content)), "name": artifact.name, "sha256": artifact.sha256}
-            await self._sign("artifact", body, artifact=(artifact.sha256, artifact.name, artifact.content))
-        for event in self._generator.events():
             await self._sign(
-                "event", {"code": f"RNG_{event.kind.upper()}", "reason": event.reason, "subject": self.name}
+                "artifact", _artifact_body(artifact), artifact=(artifact.sha256, artifact.name, artifact.content)
             )
+        for event in self._generator.events():
+            await self._sign("event", _life_body(event.kind, event.reason, self.name))
+
+    def _start_body(self, boot_no: int, signer: Ed25519Signer, now_ms: int) -> dict[str, object]:
+        return {
+            **self._software,
+            "boot_no": str(boot_no),
+            "draws_in_flight_max": str(self._draws_in_flight_max),
+            "node": self._node,
+            "public_key": signer.public_key.hex(),
+            "store_epoch": self._store.meta("store_epoch"),
+            "time": format_time(now_ms),
+            "worker": str(self._worker),
+        }
+
+    # --- from one instance to the next ----------------------------------------------------------------------------
+
+    async def turn(self, node_signer: Ed25519Signer, drafts: Sequence[Draft]) -> None:
+        """End this instance and go on as the next one, started by this node key; `drafts` are told by it. Once begun
+        it comes to its end even if the caller goes.
+
+        RngUnavailableError, StoreError: nothing has changed, and this instance goes on.
+        """
+        boot_no = self.boot_no + 1
+        try:
+            generator = await asyncio.to_thread(Generator, self._name_of(boot_no))
+            signer = Ed25519Signer.from_seed(generator.entropy.read(KEY_SEED_BYTES))
+        except RngError:
+            raise RngUnavailableError("the generator of the next instance did not start") from None
+        if self._turning is not None or self.boot_no + 1 != boot_no:
+            raise RngUnavailableError("another instance follows this one already")
+        self._turning = asyncio.create_task(self._turn(node_signer, signer, generator, boot_no, tuple(drafts)))
+        await asyncio.shield(self._turning)
+
+    async def turned(self) -> None:
+        """Return when no other instance is about to begin: ask before a draw, and draw without another wait between."""
+        while self._turning is not None:
+            await asyncio.wait([self._turning])
+
+    async def _turn(
+        self,
+        node_signer: Ed25519Signer,
+        signer: Ed25519Signer,
+        generator: Generator,
+        boot_no: int,
+        drafts: tuple[Draft, ...],
+    ) -> None:
+        try:
+            while self._in_flight:
+                self._landed.clear()
+                await self._landed.wait()
+            if self.failure:
+                raise RngUnavailableError("the generator is in its error state: start the server again")
+            await self._store.commit(self._turn_change(node_signer, signer, generator, boot_no, drafts))
+            ended, self._generator = self._generator, generator
+            self.name, self.boot_no, self._last_draw_no = generator.instance, boot_no, 0
+            ended.close()
+        finally:
+            self._turning = None
+
+    def _turn_change(
+        self,
+        node_signer: Ed25519Signer,
+        signer: Ed25519Signer,
+        generator: Generator,
+        boot_no: int,
+        drafts: tuple[Draft, ...],
+    ) -> Change:
+        """The last statements of this instance and the first ones of the next, as one change."""
+        now_ms = self._clock.now_ms()
+        time, name = format_time(now_ms), generator.instance
+        closed = _life_body("uninstantiated", "CLOSED", self.name)
+        end = {"last_draw_no": str(self._last_draw_no), "reason": KEYS_CHANGED, "time": time}
+        first = [Draft("artifact", {**_artifact_body(artifact), "time": time}) for artifact in self._artifacts]
+        lives = [_life_body(event.kind, event.reason, name) for event in generator.events()]
+        first += [Draft("event", {**body, "time": time}) for body in lives]
+        turn = Turn(
+            instance=name,
+            node=self._node,
+            boot_no=boot_no,
+            worker=self._worker,
+            start_ms=now_ms,
+            start=Draft("instance_start", self._start_body(boot_no, signer, now_ms)),
+            node_signer=node_signer,
+            signer=signer,
+            last_draw_no=self._last_draw_no,
+            drafts=(*first, *drafts),
+            artifacts=tuple((artifact.sha256, artifact.name, artifact.content) for artifact in self._artifacts),
+        )
+        return Change(
+            drafts=(Draft("event", {**closed, "time": time}), Draft("instance_end", end)),
+            ends=(self.name, now_ms),
+            turn=turn,
+        )
 
     async def end(self, reason: str) -> None:
         """Sign the last statement. Nothing may be drawn or committed afterwards."""
+        await self.turned()
         event = self._generator.close()
-        await self._sign("event", {"code": f"RNG_{event.kind.upper()}", "reason": event.reason, "subject": self.name})
+        await self._sign("event", _life_body(event.kind, event.reason, self.name))
         now_ms = self._clock.now_ms()
         body = {"last_draw_no": str(event.draws), "reason": reason, "time": format_time(now_ms)}
         await self._store.commit(Change(drafts=(Draft("instance_end", body),), ends=(self.name, now_ms)))
@@ -126,8 +230,25 @@ class Instance:
         """Whether the generator may be asked for a draw."""
         return self._generator.healthy
 
+    @property
+    def failure(self) -> str:
+        """Why the generator draws no more, a code; empty while it is healthy."""
+        if self.healthy:
+            return ""
+        return self._failure or "GENERATOR_ENDED"
+
+    def selftest(self) -> None:
+        """The generator's known answers again, on demand (SP 800-90A 11.3). A failure ends it."""
+        try:
+            self._generator.selftest()
+        except RngError as error:
+            self._failure = self._failure or error.reason
+            raise RngUnavailableError("the self-test of the generator failed: no new rounds") from None
+
     def draw(self) -> Draw:
         """A deck's transcript; RngUnavailableError after a failure, or with too many draws not yet committed."""
+        if self._turning is not None:
+            raise RngUnavailableError("another instance is about to begin")
         in_flight = self._in_flight + self._store.draws_owed
         if in_flight >= self._draws_in_flight_max:
             raise RngUnavailableError(
@@ -141,19 +262,29 @@ class Instance:
             self._failure = self._failure or error.reason
             raise RngUnavailableError("the generator is in its error state: no new rounds") from None
         self._in_flight += 1
+        self._last_draw_no = draw.draw_no
         return draw
 
     def draw_done(self) -> None:
         """The draw of one `draw` has been committed or accounted for."""
         self._in_flight -= 1
+        if not self._in_flight:
+            self._landed.set()
 
     async def tell_failure(self) -> None:
-        """Sign the failure of the generator or its source, if there is one, once; dealt rounds go on."""
-        if not self._failure or self._failure_told:
+        """Sign the failure of the generator or its source, if there is one, once, and latch the node's guard with it:
+        it stays closed over restarts until an admin clears it. Dealt rounds go on.
+        """
+        reason = self._failure or self.failure
+        if not reason or self._failure_told:
             return
         self._failure_told = True
         try:
-            await self._sign("event", {"code": "RNG_FAILED", "reason": self._failure, "subject": self.name})
+            await self._sign(
+                "event",
+                {"code": "RNG_FAILED", "reason": reason, "subject": self.name},
+                records=(LatchSet(self._node, RNG_GUARD, reason, self._clock.now_ms()),),
+            )
         except BaseException:
             self._failure_told = False
             raise
@@ -189,7 +320,20 @@ class Instance:
         await self._store.commit(Change(drafts=(Draft("instance_lost", body),), ends=(instance, now_ms)))
 
     async def _sign(
-        self, kind: str, body: dict[str, object], *, artifact: tuple[str, str, bytes] | None = None
+        self,
+        kind: str,
+        body: dict[str, object],
+        *,
+        artifact: tuple[str, str, bytes] | None = None,
+        records: tuple[Record, ...] = (),
     ) -> None:
         draft = Draft(kind, {**body, "time": format_time(self._clock.now_ms())})
-        await self._store.commit(Change(drafts=(draft,), artifact=artifact))
+        await self._store.commit(Change(drafts=(draft,), artifact=artifact, records=records))
+
+
+def _artifact_body(artifact: Artifact) -> dict[str, object]:
+    return {"bytes": str(len(artifact.content)), "name": artifact.name, "sha256": artifact.sha256}
+
+
+def _life_body(kind: str, reason: str, instance: str) -> dict[str, object]:
+    return {"code": f"RNG_{kind.upper()}", "reason": reason, "subject": instance}

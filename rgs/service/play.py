@@ -7,31 +7,26 @@ its stored answer has gone.
 
 from __future__ import annotations
 
-import hmac
-import json
 from dataclasses import replace
 
 from rgs.clock import Clock
-from rgs.core.cards import parse_card
 from rgs.core.errors import (
-    InsufficientBalanceError,
     NotFoundError,
     RegulatorUnavailableError,
     RgsError,
     RngUnavailableError,
     RoundNotOpenError,
+    RoundPausedError,
     SessionChangedError,
     TooEarlyError,
 )
 from rgs.core.games import game_of
-from rgs.core.games.types import Phase, Seat
+from rgs.core.games.types import Action, Phase, Seat
 from rgs.core.ids import check_request_id, check_ulid, format_game_code
 from rgs.core.rounds import (
     Round,
     RoundStatus,
-    TakenAction,
     deal_core,
-    final_body,
     opening_body,
     seat_object,
     seat_of,
@@ -43,16 +38,17 @@ from rgs.core.statements import (
     first_actions_hash,
     format_canonical,
     next_actions_hash,
-    parse_envelope,
 )
 from rgs.core.times import format_time
 from rgs.core.views import RoundView, round_view
 from rgs.service.books import Books, owned_session
 from rgs.service.callers import Caller, Encode, Reply, RoundMovedError, SessionLocks, reply_of
+from rgs.service.decks import Decks
+from rgs.service.endings import after_decisions, settled, taken_action
 from rgs.service.instance import Instance
+from rgs.service.permits import Permits
 from rgs.service.requests import Act, StartRound
-from rgs.service.sealing import DeckSealedError
-from rgs.store.changes import Answer, Change, Draft, SessionRaceError, StageReport
+from rgs.store.changes import Answer, Change, Draft, SessionRaceError
 from rgs.store.sqlite import SqliteStore
 from rng.generator import Draw
 from rng.shuffle import PROCEDURE, transcript_to_deck
@@ -72,6 +68,8 @@ class Play:
         clock: Clock,
         locks: SessionLocks,
         encode: Encode,
+        permits: Permits,
+        decks: Decks,
     ) -> None:
         self._store = store
         self._instance = instance
@@ -79,6 +77,8 @@ class Play:
         self._clock = clock
         self._locks = locks
         self._encode = encode
+        self._permits = permits
+        self._decks = decks
 
     async def start_round(self, caller: Caller, request: StartRound) -> Reply:
         """Stake and deal. No error changes anything but, at most, the account of a draw that was not used."""
@@ -113,7 +113,7 @@ class Play:
         if round_ is None or round_.session_id != session.session_id:
             raise _no_round(round_id)
         opening, final = await self._store.round_envelopes(round_id)
-        return self.view(round_, final), opening, final
+        return self._decks.view(round_, final, session.room), opening, final
 
     async def open_round_of(self, session: Session) -> tuple[RoundView | None, bytes]:
         """(view, opening) of the session's round in play, (None, empty) where none is."""
@@ -123,37 +123,19 @@ class Play:
         if round_ is None:
             raise _no_round(session.open_round_id)
         opening, _ = await self._store.round_envelopes(round_.round_id)
-        return self.view(round_, b""), opening
-
-    def view(self, round_: Round, final: bytes) -> RoundView:
-        """What its player may see of the round now: the deck is unsealed while it is open, read from the final
-        afterwards.
-        """
-        if round_.status is RoundStatus.OPEN:
-            seat, _, _, _ = self._unsealed(round_)
-            return round_view(round_, seat, actions_hash=round_.actions_hash())
-        deck = [int(parse_card(card)) for card in json.loads(parse_envelope(final).payload)["deck"]]
-        seat = seat_of(round_, self._books.rulesets[round_.ruleset_id], deck)
-        settlement = game_of(seat.ruleset).settle(seat)
-        return round_view(round_, seat, actions_hash=round_.actions_hash(), settlement=settlement)
+        return self._decks.view(round_, b"", session.room), opening
 
     # --- start ----------------------------------------------------------------------------------------------------
 
     async def _start(self, caller: Caller, session: Session, request: StartRound, digest: bytes) -> Reply:
+        await self._instance.turned()  # the last wait before the draw is committed
         now_ms = max(self._clock.now_ms(), session.last_ms)
         self._verify_may_start(session, request.stage_no, now_ms)
         ruleset = self._books.rulesets[session.ruleset_id]
         game = game_of(ruleset)
         bets = game.check_stakes(ruleset, request.bets)
         due = sum(amount for _, amount in bets) + game.cheapest_finish(ruleset, request.bets)
-        if due > session.balance_minor:
-            raise InsufficientBalanceError(
-                f"the bets of {due} exceed the balance of {session.balance_minor}",
-                field="bets",
-                value=due,
-                limit=session.balance_minor,
-                rule="U-11",
-            )
+        session.room.verify_covers(due, "bets", "U-11")
         round_id = self._instance.new_id(now_ms)
         salt = self._instance.random_bytes(SALT_BYTES)
         draw = self._instance.draw()
@@ -215,6 +197,7 @@ class Play:
             balance_before_minor=session.balance_minor,
             start_ms=now_ms,
             sealed=self._instance.sealer.seal(draw.instance, draw.draw_no, core, salt, draw.transcript),
+            funds_minor=session.room.minor - sum(amount for _, amount in bets),
         )
         after = replace(
             session,
@@ -227,7 +210,7 @@ class Play:
             last_ms=now_ms,
         )
         seat = seat_of(round_, ruleset, transcript_to_deck(draw.transcript))
-        view = round_view(round_, seat, actions_hash=first_actions_hash(commitment))
+        view = round_view(round_, seat, actions_hash=first_actions_hash(commitment), room=after.room)
         body = self._encode("StartRound", self._books.view(after, now_ms), view)
         opening = {**opening_body(round_, deal, seat_body), "time": format_time(now_ms)}
         change = Change(
@@ -242,7 +225,10 @@ class Play:
 
     def _verify_may_start(self, session: Session, stage_no: int, now_ms: int) -> None:
         session.verify_may_start(stage_no)
+        self._permits.verify_may_start(session.operator, session.ruleset_id, session.player)
         jurisdiction = self._books.jurisdictions[session.jurisdiction_id]
+        session.verify_in_time(now_ms, jurisdiction.inactivity_ms)
+        session.verify_duration(now_ms)
         if jurisdiction.regulator_ids_required and not (
             session.regulator_session_id and session.regulator_participation_id
         ):
@@ -270,75 +256,48 @@ class Play:
                 round_id=round_.round_id,
                 status=round_.status.value,
             )
-        seat, deck, salt, transcript = self._unsealed(round_)
+        if round_.malfunction:
+            raise RoundPausedError(
+                f"round {round_.round_id} is paused: {round_.malfunction_code} is looked into",
+                round_id=round_.round_id,
+                malfunction_code=round_.malfunction_code,
+            )
+        opened = self._decks.open(round_)
         running = round_.actions_hash()
         if round_.version != request.round_version:
             raise RoundMovedError(
                 f"round_version {request.round_version} was sent where {round_.version} stands",
                 session=self._books.view(session, now_ms),
-                round_=round_view(round_, seat, actions_hash=running),
+                round_=round_view(round_, opened.seat, actions_hash=running, room=session.room),
                 field="round_version",
                 value=request.round_version,
                 limit=round_.version,
             )
-        game = game_of(seat.ruleset)
-        decided = game.apply(seat, request.action)
-        phase, action, cost = decided.actions[-1]
-        taken = TakenAction(phase.value, action.value, cost, now_ms, "player", caller.party, digest.hex())
+        decided = self._decided(session, opened.seat, request.action)
+        taken = taken_action(decided, now_ms, by="player", party=caller.party, digest=digest)
+        round_, session = after_decisions(round_, session, (taken,), now_ms)
         running = next_actions_hash(running, taken.body())
-        round_ = replace(round_, version=round_.version + 1, actions=(*round_.actions, taken))
-        session = replace(
-            session,
-            version=session.version + 1,
-            participation=session.participation.stake(cost) if cost else session.participation,
-            last_ms=now_ms,
-        )
         if decided.phase is not Phase.SHOWDOWN:
-            body = self._encode(
-                "Act", self._books.view(session, now_ms), round_view(round_, decided, actions_hash=running)
-            )
+            view = round_view(round_, decided, actions_hash=running, room=session.room)
+            body = self._encode("Act", self._books.view(session, now_ms), view)
             answer = Answer(caller.party, "Act", request.request_id, digest, body, now_ms)
             await self._store.commit(Change(session=session, round=round_, answer=answer))
             return Reply(body, b"")
-        settlement = game.settle(decided)
-        round_ = replace(
-            round_,
-            status=RoundStatus.SETTLED,
-            end_ms=now_ms,
-            staked_minor=settlement.staked_minor,
-            returned_minor=settlement.returned_minor,
-            sealed=b"",
-        )
-        session = replace(
-            session,
-            participation=session.participation.give_back(settlement.returned_minor),
-            open_round_id="",
-            rounds=session.rounds + 1,
-        )
-        final = final_body(
-            round_, decided, settlement, deck=deck, salt=salt, transcript=transcript, actions_hash=running
-        )
-        view = round_view(round_, decided, actions_hash=running, settlement=settlement)
+        change, session, view = settled(session, round_, opened, decided, running, now_ms)
         body = self._encode("Act", self._books.view(session, now_ms), view)
-        draft = Draft(
-            "round_final", {**final, "time": format_time(now_ms)}, round_id=round_.round_id, seat_no=round_.seat_no
-        )
-        answer = Answer(caller.party, "Act", request.request_id, digest, body, now_ms)
-        change = Change(
-            session=session, round=round_, drafts=(draft,), answer=answer, report=_stage_report(session, round_)
-        )
+        change.answer = Answer(caller.party, "Act", request.request_id, digest, body, now_ms)
         (signed,) = await self._store.commit(change)
         return Reply(body, signed.envelope)
 
-    # --- both -----------------------------------------------------------------------------------------------------
+    def _decided(self, session: Session, seat: Seat, action: Action) -> Seat:
+        """The seat after the action; what the session's limits forbid is told as theirs, not as the balance's."""
+        game = game_of(seat.ruleset)
+        for legal in game.legal_actions(seat):
+            if legal.action is action and not legal.available:
+                session.room.verify_covers(legal.cost_minor, "action", seat.ruleset.rules.funds_rule)
+        return game.apply(seat, action)
 
-    def _unsealed(self, round_: Round) -> tuple[Seat, tuple[int, ...], bytes, bytes]:
-        """(seat after all decisions, deck, salt, transcript); the commitment is checked again (ARCHITECTURE 2.9)."""
-        salt, transcript = self._instance.sealer.unseal(round_.instance, round_.draw_no, round_.deal, round_.sealed)
-        if not hmac.compare_digest(commitment_of(round_.deal, salt, transcript), round_.commitment):
-            raise DeckSealedError("the sealed deck of this round does not agree with its commitment")
-        deck = transcript_to_deck(transcript)
-        return seat_of(round_, self._books.rulesets[round_.ruleset_id], deck), deck, salt, transcript
+    # --- both -----------------------------------------------------------------------------------------------------
 
     async def _answered_before(
         self, caller: Caller, method: str, request_id: str, digest: bytes, error: RgsError
@@ -364,20 +323,6 @@ def _discarded(draw: Draw, round_id: str, now_ms: int) -> Draft:
             "time": format_time(now_ms),
             "transcript": draw.transcript.hex(),
         },
-    )
-
-
-def _stage_report(session: Session, round_: Round) -> StageReport:
-    return StageReport(
-        session_id=session.session_id,
-        stage_no=round_.stage_no,
-        regulator_session_id=session.regulator_session_id,
-        regulator_participation_id=session.regulator_participation_id,
-        available_minor=round_.balance_before_minor,
-        staked_minor=round_.staked_minor,
-        returned_minor=round_.returned_minor,
-        opening_hash=round_.opening_hash,
-        end_ms=round_.end_ms,
     )
 
 

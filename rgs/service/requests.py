@@ -7,9 +7,10 @@ A digest is taken over the parsed fields, not over wire bytes, so that an operat
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rgs.core.games.types import Action
+from rgs.core.limits import SessionLimits
 from rgs.core.statements import request_digest
 
 
@@ -68,12 +69,14 @@ class OpenSession:
     player: str
     currency: str
     operator_reference: str
+    limits: SessionLimits = field(default_factory=SessionLimits)
 
     def digest(self, party: str) -> bytes:
         return request_digest(
             {
                 "currency": self.currency,
                 "game": self.game,
+                "limits": self.limits.body(),
                 "method": "OpenSession",
                 "operator_reference": self.operator_reference,
                 "party": party,

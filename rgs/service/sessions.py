@@ -8,26 +8,30 @@ jurisdiction's, and a second affair beside one that is under way.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from rgs.clock import Clock
 from rgs.core.errors import (
     InvalidFieldError,
     JurisdictionError,
+    NotFoundError,
     RgsError,
     SessionChangedError,
     TableOnlyError,
     UnknownRulesetError,
 )
 from rgs.core.ids import check_reference, check_request_id
+from rgs.core.rounds import Round
 from rgs.core.sessions import Session, SessionStatus
 from rgs.core.views import SessionView
 from rgs.service.affairs import Affairs
 from rgs.service.books import Books, owned_session
-from rgs.service.callers import Caller, Reply, SessionLocks, reply_of, verify_same_content
+from rgs.service.callers import Caller, Reply, Role, SessionLocks, reply_of, verify_same_content
 from rgs.service.instance import Instance
+from rgs.service.interruptions import Interruptions, idle_since
 from rgs.service.pages import PAGE_SIZE_MAX, check_page_size, format_page_token, parse_page_token
+from rgs.service.permits import Permits
 from rgs.service.play import Play
 from rgs.service.requests import BuyParticipation, CloseSession, EndParticipation, OpenSession
 from rgs.store.changes import Affair, Change, RequestSeenError, SessionRaceError
@@ -39,6 +43,15 @@ class _Request(Protocol):
     def request_id(self) -> str: ...
 
     def digest(self, party: str) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRound:
+    """A round in play: how long nothing has happened, and when it will be finished by rule (0: it is paused)."""
+
+    round: Round
+    idle_ms: int
+    finish_ms: int
 
 
 Prepare = Callable[[Session], None]
@@ -58,6 +71,8 @@ class Sessions:
         locks: SessionLocks,
         affairs: Affairs,
         play: Play,
+        permits: Permits,
+        interruptions: Interruptions,
         open_account: Callable[[str, str, str], Awaitable[None]] | None = None,
     ) -> None:
         self._store = store
@@ -67,6 +82,8 @@ class Sessions:
         self._locks = locks
         self._affairs = affairs
         self._play = play
+        self._permits = permits
+        self._interruptions = interruptions
         self._open_account = open_account
         """(operator, player, currency): the embedded wallet's account, in the demo jurisdiction only."""
 
@@ -79,7 +96,9 @@ class Sessions:
         known = await self._opened_before(caller, request.request_id, digest)
         if known is not None:
             return known
+        request.limits.verify()
         self._verify_may_open(caller, request)
+        self._permits.verify_may_start(caller.party, request.game, request.player)
         now_ms = self._clock.now_ms()
         session = Session(
             session_id=self._instance.new_id(now_ms),
@@ -93,6 +112,7 @@ class Sessions:
             open_ms=now_ms,
             last_ms=now_ms,
             version=1,
+            limits=request.limits,
         )
         if self._open_account is not None and self._books.jurisdictions[caller.jurisdiction].test_register_allowed:
             await self._open_account(caller.party, request.player, request.currency)
@@ -110,8 +130,10 @@ class Sessions:
 
         def prepare(session: Session) -> None:
             session.verify_may_buy(request.purchase_no)
-            cap = self._books.jurisdictions[session.jurisdiction_id].participation_cap_minor
-            session.participation.buy(request.amount_minor, cap_minor=cap)
+            self._permits.verify_enabled(session.operator, session.ruleset_id, session.player)
+            jurisdiction = self._books.jurisdictions[session.jurisdiction_id]
+            session.verify_in_time(self._clock.now_ms(), jurisdiction.inactivity_ms)
+            session.participation.buy(request.amount_minor, cap_minor=jurisdiction.participation_cap_minor)
 
         if request.amount_minor < 1:
             raise InvalidFieldError(
@@ -179,6 +201,24 @@ class Sessions:
         now_ms = self._clock.now_ms()
         views = tuple(self._books.view(session, now_ms) for _, session in rows[:limit])
         return views, format_page_token(rows[limit - 1][0]) if len(rows) > limit else ""
+
+    async def list_open_rounds(
+        self, caller: Caller, page_size: int, page_token: str
+    ) -> tuple[tuple[OpenRound, ...], str]:
+        """Rounds in play with their age, oldest first: an operator's own, those of all for other parties."""
+        limit = check_page_size(page_size)
+        (after,) = parse_page_token(page_token, 1)
+        operator = caller.party if caller.role is Role.OPERATOR else ""
+        rows = await self._store.open_rounds(operator, after=after, limit=limit + 1)
+        now_ms = self._clock.now_ms()
+        found = []
+        for _, round_ in rows[:limit]:
+            session = await self._store.session(round_.session_id)
+            if session is None:
+                raise NotFoundError(f"no session {round_.session_id}", kind="session", session_id=round_.session_id)
+            finish_ms = 0 if round_.malfunction else self._interruptions.finish_ms(session)
+            found.append(OpenRound(round_, max(0, now_ms - idle_since(session)), finish_ms))
+        return tuple(found), format_page_token(rows[limit - 1][0]) if len(rows) > limit else ""
 
     # --- both -----------------------------------------------------------------------------------------------------
 

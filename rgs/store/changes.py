@@ -13,6 +13,7 @@ from typing import Any
 from rgs.core.errors import RgsError, UnavailableError
 from rgs.core.rounds import Round
 from rgs.core.sessions import Session
+from rgs.core.statements import Signer
 
 
 class StoreError(UnavailableError):
@@ -100,6 +101,157 @@ class StageReport:
     final_hash: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class VoidProposal:
+    """An admin's proposal to void a paused round."""
+
+    round_id: str
+    reason: str
+    party: str
+    time_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class VoidProposalEnd:
+    """The proposal was approved, or the round resumed."""
+
+    round_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchOff:
+    """Something is disabled: scope play, operator, game or player."""
+
+    scope: str
+    subject: str
+    reason: str
+    party: str
+    time_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchOn:
+    """It is enabled again."""
+
+    scope: str
+    subject: str
+
+
+@dataclass(frozen=True, slots=True)
+class LatchSet:
+    """A guard of a node is closed until an admin clears it."""
+
+    node: str
+    guard: str
+    code: str
+    time_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class LatchCleared:
+    """An admin has cleared it."""
+
+    node: str
+    guard: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartyOn:
+    """A party, if it is not known yet."""
+
+    party: str
+    role: str
+    jurisdiction: str
+    added_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateOn:
+    """A certificate of a party of this role and jurisdiction is allowed; it was never in the list."""
+
+    fingerprint: str
+    added_ms: int
+    party: str
+    role: str
+    jurisdiction: str
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateOff:
+    """An allowed certificate is denied."""
+
+    removed_ms: int
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class AllowListChanged:
+    """The counter by which everybody notices."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetaSet:
+    """A value of the store's own."""
+
+    key: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class LargeWin:
+    """A round that brought at least what the house wants to hear of; told by an event soon after its end."""
+
+    round_id: str
+    session_id: str
+    won_minor: int
+    end_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class LargeWinTold:
+    """Its event is in the same commit."""
+
+    round_id: str
+
+
+Record = (
+    VoidProposal
+    | VoidProposalEnd
+    | SwitchOff
+    | SwitchOn
+    | LatchSet
+    | LatchCleared
+    | PartyOn
+    | CertificateOn
+    | CertificateOff
+    | AllowListChanged
+    | MetaSet
+    | LargeWin
+    | LargeWinTold
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The instance that goes on where the signing one ends by this change: from here on the store signs as it."""
+
+    instance: str
+    node: str
+    boot_no: int
+    worker: int
+    start_ms: int
+    start: Draft
+    """Its `instance_start`, to be signed by the node key; `previous_boot` is filled in by the writer."""
+    node_signer: Signer = field(repr=False)
+    signer: Signer = field(repr=False)
+    last_draw_no: int
+    """Draws that the ending instance has made: all of them must be accounted for."""
+    drafts: tuple[Draft, ...]
+    """Signed by the new instance in the same transaction."""
+    artifacts: tuple[tuple[str, str, bytes], ...]
+    """As `Change.artifact`, for its drafts."""
+
+
 @dataclass(slots=True)
 class Change:
     """One transaction. `session` and `round` are the new states, their `version` one above what was read."""
@@ -117,8 +269,14 @@ class Change:
     """Signed instead, if the change cannot be committed: the account of its draw."""
     artifact: tuple[str, str, bytes] | None = None
     """(sha256, name, content) kept beside its `artifact` statement."""
+    pauses: bool = False
+    """The round's `malfunction` becomes the hash of the change's last statement, the event that logs it."""
+    records: tuple[Record, ...] = ()
+    """What admins and guards leave beside their events."""
     ends: tuple[str, int] | None = None
     """(instance, end time) whose row this change ends: its own at `instance_end`, another's at `instance_lost`."""
+    turn: Turn | None = None
+    """Behind this change the store signs as another instance. It is a transaction of its own."""
     signed: tuple[Signed, ...] = field(default=())
     """Filled by the writer after the commit."""
 

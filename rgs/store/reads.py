@@ -12,7 +12,16 @@ from typing import Any, Final
 
 from rgs.core.rounds import Round
 from rgs.core.sessions import Session
-from rgs.store.changes import Affair, Answer, StageReport, StoreRefusedError
+from rgs.store.changes import (
+    Affair,
+    Answer,
+    LargeWin,
+    LatchSet,
+    StageReport,
+    StoreRefusedError,
+    SwitchOff,
+    VoidProposal,
+)
 from rgs.store.rows import SELECT_AFFAIR, SELECT_REPORTS, SELECT_ROUND, SELECT_SESSION, round_from, session_from
 
 _SESSION_BY_ID: Final = SELECT_SESSION + "WHERE session_id = ?"
@@ -27,6 +36,59 @@ _STATEMENT: Final = (
     " p.private"
     " FROM statements s LEFT JOIN privates p ON p.instance = s.instance AND p.statement_no = s.statement_no "
 )
+
+
+_SELECT_TOTALS: Final = (
+    "SELECT day, operator, player, game, currency, rounds, staked_minor, returned_minor, void_rounds, void_minor"
+    " FROM totals "
+)
+_TOTALS: Final = (
+    _SELECT_TOTALS + "INDEXED BY totals_by_day WHERE day BETWEEN ? AND ?"
+    " AND (day, operator, player, game, currency) > (?, ?, ?, ?, ?) AND (? = '' OR game = ?)"
+    " ORDER BY day, operator, player, game, currency LIMIT ?"
+)
+_TOTALS_OF_OPERATOR: Final = (
+    _SELECT_TOTALS + "WHERE operator = ? AND day BETWEEN ? AND ? AND (day, player, game, currency) > (?, ?, ?, ?)"
+    " AND (? = '' OR game = ?) ORDER BY day, player, game, currency LIMIT ?"
+)
+_TOTALS_OF_PLAYER: Final = (
+    _SELECT_TOTALS + "INDEXED BY totals_by_player WHERE operator = ? AND player = ? AND day BETWEEN ? AND ?"
+    " AND (day, game, currency) > (?, ?, ?) AND (? = '' OR game = ?) ORDER BY day, game, currency LIMIT ?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TotalsKey:
+    """What a line of the totals is about; `day` is the UTC date of the rounds' end."""
+
+    day: str = ""
+    operator: str = ""
+    player: str = ""
+    game: str = ""
+    currency: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TotalsRow:
+    """A line of the totals, in minor units; void rounds are counted apart and not staked."""
+
+    key: TotalsKey
+    rounds: int
+    staked_minor: int
+    returned_minor: int
+    void_rounds: int
+    void_minor: int
+
+
+@dataclass(frozen=True, slots=True)
+class TotalsFilter:
+    """Days, ends included; the others where they are not empty. A player is one of an operator."""
+
+    first_day: str
+    last_day: str
+    operator: str = ""
+    player: str = ""
+    game: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +200,62 @@ class SqliteReads:
         query = SELECT_REPORTS + "WHERE session_id = ? ORDER BY stage_no LIMIT ?"
         return [(row[0], StageReport(*row[1:])) for row in self._reader.execute(query, (session_id, limit))]
 
+    # --- rounds in play, admins, totals ---------------------------------------------------------------------------
+
+    async def open_rounds(self, operator: str, *, after: int, limit: int) -> list[tuple[int, Round]]:
+        """Rounds in play, oldest first, above row `after`; those of all operators for an empty name."""
+        if operator:
+            query = SELECT_ROUND + "WHERE status = 'open' AND operator = ? AND id > ? ORDER BY id LIMIT ?"
+            rows = self._reader.execute(query, (operator, after, limit))
+        else:
+            query = SELECT_ROUND + "WHERE status = 'open' AND id > ? ORDER BY id LIMIT ?"
+            rows = self._reader.execute(query, (after, limit))
+        return [(row[-1], round_from(row)) for row in rows]
+
+    async def void_proposal(self, round_id: str) -> VoidProposal | None:
+        query = "SELECT round_id, reason, party, time_ms FROM voids WHERE round_id = ?"
+        row = self._reader.execute(query, (round_id,)).fetchone()
+        return None if row is None else VoidProposal(*row)
+
+    def switches(self) -> list[SwitchOff]:
+        """Everything that is disabled."""
+        query = "SELECT scope, subject, reason, party, time_ms FROM switches ORDER BY scope, subject"
+        return [SwitchOff(*row) for row in self._reader.execute(query)]
+
+    def latches(self, node: str) -> list[LatchSet]:
+        """The latched guards of a node."""
+        query = "SELECT node, guard, code, time_ms FROM latches WHERE node = ? ORDER BY guard"
+        return [LatchSet(*row) for row in self._reader.execute(query, (node,))]
+
+    async def events(self, code: str, *, before: int, limit: int) -> list[StatementRow]:
+        """Signed events, newest first, below row `before` (0: from the newest). Filtered by code where one is given."""
+        query = _STATEMENT + "WHERE s.kind = 'event' AND s.code = ? AND s.id < ? ORDER BY s.id DESC LIMIT ?"
+        values: tuple[Any, ...] = (code, before or 1 << 62, limit)
+        if not code:
+            query = _STATEMENT + "WHERE s.kind = 'event' AND s.id < ? ORDER BY s.id DESC LIMIT ?"
+            values = (before or 1 << 62, limit)
+        return [_statement_from(row) for row in self._reader.execute(query, values)]
+
+    async def large_wins(self, limit: int) -> list[LargeWin]:
+        """Large wins whose event is not signed yet."""
+        query = "SELECT round_id, session_id, won_minor, end_ms FROM large_wins LIMIT ?"
+        return [LargeWin(*row) for row in self._reader.execute(query, (limit,))]
+
+    async def totals(self, wanted: TotalsFilter, *, after: TotalsKey, limit: int) -> list[TotalsRow]:
+        """Running totals by (day, operator, player, game, currency), behind the row `after`."""
+        days, rest = (wanted.first_day, wanted.last_day), (after.day, after.operator, after.player, after.game)
+        values: tuple[Any, ...]
+        if wanted.player:
+            query = _TOTALS_OF_PLAYER
+            values = (wanted.operator, wanted.player, *days, after.day, after.game, after.currency)
+        elif wanted.operator:
+            query = _TOTALS_OF_OPERATOR
+            values = (wanted.operator, *days, after.day, after.player, after.game, after.currency)
+        else:
+            query, values = _TOTALS, (*days, *rest, after.currency)
+        rows = self._reader.execute(query, (*values, wanted.game, wanted.game, limit))
+        return [TotalsRow(TotalsKey(*row[:5]), *row[5:]) for row in rows]
+
     # --- lists ----------------------------------------------------------------------------------------------------
 
     async def sessions_of(
@@ -222,6 +340,12 @@ class SqliteReads:
         )
         rows = self._reader.execute(query, (int(alive_only),))
         return [_instance_from(row) for row in rows]
+
+    def start_of(self, instance: str) -> bytes:
+        """The envelope of its statement 1."""
+        query = "SELECT envelope FROM statements WHERE instance = ? AND statement_no = 1"
+        envelope: bytes = self._reader.execute(query, (instance,)).fetchone()[0]
+        return envelope
 
     def previous_boot(self, node: str, worker: int) -> InstanceRow | None:
         """The newest instance of a node's worker."""

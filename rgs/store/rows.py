@@ -7,22 +7,42 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from rgs.core.ledger import Participation
+from rgs.core.limits import SessionLimits
 from rgs.core.rounds import Round, RoundStatus, TakenAction
 from rgs.core.sessions import Session, SessionStatus
-from rgs.store.changes import Affair, StageReport
+from rgs.core.times import format_date
+from rgs.store.changes import (
+    Affair,
+    AllowListChanged,
+    CertificateOff,
+    CertificateOn,
+    LargeWin,
+    LargeWinTold,
+    LatchCleared,
+    LatchSet,
+    MetaSet,
+    PartyOn,
+    StageReport,
+    SwitchOff,
+    SwitchOn,
+    VoidProposal,
+    VoidProposalEnd,
+)
 
 SELECT_SESSION: Final = """
     SELECT session_id, operator, player, operator_reference, ruleset_id, jurisdiction_id, currency, open_ms, status,
     last_ms, version, close_ms, regulator_session_id, test_register, participation_id, regulator_participation_id,
     bought_minor, staked_minor, returned_minor, paid_out_minor, ended, purchase_no, stage_no, rounds, open_round_id,
-    last_start_ms, code_count, pending_affair, link_no, link_hash, id FROM sessions
+    last_start_ms, code_count, pending_affair, limit_loss_minor, limit_stake_minor, limit_duration_ms, link_no,
+    link_hash, id FROM sessions
 """
 INSERT_SESSION: Final = """
     INSERT INTO sessions (status, last_ms, version, close_ms, regulator_session_id, test_register, participation_id,
     regulator_participation_id, bought_minor, staked_minor, returned_minor, paid_out_minor, ended, purchase_no,
     stage_no, rounds, open_round_id, last_start_ms, code_count, pending_affair, link_no, link_hash, session_id,
-    operator, player, operator_reference, ruleset_id, jurisdiction_id, currency, open_ms) VALUES (?, ?, ?, ?, ?, ?,
-    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    operator, player, operator_reference, ruleset_id, jurisdiction_id, currency, open_ms, limit_loss_minor,
+    limit_stake_minor, limit_duration_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 UPDATE_SESSION: Final = """
     UPDATE sessions SET status = ?, last_ms = ?, version = ?, close_ms = ?, regulator_session_id = ?, test_register
@@ -33,17 +53,17 @@ UPDATE_SESSION: Final = """
 SELECT_ROUND: Final = """
     SELECT round_id, session_id, operator, player, ruleset_id, stage_no, seat_no, game_code, instance, draw_no,
     deal, commitment, bets, balance_before_minor, start_ms, opening_hash, sealed, status, version, actions, end_ms,
-    staked_minor, returned_minor, id FROM rounds
+    staked_minor, returned_minor, funds_minor, malfunction, malfunction_code, id FROM rounds
 """
 INSERT_ROUND: Final = """
     INSERT INTO rounds (round_id, session_id, operator, player, ruleset_id, stage_no, seat_no, game_code, instance,
     draw_no, deal, commitment, bets, balance_before_minor, start_ms, opening_hash, sealed, status, version, actions,
-    end_ms, staked_minor, returned_minor) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
-    ?)
+    end_ms, staked_minor, returned_minor, funds_minor, malfunction, malfunction_code) VALUES (?, ?, ?, ?, ?, ?, ?,
+    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 UPDATE_ROUND: Final = """
     UPDATE rounds SET sealed = ?, status = ?, version = ?, actions = ?, end_ms = ?, staked_minor = ?, returned_minor
-    = ? WHERE round_id = ? AND seat_no = ? AND version = ?
+    = ?, malfunction = ?, malfunction_code = ? WHERE round_id = ? AND seat_no = ? AND version = ?
 """
 SELECT_AFFAIR: Final = """
     SELECT affair_id, session_id, kind, status, party, method, request_id, digest, amount_minor, purchase_no,
@@ -63,6 +83,34 @@ INSERT_REPORT: Final = """
     available_minor, staked_minor, returned_minor, opening_hash, end_ms, final_hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?,
     ?, ?)
 """
+INSERT_TOTALS: Final = """
+    INSERT INTO totals (day, operator, player, game, currency, rounds, staked_minor, returned_minor, void_rounds,
+    void_minor) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (operator, day, player, game, currency) DO UPDATE SET rounds = rounds + excluded.rounds,
+    staked_minor = staked_minor + excluded.staked_minor, returned_minor = returned_minor + excluded.returned_minor,
+    void_rounds = void_rounds + excluded.void_rounds, void_minor = void_minor + excluded.void_minor
+"""
+RECORD_SQL: Final[dict[type, str]] = {
+    VoidProposal: "INSERT OR REPLACE INTO voids (round_id, reason, party, time_ms) VALUES (?, ?, ?, ?)",
+    VoidProposalEnd: "DELETE FROM voids WHERE round_id = ?",
+    SwitchOff: "INSERT OR REPLACE INTO switches (scope, subject, reason, party, time_ms) VALUES (?, ?, ?, ?, ?)",
+    SwitchOn: "DELETE FROM switches WHERE scope = ? AND subject = ?",
+    LatchSet: "INSERT OR IGNORE INTO latches (node, guard, code, time_ms) VALUES (?, ?, ?, ?)",
+    LatchCleared: "DELETE FROM latches WHERE node = ? AND guard = ?",
+    PartyOn: "INSERT OR IGNORE INTO parties (party, role, jurisdiction, added_ms) VALUES (?, ?, ?, ?)",
+    CertificateOn: (
+        "INSERT INTO certificates (fingerprint, added_ms, party) SELECT ?, ?, party FROM parties"
+        " WHERE party = ? AND role = ? AND jurisdiction = ?"
+    ),
+    CertificateOff: "UPDATE certificates SET removed_ms = ? WHERE fingerprint = ? AND removed_ms IS NULL",
+    AllowListChanged: "UPDATE meta SET value = CAST(value AS INTEGER) + 1 WHERE key = 'parties'",
+    MetaSet: "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)",
+    LargeWin: "INSERT INTO large_wins (round_id, session_id, won_minor, end_ms) VALUES (?, ?, ?, ?)",
+    LargeWinTold: "DELETE FROM large_wins WHERE round_id = ?",
+}
+"""How the records of admins are written; the fields of a record are its parameters, in order."""
+ONE_ROW: Final = (CertificateOn, CertificateOff, LargeWinTold)
+"""Records that change exactly one row, or nothing of their commit takes effect."""
 
 Row = Sequence[Any]
 
@@ -83,7 +131,8 @@ def session_insert(session: Session, link_no: int, link_hash: str) -> tuple[Any,
     """Parameters of INSERT_SESSION, with the newest link as just signed."""
     return (
         *_session_state(session, link_no, link_hash), session.operator, session.player, session.operator_reference,
-        session.ruleset_id, session.jurisdiction_id, session.currency, session.open_ms,
+        session.ruleset_id, session.jurisdiction_id, session.currency, session.open_ms, session.limits.loss_minor,
+        session.limits.stake_minor, session.limits.duration_ms,
     )  # fmt: skip
 
 
@@ -119,8 +168,9 @@ def session_from(row: Row) -> Session:
         last_start_ms=row[25],
         code_count=row[26],
         pending_affair=row[27],
-        link_no=row[28],
-        link_hash=row[29],
+        limits=SessionLimits(row[28], row[29], row[30]),
+        link_no=row[31],
+        link_hash=row[32],
     )
 
 
@@ -138,7 +188,7 @@ def round_insert(round_: Round, opening_hash: str) -> tuple[Any, ...]:
         round_.seat_no, round_.game_code, round_.instance, round_.draw_no, round_.deal, round_.commitment,
         json.dumps(round_.bets, separators=(",", ":")), round_.balance_before_minor, round_.start_ms, opening_hash,
         round_.sealed, round_.status.value, round_.version, _actions_text(round_.actions), round_.end_ms,
-        round_.staked_minor, round_.returned_minor,
+        round_.staked_minor, round_.returned_minor, round_.funds_minor, round_.malfunction, round_.malfunction_code,
     )  # fmt: skip
 
 
@@ -146,7 +196,8 @@ def round_update(round_: Round) -> tuple[Any, ...]:
     """Parameters of UPDATE_ROUND; the row must stand one version below."""
     return (
         round_.sealed, round_.status.value, round_.version, _actions_text(round_.actions), round_.end_ms,
-        round_.staked_minor, round_.returned_minor, round_.round_id, round_.seat_no, round_.version - 1,
+        round_.staked_minor, round_.returned_minor, round_.malfunction, round_.malfunction_code, round_.round_id,
+        round_.seat_no, round_.version - 1,
     )  # fmt: skip
 
 
@@ -176,6 +227,9 @@ def round_from(row: Row) -> Round:
         end_ms=row[20],
         staked_minor=row[21],
         returned_minor=row[22],
+        funds_minor=row[23],
+        malfunction=row[24],
+        malfunction_code=row[25],
     )
 
 
@@ -194,3 +248,11 @@ def report_insert(report: StageReport, final_hash: str) -> tuple[Any, ...]:
         report.available_minor, report.staked_minor, report.returned_minor, report.opening_hash, report.end_ms,
         final_hash,
     )  # fmt: skip
+
+
+def totals_row(round_: Round, currency: str) -> tuple[Any, ...]:
+    """Parameters of INSERT_TOTALS for a round that ends."""
+    key = (format_date(round_.end_ms), round_.operator, round_.player, round_.ruleset_id, currency)
+    if round_.status is RoundStatus.VOID:
+        return (*key, 0, 0, 0, 1, round_.staked_minor)
+    return (*key, 1, round_.staked_minor, round_.returned_minor, 0, 0)

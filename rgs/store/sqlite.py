@@ -13,30 +13,37 @@ import contextlib
 import fcntl
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import astuple, replace
 from importlib import resources
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from rgs.core.rounds import Round, RoundStatus
 from rgs.core.sessions import Session
-from rgs.core.statements import KINDS, Signer, format_canonical, leaf_hash, seal_envelope
-from rgs.store.changes import Change, Draft, RequestSeenError, SessionRaceError, Signed, StoreError, StoreRefusedError
+from rgs.core.statements import KINDS, Signer
+from rgs.store.changes import (
+    Change,
+    Draft,
+    RequestSeenError,
+    SessionRaceError,
+    Signed,
+    StoreError,
+    StoreRefusedError,
+    Turn,
+)
+from rgs.store.group import Group, Identity, sign_statement
 from rgs.store.reads import SqliteReads
 from rgs.store.rows import (
     INSERT_AFFAIR,
     INSERT_REPORT,
     INSERT_ROUND,
     INSERT_SESSION,
+    INSERT_TOTALS,
+    ONE_ROW,
+    RECORD_SQL,
     UPDATE_ROUND,
     UPDATE_SESSION,
-    affair_insert,
-    report_insert,
-    round_insert,
-    round_update,
-    session_insert,
-    session_update,
 )
 from rgs.store.writer import Outcome, Writer
 
@@ -45,8 +52,9 @@ FRESH_MAX: Final = 10_000
 """Sessions kept in memory, some kilobytes each."""
 
 _INSERT_STATEMENT: Final = (
-    "INSERT INTO statements (instance, statement_no, kind, session_id, link_no, round_id, seat_no, hash, envelope)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO statements"
+    " (instance, statement_no, kind, code, session_id, link_no, round_id, seat_no, hash, envelope)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _INSERT_PRIVATE: Final = "INSERT INTO privates (instance, statement_no, private) VALUES (?, ?, ?)"
 _INSERT_ANSWER: Final = (
@@ -129,12 +137,14 @@ class SqliteStore(SqliteReads):
             opened.pop_all()
         self.path = path
         self.writer = Writer(self.apply)
-        self._instance = ""
-        self._signer: Signer | None = None
-        self._statement_no = 0
-        self._draw_no = 0
+        self._identity = Identity()
+        """Changed in the writer's thread only, behind a commit."""
         self._owed: list[Draft] = []
         """Discarded draws whose statement could not be committed yet: they go first into the next group."""
+        self.large_win_minor = 0
+        """From which returned - staked on a round's end is kept as a LargeWin; 0: never."""
+        self.on_failure: Callable[[StoreError], None] = lambda _: None
+        """Told of every commit that the store could not do."""
         self._fresh: dict[str, tuple[Session, Round | None]] = {}
         """Sessions as this process committed them last, each with its round in play."""
         self._session_of: dict[str, str] = {}
@@ -157,14 +167,15 @@ class SqliteStore(SqliteReads):
         instance.
         """
         body = {**start.body, "instance": instance, "kind": start.kind, "statement_no": "1"}
-        signed = _sign(start.kind, body, instance, 1, node_signer)
+        signed = sign_statement(start.kind, body, instance, 1, node_signer)
         self._db.execute("BEGIN IMMEDIATE")
         with self._rolled_back_on_error():
             self._db.execute(_INSERT_INSTANCE, (instance, node, boot_no, worker, start_ms))
-            self._db.execute(_INSERT_STATEMENT, (instance, 1, start.kind, "", 0, "", 0, signed.hash, signed.envelope))
+            row = (instance, 1, start.kind, "", "", 0, "", 0, signed.hash, signed.envelope)
+            self._db.execute(_INSERT_STATEMENT, row)
             self._db.execute(_ADVANCE_INSTANCE, (1, 0, instance, 0))
             self._db.execute("COMMIT")
-        self._instance, self._signer, self._statement_no = instance, signer, 1
+        self._identity = Identity(instance, signer, 1)
         return signed
 
     async def commit(self, change: Change) -> tuple[Signed, ...]:
@@ -175,7 +186,11 @@ class SqliteStore(SqliteReads):
         """
         session_id = change.session.session_id if change.session is not None else ""
         self._fresh.pop(session_id, None)
-        signed = await self.writer.commit(change)
+        try:
+            signed = await self.writer.commit(change)
+        except StoreError as error:
+            self.on_failure(error)
+            raise
         if change.session is not None:
             self._remember(change, change.session, signed)
         return signed
@@ -233,6 +248,8 @@ class SqliteStore(SqliteReads):
         """Commit the changes in one transaction; if that fails, each in one of its own, so that one cannot fail its
         neighbours. Without the write lock all fail: each alone would only wait as long again.
         """
+        if len(changes) > 1 and any(change.turn is not None for change in changes):
+            return [outcome for part in _parted(changes) for outcome in self.apply(part)]
         try:
             self._db.execute("BEGIN IMMEDIATE")
         except sqlite3.Error as error:
@@ -255,7 +272,7 @@ class SqliteStore(SqliteReads):
         # 1. The write lock is held. The versions of the sessions that are to change.
         with self._rolled_back_on_error():
             outcomes: list[Outcome] = []
-            group = _Group(self._instance, self._statement_no, self._draw_no, self._signer)
+            group = Group(self._identity, self.large_win_minor)
             known = self._versions(changes)
             for draft in self._owed:
                 group.sign(draft)
@@ -273,14 +290,31 @@ class SqliteStore(SqliteReads):
             # 3. Insert.
             forgotten = list(self._forget)
             self._write(group, forgotten)
+            if changes and changes[0].turn is not None:
+                group = self._turn(changes[0].turn, group)
             # 4. Commit. The counters follow only a commit.
             self._commit(group)
-        self._statement_no, self._draw_no = group.statement_no, group.draw_no
+        self._identity = group.identity
         self._owed.clear()
         del self._forget[: len(forgotten)]
         return outcomes
 
-    def _commit(self, group: _Group) -> None:
+    def _turn(self, turn: Turn, ended: Group) -> Group:
+        """Behind the last statement of one instance, in the same transaction, the first ones of the next."""
+        if ended.draw_no != turn.last_draw_no:
+            raise StoreError(
+                f"{turn.last_draw_no} draws were made, {ended.draw_no} are accounted for: no instance ends"
+            )
+        begun = Group(Identity(turn.instance, turn.signer), self.large_win_minor)
+        self._db.execute(_INSERT_INSTANCE, (turn.instance, turn.node, turn.boot_no, turn.worker, turn.start_ms))
+        begun.begin(turn, ended)
+        for draft in turn.drafts:
+            begun.sign(draft)
+        begun.artifacts.extend(turn.artifacts)
+        self._write(begun, [])
+        return begun
+
+    def _commit(self, group: Group) -> None:
         try:
             self._db.execute("COMMIT")
         except sqlite3.Error:
@@ -288,10 +322,10 @@ class SqliteStore(SqliteReads):
             if self._db.in_transaction or not self._has_landed(group):
                 raise
 
-    def _has_landed(self, group: _Group) -> bool:
+    def _has_landed(self, group: Group) -> bool:
         if group.statements:
             query = "SELECT statement_no FROM instances WHERE instance = ?"
-            return bool(self._db.execute(query, (self._instance,)).fetchone() == (group.statement_no,))
+            return bool(self._db.execute(query, (group.instance,)).fetchone() == (group.statement_no,))
         # Nothing was signed: any session of the group tells. What moves no session may be done again.
         session_id, version = group.moved
         return bool(self._db.execute(_SELECT_VERSIONS, (json.dumps([session_id]),)).fetchone() == (session_id, version))
@@ -304,40 +338,43 @@ class SqliteStore(SqliteReads):
             return {}
         return dict(self._db.execute(_SELECT_VERSIONS, (json.dumps(ids),)).fetchall())
 
-    def _write(self, group: _Group, forgotten: list[tuple[int]]) -> None:
+    def _write(self, group: Group, forgotten: list[tuple[int]]) -> None:
         run = self._db.executemany
-        if group.new_sessions:
-            run(INSERT_SESSION, group.new_sessions)
-        if group.sessions:
-            run(UPDATE_SESSION, group.sessions)
-        if group.new_rounds:
-            run(INSERT_ROUND, group.new_rounds)
+        for text, rows in (
+            (INSERT_SESSION, group.new_sessions),
+            (UPDATE_SESSION, group.sessions),
+            (INSERT_ROUND, group.new_rounds),
+            (_INSERT_STATEMENT, group.statements),
+            (_INSERT_PRIVATE, group.privates),
+            (_INSERT_ANSWER, group.answers),
+            (INSERT_AFFAIR, group.affairs),
+            (INSERT_REPORT, group.reports),
+            (INSERT_TOTALS, group.totals),
+            (_INSERT_ARTIFACT, group.artifacts),
+            (_DELETE_REPORT, forgotten),
+        ):
+            if rows:
+                run(text, rows)
+        for record in group.records:
+            done = self._db.execute(RECORD_SQL[type(record)], astuple(record))
+            if done.rowcount != 1 and isinstance(record, ONE_ROW):
+                raise sqlite3.IntegrityError("records: what is to change is not there")
         if group.rounds and run(UPDATE_ROUND, group.rounds).rowcount != len(group.rounds):
             raise sqlite3.IntegrityError("rounds: a round is not at the version below")
+        self._verify_alive(group)
+        if group.ends and run(_END_INSTANCE, group.ends).rowcount != len(group.ends):
+            raise sqlite3.IntegrityError("instances: the instance to end is not alive")
+
+    def _verify_alive(self, group: Group) -> None:
+        """Count on in the instance's row, which must be alive; it must be even where nothing was signed."""
         if group.statements:
-            run(_INSERT_STATEMENT, group.statements)
-        if group.privates:
-            run(_INSERT_PRIVATE, group.privates)
-        if group.answers:
-            run(_INSERT_ANSWER, group.answers)
-        if group.affairs:
-            run(INSERT_AFFAIR, group.affairs)
-        if group.reports:
-            run(INSERT_REPORT, group.reports)
-        if group.artifacts:
-            run(_INSERT_ARTIFACT, group.artifacts)
-        if forgotten:
-            run(_DELETE_REPORT, forgotten)
-        if group.statements:
-            advance = (group.statement_no, group.draw_no, self._instance, self._statement_no)
+            advance = (group.statement_no, group.draw_no, group.instance, group.first_no)
             is_alive = self._db.execute(_ADVANCE_INSTANCE, advance).rowcount == 1
         else:
-            alive = (self._instance, self._statement_no)
+            alive = (group.instance, group.first_no)
             is_alive = self._db.execute(_SELECT_ALIVE, alive).fetchone() is not None
         if not is_alive:
             raise sqlite3.IntegrityError("instances: this instance is not alive in the store")
-        if group.ends and run(_END_INSTANCE, group.ends).rowcount != len(group.ends):
-            raise sqlite3.IntegrityError("instances: the instance to end is not alive")
 
     @contextlib.contextmanager
     def _rolled_back_on_error(self) -> Iterator[None]:
@@ -349,96 +386,19 @@ class SqliteStore(SqliteReads):
             raise
 
 
-class _Group:
-    """The rows of one transaction, with numbers and signatures assigned in order."""
-
-    def __init__(self, instance: str, statement_no: int, draw_no: int, signer: Signer | None) -> None:
-        self._instance = instance
-        self._signer = signer
-        self.statement_no = statement_no
-        self.draw_no = draw_no
-        self.new_sessions: list[tuple[Any, ...]] = []
-        self.sessions: list[tuple[Any, ...]] = []
-        self.new_rounds: list[tuple[Any, ...]] = []
-        self.rounds: list[tuple[Any, ...]] = []
-        self.statements: list[tuple[Any, ...]] = []
-        self.privates: list[tuple[Any, ...]] = []
-        self.answers: list[tuple[Any, ...]] = []
-        self.affairs: list[tuple[Any, ...]] = []
-        self.reports: list[tuple[Any, ...]] = []
-        self.artifacts: list[tuple[Any, ...]] = []
-        self.ends: list[tuple[int, str]] = []
-        self.moved: tuple[str, int] = ("", 0)
-        """Id and new version of a session of the group."""
-
-    def sign(self, draft: Draft, link: tuple[str, int, str] = ("", 0, "")) -> Signed:
-        """Give the draft its numbers, sign it, keep its row. `link` is (session id, link number, previous hash)."""
-        if self._signer is None:
-            raise StoreError("the store signs nothing before its instance has started")
-        session_id, link_no, previous = link
-        statement_no = self.statement_no + 1
-        body = {**draft.body, "instance": self._instance, "kind": draft.kind, "statement_no": str(statement_no)}
-        if link_no:
-            body["session_id"], body["link_no"], body["previous"] = session_id, str(link_no), previous
-        signed = _sign(draft.kind, body, self._instance, statement_no, self._signer)
-        self.statement_no = statement_no
-        if draft.kind == "discarded_draw":
-            self.draw_no = max(self.draw_no, int(draft.body["draw_no"]))
-        self.statements.append(
-            (self._instance, statement_no, draft.kind, session_id, link_no, draft.round_id, draft.seat_no, signed.hash,
-             signed.envelope)
-        )  # fmt: skip
-        if draft.private is not None:
-            self.privates.append((self._instance, statement_no, format_canonical(draft.private)))
-        return signed
-
-    def add(self, change: Change) -> tuple[Signed, ...]:
-        """Sign the change's drafts in order and keep its rows."""
-        session = change.session
-        link_no, link_hash = (session.link_no, session.link_hash) if session is not None else (0, "")
-        signed: list[Signed] = []
-        for draft in change.drafts:
-            if session is not None and KINDS[draft.kind].linked:
-                link_no += 1
-                signed.append(self.sign(draft, (session.session_id, link_no, link_hash)))
-                link_hash = signed[-1].hash.hex()
-            else:
-                signed.append(self.sign(draft))
-        if change.draw_no:
-            self.draw_no = max(self.draw_no, change.draw_no)
-        if session is not None:
-            self.moved = (session.session_id, session.version)
-            if session.version == 1:
-                self.new_sessions.append(session_insert(session, link_no, link_hash))
-            else:
-                self.sessions.append(session_update(session, link_no, link_hash))
-        last = signed[-1] if signed else None
-        if change.round is not None:
-            if change.round.version == 1:
-                self.new_rounds.append(round_insert(change.round, last.hash.hex() if last else ""))
-            else:
-                self.rounds.append(round_update(change.round))
-        if change.answer is not None:
-            answer = change.answer
-            self.answers.append(
-                (answer.party, answer.method, answer.request_id, answer.digest, answer.body,
-                 last.instance if last else "", last.statement_no if last else 0, answer.time_ms)
-            )  # fmt: skip
-        if change.affair is not None:
-            self.affairs.append(affair_insert(change.affair))
-        if change.report is not None and last is not None:
-            self.reports.append(report_insert(change.report, last.hash.hex()))
-        if change.artifact is not None:
-            self.artifacts.append(change.artifact)
-        if change.ends is not None:
-            instance, end_ms = change.ends
-            self.ends.append((end_ms, instance))
-        return tuple(signed)
-
-
-def _sign(kind: str, body: dict[str, Any], instance: str, statement_no: int, signer: Signer) -> Signed:
-    envelope = seal_envelope(KINDS[kind].payload_type, format_canonical(body), signer)
-    return Signed(kind, instance, statement_no, leaf_hash(envelope), envelope)
+def _parted(changes: list[Change]) -> Iterator[list[Change]]:
+    """The changes in their order, each that turns to another instance by itself."""
+    part: list[Change] = []
+    for change in changes:
+        if change.turn is None:
+            part.append(change)
+            continue
+        if part:
+            yield part
+        yield [change]
+        part = []
+    if part:
+        yield part
 
 
 def _failure_of(change: Change, error: Exception) -> Exception:

@@ -374,12 +374,14 @@ class RoundView(_message.Message):
     DEADLINE_FIELD_NUMBER: _builtins.int
     COMMITMENT_FIELD_NUMBER: _builtins.int
     ACTIONS_HASH_FIELD_NUMBER: _builtins.int
+    PAUSED_FIELD_NUMBER: _builtins.int
+    MALFUNCTION_CODE_FIELD_NUMBER: _builtins.int
     round_id: _builtins.str
     game_code: _builtins.str
     """RULEBOOK R-4: "#HH:MM:SS", UTC start time, with "-2" behind a second start in the same second."""
     stage_no: _builtins.int
     round_version: _builtins.int
-    """Named by Act; rises by one with every decision, from 1."""
+    """Named by Act; from 1, rises by one with every decision, and with a pause and a resume."""
     status: Global___RoundStatus.ValueType
     phase: Global___Phase.ValueType
     outcome: Global___Outcome.ValueType
@@ -390,6 +392,9 @@ class RoundView(_message.Message):
     """32 bytes: binds the deck before the first decision."""
     actions_hash: _builtins.bytes
     """32 bytes: running hash of the decisions so far."""
+    paused: _builtins.bool
+    """RULEBOOK R-6: a malfunction is looked into; no decision is taken until the round is resumed or void."""
+    malfunction_code: _builtins.str
     @_builtins.property
     def hole_cards(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
@@ -447,14 +452,48 @@ class RoundView(_message.Message):
         deadline: _timestamp_pb2.Timestamp | None = ...,
         commitment: _builtins.bytes = ...,
         actions_hash: _builtins.bytes = ...,
+        paused: _builtins.bool = ...,
+        malfunction_code: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["deadline", b"deadline", "dealer_hand", b"dealer_hand", "end_time", b"end_time", "player_hand", b"player_hand", "start_time", b"start_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["actions", b"actions", "actions_hash", b"actions_hash", "bets", b"bets", "board", b"board", "commitment", b"commitment", "deadline", b"deadline", "dealer_cards", b"dealer_cards", "dealer_hand", b"dealer_hand", "dealer_qualifies", b"dealer_qualifies", "end_time", b"end_time", "game_code", b"game_code", "hole_cards", b"hole_cards", "legal_actions", b"legal_actions", "outcome", b"outcome", "phase", b"phase", "player_hand", b"player_hand", "returned_minor", b"returned_minor", "round_id", b"round_id", "round_version", b"round_version", "settlement", b"settlement", "stage_no", b"stage_no", "staked_minor", b"staked_minor", "start_time", b"start_time", "status", b"status"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actions", b"actions", "actions_hash", b"actions_hash", "bets", b"bets", "board", b"board", "commitment", b"commitment", "deadline", b"deadline", "dealer_cards", b"dealer_cards", "dealer_hand", b"dealer_hand", "dealer_qualifies", b"dealer_qualifies", "end_time", b"end_time", "game_code", b"game_code", "hole_cards", b"hole_cards", "legal_actions", b"legal_actions", "malfunction_code", b"malfunction_code", "outcome", b"outcome", "paused", b"paused", "phase", b"phase", "player_hand", b"player_hand", "returned_minor", b"returned_minor", "round_id", b"round_id", "round_version", b"round_version", "settlement", b"settlement", "stage_no", b"stage_no", "staked_minor", b"staked_minor", "start_time", b"start_time", "status", b"status"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RoundView: _TypeAlias = RoundView  # noqa: Y015
+
+@_typing.final
+class SessionLimits(_message.Message):
+    """What the operator allows in this session; 0 means no limit. A limit stops new rounds and dearer decisions, never a
+    decision that is owed: checking and folding are always possible.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LOSS_MINOR_FIELD_NUMBER: _builtins.int
+    STAKE_MINOR_FIELD_NUMBER: _builtins.int
+    DURATION_MS_FIELD_NUMBER: _builtins.int
+    loss_minor: _builtins.int
+    """Most that may be lost: staked - returned."""
+    stake_minor: _builtins.int
+    """Most that may be staked in all."""
+    duration_ms: _builtins.int
+    """How long rounds may be started."""
+    def __init__(
+        self,
+        *,
+        loss_minor: _builtins.int = ...,
+        stake_minor: _builtins.int = ...,
+        duration_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["duration_ms", b"duration_ms", "loss_minor", b"loss_minor", "stake_minor", b"stake_minor"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SessionLimits: _TypeAlias = SessionLimits  # noqa: Y015
 
 @_typing.final
 class SessionView(_message.Message):
@@ -489,6 +528,11 @@ class SessionView(_message.Message):
     PURCHASE_LEFT_MINOR_FIELD_NUMBER: _builtins.int
     OPERATOR_REFERENCE_FIELD_NUMBER: _builtins.int
     OPEN_ROUND_FIELD_NUMBER: _builtins.int
+    LIMITS_FIELD_NUMBER: _builtins.int
+    LOSS_LEFT_MINOR_FIELD_NUMBER: _builtins.int
+    STAKE_LEFT_MINOR_FIELD_NUMBER: _builtins.int
+    TIME_LEFT_MS_FIELD_NUMBER: _builtins.int
+    INACTIVE_TIME_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     status: Global___SessionStatus.ValueType
     game_name: _builtins.str
@@ -516,6 +560,10 @@ class SessionView(_message.Message):
     purchase_left_minor: _builtins.int
     """What may still be bought under the jurisdiction's cap."""
     operator_reference: _builtins.str
+    loss_left_minor: _builtins.int
+    """What is left of the limits; unset where there is none."""
+    stake_left_minor: _builtins.int
+    time_left_ms: _builtins.int
     @_builtins.property
     def ruleset(self) -> Global___RulesRef: ...
     @_builtins.property
@@ -527,6 +575,12 @@ class SessionView(_message.Message):
     @_builtins.property
     def open_round(self) -> Global___RoundView:
         """The round in play, if any."""
+
+    @_builtins.property
+    def limits(self) -> Global___SessionLimits: ...
+    @_builtins.property
+    def inactive_time(self) -> _timestamp_pb2.Timestamp:
+        """When the jurisdiction's inactivity ends the right to start rounds and to buy."""
 
     def __init__(
         self,
@@ -558,11 +612,27 @@ class SessionView(_message.Message):
         purchase_left_minor: _builtins.int = ...,
         operator_reference: _builtins.str = ...,
         open_round: Global___RoundView | None = ...,
+        limits: Global___SessionLimits | None = ...,
+        loss_left_minor: _builtins.int | None = ...,
+        stake_left_minor: _builtins.int | None = ...,
+        time_left_ms: _builtins.int | None = ...,
+        inactive_time: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["close_time", b"close_time", "jurisdiction", b"jurisdiction", "open_round", b"open_round", "open_time", b"open_time", "ruleset", b"ruleset"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_loss_left_minor", b"_loss_left_minor", "_stake_left_minor", b"_stake_left_minor", "_time_left_ms", b"_time_left_ms", "close_time", b"close_time", "inactive_time", b"inactive_time", "jurisdiction", b"jurisdiction", "limits", b"limits", "loss_left_minor", b"loss_left_minor", "open_round", b"open_round", "open_time", b"open_time", "ruleset", b"ruleset", "stake_left_minor", b"stake_left_minor", "time_left_ms", b"time_left_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["balance_minor", b"balance_minor", "bought_minor", b"bought_minor", "close_time", b"close_time", "currency", b"currency", "elapsed_ms", b"elapsed_ms", "game_name", b"game_name", "jurisdiction", b"jurisdiction", "largest_ante_minor", b"largest_ante_minor", "net_position_minor", b"net_position_minor", "next_purchase_no", b"next_purchase_no", "next_stage_no", b"next_stage_no", "open_round", b"open_round", "open_time", b"open_time", "operator_reference", b"operator_reference", "paid_out_minor", b"paid_out_minor", "participation_ended", b"participation_ended", "participation_id", b"participation_id", "player", b"player", "purchase_left_minor", b"purchase_left_minor", "regulator_participation_id", b"regulator_participation_id", "regulator_session_id", b"regulator_session_id", "returned_minor", b"returned_minor", "ruleset", b"ruleset", "session_id", b"session_id", "staked_minor", b"staked_minor", "status", b"status", "test_register", b"test_register"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_loss_left_minor", b"_loss_left_minor", "_stake_left_minor", b"_stake_left_minor", "_time_left_ms", b"_time_left_ms", "balance_minor", b"balance_minor", "bought_minor", b"bought_minor", "close_time", b"close_time", "currency", b"currency", "elapsed_ms", b"elapsed_ms", "game_name", b"game_name", "inactive_time", b"inactive_time", "jurisdiction", b"jurisdiction", "largest_ante_minor", b"largest_ante_minor", "limits", b"limits", "loss_left_minor", b"loss_left_minor", "net_position_minor", b"net_position_minor", "next_purchase_no", b"next_purchase_no", "next_stage_no", b"next_stage_no", "open_round", b"open_round", "open_time", b"open_time", "operator_reference", b"operator_reference", "paid_out_minor", b"paid_out_minor", "participation_ended", b"participation_ended", "participation_id", b"participation_id", "player", b"player", "purchase_left_minor", b"purchase_left_minor", "regulator_participation_id", b"regulator_participation_id", "regulator_session_id", b"regulator_session_id", "returned_minor", b"returned_minor", "ruleset", b"ruleset", "session_id", b"session_id", "stake_left_minor", b"stake_left_minor", "staked_minor", b"staked_minor", "status", b"status", "test_register", b"test_register", "time_left_ms", b"time_left_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__loss_left_minor: _TypeAlias = _typing.Literal["loss_left_minor"]  # noqa: Y015
+    _WhichOneofArgType__loss_left_minor: _TypeAlias = _typing.Literal["_loss_left_minor", b"_loss_left_minor"]  # noqa: Y015
+    _WhichOneofReturnType__stake_left_minor: _TypeAlias = _typing.Literal["stake_left_minor"]  # noqa: Y015
+    _WhichOneofArgType__stake_left_minor: _TypeAlias = _typing.Literal["_stake_left_minor", b"_stake_left_minor"]  # noqa: Y015
+    _WhichOneofReturnType__time_left_ms: _TypeAlias = _typing.Literal["time_left_ms"]  # noqa: Y015
+    _WhichOneofArgType__time_left_ms: _TypeAlias = _typing.Literal["_time_left_ms", b"_time_left_ms"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__loss_left_minor) -> _WhichOneofReturnType__loss_left_minor | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__stake_left_minor) -> _WhichOneofReturnType__stake_left_minor | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__time_left_ms) -> _WhichOneofReturnType__time_left_ms | None: ...
 
 Global___SessionView: _TypeAlias = SessionView  # noqa: Y015

@@ -27,20 +27,24 @@ class ListRoundsRequest(_message.Message):
     PLAYER_FIELD_NUMBER: _builtins.int
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    OPERATOR_FIELD_NUMBER: _builtins.int
     player: _builtins.str
     page_size: _builtins.int
     """1 to 200; 0 means 50."""
     page_token: _builtins.str
+    operator: _builtins.str
+    """Whose player: of auditors and regulators only, an operator asks for its own."""
     def __init__(
         self,
         *,
         player: _builtins.str = ...,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
+        operator: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["page_size", b"page_size", "page_token", b"page_token", "player", b"player"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["operator", b"operator", "page_size", b"page_size", "page_token", b"page_token", "player", b"player"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -136,12 +140,15 @@ class GetRoundRecordRequest(_message.Message):
     PLAYER_FIELD_NUMBER: _builtins.int
     DATE_FIELD_NUMBER: _builtins.int
     GAME_CODE_FIELD_NUMBER: _builtins.int
+    OPERATOR_FIELD_NUMBER: _builtins.int
     round_id: _builtins.str
     """Either the round's id …"""
     player: _builtins.str
     """… or player, date ("2026-11-21", UTC) and game code ("#21:10:10")."""
     date: _builtins.str
     game_code: _builtins.str
+    operator: _builtins.str
+    """With a player: of auditors and regulators only, an operator asks for its own."""
     def __init__(
         self,
         *,
@@ -149,10 +156,11 @@ class GetRoundRecordRequest(_message.Message):
         player: _builtins.str = ...,
         date: _builtins.str = ...,
         game_code: _builtins.str = ...,
+        operator: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["date", b"date", "game_code", b"game_code", "player", b"player", "round_id", b"round_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["date", b"date", "game_code", b"game_code", "operator", b"operator", "player", b"player", "round_id", b"round_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -222,8 +222,41 @@ class PlayRequest(_message.Message):
 Global___PlayRequest: _TypeAlias = PlayRequest  # noqa: Y015
 
 @_typing.final
+class RoundNotice(_message.Message):
+    """What happened to a round without its player. The view of GetRound has the rest."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    ROUND_ID_FIELD_NUMBER: _builtins.int
+    STATUS_FIELD_NUMBER: _builtins.int
+    PAUSED_FIELD_NUMBER: _builtins.int
+    MALFUNCTION_CODE_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    round_id: _builtins.str
+    status: _common_pb2.RoundStatus.ValueType
+    paused: _builtins.bool
+    malfunction_code: _builtins.str
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        round_id: _builtins.str = ...,
+        status: _common_pb2.RoundStatus.ValueType = ...,
+        paused: _builtins.bool = ...,
+        malfunction_code: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["malfunction_code", b"malfunction_code", "paused", b"paused", "round_id", b"round_id", "session_id", b"session_id", "status", b"status"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RoundNotice: _TypeAlias = RoundNotice  # noqa: Y015
+
+@_typing.final
 class PlayResponse(_message.Message):
-    """One answer of the stream; `request_id` is that of the request (empty for get_round)."""
+    """One answer of the stream; `request_id` is that of the request (empty for get_round and notices)."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -232,6 +265,7 @@ class PlayResponse(_message.Message):
     ACT_FIELD_NUMBER: _builtins.int
     GET_ROUND_FIELD_NUMBER: _builtins.int
     ERROR_FIELD_NUMBER: _builtins.int
+    NOTICE_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     @_builtins.property
     def start_round(self) -> Global___StartRoundResponse: ...
@@ -243,6 +277,10 @@ class PlayResponse(_message.Message):
     def error(self) -> _status_pb2.Status:
         """What the unary call would have ended with, details included."""
 
+    @_builtins.property
+    def notice(self) -> Global___RoundNotice:
+        """Unasked: a round of a session that this stream plays was paused, resumed or ended without the player."""
+
     def __init__(
         self,
         *,
@@ -251,12 +289,13 @@ class PlayResponse(_message.Message):
         act: Global___ActResponse | None = ...,
         get_round: Global___GetRoundResponse | None = ...,
         error: _status_pb2.Status | None = ...,
+        notice: Global___RoundNotice | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["act", b"act", "error", b"error", "get_round", b"get_round", "response", b"response", "start_round", b"start_round"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["act", b"act", "error", b"error", "get_round", b"get_round", "notice", b"notice", "response", b"response", "start_round", b"start_round"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["act", b"act", "error", b"error", "get_round", b"get_round", "request_id", b"request_id", "response", b"response", "start_round", b"start_round"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["act", b"act", "error", b"error", "get_round", b"get_round", "notice", b"notice", "request_id", b"request_id", "response", b"response", "start_round", b"start_round"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_response: _TypeAlias = _typing.Literal["start_round", "act", "get_round", "error"]  # noqa: Y015
+    _WhichOneofReturnType_response: _TypeAlias = _typing.Literal["start_round", "act", "get_round", "error", "notice"]  # noqa: Y015
     _WhichOneofArgType_response: _TypeAlias = _typing.Literal["response", b"response"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_response) -> _WhichOneofReturnType_response | None: ...
 

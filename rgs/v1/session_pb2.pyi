@@ -6,6 +6,7 @@ isort:skip_file
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from rgs.v1 import common_pb2 as _common_pb2
 import builtins as _builtins
@@ -28,6 +29,7 @@ class OpenSessionRequest(_message.Message):
     PLAYER_FIELD_NUMBER: _builtins.int
     CURRENCY_FIELD_NUMBER: _builtins.int
     OPERATOR_REFERENCE_FIELD_NUMBER: _builtins.int
+    LIMITS_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     game: _builtins.str
     """A ruleset id of the catalog, e.g. "uth-solo"."""
@@ -37,6 +39,8 @@ class OpenSessionRequest(_message.Message):
     """ISO 4217; must be the jurisdiction's."""
     operator_reference: _builtins.str
     """The operator's own id of this session, for its records."""
+    @_builtins.property
+    def limits(self) -> _common_pb2.SessionLimits: ...
     def __init__(
         self,
         *,
@@ -45,10 +49,11 @@ class OpenSessionRequest(_message.Message):
         player: _builtins.str = ...,
         currency: _builtins.str = ...,
         operator_reference: _builtins.str = ...,
+        limits: _common_pb2.SessionLimits | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["currency", b"currency", "game", b"game", "operator_reference", b"operator_reference", "player", b"player", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["currency", b"currency", "game", b"game", "limits", b"limits", "operator_reference", b"operator_reference", "player", b"player", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -318,3 +323,108 @@ class ListSessionsResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListSessionsResponse: _TypeAlias = ListSessionsResponse  # noqa: Y015
+
+@_typing.final
+class ListOpenRoundsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    page_size: _builtins.int
+    """1 to 200; 0 means 50."""
+    page_token: _builtins.str
+    def __init__(
+        self,
+        *,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListOpenRoundsRequest: _TypeAlias = ListOpenRoundsRequest  # noqa: Y015
+
+@_typing.final
+class ListOpenRoundsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROUNDS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    @_builtins.property
+    def rounds(self) -> _containers.RepeatedCompositeFieldContainer[Global___OpenRound]: ...
+    def __init__(
+        self,
+        *,
+        rounds: _abc.Iterable[Global___OpenRound] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "rounds", b"rounds"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListOpenRoundsResponse: _TypeAlias = ListOpenRoundsResponse  # noqa: Y015
+
+@_typing.final
+class OpenRound(_message.Message):
+    """A round in play as operators and admins see it: no cards."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROUND_ID_FIELD_NUMBER: _builtins.int
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    OPERATOR_FIELD_NUMBER: _builtins.int
+    PLAYER_FIELD_NUMBER: _builtins.int
+    GAME_FIELD_NUMBER: _builtins.int
+    GAME_CODE_FIELD_NUMBER: _builtins.int
+    START_TIME_FIELD_NUMBER: _builtins.int
+    IDLE_MS_FIELD_NUMBER: _builtins.int
+    FINISH_TIME_FIELD_NUMBER: _builtins.int
+    PAUSED_FIELD_NUMBER: _builtins.int
+    MALFUNCTION_CODE_FIELD_NUMBER: _builtins.int
+    STAKED_MINOR_FIELD_NUMBER: _builtins.int
+    round_id: _builtins.str
+    session_id: _builtins.str
+    operator: _builtins.str
+    player: _builtins.str
+    game: _builtins.str
+    game_code: _builtins.str
+    idle_ms: _builtins.int
+    """Since the last decision, or the start."""
+    paused: _builtins.bool
+    malfunction_code: _builtins.str
+    staked_minor: _builtins.int
+    @_builtins.property
+    def start_time(self) -> _timestamp_pb2.Timestamp: ...
+    @_builtins.property
+    def finish_time(self) -> _timestamp_pb2.Timestamp:
+        """When the ruleset's default decisions are taken in the player's stead; unset while the round is paused."""
+
+    def __init__(
+        self,
+        *,
+        round_id: _builtins.str = ...,
+        session_id: _builtins.str = ...,
+        operator: _builtins.str = ...,
+        player: _builtins.str = ...,
+        game: _builtins.str = ...,
+        game_code: _builtins.str = ...,
+        start_time: _timestamp_pb2.Timestamp | None = ...,
+        idle_ms: _builtins.int = ...,
+        finish_time: _timestamp_pb2.Timestamp | None = ...,
+        paused: _builtins.bool = ...,
+        malfunction_code: _builtins.str = ...,
+        staked_minor: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["finish_time", b"finish_time", "start_time", b"start_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["finish_time", b"finish_time", "game", b"game", "game_code", b"game_code", "idle_ms", b"idle_ms", "malfunction_code", b"malfunction_code", "operator", b"operator", "paused", b"paused", "player", b"player", "round_id", b"round_id", "session_id", b"session_id", "staked_minor", b"staked_minor", "start_time", b"start_time"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OpenRound: _TypeAlias = OpenRound  # noqa: Y015

@@ -67,6 +67,11 @@ class SessionServiceStub:
                 request_serializer=rgs_dot_v1_dot_session__pb2.ListSessionsRequest.SerializeToString,
                 response_deserializer=rgs_dot_v1_dot_session__pb2.ListSessionsResponse.FromString,
                 _registered_method=True)
+        self.ListOpenRounds = channel.unary_unary(
+                '/rgs.v1.SessionService/ListOpenRounds',
+                request_serializer=rgs_dot_v1_dot_session__pb2.ListOpenRoundsRequest.SerializeToString,
+                response_deserializer=rgs_dot_v1_dot_session__pb2.ListOpenRoundsResponse.FromString,
+                _registered_method=True)
 
 
 class SessionServiceServicer:
@@ -115,6 +120,13 @@ class SessionServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListOpenRounds(self, request, context):
+        """Rounds in play with their age, oldest first: what was interrupted, and when it will be finished by rule.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_SessionServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -147,6 +159,11 @@ def add_SessionServiceServicer_to_server(servicer, server):
                     servicer.ListSessions,
                     request_deserializer=rgs_dot_v1_dot_session__pb2.ListSessionsRequest.FromString,
                     response_serializer=rgs_dot_v1_dot_session__pb2.ListSessionsResponse.SerializeToString,
+            ),
+            'ListOpenRounds': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListOpenRounds,
+                    request_deserializer=rgs_dot_v1_dot_session__pb2.ListOpenRoundsRequest.FromString,
+                    response_serializer=rgs_dot_v1_dot_session__pb2.ListOpenRoundsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -314,6 +331,33 @@ class SessionService:
             '/rgs.v1.SessionService/ListSessions',
             rgs_dot_v1_dot_session__pb2.ListSessionsRequest.SerializeToString,
             rgs_dot_v1_dot_session__pb2.ListSessionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListOpenRounds(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rgs.v1.SessionService/ListOpenRounds',
+            rgs_dot_v1_dot_session__pb2.ListOpenRoundsRequest.SerializeToString,
+            rgs_dot_v1_dot_session__pb2.ListOpenRoundsResponse.FromString,
             options,
             channel_credentials,
             insecure,

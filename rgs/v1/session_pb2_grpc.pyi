@@ -46,6 +46,8 @@ class SessionServiceStub:
     CloseSession: _grpc.UnaryUnaryMultiCallable[_session_pb2.CloseSessionRequest, _session_pb2.CloseSessionResponse]
     ListSessions: _grpc.UnaryUnaryMultiCallable[_session_pb2.ListSessionsRequest, _session_pb2.ListSessionsResponse]
     """The operator's sessions, newest first."""
+    ListOpenRounds: _grpc.UnaryUnaryMultiCallable[_session_pb2.ListOpenRoundsRequest, _session_pb2.ListOpenRoundsResponse]
+    """Rounds in play with their age, oldest first: what was interrupted, and when it will be finished by rule."""
 
 @_typing.type_check_only
 class SessionServiceAsyncStub(SessionServiceStub):
@@ -65,6 +67,8 @@ class SessionServiceAsyncStub(SessionServiceStub):
     CloseSession: _aio.UnaryUnaryMultiCallable[_session_pb2.CloseSessionRequest, _session_pb2.CloseSessionResponse]  # type: ignore[assignment]
     ListSessions: _aio.UnaryUnaryMultiCallable[_session_pb2.ListSessionsRequest, _session_pb2.ListSessionsResponse]  # type: ignore[assignment]
     """The operator's sessions, newest first."""
+    ListOpenRounds: _aio.UnaryUnaryMultiCallable[_session_pb2.ListOpenRoundsRequest, _session_pb2.ListOpenRoundsResponse]  # type: ignore[assignment]
+    """Rounds in play with their age, oldest first: what was interrupted, and when it will be finished by rule."""
 
 class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     """A session is one player at one game: it carries the regulator's session id and exactly one right of participation.
@@ -117,5 +121,13 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_session_pb2.ListSessionsResponse, _abc.Awaitable[_session_pb2.ListSessionsResponse]]:
         """The operator's sessions, newest first."""
+
+    @_abc_1.abstractmethod
+    def ListOpenRounds(
+        self,
+        request: _session_pb2.ListOpenRoundsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_session_pb2.ListOpenRoundsResponse, _abc.Awaitable[_session_pb2.ListOpenRoundsResponse]]:
+        """Rounds in play with their age, oldest first: what was interrupted, and when it will be finished by rule."""
 
 def add_SessionServiceServicer_to_server(servicer: SessionServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

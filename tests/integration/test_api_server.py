@@ -17,7 +17,7 @@ import pytest
 
 from rgs.api.auth import PeerCertificate
 from rgs.cli.pki import fingerprint_of
-from rgs.core.errors import FormatError, RegulatorUnavailableError
+from rgs.core.errors import FormatError, InvalidFieldError, RegulatorUnavailableError
 from rgs.logging import Log
 from rgs.server import Server, read_certificate
 from rgs.service.affairs import Affairs
@@ -89,7 +89,7 @@ async def test_a_start_that_fails_leaves_everything_closed(tmp_path: Path) -> No
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         busy = House(tmp_path / "home", listen=f"127.0.0.1:{taken.getsockname()[1]}")
-        with pytest.raises(RuntimeError, match="bind"):
+        with pytest.raises(InvalidFieldError, match="cannot listen on 127"):
             await busy.start()
         assert busy.server.port == 0
     assert await statements_of(house) == []  # it did not get as far as its first statement

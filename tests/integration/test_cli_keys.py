@@ -110,7 +110,9 @@ def test_what_cannot_be_ended_is_refused(cli: Cli) -> None:
     assert "64 hex digits" in cli.refused(*_keys(cli, "end", "xyz", "--reason", "RETIRED"))
     assert "key_end.reason" in cli.refused(*_keys(cli, "end", node, "--reason", "free text"))
     cli(*_keys(cli, "end", node, "--reason", "RETIRED"))
-    assert "only node keys are ended, and once" in cli.refused(*_keys(cli, "end", node, "--reason", "RETIRED"))
+    assert "only node keys and replaced roots are ended, and once" in cli.refused(
+        *_keys(cli, "end", node, "--reason", "RETIRED")
+    )
 
 
 def test_a_bad_node_name_or_folder_is_refused(cli: Cli, tmp_path: Path) -> None:
@@ -126,3 +128,28 @@ def test_a_broken_bundle_is_not_written_out(cli: Cli) -> None:
     path = cli.home / "keys" / "keys.json"
     path.write_bytes(path.read_bytes().replace(b"payloadType", b"payloadtype", 1))
     assert "[VERIFICATION_FAILED" in cli.refused(*_keys(cli, "bundle"))
+
+
+def test_what_names_no_key_or_half_an_end_is_refused(cli: Cli) -> None:
+    before = (cli.home / "keys" / "keys.json").read_bytes()
+    node = load_node_signer(load_config(cli.home)).keyid
+    for arguments, why in (
+        ([], "either a key or --node"),
+        ([node, "--node", "node1"], "either a key or --node"),
+        (["--node", "node1"], "no such key"),  # none of its keys is replaced
+        ([node, "--instance", "node1-b1-w0"], "together, or neither"),
+        ([node, "--last-statement-no", "7"], "together, or neither"),
+        ([node, "--instance", "../x", "--last-statement-no", "7"], "field=instance"),
+    ):
+        assert why in cli.refused(*_keys(cli, "end", *arguments, "--reason", "RETIRED"))
+    (cli.home / "store" / "rgs.db").unlink()
+    assert "there is no store" in cli.refused(*_keys(cli, "end", node, "--reason", "RETIRED"))
+    assert (cli.home / "keys" / "keys.json").read_bytes() == before
+
+
+def test_a_root_that_was_replaced_is_ended_by_the_next(cli: Cli) -> None:
+    root = cli(*_keys(cli, "root-show")).strip()
+    cli(*_keys(cli, "root-rotate"))
+    cli(*_keys(cli, "end", root, "--reason", "RETIRED"))
+    assert [row[::2] for row in _rows(cli) if row[0] == "root"] == [("root", "ended"), ("root", "in force")]
+    cli(*_keys(cli, "node-new", "--node", "node1"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from certification import replay
 from tests.factory import House, join
 from tests.houses import large_house, small_house
+from tests.lying import limits, played, two_folds, two_rounds, void_and_round
 from tests.planted import PLANTED, Planted
 from tests.verifier import independent_verifier
 
@@ -55,6 +57,40 @@ def test_they_agree_on_honest_files(build: type[House], verifiers: Verifiers) ->
     assert ours == theirs
     assert ours[0] == 1
     assert ours[1].endswith("UNANCHORED")
+
+
+WITHIN = [
+    (played, {"loss_minor": "600", "stake_minor": "600"}),
+    (played, {"duration_ms": "5701"}),
+    (two_rounds, {"stake_minor": "1200"}),
+    (two_folds, {"loss_minor": "400", "stake_minor": "400"}),
+    (void_and_round, {"loss_minor": "200", "stake_minor": "400"}),
+]
+
+
+@pytest.mark.parametrize(("build", "told"), WITHIN)
+def test_they_agree_on_limits_that_are_just_kept(
+    build: Callable[..., House], told: dict[str, str], verifiers: Verifiers
+) -> None:
+    house = build(lie=limits(**told))
+    ours, theirs = verifiers.verdicts(house.export(), house)
+    assert ours == theirs
+    assert ours[0] == 0
+
+
+def test_limits_bind_nothing_whose_sums_are_not_known(verifiers: Verifiers) -> None:
+    """The final of the first round is left out: whether the second is within the stake limit is not known."""
+    house = two_folds(limits(stake_minor="399"))
+    lines = list(house.lines)
+    del lines[4]
+    ranges = [("1", "4"), ("6", str(len(house.lines)))]
+    scope = house.scope([{"first": first, "instance": "rgs-1", "last": last} for first, last in ranges])
+    ours, theirs = verifiers.verdicts(join([scope, *lines]), house)
+    assert ours == theirs
+    assert ours == (0, "1 rounds verified, 0 failed, ANCHORED")
+    whole, again = verifiers.verdicts(house.export(), house)
+    assert whole == again
+    assert whole == (1, "1 rounds verified, 1 failed, ANCHORED")
 
 
 def test_they_agree_on_every_line_removed_repeated_or_moved(verifiers: Verifiers) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -219,8 +219,8 @@ def _age(session: dict[str, object]) -> tuple[object, ...]:
     return (*[session[name] for name in names], session["status"] == "closed")
 
 
-async def live(folder: Path, batches: Sequence[list[Step] | str]) -> None:
-    world = World(folder)
+async def live(folder: Path, batches: Sequence[list[Step] | str], made: Callable[[Path], World] = World) -> None:
+    world = made(folder)
     try:
         await world.house.start()
         for batch in batches:

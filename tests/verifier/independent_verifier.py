@@ -18,7 +18,7 @@ import json
 import re
 import sys
 from collections import defaultdict
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -259,11 +259,17 @@ class Keys:
         return keyid
 
     def in_force(self, keyid: str, body: Body) -> None:
+        key = self.known.get(keyid)
+        if key is None:  # the first root, in the bundle's first statement
+            return
         end = self.ends.get(keyid)
-        if end and "instance" in end:
-            last = int(end["last_statement_no"])
-            need("3 key", body.get("instance") == end["instance"] and int(body["statement_no"]) <= last, "ended")
-        need("3 key", not end or "instance" in end or body["time"] <= end["time"], "ended")
+        if end and key.role == "instance" and "instance" in end:
+            need("3 key", body["instance"] == end["instance"], "ended")
+        elif end:
+            need("3 key", body["time"] <= end["time"], "ended")
+        for last in (end, self.ends.get(key.above) if key.role == "instance" else None):
+            if last and "statement_no" in body and body["instance"] == last.get("instance"):
+                need("3 key", int(body["statement_no"]) <= int(last["last_statement_no"]), "ended")
 
     def read(self, line: bytes) -> SimpleNamespace:
         """Checks 1 to 4."""
@@ -581,6 +587,8 @@ class Verifier:
                 start="",
                 codes=set(),
                 seat=None,
+                limits={},
+                opened="",
             ),
         )
         before, number, seat = chain.numbers.last, int(body["link_no"]), chain.seat
@@ -635,6 +643,7 @@ class Verifier:
     def session_open(self, chain: SimpleNamespace, body: Body) -> None:
         rules, law = known(RULESETS, body["ruleset"]), known(JURISDICTIONS, body["jurisdiction"])
         chain.rules, chain.law, chain.table = body["ruleset"], law, body.get("table", "")
+        chain.limits, chain.opened = body.get("limits", {}), body["time"]
         if not rules or not law:
             raise FaultError("8 rules", "ruleset, jurisdiction")
         need("8 rules", law.currency == body["currency"], "currency")
@@ -691,6 +700,16 @@ class Verifier:
             not chain.start or not chain.law or passed.total_seconds() * 1000 >= chain.law.interval_ms,
             "interval",
         )
+        staked, left = sum(stake for _, stake in seat.bets), [int(body["balance_before_minor"])]
+        passed = datetime.fromisoformat(start) - datetime.fromisoformat(chain.opened or start)
+        duration = chain.limits.get("duration_ms")
+        need("8 rules", not duration or passed < timedelta(milliseconds=int(duration)), "duration")
+        if chain.staked is not None and "loss_minor" in chain.limits:
+            left.append(int(chain.limits["loss_minor"]) - chain.staked + chain.returned)
+        if chain.staked is not None and "stake_minor" in chain.limits:
+            left.append(int(chain.limits["stake_minor"]) - chain.staked)
+        need("8 rules", all(staked <= limit for limit in left[1:]), "limits")
+        seat.funds = min(left) - staked
         need(
             "9 deal",
             deal["instance"] == body["instance"] and deal["shuffle"] == "fisher-yates-52/v1",
@@ -779,7 +798,8 @@ class Verifier:
         cards = dealt(rules, deck, int(deal["seats"]), int(body["seat_no"]))
         need("14 cards", body.get("cards", cards) == cards, "cards")
         bets, phase, folded = list(seat.bets), next(iter(PHASES[rules.game])), False  # type: ignore[union-attr]
-        funds, time, running = int(opened["balance_after_minor"]), opened["time"], sha(b"rgs/actions/v1\0", commitment)
+        funds, time = seat.funds, opened["time"]  # type: ignore[union-attr]
+        running = sha(b"rgs/actions/v1\0", commitment)
         for action in body["actions"]:
             options, name = PHASES[rules.game].get(phase, {}), action["action"]
             need("15 actions", action["phase"] == phase and name in options, "phase, action")

@@ -139,7 +139,7 @@ def _deal(seat: OpenSeat, ruleset: Ruleset, deck: Sequence[int]) -> Seat:
     """
     bets = placed_bets(seat, ruleset)
     numbers = range(1, seat.seats + 1) if ruleset.hole_cards == "own" else range(seat.seat_no, seat.seat_no + 1)
-    seats = [SeatStakes(seat_no, bets, seat.balance_after_minor) for seat_no in numbers]
+    seats = [SeatStakes(seat_no, bets, seat.funds_minor) for seat_no in numbers]
     return game_of(ruleset).deal(ruleset, deck, seats)[seat.seat_no - numbers[0]]
 
 

@@ -47,7 +47,9 @@ class SigningKey:
 
 @dataclass(frozen=True, slots=True)
 class KeyEnd:
-    """The orderly end of a key: nothing later than `time`, or nothing of `instance` above `last_statement_no`."""
+    """The orderly end of a key: it signs nothing later than `time`, and of `instance`, the last one under it, nothing
+    has a number above `last_statement_no`. An instance key's end that names its instance goes by the number alone.
+    """
 
     time: str
     instance: str | None
@@ -169,15 +171,29 @@ class KeyBook:
             keyid = self._keys[keyid].parent
 
     def verify_in_force(self, keyid: str, body: dict[str, Any]) -> None:
-        """Check 3 as far as it needs the payload: the statement does not lie behind the key's orderly end."""
-        end = self._ends.get(keyid)
-        if end is None:
+        """Check 3 as far as it needs the payload: the statement does not lie behind the orderly end of its key, nor
+        behind that of the node key above it.
+        """
+        if not self._ends:
             return
-        if end.instance is None:
-            if body["time"] > end.time:
+        key = self._keys[keyid]
+        is_of_instance = key.role is KeyRole.INSTANCE
+        end = self._ends.get(keyid)
+        if end is not None:
+            if is_of_instance and end.instance is not None:
+                if body["instance"] != end.instance:
+                    raise KEY.failure(f"key {keyid} ended as that of {end.instance}")
+            elif body["time"] > end.time:
                 raise KEY.failure(f"key {keyid} ended at {end.time}")
-        elif body.get("instance") != end.instance or int(body["statement_no"]) > end.last_statement_no:
-            raise KEY.failure(f"key {keyid} ended with statement {end.last_statement_no} of {end.instance}")
+        for above in (keyid, key.parent) if is_of_instance else (keyid,):
+            end = self._ends.get(above)
+            if end is not None and "statement_no" in body and body["instance"] == end.instance:
+                _verify_number(above, end, body)
+
+
+def _verify_number(keyid: str, end: KeyEnd, body: dict[str, Any]) -> None:
+    if int(body["statement_no"]) > end.last_statement_no:
+        raise KEY.failure(f"key {keyid} ended with statement {end.last_statement_no} of {end.instance}")
 
 
 def _key_end(body: dict[str, Any]) -> KeyEnd:

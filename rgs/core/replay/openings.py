@@ -50,6 +50,8 @@ class OpenSeat:
     time: str
     leaf: bytes
     """Leaf hash of the seat object."""
+    funds_minor: int = 0
+    """What decisions may cost in all: the least of the balance after the bets and what the session's limits leave."""
     is_sound: bool = True
 
     @property
@@ -94,6 +96,7 @@ def verify_opening(statement: Statement, seat: OpenSeat, chain: Chain, rulebook:
     if chain.rules is not None and deal["ruleset"] != chain.rules:
         raise statement.failure(RULES, "the deal names another ruleset than the session")
     _verify_pace(statement, chain, rulebook)
+    _verify_limits(statement, seat, chain)
     # (9) The deal core, and the seat in it.
     _verify_deal(statement, chain, seat.ruleset)
     _verify_seat(statement, seat)
@@ -125,6 +128,22 @@ def _verify_pace(statement: Statement, chain: Chain, rulebook: Rulebook) -> None
     passed = datetime.fromisoformat(start_time) - datetime.fromisoformat(chain.start_time)
     if passed < timedelta(milliseconds=jurisdiction.min_round_interval_ms):
         raise statement.failure(RULES, f"started {passed} after the round before, too early for {jurisdiction.id}")
+
+
+def _verify_limits(statement: Statement, seat: OpenSeat, chain: Chain) -> None:
+    """The limits of the session_open: its duration has not passed, and they cover the opening bets."""
+    duration_ms, start_time = chain.limits.duration_ms, statement.body["deal"]["start_time"]
+    if duration_ms:
+        passed = datetime.fromisoformat(start_time) - datetime.fromisoformat(chain.open_time)
+        if passed >= timedelta(milliseconds=duration_ms):
+            raise statement.failure(RULES, f"started {passed} after the session opened, its limit is {duration_ms} ms")
+    room = chain.room(seat.balance_before_minor)
+    for name, left_minor in (("loss", room.loss_left_minor), ("stake", room.stake_left_minor)):
+        if left_minor is not None and seat.staked_minor > left_minor:
+            raise statement.failure(
+                RULES, f"staked {seat.staked_minor} where the session's {name} limit leaves {left_minor}"
+            )
+    seat.funds_minor = room.minor - seat.staked_minor
 
 
 def _verify_deal(statement: Statement, chain: Chain, ruleset: Ruleset) -> None:

@@ -11,9 +11,11 @@ Refuses a link whose number is not above the last: such a line is a repetition, 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from rgs.core.ledger import Participation
+from rgs.core.limits import Room, SessionLimits, room_of
 from rgs.core.replay.checks import BALANCE, RULES, SESSION
 from rgs.core.replay.openings import OpenSeat, verify_balance_before
 from rgs.core.replay.reading import Statement
@@ -55,6 +57,9 @@ class Chain:
     rules: dict[str, str] | None = None
     jurisdiction: dict[str, str] | None = None
     currency: str = ""
+    limits: SessionLimits = field(default_factory=SessionLimits)
+    open_time: str = ""
+    """Time of the session_open, from which the limit of duration runs."""
     table: str | None = None
     participation_id: str | None = None
     purchase_no: int | None = 0
@@ -99,6 +104,7 @@ class Chain:
             case "session_open":
                 self.rules, self.jurisdiction = body["ruleset"], body["jurisdiction"]
                 self.currency, self.table = body["currency"], body.get("table", "")
+                self.limits, self.open_time = _limits(body.get("limits", {})), body["time"]
             case "purchase":
                 self.participation_id, self.purchase_no = body["participation_id"], int(body["purchase_no"])
                 self.bought_minor, self.balance_minor = int(body["bought_minor"]), int(body["balance_after_minor"])
@@ -111,6 +117,13 @@ class Chain:
                 if self.staked_minor is not None and self.returned_minor is not None:
                     self.staked_minor += int(body["staked_minor"])
                     self.returned_minor += int(body["returned_minor"])
+
+    def room(self, balance_minor: int) -> Room:
+        """What a round that begins with this balance may cost in all; unknown sums limit nothing."""
+        if self.staked_minor is None or self.returned_minor is None:
+            return Room(balance_minor, None, None)
+        room = room_of(self.limits, Participation(staked_minor=self.staked_minor, returned_minor=self.returned_minor))
+        return replace(room, balance_minor=balance_minor)
 
     def _start(self, deal: dict[str, Any]) -> None:
         is_same_second = deal["start_time"][:19] == self.start_time[:19]
@@ -165,14 +178,14 @@ def verify_participation_end(statement: Statement, chain: Chain) -> None:
     if chain.participation_id not in (None, body["participation_id"]):
         raise statement.failure(SESSION, "the end of another participation")
     _verify_rounds(statement, chain)
-    for field, summed in (
+    for name, summed in (
         ("bought_minor", chain.bought_minor),
         ("staked_minor", chain.staked_minor),
         ("returned_minor", chain.returned_minor),
         ("paid_out_minor", chain.balance_minor),
     ):
-        if summed is not None and int(body[field]) != summed:
-            raise statement.failure(BALANCE, f"{field} is {body[field]}, the links come to {summed}")
+        if summed is not None and int(body[name]) != summed:
+            raise statement.failure(BALANCE, f"{name} is {body[name]}, the links come to {summed}")
     bought, staked, returned = (int(body[field]) for field in ("bought_minor", "staked_minor", "returned_minor"))
     if bought - staked + returned != int(body["paid_out_minor"]):
         raise statement.failure(BALANCE, f"{bought} - {staked} + {returned} is not {body['paid_out_minor']}")
@@ -186,6 +199,10 @@ def verify_session_close(statement: Statement, chain: Chain) -> None:
 def _verify_rounds(statement: Statement, chain: Chain) -> None:
     if chain.stage_no is not None and int(statement.body["rounds"]) != chain.stage_no:
         raise statement.failure(SESSION, f"{statement.body['rounds']} rounds, the links show {chain.stage_no}")
+
+
+def _limits(body: Mapping[str, str]) -> SessionLimits:
+    return SessionLimits(**{name: int(value) for name, value in body.items()})
 
 
 def _text(named: Mapping[str, str]) -> str:

@@ -59,6 +59,9 @@ CREATE TABLE sessions (
   open_round_id TEXT NOT NULL,
   last_start_ms INTEGER NOT NULL,
   code_count INTEGER NOT NULL,
+  limit_loss_minor INTEGER NOT NULL,
+  limit_stake_minor INTEGER NOT NULL,
+  limit_duration_ms INTEGER NOT NULL,
   pending_affair TEXT NOT NULL,
   link_no INTEGER NOT NULL,
   link_hash TEXT NOT NULL,
@@ -94,19 +97,24 @@ CREATE TABLE rounds (
   end_ms INTEGER NOT NULL,
   staked_minor INTEGER NOT NULL,
   returned_minor INTEGER NOT NULL,
+  funds_minor INTEGER NOT NULL,
+  malfunction TEXT NOT NULL,
+  malfunction_code TEXT NOT NULL,
   UNIQUE (round_id, seat_no),
   UNIQUE (session_id, stage_no),
   UNIQUE (instance, draw_no, seat_no)
 );
 CREATE INDEX rounds_by_player_end ON rounds (operator, player, end_ms, id) WHERE end_ms > 0;
 CREATE INDEX rounds_by_player_start ON rounds (operator, player, start_ms);
-CREATE INDEX rounds_open ON rounds (start_ms) WHERE status = 'open';
+CREATE INDEX rounds_open ON rounds (id) WHERE status = 'open';
+CREATE INDEX rounds_open_of ON rounds (operator, id) WHERE status = 'open';
 
 CREATE TABLE statements (
   id INTEGER PRIMARY KEY,
   instance TEXT NOT NULL,
   statement_no INTEGER NOT NULL,
   kind TEXT NOT NULL,
+  code TEXT NOT NULL, -- of events, empty for other kinds
   session_id TEXT NOT NULL,
   link_no INTEGER NOT NULL,
   round_id TEXT NOT NULL,
@@ -115,6 +123,8 @@ CREATE TABLE statements (
   envelope BLOB NOT NULL,
   UNIQUE (instance, statement_no)
 );
+CREATE INDEX statements_events ON statements (id) WHERE kind = 'event';
+CREATE INDEX statements_events_by_code ON statements (code, id) WHERE kind = 'event';
 CREATE UNIQUE INDEX statements_by_session ON statements (session_id, link_no) WHERE link_no > 0;
 CREATE UNIQUE INDEX statements_by_round ON statements (round_id, seat_no, kind) WHERE seat_no > 0;
 CREATE INDEX statements_by_hash ON statements (hash);
@@ -174,4 +184,56 @@ CREATE TABLE artifacts (
   sha256 TEXT NOT NULL PRIMARY KEY,
   name TEXT NOT NULL,
   content BLOB NOT NULL
+) WITHOUT ROWID;
+
+-- Proposals to void a paused round, until they are approved or the round is resumed.
+CREATE TABLE voids (
+  round_id TEXT NOT NULL PRIMARY KEY,
+  reason TEXT NOT NULL,
+  party TEXT NOT NULL,
+  time_ms INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- What stands on "disabled": scope play, operator, game or player; the subject is empty, `operator`, `game`, `operator/player`.
+CREATE TABLE switches (
+  scope TEXT NOT NULL CHECK (scope IN ('play', 'operator', 'game', 'player')),
+  subject TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  party TEXT NOT NULL,
+  time_ms INTEGER NOT NULL,
+  PRIMARY KEY (scope, subject)
+) WITHOUT ROWID;
+
+-- Guards that stay closed over a restart until an admin clears them.
+CREATE TABLE latches (
+  node TEXT NOT NULL,
+  guard TEXT NOT NULL,
+  code TEXT NOT NULL,
+  time_ms INTEGER NOT NULL,
+  PRIMARY KEY (node, guard)
+) WITHOUT ROWID;
+
+-- Running totals by day (UTC, of the rounds' end), kept in the commit that ends a round.
+CREATE TABLE totals (
+  day TEXT NOT NULL,
+  operator TEXT NOT NULL,
+  player TEXT NOT NULL,
+  game TEXT NOT NULL,
+  currency TEXT NOT NULL,
+  rounds INTEGER NOT NULL,
+  staked_minor INTEGER NOT NULL,
+  returned_minor INTEGER NOT NULL,
+  void_rounds INTEGER NOT NULL,
+  void_minor INTEGER NOT NULL,
+  PRIMARY KEY (operator, day, player, game, currency)
+) WITHOUT ROWID;
+CREATE INDEX totals_by_day ON totals (day, operator, player, game, currency);
+CREATE INDEX totals_by_player ON totals (operator, player, day, game, currency);
+
+-- Large wins whose event is not signed yet.
+CREATE TABLE large_wins (
+  round_id TEXT NOT NULL PRIMARY KEY,
+  session_id TEXT NOT NULL,
+  won_minor INTEGER NOT NULL,
+  end_ms INTEGER NOT NULL
 ) WITHOUT ROWID;

@@ -25,6 +25,7 @@ from rgs.config import Config, load_config
 from rgs.manifest import Manifest, make_manifest
 from rgs.server import Server, read_certificate
 from rgs.service.callers import Caller, Role
+from rgs.service.notices import Notices
 from rgs.store.parties import Parties, PartyRow
 from rgs.v1 import catalog_pb2, play_pb2
 from rng.entropy import EntropySource
@@ -105,6 +106,7 @@ class Small:
     parties: AllowList
     clock: Clock
     channel: grpc.aio.Channel
+    notices: Notices
     logs: list[Any] = field(default_factory=list)
 
     def unary(self, path: str) -> Any:
@@ -141,7 +143,7 @@ async def small(*, grace_s: float = 5, **answers: Answer) -> AsyncIterator[Small
     row = Row(fingerprint_of(operator_certificate().certificate), "op1", "operator", "demo")
     parties, clock = AllowList([row]), Clock()
     gate = Gate(parties, clock, read_certificate)
-    calls = Calls(gate, clock, ENCODER.act)
+    calls, notices = Calls(gate, clock, ENCODER.act), Notices()
     tls = Tls(server_certificate().key_pem, server_certificate().certificate_pem, authority().certificate_pem)
     endpoint = Endpoint(
         listen="127.0.0.1:0",
@@ -151,13 +153,14 @@ async def small(*, grace_s: float = 5, **answers: Answer) -> AsyncIterator[Small
             play.SERVICE: methods(**answers),
             catalog.SERVICE: {"ListGames": Unary(catalog_pb2.ListGamesRequest, nothing)},
         },
+        notices=notices,
         with_reflection=True,
     )
     with capture_logs() as logs:
         await endpoint.start()
         channel = channel_of(endpoint.port, operator_certificate())
         try:
-            yield Small(endpoint, calls, gate, parties, clock, channel, logs)
+            yield Small(endpoint, calls, gate, parties, clock, channel, notices, logs)
         finally:
             await channel.close()
             await endpoint.stop(grace_s)

@@ -19,7 +19,7 @@ from rgs.core.errors import (
     UnavailableError,
 )
 from rgs.service.callers import Caller, Role
-from rgs.v1 import audit_pb2, catalog_pb2, history_pb2, play_pb2, session_pb2
+from rgs.v1 import admin_pb2, audit_pb2, catalog_pb2, history_pb2, play_pb2, session_pb2
 
 NOW_MS = 1_795_000_000_000
 ACT = "rgs.v1.PlayService/Act"
@@ -90,9 +90,15 @@ SERVICES = {
     "PlayService": (play_pb2, {"operator"}),
     "HistoryService": (history_pb2, {"operator", "auditor", "regulator"}),
     "AuditService": (audit_pb2, {"operator", "auditor", "regulator", "lab"}),
+    "AdminService": (admin_pb2, {"admin"}),
+}
+OVERSIGHT = {"admin", "auditor", "regulator"}
+OTHERWISE = {
+    "ListOpenRounds": OVERSIGHT | {"operator"},
+    **dict.fromkeys(("ListSwitches", "ListGuards", "ListEvents", "ListTotals", "ExportTotals"), OVERSIGHT),
 }
 METHODS = [
-    (f"rgs.v1.{service}/{method.name}", roles)
+    (f"rgs.v1.{service}/{method.name}", OTHERWISE.get(method.name, roles))
     for service, (module, roles) in SERVICES.items()
     for method in module.DESCRIPTOR.services_by_name[service].methods
 ]

@@ -17,6 +17,7 @@ from rgs.api import mapping
 from rgs.api.mapping import field_bytes, reply_bytes, round_message, tag_of, time_fields
 from rgs.core.cards import format_card
 from rgs.core.games.types import Action, Outcome, Phase, Result
+from rgs.core.limits import SessionLimits
 from rgs.core.rounds import RoundStatus
 from rgs.core.sessions import SessionStatus
 from rgs.core.views import round_view
@@ -135,13 +136,15 @@ def test_no_field_of_a_round_or_session_is_forgotten() -> None:
     timed = replace(view_of(*played("uth-solo", DECK, ())), deadline_ms=START_MS + 1)
     called = view_of(*played("casino-holdem", [51, 50, *range(50)], (Action.CALL,), "aa"))
     settled = view_of(*played("uth-solo", DECK, UTH_TO_THE_END))
-    views = [timed, called, settled]
+    paused = replace(timed, malfunction_code="CARDS_SHOWN")
+    views = [timed, called, settled, paused]
     seen = {field.name for view in views for field, _ in round_message(view).ListFields()}
     assert seen == {field.name for field in common_pb2.RoundView.DESCRIPTOR.fields}
     full = session_view(timed)
     ended = replace(full.session.participation, ended=True, paid_out_minor=5)
     closed = session_view(status=SessionStatus.CLOSED, close_ms=START_MS + 1, participation=ended)
-    seen = {field.name for view in (full, closed) for field, _ in ENCODER.session(view).ListFields()}
+    limited = session_view(limits=SessionLimits(1_000, 2_000, 3_600_000))
+    seen = {field.name for view in (full, closed, limited) for field, _ in ENCODER.session(view).ListFields()}
     assert seen == {field.name for field in common_pb2.SessionView.DESCRIPTOR.fields}
 
 
@@ -170,7 +173,20 @@ def test_a_session() -> None:
         "largest_ante_minor": "8282",
         "purchase_left_minor": "50000",
         "operator_reference": "ref-1",
+        "inactive_time": "2026-11-18T11:36:45.123Z",
     }
+
+
+def test_what_is_left_of_limits_and_nothing_where_there_is_none() -> None:
+    # 700 staked, 400 returned; 9 s after the opening.
+    told = json_of(ENCODER.session(session_view(limits=SessionLimits(loss_minor=300, duration_ms=10_000))))
+    assert told["limits"] == {"loss_minor": "300", "duration_ms": "10000"}
+    assert (told["loss_left_minor"], told["time_left_ms"]) == ("0", "1000")
+    assert "stake_left_minor" not in told
+    told = json_of(ENCODER.session(session_view(limits=SessionLimits(stake_minor=1_000))))
+    assert told["stake_left_minor"] == "300"
+    assert "loss_left_minor" not in told
+    assert "inactive_time" not in json_of(ENCODER.session(session_view(status=SessionStatus.CLOSED)))
 
 
 def texts_in(message: Message) -> Iterator[str]:

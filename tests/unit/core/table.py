@@ -50,6 +50,7 @@ def make_round(game: str, side_minor: int = 20) -> Round:
         commitment=commitment_of(core, SALT, TRANSCRIPT),
         bets=bets,
         balance_before_minor=1000,
+        funds_minor=1000 - sum(amount for _, amount in bets),
         start_ms=START_MS,
         opening_hash="ab" * 32,
     )

@@ -73,6 +73,62 @@ def test_an_ended_instance_key_signs_no_further_number() -> None:
     assert verdict.rounds == (1, 0, 0)
 
 
+def two_boots() -> House:
+    """Two boots under one node key, the second with a session of its own; a scope under that key comes first."""
+    house = House("boots")
+    one = house.start("rgs-1")
+    house.end(one)
+    two = house.start("rgs-2", boot_no=2, previous_boot=house.boot(one))
+    player = house.open(two)
+    house.close(two, player)
+    house.end(two)
+    return house
+
+
+def test_an_ended_node_key_that_names_its_last_instance_keeps_all_that_was_signed_under_it() -> None:
+    house = two_boots()
+    key_end(house, house.nodes["node-1"].keyid, instance="rgs-2", last_statement_no="4")
+    key_end(house, house.root.keyid)
+    assert replay_lines(house).failures == []
+
+
+def test_nothing_of_its_last_instance_counts_behind_the_end_of_a_node_key() -> None:
+    house = two_boots()
+    key_end(house, house.nodes["node-1"].keyid, instance="rgs-2", last_statement_no="2")
+    verdict = replay_lines(house)
+    behind = [failure for failure in verdict.failures if failure.metadata["check"] == "3 key"]
+    assert [failure.metadata["statement_no"] for failure in behind] == ["3", "4"]
+    assert all("ended with statement 2 of rgs-2" in failure.message for failure in behind)
+    assert verdict.checks[2:] == ["22 scope", "22 scope"]  # instance and session now have no end
+
+
+def test_an_ended_node_key_starts_no_further_instance() -> None:
+    """Planted: the key starts another boot after its end, although the end names a later number."""
+    house = two_boots()
+    key_end(house, house.nodes["node-1"].keyid, instance="rgs-2", last_statement_no="9")
+    assert replay_lines(house).failures == []
+    three = house.start("rgs-3", boot_no=3)
+    house.end(three)
+    verdict = replay_lines(house)
+    assert [failure.metadata["check"] for failure in verdict.failures] == ["3 key", "3 key"]
+    assert "ended at" in verdict.failures[0].message
+    assert verdict.summary.instances == 2
+
+
+def test_an_ended_root_signs_no_further_key() -> None:
+    """Planted: the bundle goes on under a root that a later root has ended, and under one that ended itself."""
+    house = rotated()
+    assert replay_lines(house).failures == []
+    first = KeyBook(house.keys()).root
+    key_end(house, first)
+    assert replay_lines(house).failures == []
+    key_end(house, NEW_ROOT.keyid)
+    assert replay_lines(house).failures == []
+    house.key_statement(house.root, "node_key", {"development": True, "node": "x", "public_key": "11" * 32})
+    with pytest.raises(VerificationError, match=f"key {NEW_ROOT.keyid} ended at"):
+        KeyBook(house.keys())
+
+
 def test_an_end_that_names_another_instance_leaves_nothing() -> None:
     house = small_house()
     key_end(house, instance_key(house), instance="rgs-2", last_statement_no="8")

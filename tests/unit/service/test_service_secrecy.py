@@ -146,7 +146,7 @@ async def provoke(seen: Watched) -> None:
             await call
         seen.errors.append(caught.value)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("rgs.service.play.commitment_of", lambda *_: bytes(32))
+        patched.setattr("rgs.service.decks.commitment_of", lambda *_: bytes(32))
         with pytest.raises(RgsError) as caught:
             await house.sessions.get(OPERATOR, anna.session_id)
         seen.errors.append(caught.value)

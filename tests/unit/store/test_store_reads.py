@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from rgs.core.games.types import Action, Phase
 from rgs.core.ledger import Participation
+from rgs.core.limits import SessionLimits
 from rgs.core.rounds import Round, RoundStatus, TakenAction
 from rgs.core.sessions import Session, SessionStatus
 from rgs.store.changes import Answer, Change, Draft
@@ -68,6 +69,9 @@ STRATEGIES: dict[object, st.SearchStrategy[Any]] = {
 }
 
 
+STRATEGIES[SessionLimits] = st.builds(SessionLimits, NUMBERS, NUMBERS, NUMBERS)
+
+
 def any_of(kind: type[Any]) -> st.SearchStrategy[Any]:
     """Any value of a dataclass: every field from its own strategy, so that two columns changed over are seen."""
     hints = get_type_hints(kind)
@@ -96,6 +100,7 @@ def test_a_session_comes_back(first: Session, second: Session, link_no: int, lin
         "jurisdiction_id",
         "currency",
         "open_ms",
+        "limits",
     )
     second = replace(second, **{name: getattr(first, name) for name in fixed})
     connection.execute(UPDATE_SESSION, session_update(second, link_no, link_hash))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from rgs.store.changes import Change, Signed, StoreError
-from rgs.store.writer import GROUP_MAX, QUIET_S, Outcome, Writer
+from rgs.store.writer import QUIET_S, Outcome, Writer
 
 
 class Disk:
@@ -87,20 +87,6 @@ async def test_under_load_a_change_waits_for_company_but_not_for_long() -> None:
     for _ in range(40):  # with the load gone, so is the wait
         await writer.commit(Change())
     assert writer._load < 2
-    await writer.close()
-
-
-async def test_company_that_keeps_coming_does_not_make_the_first_wait_for_ever() -> None:
-    disk = Disk()
-    writer = Writer(disk.apply)
-    await asyncio.gather(*map(writer.commit, numbered(*range(31))))
-    first = asyncio.ensure_future(writer.commit(Change()))
-    others = []
-    while not first.done():  # somebody comes every millisecond, and fewer than would make a group
-        others.append(asyncio.ensure_future(writer.commit(Change())))
-        assert len(others) < GROUP_MAX / 2, "the first was held up"
-        await asyncio.sleep(0.001)
-    await asyncio.gather(*others)
     await writer.close()
 
 

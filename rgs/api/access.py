@@ -1,0 +1,86 @@
+"""One line in the technical log for every call that may change something: who asked for what, for which session and
+round, under which request id, how it ended and how long it took.
+
+    {"time":"…","level":"info","event":"call","method":"PlayService/Act","party":"operator-1","request_id":"…",
+     "session_id":"…","round_id":"…","reason":"OK","ms":1.8}
+
+Ids that the server makes (a session that is opened, a round that is started) are read from the beginning of the answer.
+`reason` is OK, or that of the refusal (docs/errors.md). Written in one piece past the log's pipeline, which would cost
+several times as much; so it can be so only because nothing else is in a line: refuses amounts, cards, pseudonyms,
+statements and messages of errors. What a caller typed as an id is cut, and escaped unless it is letters and digits.
+
+Calls of strangers are not told here (they are counted as events), nor are reads.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Final
+
+from google.protobuf.message import Message
+
+from rgs.clock import Clock
+from rgs.core.times import format_time
+
+OK: Final = "OK"
+ID_MAX: Final = 64
+_MAKING: Final = frozenset({"rgs.v1.SessionService/OpenSession", "rgs.v1.PlayService/StartRound"})
+"""What makes a session or a round: the request does not know its id."""
+_ULID_CHARACTERS: Final = 26
+_FIRST_FIELD, _SECOND_FIELD = 0x0A, 0x12  # of a message: number and "with a length", in one byte
+_MORE: Final = 0x80
+
+
+class CallLines:
+    """Writes the lines. `write` takes one, without its line feed."""
+
+    def __init__(self, write: Callable[[str], None], clock: Clock) -> None:
+        self._write = write
+        self._clock = clock
+
+    def tell(self, name: str, party: str, message: Message, answer: bytes, reason: str, passed_s: float) -> None:
+        """A call has ended: `name` is `rgs.v1.PlayService/Act`, `answer` the bytes of the response, if any."""
+        if answer and name in _MAKING:
+            session_id, round_id = ids_of(answer)
+        else:
+            session_id, round_id = getattr(message, "session_id", ""), getattr(message, "round_id", "")
+        self._write(
+            f'{{"time":"{format_time(self._clock.now_ms())}","level":"info","event":"call"'
+            f',"method":"{name[name.find(".v1.") + 4 :]}","party":"{party}"'
+            f',"request_id":{quoted(getattr(message, "request_id", ""))},"session_id":{quoted(session_id)}'
+            f',"round_id":{quoted(round_id)},"reason":"{reason}","ms":{passed_s * 1000:.1f}}}'
+        )
+
+
+def quoted(text: str) -> str:
+    """An id as a JSON string: as it stands where it is one, cut to ID_MAX and escaped where it is anything else."""
+    if len(text) <= ID_MAX and text.isascii() and (not text or text.replace("-", "").isalnum()):
+        return f'"{text}"'
+    return json.dumps(text[:ID_MAX])
+
+
+def ids_of(answer: bytes) -> tuple[str, str]:
+    """Session id and round id of a response whose first fields are the two views; empty where it has none.
+
+    Both views begin with their id.
+    """
+    session_id, end = _leading_id(answer, 0, _FIRST_FIELD)
+    round_id, _ = _leading_id(answer, end, _SECOND_FIELD) if session_id else ("", 0)
+    return session_id, round_id
+
+
+def _leading_id(data: bytes, at: int, field: int) -> tuple[str, int]:
+    """The id with which the message in this field begins, and where the message ends."""
+    if at >= len(data) or data[at] != field:
+        return "", at
+    at, length, shift = at + 1, 0, 0
+    while at < len(data):
+        byte = data[at]
+        at, length, shift = at + 1, length | (byte & ~_MORE) << shift, shift + 7
+        if byte < _MORE:
+            break
+    if data[at : at + 2] != bytes((_FIRST_FIELD, _ULID_CHARACTERS)):
+        return "", at + length
+    found = data[at + 2 : at + 2 + _ULID_CHARACTERS]
+    return (found.decode("ascii") if found.isalnum() and len(found) == _ULID_CHARACTERS else ""), at + length

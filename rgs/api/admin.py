@@ -1,0 +1,282 @@
+"""rgs.v1.AdminService over `rgs.service.{admin,certificates,reports}`: what the house's admins do, and what is read of
+the whole house. Parses, asks, puts the statement behind; refuses to do more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from typing import Final, Protocol
+
+from rgs.api.calls import Download, Methods, Unary
+from rgs.api.mapping import ROUND_STATUSES, reply_bytes, time_fields
+from rgs.core.errors import InvalidFieldError
+from rgs.service.admin import Admin, VoidResult
+from rgs.service.callers import Caller
+from rgs.service.certificates import Certificates
+from rgs.service.orders import order_of
+from rgs.service.permits import GuardState
+from rgs.service.reports import EventRow, Reports, totals_filter
+from rgs.v1 import admin_pb2 as pb
+from rgs.v1.common_pb2 import ROUND_STATUS_UNSPECIFIED
+
+SERVICE = pb.DESCRIPTOR.services_by_name["AdminService"].full_name
+
+_SUBJECTS: Final = {"play": (), "operator": ("operator",), "game": ("game",), "player": ("operator", "player")}
+"""Scope of a switch -> the fields that name its subject, joined by a slash."""
+_SCOPES: Final = {scope: pb.SwitchScope.Value(f"SWITCH_SCOPE_{scope.upper()}") for scope in _SUBJECTS}
+_SCOPE_OF: Final = {number: scope for scope, number in _SCOPES.items()}
+
+
+class _Certificate(Protocol):
+    """A row of the allow-list."""
+
+    @property
+    def fingerprint(self) -> str: ...
+    @property
+    def party(self) -> str: ...
+    @property
+    def role(self) -> str: ...
+    @property
+    def jurisdiction(self) -> str: ...
+    @property
+    def added_ms(self) -> int: ...
+    @property
+    def removed_ms(self) -> int | None: ...
+
+
+class _Key(Protocol):
+    @property
+    def day(self) -> str: ...
+    @property
+    def operator(self) -> str: ...
+    @property
+    def player(self) -> str: ...
+    @property
+    def game(self) -> str: ...
+    @property
+    def currency(self) -> str: ...
+
+
+class _Totals(Protocol):
+    """A line of the totals."""
+
+    @property
+    def key(self) -> _Key: ...
+    @property
+    def rounds(self) -> int: ...
+    @property
+    def staked_minor(self) -> int: ...
+    @property
+    def returned_minor(self) -> int: ...
+    @property
+    def void_rounds(self) -> int: ...
+    @property
+    def void_minor(self) -> int: ...
+
+
+def admin_methods(admin: Admin, certificates: Certificates, reports: Reports) -> Methods:
+    """The methods of the service."""
+    return {**_changes(admin), **_allow_list(certificates), **_reads(admin, reports)}
+
+
+def _changes(admin: Admin) -> Methods:
+    async def set_switch(caller: Caller, message: pb.SetSwitchRequest) -> bytes:
+        scope, subject = _subject(message)
+        order = order_of(
+            caller, "SetSwitch", message.request_id,
+            scope=scope, subject=subject, enabled=message.enabled, reason=message.reason,
+        )  # fmt: skip
+        reply = await admin.set_switch(order, scope, subject, enabled=message.enabled, reason=message.reason)
+        return reply_bytes("SetSwitch", reply)
+
+    async def clear_guard(caller: Caller, message: pb.ClearGuardRequest) -> bytes:
+        order = order_of(caller, "ClearGuard", message.request_id, name=message.name, reason=message.reason)
+        return reply_bytes("ClearGuard", await admin.clear_guard(order, message.name, message.reason))
+
+    async def report_malfunction(caller: Caller, message: pb.ReportMalfunctionRequest) -> bytes:
+        order = order_of(caller, "ReportMalfunction", message.request_id, round_id=message.round_id, code=message.code)
+        return reply_bytes("ReportMalfunction", await admin.report_malfunction(order, message.round_id, message.code))
+
+    async def resume_round(caller: Caller, message: pb.ResumeRoundRequest) -> bytes:
+        order = order_of(caller, "ResumeRound", message.request_id, round_id=message.round_id, reason=message.reason)
+        return reply_bytes("ResumeRound", await admin.resume_round(order, message.round_id, message.reason))
+
+    async def propose_void(caller: Caller, message: pb.ProposeVoidRequest) -> bytes:
+        round_ids = list(message.round_ids)
+        order = order_of(caller, "ProposeVoid", message.request_id, round_ids=round_ids, reason=message.reason)
+        results = await admin.propose_void(order, round_ids, message.reason)
+        return pb.ProposeVoidResponse(results=map(_void_result, results)).SerializeToString()
+
+    async def approve_void(caller: Caller, message: pb.ApproveVoidRequest) -> bytes:
+        round_ids = list(message.round_ids)
+        order = order_of(caller, "ApproveVoid", message.request_id, round_ids=round_ids)
+        results = await admin.approve_void(order, round_ids)
+        return pb.ApproveVoidResponse(results=map(_void_result, results)).SerializeToString()
+
+    return {
+        "SetSwitch": Unary(pb.SetSwitchRequest, set_switch),
+        "ClearGuard": Unary(pb.ClearGuardRequest, clear_guard),
+        "ReportMalfunction": Unary(pb.ReportMalfunctionRequest, report_malfunction),
+        "ResumeRound": Unary(pb.ResumeRoundRequest, resume_round),
+        "ProposeVoid": Unary(pb.ProposeVoidRequest, propose_void),
+        "ApproveVoid": Unary(pb.ApproveVoidRequest, approve_void),
+    }
+
+
+def _allow_list(certificates: Certificates) -> Methods:
+    async def add_certificate(caller: Caller, message: pb.AddCertificateRequest) -> bytes:
+        order = order_of(
+            caller, "AddCertificate", message.request_id,
+            certificate=message.certificate.hex(), jurisdiction=message.jurisdiction, reason=message.reason,
+        )  # fmt: skip
+        reply = await certificates.add(
+            order, message.certificate, message.jurisdiction, message.reason, _added_certificate
+        )
+        return reply_bytes("AddCertificate", reply)
+
+    async def remove_certificate(caller: Caller, message: pb.RemoveCertificateRequest) -> bytes:
+        order = order_of(
+            caller, "RemoveCertificate", message.request_id, fingerprint=message.fingerprint, reason=message.reason
+        )
+        return reply_bytes("RemoveCertificate", await certificates.remove(order, message.fingerprint, message.reason))
+
+    async def list_certificates(_caller: Caller, message: pb.ListCertificatesRequest) -> bytes:
+        rows = certificates.list(removed_too=message.removed_too)
+        return pb.ListCertificatesResponse(certificates=map(_certificate, rows)).SerializeToString()
+
+    return {
+        "AddCertificate": Unary(pb.AddCertificateRequest, add_certificate),
+        "RemoveCertificate": Unary(pb.RemoveCertificateRequest, remove_certificate),
+        "ListCertificates": Unary(pb.ListCertificatesRequest, list_certificates),
+    }
+
+
+def _reads(admin: Admin, reports: Reports) -> Methods:
+    async def list_switches(_caller: Caller, _message: pb.ListSwitchesRequest) -> bytes:
+        switches = [
+            pb.Switch(
+                scope=_SCOPES[switch.scope],
+                reason=switch.reason,
+                admin=switch.party,
+                time=time_fields(switch.time_ms),
+                **dict(zip(_SUBJECTS[switch.scope], switch.subject.split("/"), strict=False)),
+            )
+            for switch in admin.switches()
+        ]
+        return pb.ListSwitchesResponse(switches=switches).SerializeToString()
+
+    async def list_guards(_caller: Caller, _message: pb.ListGuardsRequest) -> bytes:
+        return pb.ListGuardsResponse(guards=map(_guard, admin.guards())).SerializeToString()
+
+    async def list_events(_caller: Caller, message: pb.ListEventsRequest) -> bytes:
+        events, token = await reports.list_events(message.code, message.page_size, message.page_token)
+        return pb.ListEventsResponse(events=map(_event, events), next_page_token=token).SerializeToString()
+
+    async def list_totals(_caller: Caller, message: pb.ListTotalsRequest) -> bytes:
+        wanted = totals_filter(
+            message.first_day, message.last_day, operator=message.operator, player=message.player, game=message.game
+        )
+        rows, token = await reports.list_totals(wanted, message.page_size, message.page_token)
+        return pb.ListTotalsResponse(totals=_totals(rows), next_page_token=token).SerializeToString()
+
+    async def export_totals(_caller: Caller, message: pb.ExportTotalsRequest) -> AsyncIterator[bytes]:
+        wanted = totals_filter(message.first_day, message.last_day, operator=message.operator)
+        async for rows in reports.export_totals(wanted):
+            yield pb.ExportTotalsResponse(totals=_totals(rows)).SerializeToString()
+
+    return {
+        "ListSwitches": Unary(pb.ListSwitchesRequest, list_switches),
+        "ListGuards": Unary(pb.ListGuardsRequest, list_guards),
+        "ListEvents": Unary(pb.ListEventsRequest, list_events),
+        "ListTotals": Unary(pb.ListTotalsRequest, list_totals),
+        "ExportTotals": Download(pb.ExportTotalsRequest, export_totals),
+    }
+
+
+def _subject(message: pb.SetSwitchRequest) -> tuple[str, str]:
+    """(scope, subject) of a switch; InvalidFieldError for a field that its scope does not need, or lacks."""
+    scope = _SCOPE_OF.get(message.scope)
+    if scope is None:
+        raise InvalidFieldError(
+            f"scope {message.scope} is none of 1 to {max(_SCOPE_OF)}",
+            field="scope",
+            least=1,
+            limit=max(_SCOPE_OF),
+            value=message.scope,
+        )
+    needed = _SUBJECTS[scope]
+    for field in ("operator", "game", "player"):
+        value: str = getattr(message, field)
+        if bool(value) != (field in needed) or "/" in value:
+            limit = " and ".join(needed) or "nothing"
+            raise InvalidFieldError(
+                f"a switch of scope {scope} names {limit}", field=field, limit=limit, value=value[:80]
+            )
+    return scope, "/".join(getattr(message, field) for field in needed)
+
+
+def _void_result(result: VoidResult) -> pb.VoidResult:
+    return pb.VoidResult(
+        round_id=result.round_id,
+        status=ROUND_STATUS_UNSPECIFIED if result.status is None else ROUND_STATUSES[result.status],
+        statement=result.envelope,
+        refusal=result.refusal,
+    )
+
+
+def _added_certificate(row: _Certificate) -> bytes:
+    return pb.AddCertificateResponse(certificate=_certificate(row)).SerializeToString()
+
+
+def _certificate(row: _Certificate) -> pb.Certificate:
+    return pb.Certificate(
+        fingerprint=row.fingerprint,
+        party=row.party,
+        role=row.role,
+        jurisdiction=row.jurisdiction,
+        added_time=time_fields(row.added_ms),
+        removed_time=time_fields(row.removed_ms or 0),
+    )
+
+
+def _guard(state: GuardState) -> pb.Guard:
+    return pb.Guard(
+        name=state.name,
+        closed=state.closed,
+        latched=state.latched,
+        code=state.code,
+        time=time_fields(state.since_ms),
+    )
+
+
+def _event(event: EventRow) -> pb.Event:
+    return pb.Event(
+        code=event.code,
+        time=time_fields(event.time_ms),
+        subject=event.subject,
+        before=event.before,
+        after=event.after,
+        actor=event.actor,
+        reason=event.reason,
+        session_id=event.session_id,
+        round_id=event.round_id,
+        statement=event.envelope,
+    )
+
+
+def _totals(rows: Iterable[_Totals]) -> list[pb.Totals]:
+    return [
+        pb.Totals(
+            day=row.key.day,
+            operator=row.key.operator,
+            player=row.key.player,
+            game=row.key.game,
+            currency=row.key.currency,
+            rounds=row.rounds,
+            staked_minor=row.staked_minor,
+            returned_minor=row.returned_minor,
+            void_rounds=row.void_rounds,
+            void_minor=row.void_minor,
+        )
+        for row in rows
+    ]

@@ -1,0 +1,271 @@
+"""`rgs call METHOD JSON`: any method of the contract from a shell, for those without grpcurl.
+
+JSON is protobuf's own mapping with the field names of the contract: 64-bit integers may be numbers and are answered as
+strings, bytes are base64, enums are names. A missing `request_id` is filled in and told on stderr, so that the very
+same request can be sent again. A method that takes a stream (`Play`) reads one JSON object a line from stdin; what is
+streamed back is one a line, too.
+
+The answer goes to stdout, everything else to stderr. Exit 1 for a refusal, also for one that travels in band: its
+message, reason and metadata are told. Refuses to repeat by itself: one command is one attempt.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+import grpc
+import typer
+from google.protobuf.descriptor import Descriptor, FieldDescriptor, MethodDescriptor
+from google.protobuf.json_format import MessageToJson, Parse, ParseError
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+from google.rpc import error_details_pb2
+from grpc_health.v1 import health_pb2
+
+from rgs.cli.client import CallError, Client, Identity, OutcomeUnknownError, address_of, refusal_of
+from rgs.cli.options import HOME, HomeOption, note, open_home
+from rgs.core.errors import FormatError, InvalidFieldError
+from rgs.service.callers import Role
+from rgs.v1 import admin_pb2, audit_pb2, catalog_pb2, history_pb2, play_pb2, session_pb2
+
+CONTRACT: Final = (session_pb2, play_pb2, history_pb2, audit_pb2, catalog_pb2, admin_pb2, health_pb2)
+DETAILS: Final = error_details_pb2
+"""Imported so that the details of an error in band can be written as JSON."""
+TIMEOUT_S: Final = 10.0
+_REQUEST_ID: Final = "request_id"
+_READ_BYTES: Final = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A method of the contract, `SessionService/GetSession`."""
+
+    descriptor: MethodDescriptor
+
+    @property
+    def name(self) -> str:
+        """Service and method, as it is typed."""
+        return f"{self.descriptor.containing_service.name}/{self.descriptor.name}"
+
+    @property
+    def path(self) -> str:
+        """As gRPC names it."""
+        return f"/{self.descriptor.containing_service.full_name}/{self.descriptor.name}"
+
+    @property
+    def takes_stream(self) -> bool:
+        """Whether requests come line by line."""
+        return bool(self.descriptor.client_streaming)
+
+    @property
+    def gives_stream(self) -> bool:
+        """Whether answers go line by line."""
+        return bool(self.descriptor.server_streaming)
+
+    def __str__(self) -> str:
+        takes, gives = ("stream " * flag for flag in (self.takes_stream, self.gives_stream))
+        return f"{self.name}({takes}{self.descriptor.input_type.name}) -> {gives}{self.descriptor.output_type.name}"
+
+
+def methods() -> dict[str, Method]:
+    """Every method of the contract by its name, in the order of the contract."""
+    services = [service for module in CONTRACT for service in module.DESCRIPTOR.services_by_name.values()]
+    every = [Method(method) for service in services for method in service.methods]
+    return {method.name: method for method in every}
+
+
+def find(name: str) -> Method:
+    """The method of a name: `SessionService/GetSession`, with the package before it or without the service.
+
+    InvalidFieldError where there is none, or more than one.
+    """
+    every = methods()
+    plain = name.removeprefix("/")
+    found = [one for one in every.values() if plain in {one.name, one.path[1:], one.descriptor.name}]
+    if len(found) != 1:
+        several = ", ".join(one.name for one in found)
+        what = f"{name[:60]} is more than one method: {several}" if found else f"there is no method {name[:60]}"
+        raise InvalidFieldError(f"{what} (see `rgs call --list`)", field="method", value=name[:60])
+    return found[0]
+
+
+# --- requests --------------------------------------------------------------------------------------------------------
+
+
+def read_request(kind: type[Message], text: str, new_id: Callable[[], str], tell: Callable[[str], None]) -> Message:
+    """The message of a JSON object, its request id filled in and told where it has none. FormatError."""
+    try:
+        message: Message = Parse(text, kind())
+    except (ParseError, RecursionError) as error:
+        raise FormatError(f"no {kind.DESCRIPTOR.name}: {' '.join(str(error).split())}") from None
+    inner = _inner(message)
+    if inner is not None and not getattr(inner, _REQUEST_ID):
+        setattr(inner, _REQUEST_ID, new_id())
+        tell(f"request_id {getattr(inner, _REQUEST_ID)}")
+    return message
+
+
+def _inner(message: Message) -> Message | None:
+    """The message that carries the request id: itself, or what a request of a stream holds; None where none does."""
+    descriptor = message.DESCRIPTOR
+    if _REQUEST_ID in descriptor.fields_by_name:
+        return message
+    held = [message.WhichOneof(oneof.name) for oneof in descriptor.oneofs]
+    inner = getattr(message, held[0]) if held and held[0] is not None else None
+    return inner if inner is not None and _REQUEST_ID in inner.DESCRIPTOR.fields_by_name else None
+
+
+def _lines(descriptor: int) -> Iterator[str]:
+    """Lines of a file as they come, empty ones left out.
+
+    Read past Python's own buffer: the reading thread may still wait when the process ends.
+    """
+    rest = b""
+    while data := os.read(descriptor, _READ_BYTES):
+        *whole, rest = (rest + data).split(b"\n")
+        yield from (line.decode("utf-8", "replace") for line in whole if line.strip())
+    if rest.strip():
+        yield rest.decode("utf-8", "replace")
+
+
+class _Requests:
+    """The requests of a stream, one a line. What is no request ends them, and is kept as `error`."""
+
+    def __init__(self, lines: Iterator[str], read: Callable[[str], Message]) -> None:
+        self._lines = lines
+        self._read = read
+        self.error: FormatError | None = None
+
+    def __iter__(self) -> Iterator[Message]:
+        for line in self._lines:
+            try:
+                message = self._read(line)
+            except FormatError as error:
+                self.error = error
+                return
+            yield message
+
+
+# --- the call --------------------------------------------------------------------------------------------------------
+
+
+def invoke(client: Client, method: Method, text: str | None, timeout_s: float | None) -> bool:
+    """Send, and print what is answered; whether no answer was a refusal in band. CallError, FormatError."""
+    takes, gives = (GetMessageClass(kind) for kind in (method.descriptor.input_type, method.descriptor.output_type))
+    # The stubs want the two types at once; here any message goes with any.
+    coding: dict[str, Any] = {"request_serializer": takes.SerializeToString, "response_deserializer": gives.FromString}
+
+    def read(line: str) -> Message:
+        return read_request(takes, line, client.request_id, lambda told: note(f"rgs: {told}"))
+
+    channel: Any = client.channel
+    try:
+        if method.takes_stream:
+            if text not in {None, "-"}:
+                raise InvalidFieldError(f"{method.name} reads its requests from stdin, one a line", field="json")
+            requests = _Requests(_lines(sys.stdin.fileno()), read)
+            is_good = _print(channel.stream_stream(method.path, **coding)(iter(requests), timeout=timeout_s))
+            if requests.error is not None:
+                raise requests.error
+            return is_good
+        request = read((sys.stdin.read() if text == "-" else text) or "{}")
+        if method.gives_stream:
+            return _print(channel.unary_stream(method.path, **coding)(request, timeout=timeout_s))
+        answer = channel.unary_unary(method.path, **coding)(request, timeout=timeout_s or TIMEOUT_S)
+    except grpc.RpcError as error:
+        raise refusal_of(error) from None
+    print(format_answer(answer))
+    return True
+
+
+def _print(answers: Iterator[Message]) -> bool:
+    is_good = True
+    for answer in answers:
+        print(format_answer(answer, indent=None), flush=True)
+        is_good = is_good and not ("error" in answer.DESCRIPTOR.fields_by_name and answer.HasField("error"))
+    return is_good
+
+
+def format_answer(answer: Message, indent: int | None = 2) -> str:
+    """A message as JSON, with the field names of the contract; in one line without `indent`."""
+    return str(MessageToJson(answer, preserving_proto_field_name=True, indent=indent, ensure_ascii=False))
+
+
+def told(error: CallError) -> list[str]:
+    """A refusal for people: its message and reason, then its metadata, one a line."""
+    lines = [f"rgs: {error.message} [{error.reason or error.code.name}]"]
+    lines += [f"  {name}: {value}" for name, value in sorted(error.metadata.items())]
+    if isinstance(error, OutcomeUnknownError):
+        lines.append("  not answered: it may have happened; the same request with the same request_id tells")
+    return lines
+
+
+def described(method: Method) -> list[str]:
+    """A method and the fields of its request."""
+    return [str(method), *_fields(method.descriptor.input_type, "  ", set())]
+
+
+def _fields(descriptor: Descriptor, margin: str, seen: set[str]) -> Iterator[str]:
+    for field in descriptor.fields:
+        yield f"{margin}{field.name}: {'repeated ' * bool(field.is_repeated)}{_type(field)}"
+        kind = field.message_type
+        if kind is not None and kind.full_name.startswith("rgs.") and kind.full_name not in seen:
+            yield from _fields(kind, margin + "  ", seen | {kind.full_name})
+
+
+_TYPES: Final[Mapping[int, str]] = {
+    FieldDescriptor.TYPE_BOOL: "bool",
+    FieldDescriptor.TYPE_BYTES: "bytes, base64",
+    FieldDescriptor.TYPE_INT32: "int32",
+    FieldDescriptor.TYPE_INT64: "int64",
+    FieldDescriptor.TYPE_STRING: "string",
+}
+
+
+def _type(field: FieldDescriptor) -> str:
+    if field.enum_type is not None:
+        return " | ".join(value.name for value in field.enum_type.values if value.number)
+    if field.message_type is not None:
+        return str(field.message_type.name)
+    return _TYPES[field.type]
+
+
+# --- the command -----------------------------------------------------------------------------------------------------
+
+
+def call(
+    method: Annotated[str | None, typer.Argument(help="SessionService/GetSession, or GetSession.")] = None,
+    json: Annotated[str | None, typer.Argument(help="The request; {} where not given, - for stdin.")] = None,
+    show: Annotated[bool, typer.Option("--list", help="List the methods; with METHOD, its fields.")] = False,
+    role: Annotated[Role, typer.Option("--as", help="Call as the development party of this role.")] = Role.OPERATOR,
+    party: Annotated[str | None, typer.Option(help="Call as this party, whose certificate lies in the home.")] = None,
+    server: Annotated[str | None, typer.Option(help="HOST:PORT; the home's own where not given.")] = None,
+    timeout: Annotated[
+        float | None, typer.Option(help="Seconds; 10 where not given, for streams none.", min=0.1)
+    ] = None,
+    home: HomeOption = HOME,
+) -> int:
+    """Call one method of the server, JSON in and out."""
+    if show or method is None:
+        print("\n".join(described(find(method)) if method is not None else map(str, methods().values())))
+        return 0 if show else 2
+    chosen = find(method)
+    config = open_home(home)
+    with Client(server or address_of(config), Identity.of_party(config, party or f"demo-{role}")) as client:
+        try:
+            return 0 if invoke(client, chosen, json, timeout) else 1
+        except CallError as error:
+            note("\n".join(told(error)))
+            return 1
+
+
+def main(arguments: list[str], _manifest: Any) -> int:
+    """Run the command; the exit status."""
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    app.command()(call)
+    status = typer.main.get_command(app).main(args=arguments, prog_name="rgs call", standalone_mode=False)
+    return status if isinstance(status, int) else 0

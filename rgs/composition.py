@@ -1,0 +1,156 @@
+"""The services of one node put together, over a store, an instance and outward clients that are opened elsewhere.
+
+Nothing is started here and nothing closed. Refuses to leave anything out: whoever puts a node together gets all of it,
+with one clock, one set of locks, one set of permits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from rgs.clients.regulator import CentralSystem
+from rgs.clients.wallet import Wallet
+from rgs.clock import Clock
+from rgs.service.admin import Admin
+from rgs.service.affairs import Affairs
+from rgs.service.audit import Audit
+from rgs.service.books import Books
+from rgs.service.callers import Caller, Encode, SessionLocks
+from rgs.service.catalog import Catalog
+from rgs.service.certificates import Certificates, Identify
+from rgs.service.decks import Decks
+from rgs.service.events import Events
+from rgs.service.history import History
+from rgs.service.instance import Instance
+from rgs.service.interruptions import Interruptions
+from rgs.service.keys import KeyFiles, NodeKeys
+from rgs.service.notices import Notices
+from rgs.service.orders import Orders
+from rgs.service.permits import Permits
+from rgs.service.play import Play
+from rgs.service.reports import Reports
+from rgs.service.sessions import Sessions
+from rgs.service.watch import CountedCentral, Watch, Watched
+from rgs.store.parties import Parties
+from rgs.store.sqlite import SqliteStore
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What a node stands on, opened elsewhere."""
+
+    store: SqliteStore
+    parties: Parties
+    instance: Instance
+    clock: Clock
+    books: Books
+    wallet: Wallet
+    central: CentralSystem
+    node: str
+
+
+class Services:
+    """Every use case of the node, by name. `open_account` is the embedded wallet's, in the demo jurisdiction only."""
+
+    def __init__(
+        self,
+        ground: Ground,
+        *,
+        encode: Encode,
+        watched: Watched,
+        identify: Identify,
+        admit: Callable[[Caller], None],
+        key_statements: Sequence[bytes] = (),
+        open_account: Callable[[str, str, str], Awaitable[None]] | None = None,
+    ) -> None:
+        store, instance, clock, books = ground.store, ground.instance, ground.clock, ground.books
+        node, wallet = ground.node, ground.wallet
+        self.locks = SessionLocks()
+        self.notices = Notices()
+        self.permits = Permits()
+        self.permits.load_switches(store.switches())
+        for latch in store.latches(node):
+            self.permits.close_guard(latch.guard, latch.code, latch.time_ms, latched=True)
+        self.events = Events(store=store, clock=clock)
+        counted = CountedCentral(ground.central, clock)
+        self.watch = Watch(
+            store=store,
+            instance=instance,
+            permits=self.permits,
+            events=self.events,
+            clock=clock,
+            central=counted,
+            watched=watched,
+        )
+        self.decks = Decks(instance, books)
+        self.interruptions = Interruptions(
+            store=store, clock=clock, books=books, locks=self.locks, decks=self.decks, notices=self.notices
+        )
+        self.play = Play(
+            store=store,
+            instance=instance,
+            books=books,
+            clock=clock,
+            locks=self.locks,
+            encode=encode,
+            permits=self.permits,
+            decks=self.decks,
+        )
+        self.affairs = Affairs(
+            store=store,
+            instance=instance,
+            books=books,
+            clock=clock,
+            wallet=wallet,
+            central=counted,
+            encode=encode,
+        )
+        self.sessions = Sessions(
+            store=store,
+            instance=instance,
+            books=books,
+            clock=clock,
+            locks=self.locks,
+            affairs=self.affairs,
+            play=self.play,
+            permits=self.permits,
+            interruptions=self.interruptions,
+            open_account=open_account,
+        )
+        orders = Orders(store=store, clock=clock)
+        self.admin = Admin(
+            store=store,
+            clock=clock,
+            locks=self.locks,
+            decks=self.decks,
+            notices=self.notices,
+            permits=self.permits,
+            events=self.events,
+            orders=orders,
+            examine=self.watch.examine,
+            node=node,
+        )
+        self.certificates = Certificates(
+            parties=ground.parties, clock=clock, events=self.events, orders=orders, identify=identify, admit=admit
+        )
+        self.reports = Reports(store)
+        self.history = History(store=store, decks=self.decks)
+        self.catalog = Catalog(books)
+        self.audit = Audit(store=store, key_statements=key_statements)
+        self._ground = ground
+
+    def node_keys(self, bundle: bytes, keyid: str, files: KeyFiles) -> NodeKeys:
+        """Who follows the key bundle; `keyid` is the node key that has started the instance."""
+        ground = self._ground
+        return NodeKeys(
+            node=ground.node,
+            bundle=bundle,
+            keyid=keyid,
+            files=files,
+            store=ground.store,
+            clock=ground.clock,
+            instance=ground.instance,
+            audit=self.audit,
+            permits=self.permits,
+        )

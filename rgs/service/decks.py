@@ -1,0 +1,77 @@
+"""Decks of rounds in play: unsealed for one call, checked against the commitment, never kept (ARCHITECTURE 2.9).
+
+The view of a round is made here as well, because it needs the deck: unsealed while the round is open, read from the
+final afterwards. Refuses a deck that does not agree with its commitment.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+from dataclasses import dataclass, field
+
+from rgs.core.cards import parse_card
+from rgs.core.games import game_of
+from rgs.core.games.types import Seat
+from rgs.core.limits import Room
+from rgs.core.rounds import Round, RoundStatus, seat_of
+from rgs.core.statements import commitment_of, parse_envelope
+from rgs.core.views import RoundView, blind_view, round_view
+from rgs.service.books import Books
+from rgs.service.instance import Instance
+from rgs.service.sealing import DeckSealedError
+from rng.shuffle import transcript_to_deck
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What was unsealed: the seat after all decisions so far, deck, salt and transcript. Its repr shows none of it."""
+
+    seat: Seat = field(repr=False)
+    deck: tuple[int, ...] = field(repr=False)
+    salt: bytes = field(repr=False)
+    transcript: bytes = field(repr=False)
+
+
+class Decks:
+    """Opens what this node can open."""
+
+    def __init__(self, instance: Instance, books: Books) -> None:
+        self._instance = instance
+        self._books = books
+
+    def open(self, round_: Round) -> Opened:
+        """Unseal the deck of a round in play; DeckSealedError if it cannot be, or is not the one committed to."""
+        salt, transcript = self._instance.sealer.unseal(round_.instance, round_.draw_no, round_.deal, round_.sealed)
+        if not hmac.compare_digest(commitment_of(round_.deal, salt, transcript), round_.commitment):
+            raise DeckSealedError("the sealed deck of this round does not agree with its commitment")
+        deck = transcript_to_deck(transcript)
+        return Opened(seat_of(round_, self._books.rulesets[round_.ruleset_id], deck), deck, salt, transcript)
+
+    def can_open(self, round_: Round) -> bool:
+        """Whether the sealed deck of a round can be opened with the keys at hand."""
+        try:
+            self.open(round_)
+        except DeckSealedError:
+            return False
+        return True
+
+    def view(self, round_: Round, final: bytes, room: Room | None = None) -> RoundView:
+        """What its player may see of the round now; without cards if it is paused or void and its deck is lost."""
+        running = round_.actions_hash()
+        ruleset = self._books.rulesets[round_.ruleset_id]
+        if round_.status is RoundStatus.OPEN:
+            try:
+                seat = self.open(round_).seat
+            except DeckSealedError:
+                if not round_.malfunction:
+                    raise
+                return blind_view(round_, ruleset, actions_hash=running)
+            return round_view(round_, seat, actions_hash=running, room=room)
+        body = json.loads(parse_envelope(final).payload)
+        if "deck" not in body:
+            return blind_view(round_, ruleset, actions_hash=running)
+        seat = seat_of(round_, ruleset, [int(parse_card(card)) for card in body["deck"]])
+        if round_.status is RoundStatus.VOID:
+            return round_view(round_, seat, actions_hash=running)
+        return round_view(round_, seat, actions_hash=running, settlement=game_of(ruleset).settle(seat))

@@ -1,0 +1,156 @@
+"""Significant events (GLI-19 2.8.8): typed codes, each a signed statement with before, after, who and why where they
+apply.
+
+Refuses free text: codes, names and short printable values only; and floods: what strangers can cause is counted and
+told once a minute.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from enum import StrEnum
+
+from rgs.clock import Clock
+from rgs.core.times import format_time
+from rgs.store.changes import Answer, Change, Draft, LargeWinTold, MetaSet, Record, Signed
+from rgs.store.sqlite import SqliteStore
+
+FLOOD_PERIOD_MS = 60_000
+VALUE_MAX = 200
+WINS_BATCH = 50
+"""Large wins told in one go."""
+
+
+class EventCode(StrEnum):
+    """What can happen. RNG_INSTANTIATED, RNG_UNINSTANTIATED and RNG_FAILED are signed by the instance itself."""
+
+    AUTHENTICATION_FAILED = "AUTHENTICATION_FAILED"
+    SERVER_FAULT = "SERVER_FAULT"
+    LARGE_WIN = "LARGE_WIN"
+    TIME_JUMP = "TIME_JUMP"
+    SWITCH_CHANGED = "SWITCH_CHANGED"
+    CERTIFICATE_ADDED = "CERTIFICATE_ADDED"
+    CERTIFICATE_REMOVED = "CERTIFICATE_REMOVED"
+    CONFIGURATION_CHANGED = "CONFIGURATION_CHANGED"
+    GUARD_CLOSED = "GUARD_CLOSED"
+    GUARD_OPENED = "GUARD_OPENED"
+    GUARD_CLEARED = "GUARD_CLEARED"
+    MALFUNCTION = "MALFUNCTION"
+    ROUND_RESUMED = "ROUND_RESUMED"
+    VOID_PROPOSED = "VOID_PROPOSED"
+    ROUND_FINISHED_BY_RULE = "ROUND_FINISHED_BY_RULE"
+    KEYS_CHANGED = "KEYS_CHANGED"
+
+
+def event_draft(
+    code: EventCode,
+    time_ms: int,
+    *,
+    actor: str = "",
+    subject: str = "",
+    before: str = "",
+    after: str = "",
+    reason: str = "",
+    session_id: str = "",
+    round_id: str = "",
+) -> Draft:
+    """The event as a statement draft; empty fields are left out."""
+    fields = {
+        "actor": actor,
+        "after": _printable(after),
+        "before": _printable(before),
+        "reason": reason,
+        "round_id": round_id,
+        "session_id": session_id,
+        "subject": _printable(subject),
+    }
+    body = {"code": code.value, "time": format_time(time_ms), **{key: value for key, value in fields.items() if value}}
+    return Draft("event", body)
+
+
+def _printable(value: str) -> str:
+    """A value that a statement may hold: printable ASCII without quote and backslash, at most VALUE_MAX characters."""
+    return "".join(c if " " <= c <= "~" and c not in '"\\' else "?" for c in value[:VALUE_MAX])
+
+
+class Events:
+    """Signs events. `tell` at once; `count` for what strangers cause, told by `flush` with the count."""
+
+    def __init__(self, *, store: SqliteStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._counted: Counter[tuple[EventCode, str]] = Counter()
+        self._since_ms = 0
+
+    async def tell(
+        self,
+        code: EventCode,
+        *,
+        actor: str = "",
+        subject: str = "",
+        before: str = "",
+        after: str = "",
+        reason: str = "",
+        session_id: str = "",
+        round_id: str = "",
+        records: tuple[Record, ...] = (),
+        answer: Answer | None = None,
+    ) -> Signed:
+        """Sign the event, with what it changes and the answer of the request behind it, in one commit."""
+        draft = event_draft(
+            code,
+            self._clock.now_ms(),
+            actor=actor,
+            subject=subject,
+            before=before,
+            after=after,
+            reason=reason,
+            session_id=session_id,
+            round_id=round_id,
+        )
+        (signed,) = await self._store.commit(Change(drafts=(draft,), records=records, answer=answer))
+        return signed
+
+    def count(self, code: EventCode, reason: str) -> None:
+        """Note something that happens as often as strangers like."""
+        self._counted[code, reason] += 1
+
+    async def flush(self, *, everything: bool = False) -> None:
+        """Sign what was counted, once a minute."""
+        now_ms = self._clock.now_ms()
+        if not self._counted or (not everything and now_ms - self._since_ms < FLOOD_PERIOD_MS):
+            return
+        counted, self._counted, self._since_ms = self._counted, Counter(), now_ms
+        while counted:
+            (code, reason), times = counted.popitem()
+            try:
+                await self.tell(code, reason=reason, after=str(times))
+            except BaseException:
+                counted[code, reason] = times
+                self._counted.update(counted)  # none is lost: they are told with the next
+                raise
+
+    async def tell_wins(self) -> int:
+        """Sign the large wins that rounds have left behind, each once; how many there were."""
+        wins = await self._store.large_wins(WINS_BATCH)
+        for win in wins:
+            await self.tell(
+                EventCode.LARGE_WIN,
+                after=str(win.won_minor),
+                session_id=win.session_id,
+                round_id=win.round_id,
+                records=(LargeWinTold(win.round_id),),
+            )
+        return len(wins)
+
+    async def tell_configuration(self, node: str, sha256: str, *, first_boot: bool) -> None:
+        """Sign that the node is configured otherwise than at its last start; nothing but the two hashes."""
+        key = f"configuration {node}"
+        before = self._store.meta(key)
+        if before == sha256:
+            return
+        record = MetaSet(key, sha256)
+        if first_boot and not before:
+            await self._store.commit(Change(records=(record,)))
+            return
+        await self.tell(EventCode.CONFIGURATION_CHANGED, subject=node, before=before, after=sha256, records=(record,))

@@ -1,0 +1,126 @@
+"""What stops new sessions, purchases and rounds: switches of admins, guards of the house (ARCHITECTURE 2.19).
+
+Switches stand in the store and are read again after every change; guards are closed by whoever watches the thing
+guarded. Neither ever stops a round that was dealt: it is played out and settled. Refuses nothing but what is disabled
+or guarded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rgs.core.errors import DisabledError, GuardClosedError
+from rgs.store.changes import SwitchOff
+
+
+@dataclass(frozen=True, slots=True)
+class GuardState:
+    """A guard. `code` says why it is closed, empty while it is open; a latched one waits for an admin."""
+
+    name: str
+    code: str = ""
+    latched: bool = False
+    since_ms: int = 0
+
+    @property
+    def closed(self) -> bool:
+        return bool(self.code)
+
+
+GUARDS = ("rng", "self_test", "rules", "clock", "register", "store", "keys")
+"""What is watched: the generator, its known answers, the certified files, the clock, the regulator, the store, the
+node key.
+"""
+STOPS_NO_ROUNDS = frozenset({"register"})
+"""Without the regulator no session is opened and nothing bought, by their own calls; a session that has its ids plays
+on.
+"""
+
+
+class Permits:
+    """Switches and guards of this node, in memory; the store has the switches and latches."""
+
+    def __init__(self) -> None:
+        self._switches: dict[tuple[str, str], SwitchOff] = {}
+        self._guards = {name: GuardState(name) for name in GUARDS}
+
+    # --- switches -------------------------------------------------------------------------------------------------
+
+    def load_switches(self, switches: Iterable[SwitchOff]) -> None:
+        """The switches as stored."""
+        self._switches = {(switch.scope, switch.subject): switch for switch in switches}
+
+    def switches(self) -> tuple[SwitchOff, ...]:
+        """What is disabled."""
+        return tuple(self._switches.values())
+
+    def verify_enabled(self, operator: str, game: str, player: str) -> None:
+        """DisabledError naming the widest switch that stands against it."""
+        if not self._switches:
+            return
+        for scope, subject in (
+            ("play", ""),
+            ("operator", operator),
+            ("game", game),
+            ("player", f"{operator}/{player}"),
+        ):
+            switch = self._switches.get((scope, subject))
+            if switch is not None:
+                raise DisabledError(
+                    f"{scope} {subject} is disabled".replace("  ", " "),
+                    scope=scope,
+                    subject=subject,
+                    code=switch.reason,
+                )
+
+    # --- guards ---------------------------------------------------------------------------------------------------
+
+    def close_guard(self, name: str, code: str, now_ms: int, *, latched: bool = False) -> bool:
+        """Close a guard; whether it was open before. A latched guard stays as it is."""
+        state = self._guards[name]
+        if state.latched or (state.closed and not latched):
+            return False
+        self._guards[name] = GuardState(name, code, latched, now_ms)
+        return not state.closed
+
+    def open_guard(self, name: str, *, clear_latch: bool = False) -> bool:
+        """Open a guard; whether it was closed before. A latched one opens only where `clear_latch` says so."""
+        state = self._guards[name]
+        if not state.closed or (state.latched and not clear_latch):
+            return False
+        self._guards[name] = GuardState(name)
+        return True
+
+    def clear_latch(self, name: str, code: str, now_ms: int) -> None:
+        """An admin has cleared the guard: it opens, or stays closed without a latch for what `code` says."""
+        self._guards[name] = GuardState(name, code, since_ms=now_ms) if code else GuardState(name)
+
+    def guard(self, name: str) -> GuardState:
+        """One guard."""
+        return self._guards[name]
+
+    def guards(self) -> tuple[GuardState, ...]:
+        """All guards."""
+        return tuple(self._guards.values())
+
+    @property
+    def serving(self) -> bool:
+        """Whether no guard stops new rounds."""
+        return not any(state.closed for state in self._guards.values() if state.name not in STOPS_NO_ROUNDS)
+
+    def verify_guards(self) -> None:
+        """GuardClosedError naming the first guard that is closed and stops new rounds."""
+        for state in self._guards.values():
+            if state.closed and state.name not in STOPS_NO_ROUNDS:
+                raise GuardClosedError(
+                    f"guard {state.name} is closed: {state.code}",
+                    guard=state.name,
+                    code=state.code,
+                    latched=state.latched,
+                )
+
+    def verify_may_start(self, operator: str, game: str, player: str) -> None:
+        """What a new round, session or purchase asks."""
+        self.verify_guards()
+        self.verify_enabled(operator, game, player)

@@ -1,0 +1,286 @@
+"""Who looks after the guards (ARCHITECTURE 2.19; GLI-19 2.8): each stops what it must while the thing it guards is not
+sound, and no more.
+
+    rng        the generator draws no more: latched, in the commit of its RNG_FAILED, until an admin clears it
+    self_test  its known answers, asked again from time to time and on demand
+    rules      the certified files hash to what was measured at the start, looked at from time to time and on demand
+    clock      the wall clock was set: until it has agreed with the monotonic one for a while
+    register   the central system has left the last calls unanswered; rounds of sessions that have their ids go on
+    store      a commit failed: until one succeeds, which is the one that tells of it
+
+A guard closes in memory first and is told of by a signed event as soon as the store takes it. Refuses to open what an
+admin has to clear, and to stop a round that was dealt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import structlog
+
+from rgs.clients.regulator import (
+    CentralSystem,
+    ParticipationEnd,
+    Purchase,
+    RegulatorParticipation,
+    RegulatorReceipt,
+    RegulatorSession,
+    SessionClose,
+    SessionOpening,
+)
+from rgs.clock import Clock
+from rgs.core.errors import RegulatorUnavailableError, RgsError, RngUnavailableError
+from rgs.service.events import EventCode, Events, event_draft
+from rgs.service.instance import RNG_GUARD, Instance
+from rgs.service.permits import Permits
+from rgs.store.changes import Change, Draft, StageReport, StoreError
+from rgs.store.sqlite import SqliteStore
+
+REGISTER_FAILURES_MAX = 3
+"""So many calls in a row without an answer, and the register counts as down."""
+REGISTER_QUIET_MS = 60_000
+"""After so long without a failing call nothing says any more that it is."""
+UNTOLD_MAX = 256
+"""Changes of guards that wait for the store to take their events; of more, the log alone is told."""
+RULES_CLOSED_PERIOD_MS = 10_000
+"""How often the certified files are looked at while they are not what they were."""
+RESTART_NEEDED = "RESTART_NEEDED"
+"""Why a guard stays closed that an admin has cleared: what it guards is sound in a new process only."""
+TIME_JUMP, UNANSWERED, COMMIT_FAILED, SELF_TEST_FAILED = "TIME_JUMP", "UNANSWERED", "COMMIT_FAILED", "SELF_TEST_FAILED"
+
+_Answer = TypeVar("_Answer")
+
+
+class Comparison(Protocol):
+    """The wall clock compared with one that nobody sets."""
+
+    @property
+    def agrees(self) -> bool: ...
+
+    def look(self) -> int:
+        """The jump since the last look in milliseconds."""
+        ...
+
+
+class CountedCentral:
+    """A central system, with a count of the calls in a row that it has left unanswered."""
+
+    def __init__(self, central: CentralSystem, clock: Clock) -> None:
+        self._central = central
+        self._clock = clock
+        self.failures = 0
+        self.failed_ms = 0
+        """When the last unanswered call was given up."""
+
+    async def open_session(self, opening: SessionOpening) -> RegulatorSession:
+        return await self._counted(self._central.open_session(opening))
+
+    async def buy_participation(self, purchase: Purchase) -> RegulatorParticipation:
+        return await self._counted(self._central.buy_participation(purchase))
+
+    async def report_stages(self, transaction_id: str, stages: Sequence[StageReport]) -> RegulatorReceipt:
+        return await self._counted(self._central.report_stages(transaction_id, stages))
+
+    async def end_participation(self, end: ParticipationEnd) -> RegulatorReceipt:
+        return await self._counted(self._central.end_participation(end))
+
+    async def close_session(self, close: SessionClose) -> RegulatorReceipt:
+        return await self._counted(self._central.close_session(close))
+
+    async def close(self) -> None:
+        await self._central.close()
+
+    async def _counted(self, call: Awaitable[_Answer]) -> _Answer:
+        try:
+            answer = await call
+        except RegulatorUnavailableError:
+            self.failures += 1
+            self.failed_ms = self._clock.now_ms()
+            raise
+        except RgsError:
+            self.failures = 0  # a refusal is an answer
+            raise
+        self.failures = 0
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What is looked at besides store, generator and register, and how often.
+
+    `measure` hashes the certified files: a code, empty if they are what they were. `follow` lets the clock take the
+    wall clock's time again.
+    """
+
+    comparison: Comparison
+    follow: Callable[[], None]
+    measure: Callable[[], str]
+    rules_period_ms: int
+    self_test_period_ms: int
+
+
+class Watch:
+    """Looks once a second (`look`), and at once where a commit fails or an admin asks (`examine`)."""
+
+    def __init__(
+        self,
+        *,
+        store: SqliteStore,
+        instance: Instance,
+        permits: Permits,
+        events: Events,
+        clock: Clock,
+        central: CountedCentral,
+        watched: Watched,
+    ) -> None:
+        self._store = store
+        self._instance = instance
+        self._permits = permits
+        self._events = events
+        self._clock = clock
+        self._central = central
+        self._watched = watched
+        # Both were looked at when the process and its generator began.
+        self._measured_ms = self._tested_ms = clock.now_ms()
+        self._untold: list[Draft] = []
+        store.on_failure = self._commit_failed
+
+    async def look(self) -> None:
+        """See what is sound, close and open guards, and tell of it as far as the store takes it."""
+        self._look_at_clock()
+        self._look_at_register()
+        self._look_at_generator()
+        await self._look_at_rules()
+        self._look_at_self_test()
+        await self._tell()
+
+    async def examine(self, name: str) -> str:
+        """What stands against opening a guard now, a code; empty if nothing does."""
+        match name:
+            case "rng":
+                return RESTART_NEEDED if self._instance.failure else ""
+            case "self_test":
+                return RESTART_NEEDED if self._failed_test() else ""
+            case "rules":
+                return await asyncio.to_thread(self._watched.measure)
+            case "clock":
+                return "" if self._watched.comparison.agrees else TIME_JUMP
+            case "register":
+                self._central.failures = 0
+                return ""
+            case "store":  # the event that an admin's word makes is the commit that shows it
+                return ""
+            case _:  # looked after elsewhere, and opened there
+                return self._permits.guard(name).code
+
+    # --- one guard each -------------------------------------------------------------------------------------------
+
+    def _look_at_clock(self) -> None:
+        jump_ms = self._watched.comparison.look()
+        if jump_ms:
+            if self._close("clock", TIME_JUMP):
+                now_ms = self._clock.now_ms()
+                self._note(event_draft(EventCode.TIME_JUMP, now_ms, subject="clock", after=f"{jump_ms:+d} ms"))
+            else:
+                self._events.count(EventCode.TIME_JUMP, TIME_JUMP)
+        elif self._watched.comparison.agrees and self._permits.guard("clock").closed:
+            self._watched.follow()
+            self._open("clock")
+
+    def _look_at_register(self) -> None:
+        central, closed = self._central, self._permits.guard("register").closed
+        if central.failures >= REGISTER_FAILURES_MAX:
+            if not closed:
+                self._close("register", UNANSWERED)
+            elif self._clock.now_ms() - central.failed_ms > REGISTER_QUIET_MS:
+                central.failures = 0
+        elif closed and not central.failures:
+            self._open("register")
+
+    def _look_at_generator(self) -> None:
+        failure = self._instance.failure
+        if failure and not self._permits.guard(RNG_GUARD).closed:
+            self._close(RNG_GUARD, failure, latched=True)
+
+    async def _look_at_rules(self) -> None:
+        closed = self._permits.guard("rules").closed
+        period_ms = RULES_CLOSED_PERIOD_MS if closed else self._watched.rules_period_ms
+        if self._clock.now_ms() - self._measured_ms < period_ms:
+            return
+        self._measured_ms = self._clock.now_ms()
+        code = await asyncio.to_thread(self._watched.measure)
+        if code:
+            self._close("rules", code)
+        elif closed:
+            self._open("rules")
+
+    def _look_at_self_test(self) -> None:
+        if self._instance.failure or self._clock.now_ms() - self._tested_ms < self._watched.self_test_period_ms:
+            return
+        if self._failed_test():
+            self._close("self_test", SELF_TEST_FAILED)
+            self._look_at_generator()
+
+    def _failed_test(self) -> bool:
+        """Run the self-test: whether it failed, which ends the generator."""
+        self._tested_ms = self._clock.now_ms()
+        try:
+            self._instance.selftest()
+        except RngUnavailableError:
+            return True
+        return False
+
+    def _commit_failed(self, _error: StoreError) -> None:
+        self._close("store", COMMIT_FAILED)
+
+    # --- in memory first, then signed -----------------------------------------------------------------------------
+
+    def _close(self, name: str, code: str, *, latched: bool = False) -> bool:
+        """Close the guard; whether it was open."""
+        now_ms = self._clock.now_ms()
+        if not self._permits.close_guard(name, code, now_ms, latched=latched):
+            return False
+        structlog.get_logger().error("guard_closed", guard=name, code=code, latched=latched)
+        self._note(
+            event_draft(EventCode.GUARD_CLOSED, now_ms, subject=name, before="OPEN", after="CLOSED", reason=code)
+        )
+        return True
+
+    def _open(self, name: str) -> None:
+        code = self._permits.guard(name).code
+        if self._permits.open_guard(name):
+            structlog.get_logger().warning("guard_opened", guard=name, code=code)
+            self._note(self._opened(name, code))
+
+    def _opened(self, name: str, code: str) -> Draft:
+        now_ms = self._clock.now_ms()
+        return event_draft(EventCode.GUARD_OPENED, now_ms, subject=name, before="CLOSED", after="OPEN", reason=code)
+
+    def _note(self, draft: Draft) -> None:
+        if len(self._untold) < UNTOLD_MAX:
+            self._untold.append(draft)
+
+    async def _tell(self) -> None:
+        """Sign what is not told yet. With the store's guard closed, that commit is the probe that opens it."""
+        if self._instance.failure:
+            await self._try(self._instance.tell_failure())
+        store = self._permits.guard("store")
+        drafts = list(self._untold)
+        if store.closed:
+            drafts.append(self._opened("store", store.code))
+        if not drafts or not await self._try(self._store.commit(Change(drafts=tuple(drafts)))):
+            return
+        del self._untold[: len(drafts) - store.closed]
+        if store.closed:
+            self._permits.open_guard("store")
+            structlog.get_logger().warning("guard_opened", guard="store", code=store.code)
+
+    async def _try(self, commit: Awaitable[object]) -> bool:
+        try:
+            await commit
+        except StoreError:
+            return False  # the store's guard is closed by it; again with the next look
+        return True

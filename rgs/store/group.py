@@ -1,0 +1,175 @@
+"""The rows of one transaction: statement numbers, link numbers and signatures given in order (ARCHITECTURE 2.18).
+
+Refuses to sign before an instance has started, and a round whose draw is another instance's. Knows no database.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rgs.core.rounds import Round, RoundStatus
+from rgs.core.statements import KINDS, Signer, format_canonical, leaf_hash, seal_envelope
+from rgs.store.changes import Change, Draft, LargeWin, Record, Signed, StoreError, Turn
+from rgs.store.rows import (
+    affair_insert,
+    report_insert,
+    round_insert,
+    round_update,
+    session_insert,
+    session_update,
+    totals_row,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """As whom the store signs: an instance, its key, and how far its numbers are durable."""
+
+    instance: str = ""
+    signer: Signer | None = None
+    statement_no: int = 0
+    draw_no: int = 0
+
+
+class Group:
+    """The rows of one transaction, with numbers and signatures assigned in order."""
+
+    def __init__(self, identity: Identity, large_win_minor: int) -> None:
+        self._identity = identity
+        self._large_win_minor = large_win_minor
+        self.instance = identity.instance
+        self.first_no = identity.statement_no
+        """The last number that is durable already."""
+        self.statement_no = identity.statement_no
+        self.draw_no = identity.draw_no
+        self.new_sessions: list[tuple[Any, ...]] = []
+        self.sessions: list[tuple[Any, ...]] = []
+        self.new_rounds: list[tuple[Any, ...]] = []
+        self.rounds: list[tuple[Any, ...]] = []
+        self.statements: list[tuple[Any, ...]] = []
+        self.privates: list[tuple[Any, ...]] = []
+        self.answers: list[tuple[Any, ...]] = []
+        self.affairs: list[tuple[Any, ...]] = []
+        self.reports: list[tuple[Any, ...]] = []
+        self.artifacts: list[tuple[Any, ...]] = []
+        self.ends: list[tuple[int, str]] = []
+        self.totals: list[tuple[Any, ...]] = []
+        self.records: list[Record] = []
+        self.moved: tuple[str, int] = ("", 0)
+        """Id and new version of a session of the group."""
+
+    @property
+    def identity(self) -> Identity:
+        """As whom the store signs once the group is durable."""
+        return replace(self._identity, statement_no=self.statement_no, draw_no=self.draw_no)
+
+    def begin(self, turn: Turn, previous: Group) -> Signed:
+        """Statement 1 of an instance that follows another: `instance_start` under the node key, with the numbers that
+        the other ends with.
+        """
+        body = {
+            **turn.start.body,
+            "instance": self.instance,
+            "kind": turn.start.kind,
+            "previous_boot": {
+                "instance": previous.instance,
+                "last_draw_no": str(previous.draw_no),
+                "last_statement_no": str(previous.statement_no),
+            },
+            "statement_no": "1",
+        }
+        signed = sign_statement(turn.start.kind, body, self.instance, 1, turn.node_signer)
+        self.statement_no = 1
+        self.statements.append((self.instance, 1, signed.kind, "", "", 0, "", 0, signed.hash, signed.envelope))
+        return signed
+
+    def sign(self, draft: Draft, link: tuple[str, int, str] = ("", 0, "")) -> Signed:
+        """Give the draft its numbers, sign it, keep its row. `link` is (session id, link number, previous hash)."""
+        signer = self._identity.signer
+        if signer is None:
+            raise StoreError("the store signs nothing before its instance has started")
+        session_id, link_no, previous = link
+        statement_no = self.statement_no + 1
+        body = {**draft.body, "instance": self.instance, "kind": draft.kind, "statement_no": str(statement_no)}
+        if link_no:
+            body["session_id"], body["link_no"], body["previous"] = session_id, str(link_no), previous
+        signed = sign_statement(draft.kind, body, self.instance, statement_no, signer)
+        self.statement_no = statement_no
+        if draft.kind == "discarded_draw":
+            self.draw_no = max(self.draw_no, int(draft.body["draw_no"]))
+        self.statements.append(
+            (self.instance, statement_no, draft.kind, draft.body.get("code", ""), session_id, link_no, draft.round_id,
+             draft.seat_no, signed.hash, signed.envelope)
+        )  # fmt: skip
+        if draft.private is not None:
+            self.privates.append((self.instance, statement_no, format_canonical(draft.private)))
+        return signed
+
+    def add(self, change: Change) -> tuple[Signed, ...]:
+        """Sign the change's drafts in order and keep its rows."""
+        session = change.session
+        self._verify_own_draw(change)
+        link_no, link_hash = (session.link_no, session.link_hash) if session is not None else (0, "")
+        signed: list[Signed] = []
+        for draft in change.drafts:
+            if session is not None and KINDS[draft.kind].linked:
+                link_no += 1
+                signed.append(self.sign(draft, (session.session_id, link_no, link_hash)))
+                link_hash = signed[-1].hash.hex()
+            else:
+                signed.append(self.sign(draft))
+        if change.draw_no:
+            self.draw_no = max(self.draw_no, change.draw_no)
+        if session is not None:
+            self.moved = (session.session_id, session.version)
+            if session.version == 1:
+                self.new_sessions.append(session_insert(session, link_no, link_hash))
+            else:
+                self.sessions.append(session_update(session, link_no, link_hash))
+        last = signed[-1] if signed else None
+        if change.round is not None:
+            if change.pauses and last is not None:
+                change.round = replace(change.round, malfunction=last.hash.hex())
+            if change.round.version == 1:
+                self.new_rounds.append(round_insert(change.round, last.hash.hex() if last else ""))
+            else:
+                self.rounds.append(round_update(change.round))
+        if change.answer is not None:
+            answer = change.answer
+            self.answers.append(
+                (answer.party, answer.method, answer.request_id, answer.digest, answer.body,
+                 last.instance if last else "", last.statement_no if last else 0, answer.time_ms)
+            )  # fmt: skip
+        if change.affair is not None:
+            self.affairs.append(affair_insert(change.affair))
+        if change.report is not None and last is not None:
+            self.reports.append(report_insert(change.report, last.hash.hex()))
+        if session is not None and change.round is not None and change.round.status is not RoundStatus.OPEN:
+            self._end(change.round, session.currency)
+        self.records.extend(change.records)
+        if change.artifact is not None:
+            self.artifacts.append(change.artifact)
+        if change.ends is not None:
+            instance, end_ms = change.ends
+            self.ends.append((end_ms, instance))
+        return tuple(signed)
+
+    def _verify_own_draw(self, change: Change) -> None:
+        round_ = change.round
+        if round_ is not None and round_.version == 1 and round_.instance != self.instance:
+            change.discard = None  # nor is it accounted for in another's name
+            raise StoreError("a round is opened by the instance that drew its deck, and by no other")
+
+    def _end(self, ended: Round, currency: str) -> None:
+        """What the end of a round leaves besides: totals, and a large win to tell of."""
+        self.totals.append(totals_row(ended, currency))
+        won_minor = ended.returned_minor - ended.staked_minor
+        if 0 < self._large_win_minor <= won_minor:
+            self.records.append(LargeWin(ended.round_id, ended.session_id, won_minor, ended.end_ms))
+
+
+def sign_statement(kind: str, body: dict[str, Any], instance: str, statement_no: int, signer: Signer) -> Signed:
+    """Seal a whole body."""
+    envelope = seal_envelope(KINDS[kind].payload_type, format_canonical(body), signer)
+    return Signed(kind, instance, statement_no, leaf_hash(envelope), envelope)

@@ -1,0 +1,192 @@
+"""`rgs call` against a real server: a whole round in JSON, streams both ways, refusals, and what is told on stderr."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from rgs.cli.call import CONTRACT, described, find, methods
+from rgs.core.errors import InvalidFieldError
+from rgs.core.statements import parse_envelope
+from tests.e2e.served import Served, rgs, serving
+
+REQUEST_ID = re.compile(r"rgs: request_id ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serving(tmp_path_factory.mktemp("call")) as one:
+        yield one
+
+
+def call(served: Served, *arguments: str, said: str = "") -> tuple[int, str, str]:
+    """Exit status, stdout, stderr."""
+    done = rgs("call", *arguments, "--home", str(served.home), "--server", served.address, said=said)
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout, done.stderr
+
+
+def answered(served: Served, method: str, said: str = "", **fields: object) -> Any:
+    status, out, err = call(served, method, json.dumps(fields), said=said)
+    assert status == 0, err
+    return json.loads(out)
+
+
+def seated(served: Served, player: str) -> Any:
+    """A session with 50.00 in it."""
+    fields = {"game": "casino-holdem", "player": player, "currency": "EUR", "operator_reference": "ref-1"}
+    session = answered(served, "SessionService/OpenSession", **fields)["session"]
+    named = {"session_id": session["session_id"], "purchase_no": session["next_purchase_no"]}
+    return answered(served, "SessionService/BuyParticipation", **named, amount_minor=5000)["session"]
+
+
+def test_a_round_from_a_shell(served: Served) -> None:
+    session = seated(served, "round")
+    assert (session["balance_minor"], session["status"]) == ("5000", "SESSION_STATUS_OPEN")
+    bets = [{"bet": "ante", "amount_minor": 500}]
+    named = {"session_id": session["session_id"]}
+    started = answered(served, "PlayService/StartRound", **named, stage_no=1, bets=bets)
+    assert parse_envelope(base64.b64decode(started["opening"])).payload_type.startswith("application/vnd.rgs.round-op")
+    round_ = started["round"]
+    named |= {"round_id": round_["round_id"]}
+    done = answered(served, "Act", **named, round_version=round_["round_version"], action="ACTION_FOLD")
+    assert done["round"]["status"] == "ROUND_STATUS_SETTLED"
+    shown = answered(served, "GetRound", **named)
+    assert (shown["opening"], shown["final"]) == (started["opening"], done["final"])
+
+
+def test_a_request_id_is_told_and_makes_a_repeat_the_same(served: Served) -> None:
+    fields = {"game": "uth-solo", "player": "again", "currency": "EUR", "operator_reference": "ref-1"}
+    status, first, err = call(served, "OpenSession", json.dumps(fields))
+    assert status == 0
+    found = REQUEST_ID.fullmatch(err.strip())
+    assert found is not None
+    status, second, err = call(served, "OpenSession", json.dumps(fields | {"request_id": found[1]}))
+    assert (status, second, err) == (0, first, "")
+    status, third, _ = call(served, "OpenSession", "-", said=json.dumps(fields))
+    assert status == 0
+    assert json.loads(third)["session"]["session_id"] != json.loads(first)["session"]["session_id"]
+
+
+def test_a_refusal_is_told_with_reason_and_metadata(served: Served) -> None:
+    session = seated(served, "refused")
+    fields = {"session_id": session["session_id"], "stage_no": 1, "bets": [{"bet": "ante", "amount_minor": 1}]}
+    status, out, err = call(served, "StartRound", json.dumps(fields))
+    assert (status, out) == (1, "")
+    told, *facts = err.splitlines()[1:]
+    assert told.startswith("rgs: ")
+    assert told.endswith("[STAKE_BELOW_MINIMUM]")
+    assert facts == sorted(facts)
+    assert any(re.fullmatch(r"  limit\w*: 10", fact) for fact in facts)
+
+
+def test_who_calls_is_chosen(served: Served) -> None:
+    session = seated(served, "roles")
+    fields = json.dumps({"session_id": session["session_id"]})
+    status, out, _ = call(served, "ListStatements", fields, "--as", "auditor")
+    assert status == 0
+    assert [one["kind"] for one in json.loads(out)["statements"]] == ["session_open", "purchase"]
+    status, _, err = call(served, "GetSession", fields, "--as", "auditor")
+    assert (status, "[ROLE_NOT_ALLOWED]\n" in err) == (1, True)
+    status, _, err = call(served, "GetSession", fields, "--party", "demo-lab")
+    assert (status, "[ROLE_NOT_ALLOWED]\n" in err) == (1, True)
+    status, _, err = call(served, "GetSession", fields, "--party", "nobody")
+    assert (status, "[FILE_REFUSED]\n" in err) == (1, True)
+
+
+# --- streams -----------------------------------------------------------------------------------------------------
+
+
+def test_play_reads_and_writes_lines(served: Served) -> None:
+    session = seated(served, "stream")
+    start = {"session_id": session["session_id"], "stage_no": 1, "bets": [{"bet": "ante", "amount_minor": 500}]}
+    lines = [{"start_round": start}, {"start_round": start | {"stage_no": 7}}]
+    status, out, err = call(served, "Play", said="".join(f"{json.dumps(line)}\n\n" for line in lines))
+    assert status == 1  # one was refused, in band
+    first, second = (json.loads(line) for line in out.splitlines())
+    assert first["start_round"]["round"]["status"] == "ROUND_STATUS_OPEN"
+    assert [detail["reason"] for detail in second["error"]["details"] if "reason" in detail] == ["ROUND_OPEN"]
+    assert [first["request_id"], second["request_id"]] == REQUEST_ID.findall(err)
+    round_id = first["start_round"]["round"]["round_id"]
+    look = {"get_round": {"session_id": session["session_id"], "round_id": round_id}}
+    status, out, err = call(served, "Play", "-", said=json.dumps(look))  # no line feed at the end
+    assert (status, err) == (0, "")
+    assert json.loads(out)["get_round"]["round"]["round_id"] == round_id
+
+
+def test_a_line_that_is_no_request_ends_the_stream(served: Served) -> None:
+    look = {"get_round": {"session_id": "x", "round_id": "y"}}
+    status, out, err = call(served, "Play", said=f"{json.dumps(look)}\n{{]\n{json.dumps(look)}\n")
+    assert (status, out.count("\n")) == (1, 1)  # what came before it was answered, what came after it was not sent
+    assert re.fullmatch(r"rgs: no PlayRequest: .* \[MALFORMED\]\n", err)
+
+
+def test_a_stream_of_answers_is_one_a_line(served: Served) -> None:
+    status, out, err = call(served, "Health/Watch", "{}", "--timeout", "1")
+    assert json.loads(out) == {"status": "SERVING"}
+    assert (status, "[DEADLINE_EXCEEDED]\n" in err) == (1, True)
+
+
+# --- wrong usage -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("NoSuch", "{}"), "there is no method NoSuch (see `rgs call --list`) [INVALID_FIELD field=method"),
+        (("GetSession", "{"), "no GetSessionRequest: Failed to load JSON"),
+        (("GetSession", '{"nothing": 1}'), 'has no field named "nothing"'),
+        (("GetSession", '{"session_id": 1}'), "no GetSessionRequest: Failed to parse session_id field"),
+        (("StartRound", '{"stage_no": 1.5}'), "no StartRoundRequest"),
+        (("Play", "{}"), "PlayService/Play reads its requests from stdin, one a line [INVALID_FIELD field=json]"),
+    ],
+    ids=lambda value: str(value)[:20] if isinstance(value, str) else value[0] + value[1],
+)
+def test_what_is_not_understood_is_said(served: Served, arguments: tuple[str, ...], said: str) -> None:
+    status, out, err = call(served, *arguments)
+    assert (status, out) == (1, "")
+    assert said in err
+
+
+def test_no_server_is_said_with_what_it_means(served: Served) -> None:
+    done = rgs("call", "ListGames", "--home", str(served.home), "--server", "127.0.0.1:1", "--timeout", "5")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "[UNAVAILABLE]\n" in done.stderr
+    assert "it may have happened" in done.stderr
+
+
+def test_the_list_is_the_contract() -> None:
+    done = rgs("call", "--list")
+    every = done.stdout.splitlines()
+    assert done.returncode == 0
+    assert len(every) == sum(
+        len(service.methods) for module in CONTRACT for service in module.DESCRIPTOR.services_by_name.values()
+    )
+    assert "PlayService/Play(stream PlayRequest) -> stream PlayResponse" in every
+    assert "SessionService/GetSession(GetSessionRequest) -> GetSessionResponse" in every
+    assert rgs("call").returncode == 2
+    fields = rgs("call", "--list", "PlayService/StartRound").stdout.splitlines()
+    assert fields[0] == "PlayService/StartRound(StartRoundRequest) -> StartRoundResponse"
+    assert "  bets: repeated Bet" in fields
+    assert "    amount_minor: int64" in fields
+
+
+@pytest.mark.parametrize("name", sorted(methods()))
+def test_every_method_is_found_and_described(name: str) -> None:
+    method = find(name)
+    assert find(method.path).path == method.path
+    assert find(method.path[1:]).name == name
+    assert described(method)[0] == str(method)
+
+
+def test_a_name_that_several_methods_have_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = find("Act"), find("GetRound")
+    monkeypatch.setattr("rgs.cli.call.methods", lambda: {"a": one, "b": one, "c": other})
+    with pytest.raises(InvalidFieldError, match="more than one method"):
+        find("Act")
+    assert find("GetRound") == other

@@ -1,0 +1,278 @@
+"""Guards at the whole server: what health says, which calls stop, and that everything comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from rgs.core.errors import RegulatorUnavailableError
+from rgs.manifest import Manifest, ManifestError
+from rgs.server import Server
+from rgs.service.permits import GUARDS
+from rgs.store.sqlite import SqliteStore
+from rgs.v1 import admin_pb2, session_pb2
+from rgs.v1.admin_pb2_grpc import AdminServiceStub
+from tests.unit.api.client import Player, body_of, refused, request_id
+from tests.unit.api.serving import House, info_in, manifest, reason_in, serving, status_in
+
+PLAY, SESSION, ADMIN = "rgs.v1.PlayService", "rgs.v1.SessionService", "rgs.v1.AdminService"
+SERVING, NOT_SERVING = b"\x08\x01", b"\x08\x02"
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rgs.server.BACKGROUND_S", 0.02)
+
+
+async def health(channel: grpc.aio.Channel, service: str) -> bytes:
+    check: Any = channel.unary_unary("/grpc.health.v1.Health/Check")
+    told: bytes = await check(b"\x0a" + bytes([len(service)]) + service.encode())
+    return told
+
+
+async def until(channel: grpc.aio.Channel, service: str, wanted: bytes) -> None:
+    for _ in range(500):
+        if await health(channel, service) == wanted:
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError(f"{service} is not {wanted!r}")
+
+
+def admin_of(house: House) -> Any:
+    return AdminServiceStub(house.channel("demo-admin"))
+
+
+async def guards(house: House) -> dict[str, admin_pb2.Guard]:
+    found = await admin_of(house).ListGuards(admin_pb2.ListGuardsRequest())
+    return {guard.name: guard for guard in found.guards}
+
+
+async def events(house: House, *codes: str) -> list[tuple[str, str, str]]:
+    """(code, subject, reason) of the events of these codes, oldest first."""
+    found = await admin_of(house).ListEvents(admin_pb2.ListEventsRequest(page_size=200))
+    told = [(event.code, event.subject, event.reason) for event in found.events if event.code in codes]
+    return told[::-1]
+
+
+async def settle_and_leave(player: Player) -> None:
+    for action in (1, 1, 7):
+        await player.act(action)
+
+
+async def test_all_guards_are_open_at_the_start(tmp_path: Path) -> None:
+    async with serving(tmp_path) as house:
+        found = await guards(house)
+        assert list(found) == list(GUARDS)
+        assert not any(guard.closed or guard.latched or guard.code for guard in found.values())
+        for service in ("", PLAY, SESSION, ADMIN):
+            assert await health(house.channel(), service) == SERVING
+
+
+async def test_a_changed_byte_of_the_certified_files(tmp_path: Path) -> None:
+    """The real measure over a copy of a certified file: one byte is changed, and put back."""
+    house = House(tmp_path / "home", rules_check_s=1)
+    changed: list[Exception | str] = []
+
+    def measure() -> Manifest:
+        if changed and isinstance(changed[0], Exception):
+            raise changed[0]
+        entries = list(manifest().entries)
+        if changed:
+            first = entries[0]
+            entries[0] = type(first)(first.path, "0" * 64, first.bytes)
+        return Manifest(tuple(entries), manifest().locked)
+
+    house.server = Server(house.config, manifest(), clock=house.clock, measure=measure)
+    await house.start()
+    try:
+        player, late = await Player(house.channel()).seated(), await Player(house.channel(), "late").seated()
+        await player.start()
+        for code, fault in (("SOFTWARE_CHANGED", "byte"), ("SOFTWARE_UNREADABLE", ManifestError("gone"))):
+            changed[:] = [fault]
+            await until(player.channel, PLAY, NOT_SERVING)
+            assert await health(player.channel, SESSION) == SERVING
+            error = await refused(late.play.StartRound(late.start_request()))
+            info = info_in(status_in(error))
+            assert (error.code().name, info.reason) == ("UNAVAILABLE", "GUARD_CLOSED")
+            assert (info.metadata["guard"], info.metadata["code"]) == ("rules", code)
+            changed.clear()
+            clear = admin_pb2.ClearGuardRequest(request_id=request_id(), name="rules", reason="RESTORED")
+            cleared = await admin_of(house).ClearGuard(clear)
+            assert body_of(cleared.statement)["after"] == "OPEN"
+            await until(player.channel, PLAY, SERVING)
+        await settle_and_leave(player)
+        await late.start()
+        assert await events(house, "GUARD_CLOSED", "GUARD_CLEARED") == [
+            ("GUARD_CLOSED", "rules", "SOFTWARE_CHANGED"), ("GUARD_CLEARED", "rules", "RESTORED"),
+            ("GUARD_CLOSED", "rules", "SOFTWARE_UNREADABLE"), ("GUARD_CLEARED", "rules", "RESTORED"),
+        ]  # fmt: skip
+    finally:
+        await house.stop()
+
+
+def test_the_measure_of_the_server_sees_a_changed_byte(tmp_path: Path) -> None:
+    house = House(tmp_path / "home")
+    assert house.server._changed_software() == ""
+    entries = tuple(entry for entry in manifest().entries if entry.path != "rng/drbg.py")
+    other = Server(house.config, Manifest(entries, manifest().locked))
+    assert other._changed_software() == "SOFTWARE_CHANGED"
+
+
+async def test_a_clock_that_was_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rgs.clock.AGREED_MS", 300)
+    async with serving(tmp_path) as house:
+        player, late = await Player(house.channel()).seated(), await Player(house.channel(), "late").seated()
+        await player.start()
+        house.clock.ahead_ms = 3_000
+        await until(player.channel, PLAY, NOT_SERVING)
+        error = await refused(late.play.StartRound(late.start_request()))
+        assert info_in(status_in(error)).metadata["guard"] == "clock"
+        await settle_and_leave(player)
+        await until(player.channel, PLAY, SERVING)  # by itself
+        await late.start()
+        told = await events(house, "GUARD_CLOSED", "TIME_JUMP", "GUARD_OPENED")
+        assert [code for code, _, _ in told] == ["GUARD_CLOSED", "TIME_JUMP", "GUARD_OPENED"]
+
+
+async def test_a_store_that_is_locked_by_another(tmp_path: Path) -> None:
+    async with serving(tmp_path) as house:
+        player, late = await Player(house.channel()).seated(), await Player(house.channel(), "late").seated()
+        await player.start()
+        store: SqliteStore = house.server.services.watch._store
+        store._db.execute("PRAGMA busy_timeout = 5")
+        with closing(sqlite3.connect(house.config.store, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            error = await refused(late.play.StartRound(late.start_request()))
+            assert reason_in(status_in(error)) == "STORE_UNAVAILABLE"
+            error = await refused(late.play.StartRound(late.start_request()))
+            assert (reason_in(status_in(error)), error.code().name) == ("GUARD_CLOSED", "UNAVAILABLE")
+            for service in (PLAY, SESSION):
+                await until(player.channel, service, NOT_SERVING)
+            other.execute("ROLLBACK")
+        for service in (PLAY, SESSION):
+            await until(player.channel, service, SERVING)
+        await settle_and_leave(player)
+        await late.start()
+        told = await events(house, "GUARD_CLOSED", "GUARD_OPENED")
+        assert told == [("GUARD_CLOSED", "store", "COMMIT_FAILED"), ("GUARD_OPENED", "store", "COMMIT_FAILED")]
+
+
+async def test_a_register_that_is_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving(tmp_path) as house:
+        player = await Player(house.channel()).seated()
+
+        async def silent(*_: Any) -> Any:
+            raise RegulatorUnavailableError("no answer")
+
+        with monkeypatch.context() as patched:
+            patched.setattr("rgs.clients.regulator.EmbeddedRegister.open_session", silent)
+            late = Player(house.channel(), "late")
+            opening = late.open_request()
+            error = await refused(late.sessions.OpenSession(opening))
+            assert reason_in(status_in(error)) == "REGULATOR_UNAVAILABLE"
+            await until(player.channel, SESSION, NOT_SERVING)  # recovery asks again and again
+            assert await health(player.channel, PLAY) == SERVING
+            found = await guards(house)
+            assert [name for name, guard in found.items() if guard.closed] == ["register"]
+            await player.round_to_the_end()  # it has its ids; that the register takes its report is an answer
+        await until(player.channel, SESSION, SERVING)
+        assert (await late.sessions.OpenSession(opening)).session.regulator_session_id
+
+
+async def test_a_latched_generator_over_a_restart(tmp_path: Path) -> None:
+    async with serving(tmp_path) as house:
+        player = await Player(house.channel()).seated()
+        await player.start()
+        house.server.services.watch._instance._generator.close()
+        await until(player.channel, PLAY, NOT_SERVING)
+        await settle_and_leave(player)
+        await house.restart()
+        channel = house.channel()
+        await until(channel, PLAY, NOT_SERVING)
+        found = (await guards(house))["rng"]
+        assert (found.closed, found.latched, found.code) == (True, True, "GENERATOR_ENDED")
+        again = Player(channel)
+        again.session_id, again.stage_no = player.session_id, 2
+        error = await refused(again.play.StartRound(again.start_request()))
+        assert info_in(status_in(error)).metadata["guard"] == "rng"
+        clear = admin_pb2.ClearGuardRequest(request_id=request_id(), name="rng", reason="REPLACED")
+        first = await admin_of(house).ClearGuard(clear)
+        assert await admin_of(house).ClearGuard(clear) == first
+        await until(channel, PLAY, SERVING)
+        await again.start()
+        await house.restart()
+        assert not (await guards(house))["rng"].closed
+        told = await events(house, "RNG_FAILED", "GUARD_CLOSED", "GUARD_CLEARED")
+        assert [code for code, _, _ in told] == ["RNG_FAILED", "GUARD_CLOSED", "GUARD_CLEARED"]
+
+
+async def test_what_happens_at_the_door_and_inside_is_counted_and_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(tmp_path) as house:
+        lab, player = Player(house.channel("demo-lab")), await Player(house.channel()).seated()
+        for _ in range(3):
+            assert (await refused(lab.open())).code().name == "PERMISSION_DENIED"
+
+        async def broken(*_: Any) -> Any:
+            raise ZeroDivisionError("planned")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(SqliteStore, "round_envelopes", broken)
+            await player.start()
+            for _ in range(2):
+                found = player.sessions.GetSession(session_pb2.GetSessionRequest(session_id=player.session_id))
+                assert (await refused(found)).code().name == "INTERNAL"
+        await house.restart()  # the end tells what is left
+        page = await admin_of(house).ListEvents(admin_pb2.ListEventsRequest(page_size=200))
+        counted: dict[tuple[str, str], int] = {}
+        for event in page.events:
+            if event.code in ("AUTHENTICATION_FAILED", "SERVER_FAULT"):
+                key = (event.code, event.reason)
+                counted[key] = counted.get(key, 0) + int(event.after)
+        assert counted == {("AUTHENTICATION_FAILED", "ROLE_NOT_ALLOWED"): 3, ("SERVER_FAULT", "INTERNAL"): 2}
+
+
+async def test_a_configuration_that_changed_is_told_by_its_hashes(tmp_path: Path) -> None:
+    async with serving(tmp_path) as house:
+        assert await events(house, "CONFIGURATION_CHANGED") == []
+        first = house.config.sha256
+        await house.restart()
+        assert await events(house, "CONFIGURATION_CHANGED") == []
+        await house.stop()
+        other = House(tmp_path / "home", large_win_minor=5)
+        await other.start()
+        page = await admin_of(other).ListEvents(admin_pb2.ListEventsRequest(code="CONFIGURATION_CHANGED"))
+        (event,) = page.events
+        assert (event.subject, event.before, event.after) == ("node1", first, other.config.sha256)
+        await other.stop()
+
+
+async def test_a_large_win_is_told_once_after_its_round(tmp_path: Path) -> None:
+    async with serving(tmp_path, large_win_minor=1) as house:
+        player = await Player(house.channel()).seated()
+        won: dict[str, int] = {}
+        while len(won) < 2:
+            started = await player.start()
+            while started.round.status == 1:
+                action = next(legal.action for legal in started.round.legal_actions if legal.available)
+                cheap = [legal.action for legal in started.round.legal_actions if legal.available]
+                started = await player.act(5 if 5 in cheap else action)
+            gain = started.round.returned_minor - started.round.staked_minor
+            if gain > 0:
+                won[started.round.round_id] = gain
+            if started.session.balance_minor < 1_000:
+                player = await Player(house.channel(), f"player-{len(won)}-{player.stage_no}").seated()
+        page = admin_pb2.ListEventsResponse()
+        while len(page.events) < len(won):
+            page = await admin_of(house).ListEvents(admin_pb2.ListEventsRequest(code="LARGE_WIN"))
+        assert {event.round_id: int(event.after) for event in page.events} == won
+        await house.restart()
+        page = await admin_of(house).ListEvents(admin_pb2.ListEventsRequest(code="LARGE_WIN"))
+        assert len(page.events) == len(won)

@@ -1,0 +1,481 @@
+"""Keys change while the house serves: rounds in play go on, nothing is lost, all of it replays under the first root."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tests.house
+from certification import replay as certify
+from rgs.cli import run
+from rgs.cli.keyring import load_node_signer, load_root_signer, read_fingerprint
+from rgs.config import Config
+from rgs.core.statements import ExportLine, format_canonical, format_line, seal_envelope
+from rgs.core.statements.kinds import KINDS
+from rgs.core.statements.lines import format_key_bundle, parse_key_bundle, parse_line
+from rgs.core.times import format_time
+from rgs.store.changes import StoreError
+from rgs.store.sqlite import SqliteStore
+from rgs.v1 import admin_pb2, audit_pb2, play_pb2, session_pb2
+from rgs.v1.admin_pb2_grpc import AdminServiceStub
+from tests.house import NODE_KEY, FakeClock, open_house, round_document, session_document
+from tests.house import House as Small
+from tests.house import Player as Guest
+from tests.integration.test_crash_lives import FAILPOINT, DeadlyConnection
+from tests.oracles import replay, stored_statements, verify_books, verify_numbers
+from tests.unit.api.client import Player, body_of, refused, request_id
+from tests.unit.api.serving import House, reason_in, serving, status_in
+from tests.unit.cli.running import MANIFEST
+from tests.verifier import independent_verifier
+
+ROOT = Path(__file__).resolve().parents[2]
+CHECK, FOLD = 1, 7
+
+# --- helpers ----------------------------------------------------------------------------------------------------------
+
+
+async def rgs(config: Config, *arguments: str) -> None:
+    """A command of the operator's people, beside the running server."""
+    assert await asyncio.to_thread(run, [*arguments, "--home", str(config.keys.parent)], MANIFEST) == 0, arguments
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(15):
+        while True:
+            if holds():
+                return
+            await asyncio.sleep(0.001)
+
+
+async def until_instance(house: House, boot_no: int) -> None:
+    await until(lambda: house.server.instance == f"node1-b{boot_no}-w0")
+
+
+async def until_keys(player: Player, count: int) -> list[bytes]:
+    """What the server tells auditors, once it tells so many key statements."""
+    async with asyncio.timeout(15):
+        while True:
+            told = await player.audit.ListKeyStatements(audit_pb2.ListKeyStatementsRequest())
+            if len(told.envelopes) == count:
+                return list(told.envelopes)
+            await asyncio.sleep(0.05)
+
+
+async def leave(player: Player) -> None:
+    await player.sessions.EndParticipation(
+        session_pb2.EndParticipationRequest(request_id=request_id(), session_id=player.session_id)
+    )
+    await player.sessions.CloseSession(
+        session_pb2.CloseSessionRequest(request_id=request_id(), session_id=player.session_id)
+    )
+
+
+async def play_unary(player: Player, done: asyncio.Event) -> int:
+    rounds = 0
+    while not done.is_set():
+        await player.round_to_the_end()
+        rounds += 1
+    return rounds
+
+
+async def play_streamed(player: Player, done: asyncio.Event) -> int:
+    """The same on one stream, which stays open over every change of keys."""
+    stream, rounds = player.play.Play(), 0
+
+    async def ask(**request: Any) -> Any:
+        await stream.write(play_pb2.PlayRequest(**request))
+        answer = await stream.read()
+        kind = answer.WhichOneof("response")
+        assert kind != "error", answer
+        return getattr(answer, kind)
+
+    while not done.is_set():
+        started = await ask(start_round=player.start_request())
+        player.seen(started)
+        player.stage_no = started.session.next_stage_no
+        for action in (CHECK, CHECK, FOLD):
+            player.seen(await ask(act=player.act_request(action)))
+        rounds += 1
+    await stream.done_writing()
+    return rounds
+
+
+async def until_keys_guard(house: House, *, closed: bool) -> None:
+    admin: Any = AdminServiceStub(house.channel("demo-admin"))
+    async with asyncio.timeout(15):
+        while True:
+            guards = (await admin.ListGuards(admin_pb2.ListGuardsRequest())).guards
+            if [guard.closed for guard in guards if guard.name == "keys"] == [closed]:
+                return
+            await asyncio.sleep(0.02)
+
+
+def verify(export: Path, keys: Path, root: str, capsys: pytest.CaptureFixture[str]) -> list[tuple[int, str]]:
+    """Status and last line of both verifiers."""
+    found = []
+    for main in (certify.main, independent_verifier.main):
+        capsys.readouterr()
+        status = main([str(export), "--keys", str(keys), "--root", root])
+        found.append((status, capsys.readouterr().out.splitlines()[-1]))
+    assert found[0] == found[1]
+    return found
+
+
+def bodies(export: Path) -> list[dict[str, Any]]:
+    return [body_of(parse_line(line).envelope) for line in export.read_bytes().splitlines()]
+
+
+# --- the whole server -------------------------------------------------------------------------------------------------
+
+
+async def test_keys_change_while_everybody_plays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    async with serving(tmp_path) as house:
+        config, root = house.config, read_fingerprint(house.config.keys)
+        waiting = await Player(house.channel(), "waiting").seated()
+        opening = body_of((await waiting.start()).opening)
+        auditor = Player(house.channel("demo-auditor"))
+        first = await Player(house.channel(), "first").seated()
+        await first.round_to_the_end()
+        early = tmp_path / "early.jsonl"
+        await rgs(config, "export", "--out", str(early))
+
+        done = asyncio.Event()
+        unary = [await Player(house.channel(), f"unary-{number}").seated() for number in range(4)]
+        streamed = [await Player(house.channel(), f"stream-{number}").seated() for number in range(4)]
+        crowd = [asyncio.create_task(play_unary(player, done)) for player in unary]
+        crowd += [asyncio.create_task(play_streamed(player, done)) for player in streamed]
+
+        await rgs(config, "keys", "node-new", "--node", "node1")
+        await until_instance(house, 2)
+        assert len(await until_keys(auditor, 3)) == 3, "the new key is served before anything is signed under it"
+        await waiting.act(CHECK)
+        await rgs(config, "keys", "root-rotate")
+        await until_keys(auditor, 4)
+        assert house.server.instance == "node1-b2-w0", "a new root alone starts no instance"
+        await rgs(config, "keys", "end", "--node", "node1", "--reason", "RETIRED")
+        await rgs(config, "keys", "node-new", "--node", "node1")
+        await until_instance(house, 3)
+        await rgs(config, "keys", "end", "--node", "node1", "--reason", "RETIRED")
+        served = await until_keys(auditor, 7)
+        assert served == list(parse_key_bundle(config.bundle.read_bytes()))
+        done.set()
+        rounds = await asyncio.gather(*crowd)
+        assert min(rounds) >= 2, rounds
+        await waiting.act(CHECK)
+        final = body_of((await waiting.act(FOLD)).final)
+        assert (opening["instance"], final["instance"]) == ("node1-b1-w0", "node1-b3-w0")
+        for player in (waiting, first, *unary, *streamed):
+            await leave(player)
+        await house.stop()
+
+        export = tmp_path / "export.jsonl"
+        await rgs(config, "export", "--out", str(export))
+        verdict = (0, f"{sum(rounds) + 2} rounds verified, 0 failed, ANCHORED")
+        assert verify(export, config.bundle, root, capsys) == [verdict] * 2
+        # What was exported before the keys changed, scope under the old node key included, with today's bundle.
+        assert verify(early, config.bundle, root, capsys) == [(0, "1 rounds verified, 0 failed, ANCHORED")] * 2
+
+        told = bodies(export)
+        verify_ends(told, served)
+        verify_draws(told)
+        refuse_what_lies_behind(tmp_path, config, told, export)
+
+
+def verify_ends(told: list[dict[str, Any]], served: list[bytes]) -> None:
+    """Each ended key names the instance that ended under it, with the number of its last statement."""
+    ends = {body["instance"]: body for body in told if body["kind"] == "instance_end"}
+    assert [ends[name]["reason"] for name in sorted(ends)] == ["KEYS_CHANGED", "KEYS_CHANGED", "DRAINED"]
+    named = [body for body in map(body_of, served) if body["kind"] == "key_end"]
+    assert [body["instance"] for body in named] == ["node1-b1-w0", "node1-b2-w0"]
+    assert [body["last_statement_no"] for body in named] == [ends[body["instance"]]["statement_no"] for body in named]
+    changed = [body for body in told if body.get("code") == "KEYS_CHANGED"]
+    assert [body["subject"] for body in changed if body["subject"] == "node1"] == ["node1", "node1"]
+    assert [body["statement_no"] for body in changed if body["subject"] == "node1"] != []
+    hashes = [(body["before"], body["after"]) for body in changed if body["subject"] == "bundle"]
+    assert [before for before, _ in hashes[1:]] == [after for _, after in hashes[:-1]]
+
+
+def verify_draws(told: list[dict[str, Any]]) -> None:
+    """Every instance dealt, and accounts for its draws from 1 on."""
+    for name in ("node1-b1-w0", "node1-b2-w0", "node1-b3-w0"):
+        numbers = [int(body["statement_no"]) for body in told if body["instance"] == name]
+        assert numbers == list(range(1, len(numbers) + 1)), name
+        draws = [
+            int((body["deal"] if body["kind"] == "round_opening" else body)["draw_no"])
+            for body in told
+            if body["instance"] == name and body["kind"] in {"round_opening", "discarded_draw"}
+        ]
+        assert sorted(draws) == list(range(1, len(draws) + 1)), name
+        assert draws, name
+
+
+def refuse_what_lies_behind(folder: Path, config: Config, told: list[dict[str, Any]], export: Path) -> None:
+    """Planted: the ends of keys are moved, or something is signed behind them; both verifiers name it."""
+    root = read_fingerprint(config.keys)
+    statements = list(parse_key_bundle(config.bundle.read_bytes()))
+    signer = load_root_signer(config.keys)
+    planted = folder / "planted.json"
+    last = [body for body in map(body_of, statements) if body["kind"] == "key_end"][-1]
+    for change in ({"last_statement_no": str(int(last["last_statement_no"]) - 1)}, {"time": told[0]["time"]}):
+        body = format_canonical({**last, **change})
+        planted.write_bytes(
+            format_key_bundle([*statements[:-1], seal_envelope(KINDS["key_end"].payload_type, body, signer)])
+        )
+        assert certify.main([str(export), "--keys", str(planted), "--root", root]) == 1
+        assert independent_verifier.main([str(export), "--keys", str(planted), "--root", root]) == 1
+
+
+async def test_an_old_node_key_signs_nothing_behind_its_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Planted: whoever kept the old private key starts another instance with it."""
+    async with serving(tmp_path) as house:
+        config, root = house.config, read_fingerprint(house.config.keys)
+        stolen = load_node_signer(config)
+        player = await Player(house.channel()).seated()
+        await player.round_to_the_end()
+        await leave(player)
+        await rgs(config, "keys", "node-new", "--node", "node1")
+        await until_instance(house, 2)
+        await rgs(config, "keys", "end", stolen.keyid, "--reason", "RETIRED")
+        await house.stop()
+        export = tmp_path / "export.jsonl"
+        await rgs(config, "export", "--out", str(export))
+        assert verify(export, config.bundle, root, capsys)[0] == (0, "1 rounds verified, 0 failed, ANCHORED")
+        start = next(body for body in bodies(export) if body["kind"] == "instance_start")
+        again = {
+            **start,
+            "boot_no": "9",
+            "instance": "node1-b9-w0",
+            "public_key": "2" * 64,
+            "time": format_time(house.clock.now_ms() + 1000),
+        }
+        line = ExportLine(seal_envelope(KINDS["instance_start"].payload_type, format_canonical(again), stolen), None)
+        export.write_bytes(export.read_bytes() + format_line(line) + b"\n")
+        assert verify(export, config.bundle, root, capsys)[0] == (1, "1 rounds verified, 0 failed, ANCHORED")
+        certify.main([str(export), "--keys", str(config.bundle), "--root", root])
+        assert f"key {stolen.keyid} ended at" in capsys.readouterr().out
+
+
+async def test_a_key_that_signs_still_is_not_ended_with_a_guessed_number(tmp_path: Path) -> None:
+    async with serving(tmp_path) as house:
+        keyid, before = load_node_signer(house.config).keyid, house.config.bundle.read_bytes()
+        arguments = ["keys", "end", keyid, "--reason", "RETIRED", "--home", str(house.config.keys.parent)]
+        assert await asyncio.to_thread(run, arguments, MANIFEST) == 1
+        assert house.config.bundle.read_bytes() == before
+
+
+async def test_without_a_key_in_force_no_new_round_begins_and_those_dealt_are_settled(tmp_path: Path) -> None:
+    async with serving(tmp_path) as house:
+        config = house.config
+        player = await Player(house.channel()).seated()
+        await player.start()
+        number = ("--instance", "node1-b1-w0", "--last-statement-no", "9999")
+        await rgs(config, "keys", "end", load_node_signer(config).keyid, "--reason", "RETIRED", *number)
+        other = Player(house.channel(), "player-2")
+        await until_keys_guard(house, closed=True)
+        assert reason_in(status_in(await refused(other.open()))) == "GUARD_CLOSED"
+        for action in (CHECK, CHECK, FOLD):
+            await player.act(action)
+        await rgs(config, "keys", "node-new", "--node", "node1")
+        await until_instance(house, 2)
+        await until_keys_guard(house, closed=False)
+        await other.seated()
+        await other.round_to_the_end()
+
+
+async def test_a_bundle_that_takes_something_back_is_not_served(tmp_path: Path) -> None:
+    async with serving(tmp_path) as house:
+        config, auditor = house.config, Player(house.channel("demo-auditor"))
+        first = config.bundle.read_bytes()
+        await rgs(config, "keys", "node-new", "--node", "node2")
+        served = await until_keys(auditor, 3)
+        for content in (first, b"{}", config.bundle.read_bytes()[:-4]):
+            config.bundle.write_bytes(content)
+            await asyncio.sleep(1.3)
+            told = await auditor.audit.ListKeyStatements(audit_pb2.ListKeyStatementsRequest())
+            assert list(told.envelopes) == served
+        assert house.server.instance == "node1-b1-w0"
+
+
+# --- the turn itself --------------------------------------------------------------------------------------------------
+
+
+async def test_instances_follow_one_another_in_a_crowd(tmp_path: Path) -> None:
+    """Twelve turns among sixteen clients that never stop: all books agree, and every number and draw is there."""
+    async with open_house(tmp_path) as house:
+        guests = [Guest(house, name=f"guest-{number}") for number in range(16)]
+        for guest in guests:
+            await guest.sit(100_000)
+        done = asyncio.Event()
+
+        async def play(guest: Guest) -> None:
+            while not done.is_set():
+                await guest.play()
+
+        crowd = [asyncio.create_task(play(guest)) for guest in guests]
+        for _ in range(12):
+            await house.instance.turn(NODE_KEY, ())
+            await asyncio.sleep(0.03)
+        done.set()
+        await asyncio.gather(*crowd)
+        for guest in guests:
+            await guest.leave()
+        await house.settle()
+    summary = verify_books(tmp_path)
+    assert (summary.instances, summary.draws_exposed, summary.is_cut) == (13, 0, False)
+    dealt = {row.instance for row in stored_statements(tmp_path) if row.kind == "round_opening"}
+    assert len(dealt) >= 10, dealt
+
+
+async def test_a_turn_waits_for_the_draws_in_flight_and_new_rounds_wait_for_the_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = SqliteStore.commit
+    working, released = asyncio.Event(), asyncio.Event()
+
+    async def slow(self: SqliteStore, change: Any) -> Any:
+        if change.draw_no and not working.is_set():
+            working.set()
+            await released.wait()
+        return await commit(self, change)
+
+    async with open_house(tmp_path) as house:
+        anna, bert = Guest(house), Guest(house, name="bert")
+        await anna.sit()
+        await bert.sit()
+        monkeypatch.setattr(SqliteStore, "commit", slow)
+        first = asyncio.create_task(anna.start())
+        await working.wait()
+        turn = asyncio.create_task(house.instance.turn(NODE_KEY, ()))
+        await until(lambda: house.instance._turning is not None)
+        second = asyncio.create_task(bert.start())
+        await asyncio.sleep(0.05)
+        assert not turn.done()
+        assert not second.done()
+        assert house.instance.name == "node-1-b1-w0"
+        released.set()
+        await asyncio.gather(first, turn, second)
+        opened = [row.instance for row in stored_statements(tmp_path) if row.kind == "round_opening"]
+        assert opened == ["node-1-b1-w0", "node-1-b2-w0"]
+        for guest in (anna, bert):
+            await guest.finish_round()
+            await guest.leave()
+        await house.settle()
+    assert verify_books(tmp_path).instances == 2
+
+
+async def test_a_turn_whose_caller_goes_comes_to_its_end(tmp_path: Path) -> None:
+    async with open_house(tmp_path) as house:
+        turn = asyncio.create_task(house.instance.turn(NODE_KEY, ()))
+        await until(lambda: house.instance._turning is not None)
+        turn.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await turn
+    ended = [row.instance for row in stored_statements(tmp_path) if row.kind == "instance_end"]
+    assert ended == ["node-1-b1-w0", "node-1-b2-w0"]
+    assert replay(tmp_path).instances == 2
+
+
+async def test_a_turn_that_the_store_refuses_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with open_house(tmp_path) as house:
+        anna = Guest(house)
+        await anna.sit()
+        await anna.start()
+        before = len(stored_statements(tmp_path))
+
+        def broken(_self: SqliteStore, _group: object) -> None:
+            raise sqlite3.OperationalError("database or disk is full")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(SqliteStore, "_commit", broken)
+            with pytest.raises(StoreError):
+                await house.instance.turn(NODE_KEY, ())
+        assert (house.instance.name, len(stored_statements(tmp_path))) == ("node-1-b1-w0", before)
+        await house.services.watch.look()  # the probe that opens the store's guard
+        await anna.finish_round()
+        await anna.play()
+        await house.instance.turn(NODE_KEY, ())
+        await anna.play()
+        await anna.leave()
+        await house.settle()
+    assert verify_books(tmp_path).instances == 2
+
+
+# --- killed around the turn -------------------------------------------------------------------------------------------
+
+
+async def life(folder: Path) -> None:
+    """Six clients with a round in play, three that begin one, and the turn among them; killed at a commit."""
+    house = Small(folder, clock=FakeClock())
+    await house.start()
+    guests = [Guest(house, name=f"guest-{number}") for number in range(9)]
+    for guest in guests:
+        await guest.sit()
+    for guest in guests[:6]:
+        await guest.start()
+    (folder / "sessions.txt").write_text("\n".join(guest.session_id for guest in guests), "ascii")
+    FAILPOINT.step = "turn"
+    moves = [guest.finish_round() for guest in guests[:6]] + [guest.play() for guest in guests[6:]]
+    if FAILPOINT.kill_at.startswith("turn/rgs/1/"):
+        await house.instance.turn(NODE_KEY, ())  # nothing else is under way
+    await asyncio.gather(*moves[:3], house.instance.turn(NODE_KEY, ()), *moves[3:])
+    await house.stop()
+
+
+def main(folder: Path, kill_at: str) -> None:
+    tests.house._REQUESTS = itertools.count(1 << 40)  # not those of the life after
+    with (folder / "points.txt").open("a", encoding="ascii") as log:
+        FAILPOINT.kill_at, FAILPOINT.log = kill_at, log
+        sqlite3.connect = partial(sqlite3.connect, factory=DeadlyConnection)  # type: ignore[assignment]
+        asyncio.run(life(folder))
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("commit", range(1, 7))
+async def test_killed_around_the_turn(tmp_path: Path, commit: int, when: str) -> None:
+    told = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-m", "tests.integration.test_key_rotation", str(tmp_path), f"turn/rgs/{commit}/{when}"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert told.returncode == -signal.SIGKILL, told.stderr
+    left = stored_statements(tmp_path)
+    verify_numbers(left)
+    kinds = [(row.instance, row.kind) for row in left if row.kind in {"instance_start", "instance_end"}]
+    one, two = "node-1-b1-w0", "node-1-b2-w0"
+    turned = [(one, "instance_start"), (one, "instance_end"), (two, "instance_start")]
+    assert kinds in (turned[:1], turned), kinds
+    if commit == 1:
+        assert kinds == (turned[:1] if when == "before" else turned)
+    async with open_house(tmp_path, clock=FakeClock(1_795_000_600_000)) as house:
+        for number, session_id in enumerate((tmp_path / "sessions.txt").read_text("ascii").split()):
+            guest = Guest(house, name=f"guest-{number}")
+            view, _ = await house.sessions.get(guest.caller, session_id)
+            guest.session = session_document(view)
+            if view.open_round is not None:
+                guest.round = round_document(view.open_round)
+                await guest.finish_round()
+            await guest.leave()
+        await house.settle()
+    summary = verify_books(tmp_path)
+    lost = [body_of(row.envelope) for row in stored_statements(tmp_path) if row.kind == "instance_lost"]
+    assert [body["lost"]["instance"] for body in lost] == [kinds[-1][0]], "whichever did not end by itself"
+    assert summary.instances == len(kinds) // 2 + 2
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2])

@@ -1,0 +1,99 @@
+"""What a thief of the disk finds of a round in play: everything under the home but the key of its sealed decks.
+
+Store, write-ahead log, wallet, register and technical log are read as bytes while the round is open, and searched for
+salt, transcript and deck in every form in which the house writes them: raw, hex, and hex inside the base64 of a
+statement at each of its three places. The same search finds them once the round has ended, so it would have.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from pathlib import Path
+
+import pytest
+
+from rgs.core.cards import parse_card
+from rgs.logging import Log
+from rgs.v1 import common_pb2
+from tests.unit.api.client import Player, body_of
+from tests.unit.api.serving import serving
+
+
+def forms(secret: bytes) -> set[bytes]:
+    """The bytes as they stand, as hex in both cases, and what of that hex stands in base64 wherever it begins."""
+    found = {secret, secret.hex().encode(), secret.hex().upper().encode()}
+    for text in (secret, secret.hex().encode()):
+        for shift in range(3):
+            whole = base64.b64encode(bytes(shift) + text)
+            found.add(whole[4 * bool(shift) : len(whole) - 4])
+    return found
+
+
+def forms_of_deck(deck: list[str]) -> set[bytes]:
+    """As card numbers one a byte, as text, and as the JSON list of a statement in base64."""
+    numbers = bytes(parse_card(card) for card in deck)
+    listed = '","'.join(deck).encode()
+    return {numbers, "".join(deck).encode(), " ".join(deck).encode(), listed} | {
+        base64.b64encode(bytes(shift) + listed)[4 * bool(shift) : -4] for shift in range(3)
+    }
+
+
+def files_of(home: Path, *, but: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(home)): path.read_bytes()
+        for path in sorted(home.rglob("*"))
+        if path.is_file() and but not in (path, *path.parents)
+    }
+
+
+def seen_in(files: dict[str, bytes], secrets: set[bytes]) -> list[str]:
+    return [name for name, content in files.items() if any(secret in content for secret in secrets)]
+
+
+@pytest.mark.parametrize("decisions", [0, 1, 2])
+async def test_the_disk_of_an_open_round_holds_no_deck(tmp_path: Path, decisions: int) -> None:
+    async with serving(tmp_path) as house:
+        with Log(house.config.log, "debug", house.clock, people=None) as log:
+            player = await Player(house.channel()).seated()
+            await player.start()
+            for _ in range(decisions):
+                await player.act(common_pb2.ACTION_CHECK)
+            log.flush()
+            during = files_of(tmp_path / "home", but=house.config.kek)
+            answer = await player.act(common_pb2.ACTION_PLAY_4X if not decisions else last_of(decisions))
+            after = files_of(tmp_path / "home", but=house.config.kek)
+    final = body_of(answer.final)
+    salt, transcript = (bytes.fromhex(final[field]) for field in ("salt", "transcript"))
+    for secrets in (forms(salt), forms(transcript), forms_of_deck(final["deck"])):
+        assert seen_in(during, secrets) == []
+        assert len(seen_in(after, secrets)) >= 1
+    assert any("wal" in name for name in during)
+    assert len(during) > 8
+
+
+def last_of(decisions: int) -> common_pb2.Action.ValueType:
+    return common_pb2.ACTION_PLAY_2X if decisions == 1 else common_pb2.ACTION_PLAY_1X
+
+
+async def test_the_keys_that_sign_are_in_no_file_but_their_own(tmp_path: Path) -> None:
+    """The instance's key lives in memory alone; the node's and the root's stand in their files and nowhere else."""
+    async with serving(tmp_path) as house:
+        player = await Player(house.channel()).seated()
+        await player.start()
+        home = tmp_path / "home"
+        everything = files_of(home, but=house.config.keys)
+        for path in sorted(house.config.keys.rglob("*.key")):
+            text = path.read_text("ascii")
+            body = "".join(line for line in text.splitlines() if not line.startswith("-"))
+            assert len(body) > 40
+            assert seen_in(everything, {body.encode(), base64.b64decode(body)[-32:]}) == []
+        others = files_of(home, but=house.config.kek)
+        found = [key for path in kek_files(house.config.kek) for key in re.findall(r"[0-9a-f]{64}", path.read_text())]
+        assert found
+        for key in found:
+            assert seen_in(others, forms(bytes.fromhex(key))) == []
+
+
+def kek_files(kek: Path) -> list[Path]:
+    return [path for path in sorted(kek.rglob("*")) if path.is_file()] if kek.is_dir() else [kek]

@@ -1,0 +1,209 @@
+"""A line a call: which calls, with which ids, and that nothing else can be in one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from rgs.api.access import CallLines, ids_of, quoted
+from rgs.api.calls import Calls, Unary
+from rgs.config import load_config
+from rgs.logging import Log
+from rgs.server import Server
+from rgs.service.callers import Caller, Role
+from rgs.v1 import admin_pb2, common_pb2, play_pb2, session_pb2
+from tests.unit.api.client import Player, body_of, refused, request_id
+from tests.unit.api.serving import Clock, House, manifest
+
+SESSION, ROUND = "01K4ZQ6A0B1C2D3E4F5G6H7J81", "01K4ZQ7M2J8T5V9X3B6C1D0EFG"
+FIELDS = ["time", "level", "event", "method", "party", "request_id", "session_id", "round_id", "reason", "ms"]
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    every = [json.loads(line) for line in path.read_text("ascii").splitlines()]
+    return [line for line in every if line["event"] == "call"]
+
+
+# --- one line ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bytes_before", [0, 1, 100, 127, 128, 5_000, 40_000])
+def test_ids_are_read_from_the_beginning_of_an_answer(bytes_before: int) -> None:
+    session = common_pb2.SessionView(session_id=SESSION, game_name="x" * bytes_before)
+    round_ = common_pb2.RoundView(round_id=ROUND, game_code="x" * bytes_before)
+    started = play_pb2.StartRoundResponse(session=session, round=round_, opening=b"\x0a\x1a" * 40)
+    assert ids_of(started.SerializeToString()) == (SESSION, ROUND)
+    opened = session_pb2.OpenSessionResponse(session=session, statement=b'{"payload":"' + b"A" * 40)
+    assert ids_of(opened.SerializeToString()) == (SESSION, "")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"\x0a",
+        b"\x0a\x80",
+        b"\x0a\xff\xff",
+        b"\x12\x04\x0a\x1a12",
+        b"\x0a\x1c\x0a\x1a" + b"A" * 25,
+        b"\x0a\x1c\x0a\x1a" + b'"' * 26,
+        admin_pb2.SetSwitchResponse(statement=b"{" * 60).SerializeToString(),
+        session_pb2.GetSessionResponse(session=common_pb2.SessionView(player="p")).SerializeToString(),
+    ],
+    ids=lambda answer: answer.hex()[:24] or "empty",
+)
+def test_what_has_no_ids_has_none(answer: bytes) -> None:
+    assert ids_of(answer) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", '""'),
+        (SESSION, f'"{SESSION}"'),
+        ("28f1f05a-b88b-45a4-977e-20ddca5744fd", '"28f1f05a-b88b-45a4-977e-20ddca5744fd"'),
+        ('a","salt":"b', r'"a\",\"salt\":\"b"'),
+        ("a\nb", r'"a\nb"'),
+        ("a\\", r'"a\\"'),
+        ("é", r'"\u00e9"'),
+        ("²", r'"\u00b2"'),
+        ("x" * 65, f'"{"x" * 64}"'),
+        ("--", json.dumps("--")),
+        ("\x1b[2J", r'"\u001b[2J"'),
+    ],
+)
+def test_what_is_typed_as_an_id_stays_in_its_quotes(text: str, told: str) -> None:
+    assert quoted(text) == told
+    assert json.loads(told) == text[:64]
+
+
+def test_a_line_has_its_fields_and_no_other() -> None:
+    written: list[str] = []
+    request = session_pb2.OpenSessionRequest(request_id="r-1", player="the player", operator_reference="the reference")
+    CallLines(written.append, Clock()).tell(
+        "rgs.v1.SessionService/OpenSession", "op-1", request, b"", "DISABLED", 0.01234
+    )
+    (line,) = (json.loads(one) for one in written)
+    assert list(line) == FIELDS
+    assert (line["method"], line["party"], line["reason"], line["ms"]) == (
+        *("SessionService/OpenSession", "op-1", "DISABLED"),
+        12.3,
+    )
+    assert (line["request_id"], line["session_id"], line["round_id"]) == ("r-1", "", "")
+    assert "the " not in written[0]
+
+
+# --- a server ----------------------------------------------------------------------------------------------------
+
+
+async def played(
+    folder: Path, *, level: str = "info", log_calls: bool = True
+) -> tuple[House, dict[str, Any], list[str]]:
+    """A life with a refusal, a repeat, a stream and reads; the house, the round's final, the request ids in order."""
+    house = House(folder / "home", log_calls=log_calls)
+    asked: list[str] = []
+
+    def noted(request: Any) -> Any:
+        asked.append(request.request_id)
+        return request
+
+    with Log(house.config.log, level, house.clock, people=None) as log:
+        house.server = Server(house.config, manifest(), clock=house.clock, log=log)
+        await house.start()
+        try:
+            player = Player(house.channel())
+            opened = await player.sessions.OpenSession(noted(player.open_request()))
+            player.session_id = opened.session.session_id
+            buy = noted(player.buy_request())
+            await player.sessions.BuyParticipation(buy)
+            await player.sessions.BuyParticipation(noted(buy))  # a repeat, answered from the store
+            await refused(player.play.StartRound(noted(player.start_request(stage_no=7))))
+            stream = player.play.Play()
+            await stream.write(play_pb2.PlayRequest(start_round=noted(player.start_request())))
+            player.seen((await stream.read()).start_round)
+            await player.play.GetRound(play_pb2.GetRoundRequest(session_id=player.session_id, round_id=player.round_id))
+            await player.sessions.GetSession(session_pb2.GetSessionRequest(session_id=player.session_id))
+            bad = play_pb2.ActRequest(request_id='x","salt":"', session_id="\n", round_id="y" * 99)
+            await stream.write(play_pb2.PlayRequest(act=noted(bad)))
+            assert (await stream.read()).HasField("error")
+            await stream.done_writing()
+            acted = await player.play.Act(noted(player.act_request(common_pb2.ACTION_PLAY_4X)))
+            stranger = Player(house.channel("demo-lab"))
+            error = await refused(stranger.sessions.OpenSession(stranger.open_request()))
+            assert error.code() is grpc.StatusCode.PERMISSION_DENIED
+        finally:
+            await house.stop()
+    return house, body_of(acted.final), asked
+
+
+async def test_every_step_of_a_life_has_its_line(tmp_path: Path) -> None:
+    house, final, asked = await played(tmp_path)
+    lines = lines_of(house.config.log)
+    assert [line["request_id"] for line in lines] == asked
+    assert [(line["method"], line["reason"]) for line in lines] == [
+        ("SessionService/OpenSession", "OK"),
+        ("SessionService/BuyParticipation", "OK"),
+        ("SessionService/BuyParticipation", "OK"),
+        ("PlayService/StartRound", "NUMBER_NOT_EXPECTED"),
+        ("PlayService/StartRound", "OK"),
+        ("PlayService/Act", "INVALID_FIELD"),
+        ("PlayService/Act", "OK"),
+    ]
+    assert all(list(line) == FIELDS for line in lines)
+    assert {line["party"] for line in lines} == {"demo-operator"}
+    good = [line for line in lines if line["reason"] != "INVALID_FIELD"]
+    assert {line["session_id"] for line in good} == {final["session_id"]}
+    assert [line["round_id"] for line in good] == [""] * 4 + [final["round_id"]] * 2
+    assert all(line["ms"] >= 0 for line in lines)
+    hostile = lines[5]
+    assert (hostile["session_id"], hostile["round_id"]) == ("\n", "y" * 64)
+
+
+async def test_nothing_secret_and_nothing_personal_is_in_a_line(tmp_path: Path) -> None:
+    house, final, _ = await played(tmp_path, level="debug")
+    text = house.config.log.read_text("ascii")
+    assert text.count('"event":"call"') == 7
+    calls = "\n".join(line for line in text.splitlines() if '"event":"call"' in line)
+    for secret in (final["salt"], final["transcript"], "".join(final["deck"]), final["actions_hash"], final["opening"]):
+        assert secret not in text
+    for told in ("player-1", "ref-1", "amount", "bets", *final["deck"][:2]):
+        assert told not in calls
+
+
+async def test_the_lines_can_be_turned_off(tmp_path: Path) -> None:
+    house, _, _ = await played(tmp_path, log_calls=False)
+    assert lines_of(house.config.log) == []
+    assert load_config(house.config.home).log_calls
+
+
+async def test_a_level_above_info_has_none(tmp_path: Path) -> None:
+    house, _, _ = await played(tmp_path, level="warning")
+    assert lines_of(house.config.log) == []
+
+
+async def test_a_call_that_is_cancelled_while_its_service_works_says_so(tmp_path: Path) -> None:
+    written: list[str] = []
+    calls = Calls(None, Clock(), None, lines=CallLines(written.append, Clock()))  # type: ignore[arg-type]
+    begun = asyncio.Event()
+
+    async def never(_caller: Caller, _message: Any) -> bytes:
+        begun.set()
+        await asyncio.Event().wait()
+        return b""
+
+    request = play_pb2.ActRequest(request_id=request_id(), session_id=SESSION, round_id=ROUND)
+    caller = Caller("op-1", Role.OPERATOR, "demo")
+    task = asyncio.create_task(
+        calls.answer("rgs.v1.PlayService/Act", Unary(play_pb2.ActRequest, never), caller, request)
+    )
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    (line,) = (json.loads(one) for one in written)
+    assert (line["reason"], line["session_id"], line["round_id"]) == ("CANCELLED", SESSION, ROUND)

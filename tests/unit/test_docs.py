@@ -1,0 +1,110 @@
+"""The documents for auditors say nothing that is not there: cited tests, checks, events, methods and options exist."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from rgs.cli.call import find
+from rgs.core.replay import CHECKS
+from rgs.service.events import EventCode
+
+ROOT = Path(__file__).parents[2]
+TESTS = ROOT / "tests"
+CITED = re.compile(r"`(?:tests/)?((?:unit|integration|e2e|property|verifier)/[\w/]+\.py)(?:::(\w+))?`")
+AUDIT = (ROOT / "docs" / "audit.md").read_text("utf-8")
+MODEL = (ROOT / "docs" / "threat-model.md").read_text("utf-8")
+VERIFY = (ROOT / "docs" / "verify.md").read_text("utf-8")
+
+
+@cache
+def names_in(path: Path) -> frozenset[str]:
+    tree = ast.parse(path.read_text("utf-8"))
+    return frozenset(
+        node.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
+    )
+
+
+def missing(text: str) -> list[str]:
+    """Cited tests that are not there."""
+    found = CITED.findall(text)
+    return [
+        f"{path}::{name}"
+        for path, name in found
+        if not (TESTS / path).is_file() or (name and name not in names_in(TESTS / path))
+    ]
+
+
+@pytest.mark.parametrize("name", ["audit", "threat-model", "verify"])
+def test_every_cited_test_exists(name: str) -> None:
+    assert missing((ROOT / "docs" / f"{name}.md").read_text("utf-8")) == []
+
+
+def test_a_citation_of_nothing_is_found() -> None:
+    assert missing("`unit/test_docs.py::test_nothing`, `unit/nowhere.py`") == [
+        "unit/test_docs.py::test_nothing",
+        "unit/nowhere.py::",
+    ]
+    assert missing("`tests/unit/test_docs.py::test_a_citation_of_nothing_is_found`") == []
+
+
+def rows(text: str) -> list[list[str]]:
+    """The rows of all tables but their heads."""
+    lines = [line.strip() for line in text.splitlines()]
+    tables = [index for index, line in enumerate(lines) if line.startswith("|---")]
+    heads = {index - 1 for index in tables} | set(tables)
+    return [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for index, line in enumerate(lines)
+        if line.startswith("|") and index not in heads
+    ]
+
+
+def test_every_line_of_the_threat_model_cites_a_test_or_says_that_none_shows_it() -> None:
+    lines = rows(MODEL)
+    assert len(lines) > 40
+    for claim, shown_by, test, open_ in lines:
+        assert claim
+        assert shown_by
+        assert bool(CITED.search(test)) != (test == "**not shown**"), claim
+        assert open_ or CITED.search(test), claim
+
+
+def test_the_people_around_the_house_have_a_section_each() -> None:
+    for who in ("the house", "the operator", "the player", "the thief of a backup", "the careless restorer"):
+        assert re.search(rf"^## \d\. Against {who}$", MODEL, re.MULTILINE)
+
+
+def test_every_check_is_explained_under_its_number_and_name() -> None:
+    told = [row[0] for row in rows(AUDIT) if re.match(r"\d+ ", row[0])]
+    assert told == [check.label for check in CHECKS]
+
+
+def test_every_event_is_explained() -> None:
+    told = {code for row in rows(AUDIT) for code in re.findall(r"`([A-Z_]{6,})`", row[0])}
+    assert {code.value for code in EventCode} <= told
+    assert (
+        told - {code.value for code in EventCode}
+        == {"RNG_INSTANTIATED", "RNG_UNINSTANTIATED", "RNG_FAILED"} | {"DEVELOPMENT KEYS"} & told
+    )
+
+
+def test_every_method_that_the_guide_calls_exists_with_its_fields() -> None:
+    called = re.findall(r"rgs call (\w+/\w+) '(\{.*?\})'", AUDIT)
+    assert len(called) >= 5
+    for name, request in called:
+        fields = find(name).descriptor.input_type.fields_by_name
+        assert set(re.findall(r'"(\w+)":', request)) <= set(fields), name
+
+
+def test_what_only_a_receipt_shows_is_said_in_all_three() -> None:
+    for text in (VERIFY, MODEL):
+        assert "tests/integration/test_lying_house.py" in text or "integration/test_lying_house.py::" in text
+    assert "section 6 of [verify.md](verify.md)" in AUDIT
+    assert re.search(r"^## 6\. Receipts", VERIFY, re.MULTILINE)

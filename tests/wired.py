@@ -1,0 +1,229 @@
+"""A test house behind its wire: every service over mutual TLS in this process, with a certificate for every role.
+
+`Wire` puts the endpoint of the product before a `tests.house.House`, so that the oracles of `tests.oracles` can read
+what is left. Nothing happens in the background but what a test asks of `tick`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, closing
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import grpc
+from google.protobuf.message import Message
+from google.rpc.status_pb2 import Status
+
+from rgs.api import admin, audit, catalog, history, play, session
+from rgs.api.auth import Gate
+from rgs.api.calls import Calls, Methods
+from rgs.api.endpoint import Endpoint, Tls
+from rgs.api.mapping import Encoder
+from rgs.cli.pki import Issued, fingerprint_of, issue_client
+from rgs.clock import SystemClock
+from rgs.server import read_certificate
+from rgs.service.books import Books
+from rgs.service.callers import Role
+from rgs.service.catalog import Catalog
+from rgs.store.parties import PartyRow
+from rgs.store.sqlite import connect
+from rgs.v1 import admin_pb2, audit_pb2, catalog_pb2, history_pb2, play_pb2, session_pb2
+from tests.house import NOW_MS, FakeClock, House
+from tests.unit.api.serving import authority, channel_of, entropy, reason_in, server_certificate
+
+DAY_MS = 86_400_000
+PARTIES = {
+    "op-1": Role.OPERATOR,
+    "op-2": Role.OPERATOR,
+    "auditor-1": Role.AUDITOR,
+    "regulator-1": Role.REGULATOR,
+    "lab-1": Role.LAB,
+    "admin-1": Role.ADMIN,
+    "admin-2": Role.ADMIN,
+}
+STRANGER = "stranger"
+"""Has a certificate of the authority that stands in no list."""
+MODULES = (catalog_pb2, session_pb2, play_pb2, history_pb2, audit_pb2, admin_pb2)
+SERVICES = [
+    module.DESCRIPTOR.services_by_name[name] for module in MODULES for name in module.DESCRIPTOR.services_by_name
+]
+REQUESTS: dict[str, Any] = {
+    f"{service.full_name}/{method.name}": method.input_type for service in SERVICES for method in service.methods
+}
+"""Every method of the contract and the descriptor of its request."""
+STREAM, DOWNLOAD = play.STREAM_NAME, f"{admin.SERVICE}/ExportTotals"
+
+
+def now_ms() -> int:
+    """Where the clock of a wired house stands: certificates are valid, and the keys of the house known already."""
+    return max(SystemClock().now_ms(), NOW_MS)
+
+
+@cache
+def certificate(party: str) -> Issued:
+    role = PARTIES.get(party, Role.OPERATOR)
+    return issue_client(authority(), role, party, entropy().read, SystemClock().now_ms() - 10 * DAY_MS)
+
+
+class Wire:
+    """A house and its endpoint; one channel a party."""
+
+    def __init__(self, folder: Path, **options: Any) -> None:
+        encoder = Encoder(Catalog(Books()).list())
+        options = {"clock": FakeClock(now_ms()), "encode": encoder, **options}
+        self.house = House(folder, **options)
+        for party, role in PARTIES.items():
+            self._allow(party, role)
+        self.faults: list[str] = []
+        services = self.house.services
+        gate = Gate(self.house.parties, self.house.clock, read_certificate)
+        services.certificates.refresh = gate.refresh
+        self.gate = gate
+        self.calls = Calls(gate, self.house.clock, encoder.act, self.faults.append)
+        methods: dict[str, Methods] = {
+            catalog.SERVICE: catalog.catalog_methods(services.catalog),
+            session.SERVICE: session.session_methods(services.sessions, encoder),
+            play.SERVICE: play.play_methods(services.play),
+            history.SERVICE: history.history_methods(services.history),
+            audit.SERVICE: audit.audit_methods(services.audit),
+            admin.SERVICE: admin.admin_methods(services.admin, services.certificates, services.reports),
+        }
+        self.endpoint = Endpoint(
+            listen="127.0.0.1:0",
+            tls=Tls(server_certificate().key_pem, server_certificate().certificate_pem, authority().certificate_pem),
+            calls=self.calls,
+            services=methods,
+            notices=services.notices,
+            with_reflection=False,
+        )
+        self._channels: dict[str, grpc.aio.Channel] = {}
+
+    async def start(self) -> None:
+        await self.house.start()
+        await self.endpoint.start()
+
+    async def stop(self) -> None:
+        while self._channels:
+            await self._channels.popitem()[1].close()
+        await self.endpoint.stop(5)
+        await self.house.stop()
+
+    def channel(self, party: str = "op-1") -> grpc.aio.Channel:
+        if party not in self._channels:
+            self._channels[party] = channel_of(self.endpoint.port, certificate(party))
+        return self._channels[party]
+
+    async def call(self, party: str, method: str, data: bytes) -> tuple[Status, list[bytes]]:
+        """How a call ended and what it answered. Every refusal is told in full, or came from gRPC itself."""
+        channel: Any = self.channel(party)
+        got: list[bytes] = []
+        call: Any
+        if method == STREAM:
+            call = channel.stream_stream(f"/{method}")()
+        elif method == DOWNLOAD:
+            call = channel.unary_stream(f"/{method}")(data)
+        else:
+            call = channel.unary_unary(f"/{method}")(data)
+        try:
+            if method == STREAM:
+                await call.write(data)
+                await call.done_writing()
+            if method in (STREAM, DOWNLOAD):
+                while (part := await call.read()) is not grpc.aio.EOF:
+                    got.append(part)
+            else:
+                got.append(await call)
+        except grpc.aio.AioRpcError as error:
+            told = dict(error.trailing_metadata()).get("grpc-status-details-bin")
+            return _told(error, told), got
+        return Status(), got
+
+    async def ask(self, party: str, method: str, message: Message) -> bytes:
+        """The answer of a call that has to be let through."""
+        status, got = await self.call(party, method, message.SerializeToString())
+        assert not status.code, status
+        return got[0] if got else b""
+
+    async def tick(self, milliseconds: int = 1_000) -> None:
+        """What the server does in the background, once."""
+        services = self.house.services
+        self.house.clock.tick(milliseconds)
+        await services.watch.look()
+        await services.interruptions.finish_due()
+        await self.house.settle()
+        await services.events.flush(everything=True)
+
+    def _allow(self, party: str, role: Role) -> None:
+        fingerprint = fingerprint_of(certificate(party).certificate)
+        jurisdiction = "demo" if role is Role.OPERATOR else ""
+        if fingerprint not in {row.fingerprint for row in self.house.parties.all()}:
+            self.house.parties.add(PartyRow(fingerprint, party, role.value, jurisdiction, now_ms() - DAY_MS, None))
+
+
+def _told(error: grpc.aio.AioRpcError, details: Any) -> Status:
+    if details is None:
+        return Status(code=error.code().value[0], message=error.details() or "")
+    status = Status.FromString(details)
+    assert (status.code, status.message) == (error.code().value[0], error.details())
+    assert reason_in(status)
+    return status
+
+
+@asynccontextmanager
+async def wired(folder: Path, **options: Any) -> AsyncIterator[Wire]:
+    wire = Wire(folder, **options)
+    await wire.start()
+    try:
+        yield wire
+    finally:
+        await wire.stop()
+
+
+# --- the books as they stand ------------------------------------------------------------------------------------------
+
+Money = dict[str, tuple[Any, ...]]
+
+
+class Till:
+    """Reads every balance of the house over connections of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._main = connect(folder / "rgs.db", read_only=True)
+        self._wallet = connect(folder / "wallet.db", read_only=True)
+
+    def money(self) -> Money:
+        """Every balance that a call could change: the session's and, under its player, the wallet's."""
+        sessions = self._main.execute(
+            "SELECT session_id, bought_minor, staked_minor, returned_minor, paid_out_minor FROM sessions"
+        )
+        accounts = self._wallet.execute("SELECT operator, player, currency, balance_minor FROM accounts")
+        money: Money = {row[0]: tuple(row[1:]) for row in sessions}
+        money |= {"/".join(row[:3]): tuple(row[3:]) for row in accounts}
+        return money
+
+    def owner(self, key: str) -> str:
+        """Whose session or account this is."""
+        if "/" in key:
+            return key.split("/", maxsplit=1)[0]
+        (operator,) = self._main.execute("SELECT operator FROM sessions WHERE session_id = ?", (key,)).fetchone()
+        return str(operator)
+
+    def stands(self, session_id: str) -> dict[str, int]:
+        """The numbers that a client of this session would name next, less one; 1 as round version without a round."""
+        query = """SELECT stage_no, purchase_no, coalesce((SELECT json_array_length(actions) + 1 FROM rounds
+            WHERE round_id = open_round_id), 1) FROM sessions WHERE session_id = ?"""
+        row = self._main.execute(query, (session_id,)).fetchone()
+        return dict(zip(("stage_no", "purchase_no", "round_version"), row, strict=True))
+
+    def close(self) -> None:
+        self._main.close()
+        self._wallet.close()
+
+
+@contextlib.contextmanager
+def till(folder: Path) -> Iterator[Till]:
+    with closing(Till(folder)) as opened:
+        yield opened
