@@ -65,7 +65,8 @@ def play(served: Served, language: str, game: str) -> str:
 
 def vocabulary(text: str) -> set[str]:
     """The words of a text, of three letters or more, without what is alike everywhere."""
-    return {word.lower() for word in re.findall(r"[^\W\d_]{3,}", ALIKE.sub(" ", text))}
+    spoken = re.sub(r"\S*\d\S*", " ", ALIKE.sub(" ", text))  # ids and hashes hold any letters, beside their digits
+    return {word.lower() for word in re.findall(r"[^\W\d_]{3,}", spoken)}
 
 
 def vocabulary_of(words: Words) -> set[str]:
