@@ -7,7 +7,7 @@ not see: the game's own `view` decides what is visible.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from rgs.core.cards import format_card
 from rgs.core.games import game_of
@@ -20,7 +20,7 @@ from rgs.core.rulesets import Ruleset
 from rgs.core.sessions import Session, SessionStatus
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RoundView:
     """A round as its player may see it now. Cards are text, amounts minor units."""
 
@@ -134,7 +134,7 @@ def _legal_actions(seat: Seat, room: Room | None) -> tuple[LegalAction, ...]:
     if room is None or all(action.available for action in legal):
         return legal
     return tuple(
-        action if action.available else replace(action, reason=room.reason_against(action.cost_minor))
+        action if action.available else action._replace(reason=room.reason_against(action.cost_minor))
         for action in legal
     )
 

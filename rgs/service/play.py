@@ -7,8 +7,6 @@ its stored answer has gone.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from rgs.clock import Clock
 from rgs.core.errors import (
     NotFoundError,
@@ -40,6 +38,7 @@ from rgs.core.statements import (
     next_actions_hash,
 )
 from rgs.core.times import format_time
+from rgs.core.values import changed
 from rgs.core.views import RoundView, round_view
 from rgs.service.books import Books, owned_session
 from rgs.service.callers import Caller, Encode, Reply, RoundMovedError, SessionLocks, reply_of
@@ -199,7 +198,7 @@ class Play:
             sealed=self._instance.sealer.seal(draw.instance, draw.draw_no, core, salt, draw.transcript),
             funds_minor=session.room.minor - sum(amount for _, amount in bets),
         )
-        after = replace(
+        after = changed(
             session,
             version=session.version + 1,
             participation=session.participation.stake(sum(amount for _, amount in bets)),

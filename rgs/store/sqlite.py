@@ -14,7 +14,7 @@ import fcntl
 import json
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import astuple, replace
+from dataclasses import astuple
 from importlib import resources
 from pathlib import Path
 from typing import Final
@@ -22,6 +22,7 @@ from typing import Final
 from rgs.core.rounds import Round, RoundStatus
 from rgs.core.sessions import Session
 from rgs.core.statements import KINDS, Signer
+from rgs.core.values import changed
 from rgs.store.changes import (
     Change,
     Draft,
@@ -87,6 +88,8 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
         else:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA wal_autocheckpoint = 8000")
+            connection.execute("PRAGMA cache_size = -65536")
     except BaseException:
         connection.close()
         raise
@@ -215,14 +218,14 @@ class SqliteStore(SqliteReads):
         """
         links = [statement for statement in signed if KINDS[statement.kind].linked]
         if links:
-            session = replace(session, link_no=session.link_no + len(links), link_hash=links[-1].hash.hex())
+            session = changed(session, link_no=session.link_no + len(links), link_hash=links[-1].hash.hex())
         round_ = change.round
         if round_ is not None:
             self._session_of.pop(round_.round_id, None)
             if round_.status is not RoundStatus.OPEN:
                 round_ = None
             elif round_.version == 1:
-                round_ = replace(round_, opening_hash=signed[-1].hash.hex())
+                round_ = changed(round_, opening_hash=signed[-1].hash.hex())
         if len(self._fresh) >= FRESH_MAX:
             self._fresh.clear()
             self._session_of.clear()
