@@ -145,16 +145,16 @@ def session_view(
     """The view of a session at `now_ms`."""
     game = game_of(ruleset)
     until_ms = session.close_ms if session.status is SessionStatus.CLOSED else max(now_ms, session.last_ms)
-    money = session.participation
+    money, room = session.participation, session.room
     return SessionView(
         session=session,
         ruleset=ruleset,
         jurisdiction=jurisdiction,
         elapsed_ms=until_ms - session.open_ms,
-        largest_ante_minor=0 if money.ended else game.largest_ante(ruleset, session.room.minor, {}),
+        largest_ante_minor=0 if money.ended else game.largest_ante(ruleset, room.minor, {}),
         purchase_left_minor=0 if money.ended else max(0, jurisdiction.participation_cap_minor - money.bought_minor),
         open_round=open_round,
-        room=session.room,
+        room=room,
         time_left_ms=session.time_left_ms(until_ms),
         inactive_ms=session.last_ms + jurisdiction.inactivity_ms,
     )

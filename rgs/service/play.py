@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from rgs.clock import Clock
 from rgs.core.errors import (
+    InsufficientBalanceError,
     NotFoundError,
     RegulatorUnavailableError,
     RgsError,
@@ -290,11 +291,11 @@ class Play:
 
     def _decided(self, session: Session, seat: Seat, action: Action) -> Seat:
         """The seat after the action; what the session's limits forbid is told as theirs, not as the balance's."""
-        game = game_of(seat.ruleset)
-        for legal in game.legal_actions(seat):
-            if legal.action is action and not legal.available:
-                session.room.verify_covers(legal.cost_minor, "action", seat.ruleset.rules.funds_rule)
-        return game.apply(seat, action)
+        try:
+            return game_of(seat.ruleset).apply(seat, action)
+        except InsufficientBalanceError as error:
+            session.room.verify_covers(int(error.metadata["cost_minor"]), "action", seat.ruleset.rules.funds_rule)
+            raise
 
     # --- both -----------------------------------------------------------------------------------------------------
 
