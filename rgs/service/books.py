@@ -34,9 +34,9 @@ class Books:
         )
 
 
-async def owned_session(store: Store, caller: Caller, session_id: str) -> Session:
+async def owned_session(store: Store, caller: Caller, session_id: str, *, fresh: bool = True) -> Session:
     """The session, if it is this operator's (auditors and regulators read all); NotFoundError otherwise."""
-    session = await store.session(check_ulid(session_id, "session_id"))
+    session = await store.session(check_ulid(session_id, "session_id"), fresh=fresh)
     if session is None or (caller.role is Role.OPERATOR and session.operator != caller.party):
         raise NotFoundError(f"no session {session_id}", kind="session", field="session_id", session_id=session_id)
     return session

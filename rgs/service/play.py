@@ -7,6 +7,8 @@ its stored answer has gone.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from rgs.clock import Clock
 from rgs.core.errors import (
     InsufficientBalanceError,
@@ -54,6 +56,8 @@ from rng.generator import Draw
 from rng.shuffle import PROCEDURE, transcript_to_deck
 
 SEAT_NO = 1
+TRIES_MAX = 3
+"""So often a step is done anew because another process has moved its session."""
 
 
 class Play:
@@ -85,14 +89,13 @@ class Play:
         check_request_id(request.request_id)
         digest = request.digest(caller.party)
         async with self._locks.of(request.session_id):
-            session = await owned_session(self._store, caller, request.session_id)
             try:
-                return await self._start(caller, session, request, digest)
+                return await self._settle_on(
+                    caller, request, digest, lambda session, _: self._start(caller, session, request, digest)
+                )
             except RngUnavailableError:
                 await self._instance.tell_failure()
                 raise
-            except RgsError as error:
-                return await self._answered_before(caller, "StartRound", request.request_id, digest, error)
 
     async def act(self, caller: Caller, request: Act) -> Reply:
         """Decide. The last decision settles the round in the same commit."""
@@ -100,11 +103,9 @@ class Play:
         check_ulid(request.round_id, "round_id")
         digest = request.digest(caller.party)
         async with self._locks.of(request.session_id):
-            session = await owned_session(self._store, caller, request.session_id)
-            try:
-                return await self._act(caller, session, request, digest)
-            except RgsError as error:
-                return await self._answered_before(caller, "Act", request.request_id, digest, error)
+            return await self._settle_on(
+                caller, request, digest, lambda session, fresh: self._act(caller, session, request, digest, fresh=fresh)
+            )
 
     async def get_round(self, caller: Caller, session_id: str, round_id: str) -> tuple[RoundView, bytes, bytes]:
         """(view, opening, final or empty) of a round of the session."""
@@ -245,34 +246,27 @@ class Play:
 
     # --- act ------------------------------------------------------------------------------------------------------
 
-    async def _act(self, caller: Caller, session: Session, request: Act, digest: bytes) -> Reply:
+    async def _act(self, caller: Caller, session: Session, request: Act, digest: bytes, *, fresh: bool) -> Reply:
         now_ms = max(self._clock.now_ms(), session.last_ms)
-        round_ = await self._store.round(request.round_id)
+        round_ = await self._store.round(request.round_id, fresh=fresh)
         if round_ is None or round_.session_id != session.session_id:
             raise _no_round(request.round_id)
-        if round_.status is not RoundStatus.OPEN:
-            raise RoundNotOpenError(
-                f"round {round_.round_id} is {round_.status.value}",
-                round_id=round_.round_id,
-                status=round_.status.value,
-            )
         if round_.malfunction:
             raise RoundPausedError(
                 f"round {round_.round_id} is paused: {round_.malfunction_code} is looked into",
                 round_id=round_.round_id,
                 malfunction_code=round_.malfunction_code,
             )
+        if round_.version != request.round_version:
+            raise await self._moved(session, round_, request.round_version, now_ms)
+        if round_.status is not RoundStatus.OPEN:
+            raise RoundNotOpenError(
+                f"round {round_.round_id} is {round_.status.value}",
+                round_id=round_.round_id,
+                status=round_.status.value,
+            )
         opened = self._decks.open(round_)
         running = round_.actions_hash()
-        if round_.version != request.round_version:
-            raise RoundMovedError(
-                f"round_version {request.round_version} was sent where {round_.version} stands",
-                session=self._books.view(session, now_ms),
-                round_=round_view(round_, opened.seat, actions_hash=running, room=session.room),
-                field="round_version",
-                value=request.round_version,
-                limit=round_.version,
-            )
         decided = self._decided(session, opened.seat, request.action)
         taken = taken_action(decided, now_ms, by="player", party=caller.party, digest=digest)
         round_, session = after_decisions(round_, session, (taken,), now_ms)
@@ -289,6 +283,18 @@ class Play:
         (signed,) = await self._store.commit(change)
         return Reply(body, signed.envelope)
 
+    async def _moved(self, session: Session, round_: Round, version: int, now_ms: int) -> RoundMovedError:
+        """ROUND_CHANGED with the fresh view, of a round that has ended as well."""
+        final = b"" if round_.status is RoundStatus.OPEN else (await self._store.round_envelopes(round_.round_id))[1]
+        return RoundMovedError(
+            f"round_version {version} was sent where {round_.version} stands",
+            session=self._books.view(session, now_ms),
+            round_=self._decks.view(round_, final, session.room),
+            field="round_version",
+            value=version,
+            limit=round_.version,
+        )
+
     def _decided(self, session: Session, seat: Seat, action: Action) -> Seat:
         """The seat after the action; what the session's limits forbid is told as theirs, not as the balance's."""
         try:
@@ -299,16 +305,31 @@ class Play:
 
     # --- both -----------------------------------------------------------------------------------------------------
 
-    async def _answered_before(
-        self, caller: Caller, method: str, request_id: str, digest: bytes, error: RgsError
+    async def _settle_on(
+        self,
+        caller: Caller,
+        request: StartRound | Act,
+        digest: bytes,
+        step: Callable[[Session, bool], Awaitable[Reply]],
     ) -> Reply:
-        """A repeat of a request that was answered gets its answer; anything else the error."""
-        answer = await self._store.answer(caller.party, method, request_id)
-        if answer is not None:
-            return reply_of(answer, digest)
-        if isinstance(error, SessionRaceError):
-            raise SessionChangedError("the session was changed by another request; read it again") from None
-        raise error
+        """Do the step from the session as this process knows it. An error is told only if nobody else has moved the
+        session meanwhile; else the step is done again from what stands now. A repeat of a request that was answered
+        gets its answer, whatever the error would be.
+        """
+        session = await owned_session(self._store, caller, request.session_id, fresh=False)
+        fresh = False
+        for _ in range(TRIES_MAX):
+            try:
+                return await step(session, fresh)
+            except RgsError as error:
+                answer = await self._store.answer(caller.party, type(request).__name__, request.request_id)
+                if answer is not None:
+                    return reply_of(answer, digest)
+                stands, fresh = await owned_session(self._store, caller, request.session_id), True
+                if stands.version == session.version and not isinstance(error, SessionRaceError):
+                    raise
+                session = stands
+        raise SessionChangedError("the session was changed by another request; read it again")
 
 
 def _discarded(draw: Draw, round_id: str, now_ms: int) -> Draft:

@@ -10,7 +10,7 @@ from rgs.config import load_config
 from rgs.core.errors import InvalidFieldError
 from rgs.store.address import PostgresAddress, parse_address
 
-SECRET = "hunter-2"
+SECRET = "hunter-2"  # noqa: S105
 URLS = {
     f"postgresql://rgs:{SECRET}@db/rgs": "postgresql://rgs@db/rgs",
     f"postgres://rgs:{SECRET}@one:5432,two:5433/rgs?target_session_attrs=read-write": (
