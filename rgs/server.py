@@ -42,7 +42,7 @@ from rgs.cli.pki import (
     parse_party_uri,
     verify_client_certificate,
 )
-from rgs.clients.regulator import EmbeddedRegister
+from rgs.clients.register import EmbeddedRegister
 from rgs.clients.wallet import EmbeddedWallet
 from rgs.clock import Clock, ClockWatch, SystemClock
 from rgs.composition import Ground, Services
