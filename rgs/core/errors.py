@@ -326,7 +326,7 @@ class StreamStalledError(RgsError):
     reason = "STREAM_STALLED"
 
 
-class StreamIdleError(RgsError):
+class StreamIdleError(UnavailableError):
     """Nothing was asked on a stream for too long."""
 
     reason = "STREAM_IDLE"
