@@ -5,9 +5,9 @@ request that cannot be read is told so with the same details as any other. One c
 interceptors would be one more for each call, and see no message of a stream.
 
 Errors are set on the context instead of raised through `abort` (gRPC's `stop` does not wait for aborted calls, issue
-37239). A call without a deadline is accepted: a client that waits for ever harms itself only. A call whose deadline has
-passed does nothing. A call that is cancelled once its service works is not undone: what was committed stands, and the
-same request id tells.
+37239), but for those of calls that are not let in. A call without a deadline is accepted: a client that waits for ever
+harms itself only. A call whose deadline has passed does nothing. A call that is cancelled once its service works is not
+undone: what was committed stands, and the same request id tells.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rgs.api.access import OK, CallLines
 from rgs.api.auth import Context, Gate, certificate_of
 from rgs.api.errors import FAULT_NUMBERS, INTERNAL, ToActResponse, status_of
 from rgs.api.parsing import parse_message
-from rgs.api.quotas import Limits, OpenStream, Quotas, Streams, ending_of
+from rgs.api.quotas import Account, Limits, OpenStream, Quotas, Streams, ending_of
 from rgs.clock import Clock
 from rgs.core.errors import DeadlineTooShortError, RgsError, UnavailableError
 from rgs.service.callers import Caller
@@ -98,14 +98,18 @@ class Calls:
         async def behave(data: bytes, context: Context) -> bytes:
             self.begin()
             request_id = ""
+            account: Account | None = None
             try:
                 caller = self.admit(certificate_of(context), name, context)
-                self.quotas.enter(caller)
+                account = self.quotas.enter(caller)
                 message = parse_message(method.kind, data)
                 request_id = getattr(message, "request_id", "")
                 return await self.answer(name, method, caller, message)
             except Exception as error:  # noqa: BLE001 - every error becomes a status, here and nowhere else
-                end_with(context, self.status(error, name, request_id))
+                status = self.status(error, name, request_id)
+                if account is None:
+                    await refuse(context, status)
+                end_with(context, status)
                 return b""
             finally:
                 self.end()
@@ -226,6 +230,14 @@ class Calls:
     async def finished(self) -> None:
         """Returns once nothing is under way."""
         await self._nothing_under_way.wait()
+
+
+async def refuse(context: Context, status: Status) -> None:
+    """End a unary call with this status and no response, which gRPC sends with `end_with`: an empty one waits for room
+    on the client's side, and holds a place of the server meanwhile. Does not return.
+    """
+    told: Any = rpc_status.to_status(status)
+    await context.abort(told.code, told.details, told.trailing_metadata)
 
 
 def end_with(context: Context, status: Status) -> None:

@@ -3,13 +3,12 @@
 The messages are those of grpcio-health-checking. Its servicer is not used: it writes to a watcher while it holds the
 lock that every change of status needs, so that one watcher who does not read would stop the server from saying that it
 drains; and its Watch keeps a draining server waiting. Refuses to serve again once the server has begun to drain, and
-one certificate more than WATCHES_MAX watches.
+one certificate more than its share of calls.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
@@ -17,14 +16,11 @@ import grpc
 from grpc_health.v1 import health_pb2 as pb
 
 from rgs.api.auth import Context, certificate_of
-from rgs.api.calls import Calls, end_with
-from rgs.api.quotas import STREAM_RETRY_MS
+from rgs.api.calls import Calls, end_with, refuse
 from rgs.core.errors import PartyLimitError, UnavailableError
 
 SERVICE: Final = pb.DESCRIPTOR.services_by_name["Health"].full_name
 WHOLE_SERVER: Final = ""
-WATCHES_MAX: Final = 64
-"""Watches that one certificate may have open; health asks no allow-list, so that there is no party to count for."""
 
 SERVING: Final = pb.HealthCheckResponse.SERVING
 NOT_SERVING: Final = pb.HealthCheckResponse.NOT_SERVING
@@ -38,7 +34,6 @@ class Health:
         self._serving = dict.fromkeys([WHOLE_SERVER, *services], True)
         self._draining = False
         self._changed = asyncio.Event()
-        self._watches: Counter[bytes | None] = Counter()
 
     def set_serving(self, service: str, *, serving: bool) -> None:
         """Say whether a service serves. Without effect once `drain` was called."""
@@ -70,31 +65,13 @@ class Health:
 
     async def _check(self, request: pb.HealthCheckRequest, context: Context) -> pb.HealthCheckResponse:
         response = self._response(request)
+        await self._enter(context, "Check")
         if response.status == pb.HealthCheckResponse.SERVICE_UNKNOWN:
             context.set_code(grpc.StatusCode.NOT_FOUND)
         return response
 
     async def _watch(self, request: pb.HealthCheckRequest, context: Context) -> None:
-        certificate = certificate_of(context)
-        if self._watches[certificate] >= WATCHES_MAX:
-            error = PartyLimitError(
-                f"this certificate has {WATCHES_MAX} watches already",
-                field="watches",
-                limit=WATCHES_MAX,
-                value=WATCHES_MAX + 1,
-                retry_after_ms=STREAM_RETRY_MS,
-            )
-            end_with(context, self._calls.status(error, f"{SERVICE}/Watch", ""))
-            return
-        self._watches[certificate] += 1
-        try:
-            await self._tell(request, context)
-        finally:
-            self._watches[certificate] -= 1
-            if not self._watches[certificate]:
-                del self._watches[certificate]
-
-    async def _tell(self, request: pb.HealthCheckRequest, context: Context) -> None:
+        await self._enter(context, "Watch")
         told = None
         while True:
             changed, response = self._changed, self._response(request)
@@ -108,6 +85,13 @@ class Health:
                     continue  # the server drains: the last word first
                 end_with(context, self._calls.status(error, f"{SERVICE}/Watch", ""))
                 return
+
+    async def _enter(self, context: Context, method: str) -> None:
+        """Count the call, and end it if there are too many. No list is asked, so no party is known."""
+        try:
+            self._calls.quotas.enter_health(certificate_of(context))
+        except PartyLimitError as error:
+            await refuse(context, self._calls.status(error, f"{SERVICE}/{method}", ""))
 
     def _response(self, request: pb.HealthCheckRequest) -> pb.HealthCheckResponse:
         serving = self._serving.get(request.service)

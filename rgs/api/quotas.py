@@ -5,7 +5,8 @@ them behind one name a party has up to N times as much. Asked before a request i
 refused with PARTY_LIMIT (RESOURCE_EXHAUSTED) and the time after which it may come again; it has changed nothing.
 
 A stream that has waited for its client too long is ended: STREAM_STALLED if an answer was not read, STREAM_IDLE if
-nothing was asked. A client that does not read that either is let go without a word.
+nothing was asked. A client that does not take what it is told from its connection holds the places of its calls and
+streams until the connection ends, for gRPC cannot take back what it has begun to send: they are that party's places.
 
 Costs a call a look into a dictionary and a few integers. Refuses to write a line a refusal: `look`, once a second,
 tells how many a party had.
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 import structlog
@@ -28,6 +29,10 @@ RETRY_MS: Final = 100
 """The least time that a refused caller is told to wait; a stream of his is not read from for so long."""
 STREAM_RETRY_MS: Final = 5_000
 """The same for one who has too many streams: they end by his own doing."""
+HEALTH_CALLS_MAX: Final = 64
+"""Calls for the server's health, watches among them, that one certificate may have under way."""
+WATCHERS_MAX: Final = 1_024
+"""Certificates that are remembered to have asked for it; above, those with something under way."""
 SECOND_US: Final = 1_000_000
 
 
@@ -99,12 +104,15 @@ class Account:
 
 
 class Quotas:
-    """The accounts of this process: one a party that was let in, so that there are as many as the allow-list has."""
+    """The accounts of this process: one a party that was let in, so that there are as many as the allow-list has; and
+    one a certificate that asked for the server's health, for which no list is asked.
+    """
 
     def __init__(self, limits: Limits, clock: Clock) -> None:
         self._limits = limits
         self._clock = clock
         self._accounts: dict[tuple[str, str], Account] = {}
+        self._watchers: dict[bytes | None, Account] = {}
 
     def of(self, caller: Caller) -> Account:
         """The caller's account."""
@@ -119,6 +127,17 @@ class Quotas:
         account.enter()
         cast("asyncio.Task[Any]", asyncio.current_task()).add_done_callback(account.leave)
         return account
+
+    def enter_health(self, certificate: bytes | None) -> None:
+        """As `enter`, for who asks for the server's health."""
+        account = self._watchers.get(certificate)
+        if account is None:
+            if len(self._watchers) >= WATCHERS_MAX:
+                self._watchers = {known: held for known, held in self._watchers.items() if held.calls}
+            account = Account("health", replace(self._limits, calls_max=HEALTH_CALLS_MAX), self._clock)
+            self._watchers[certificate] = account
+        account.enter()
+        cast("asyncio.Task[Any]", asyncio.current_task()).add_done_callback(account.leave)
 
     def look(self) -> None:
         """Log what was refused."""
@@ -136,7 +155,7 @@ class OpenStream:
     something or to read, else they are None.
     """
 
-    __slots__ = ("_ended_s", "account", "ending", "reads_s", "task", "writes_s")
+    __slots__ = ("account", "ending", "reads_s", "task", "writes_s")
 
     def __init__(self, account: Account, task: asyncio.Task[Any]) -> None:
         self.account = account
@@ -145,20 +164,18 @@ class OpenStream:
         self.writes_s: float | None = None
         self.ending: RgsError | None = None
         """Why it was ended by `Streams.look`; its task was cancelled then, and tells it to the client."""
-        self._ended_s = 0.0
 
     def look(self, now_s: float, limits: Limits) -> None:
         """End the stream if its client has kept it waiting too long."""
         if self.ending is not None:
-            if now_s - self._ended_s >= limits.stall_s:
-                self.task.cancel()  # not even its end is read
-        elif self.writes_s is not None and now_s - self.writes_s >= limits.stall_s:
-            self._end(StreamStalledError(f"no answer was read for {limits.stall_s} s", limit=limits.stall_s), now_s)
+            return
+        if self.writes_s is not None and now_s - self.writes_s >= limits.stall_s:
+            self._end(StreamStalledError(f"no answer was read for {limits.stall_s} s", limit=limits.stall_s))
         elif self.reads_s is not None and now_s - self.reads_s >= limits.idle_s:
-            self._end(StreamIdleError(f"nothing was asked for {limits.idle_s} s", limit=limits.idle_s), now_s)
+            self._end(StreamIdleError(f"nothing was asked for {limits.idle_s} s", limit=limits.idle_s))
 
-    def _end(self, why: RgsError, now_s: float) -> None:
-        self.ending, self._ended_s = why, now_s
+    def _end(self, why: RgsError) -> None:
+        self.ending = why
         self.task.cancel()
 
 

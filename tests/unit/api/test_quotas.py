@@ -12,8 +12,7 @@ from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 from structlog.testing import capture_logs
 
-from rgs.api.health import WATCHES_MAX
-from rgs.api.quotas import RETRY_MS, Account, Limits, Quotas
+from rgs.api.quotas import HEALTH_CALLS_MAX, RETRY_MS, Account, Limits, Quotas
 from rgs.core.errors import PartyLimitError
 from rgs.service.callers import Caller, Role
 from rgs.v1 import play_pb2
@@ -322,19 +321,25 @@ async def test_a_flood_on_streams_is_refused_in_band_and_slowed_down() -> None:
 
 async def test_watches_of_one_certificate_are_bounded() -> None:
     async with small() as house:
-        watches: list[Any] = [house.channel.unary_stream(WATCH)(b"") for _ in range(WATCHES_MAX)]
-        for watch in watches:
-            await watch.read()
-        error = await refused(house.channel.unary_stream(WATCH)(b"").read())
+        mine: Any = house.channel
+
+        def watch() -> Any:
+            return mine.unary_stream(WATCH)(b"")
+
+        watches: list[Any] = [watch() for _ in range(HEALTH_CALLS_MAX)]
+        for one in watches:
+            await one.read()
+        error = await refused(watch().read())
         assert (error.code(), reason_in(status_in(error))) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "PARTY_LIMIT")
         channel: Any = channel_of(house.endpoint.port, other_certificate())
         other = channel.unary_stream(WATCH)(b"")
         assert await other.read()
         watches.pop().cancel()
-        await until(lambda: WATCHES_MAX - 1 in house.endpoint.health._watches.values())
-        again: Any = house.channel.unary_stream(WATCH)(b"")
+        held = house.calls.quotas._watchers
+        await until(lambda: HEALTH_CALLS_MAX - 1 in [health.calls for health in held.values()])
+        again: Any = watch()
         assert await again.read()
-        for watch in (*watches, other, again):
-            watch.cancel()
-        await until(lambda: not house.endpoint.health._watches)
+        for one in (*watches, other, again):
+            one.cancel()
+        await until(lambda: not any(health.calls for health in held.values()))
         await channel.close()
