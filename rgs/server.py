@@ -32,6 +32,7 @@ from rgs.api.auth import Gate, PeerCertificate
 from rgs.api.calls import Calls
 from rgs.api.endpoint import Endpoint, Tls
 from rgs.api.mapping import Encoder
+from rgs.api.quotas import Limits
 from rgs.cli.files import read_whole
 from rgs.cli.keyring import load_bundle, load_kek, load_node_signer
 from rgs.cli.pki import (
@@ -188,7 +189,14 @@ class Server:
         services.certificates.refresh = gate.refresh
         self._note_fault = lambda reason: events.count(EventCode.SERVER_FAULT, reason)
         lines = CallLines(self._log.line, clock) if self._log is not None and config.log_calls else None
-        calls = Calls(gate, clock, encoder.act, self._note_fault, lines)
+        limits = Limits(
+            calls_max=config.party_calls_max,
+            messages_per_s=config.party_messages_per_s,
+            streams_max=config.party_streams_max,
+            stall_s=config.stream_stall_s,
+            idle_s=config.stream_idle_s,
+        )
+        calls = Calls(gate, clock, encoder.act, self._note_fault, lines, limits)
         endpoint = Endpoint(
             listen=config.listen,
             tls=tls,
@@ -220,6 +228,11 @@ class Server:
             _tell_health(endpoint, services.permits)
 
         self._run_in_background("watch", watch)
+
+        async def look_at_calls() -> None:
+            calls.look()
+
+        self._run_in_background("calls", look_at_calls)
         self._run_in_background("stage_reports", services.affairs.report_stages)
         self._run_in_background("recovery", services.sessions.recover)
         self._run_in_background("interruptions", services.interruptions.finish_due)
