@@ -1,8 +1,8 @@
 """What clients cost that keep the server waiting: `python -m bench.waiting [STREAMS] [UNREAD]`.
 
 Opens STREAMS `Play` streams that ask nothing, then UNREAD streams that ask thousands of times and read no answer, and
-prints the server's resident memory before and after each, per stream, with the time of a call of another operator's
-connection meanwhile. A figure of memory, from one machine; no test is gated on it.
+prints the server's resident memory per stream, with the time of another party's call meanwhile. Figures of one machine;
+no test is gated on them.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ UNREAD: Final = 64
 ASKED: Final = 2_000
 CONNECTION_STREAMS: Final = 500
 """Streams of one connection; the server takes 1,024."""
+OTHER: Final = "demo-auditor"
 PLAY: Final = "/rgs.v1.PlayService/Play"
 LIST_GAMES: Final = "/rgs.v1.CatalogService/ListGames"
 
@@ -52,25 +53,25 @@ async def call_ms(channel: Any) -> float:
 
 async def measure(home: Path, streams: int, unread: int) -> None:
     """Print the lines."""
-    credentials = Identity.of_party(load_config(home), PARTY).credentials()
+    config = load_config(home)
     subject = await Subject.start(home)
-    process = subject._process.pid
+    process = subject.process_id
 
-    def channel() -> Any:
-        return grpc.aio.secure_channel(
-            subject.address, credentials, options=(("grpc.use_local_subchannel_pool", 1),)
-        )
+    def channel(party: str = PARTY) -> Any:
+        credentials = Identity.of_party(config, party).credentials()
+        return grpc.aio.secure_channel(subject.address, credentials, options=(("grpc.use_local_subchannel_pool", 1),))
 
-    quiet = channel()
+    quiet = channel(OTHER)
     await call_ms(quiet)
     rest, before = resident_kib(process), await call_ms(quiet)
     print(f"at rest: {rest / 1024:.0f} MiB, a call {before:.1f} ms")
     channels = [channel() for _ in range(-(-streams // CONNECTION_STREAMS))]
-    idle = [channels[nth // CONNECTION_STREAMS].stream_stream(PLAY)() for nth in range(streams)]
-    for call in idle:  # an empty request is refused in band: the stream is up, and waits
+    idle = []
+    for nth in range(streams):  # an empty request is refused in band: the stream is up, and waits
+        call = channels[nth // CONNECTION_STREAMS].stream_stream(PLAY)()
         await call.write(b"")
-    for call in idle:
         await call.read()
+        idle.append(call)
     now = resident_kib(process)
     print(f"{streams} idle streams: {(now - rest) / streams:.1f} KiB each, a call {await call_ms(quiet):.1f} ms")
     flooding = [channel() for _ in range(4)]
