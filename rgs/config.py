@@ -38,7 +38,8 @@ class Config:
     log gets a line for every call that may change something. `draws_in_flight_max` is the bound that `instance_start`
     promises. `drain_s` is how long a stopping server lets calls finish, in seconds. A round that brings
     `large_win_minor` or more is a significant event. `rules_check_s` and `self_test_s` are the times between two looks
-    at the certified files and at the generator's known answers.
+    at the certified files and at the generator's known answers. `retry_window_h` is for how many hours a request that
+    is sent again gets the answer that it had.
     """
 
     home: Path
@@ -59,6 +60,7 @@ class Config:
     large_win_minor: int
     rules_check_s: int
     self_test_s: int
+    retry_window_h: int
 
     @property
     def sha256(self) -> str:
@@ -223,4 +225,5 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     "large_win_minor": Setting(1_000_000, _number(1, 1_000_000_000_000)),
     "rules_check_s": Setting(600, _number(1, 86_400)),
     "self_test_s": Setting(86_400, _number(60, 86_400)),
+    "retry_window_h": Setting(72, _number(24, 8_760)),
 }
