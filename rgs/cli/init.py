@@ -46,6 +46,7 @@ from rgs.cli.pki import (
     ReadEntropy,
     fingerprint_of,
     issue_client,
+    issue_outward,
     issue_server,
     make_development_ca,
 )
@@ -60,6 +61,8 @@ from rgs.store.parties import Parties, PartyRow
 from rgs.store.sqlite import create_store
 
 DEFAULT_NODE: Final = "node1"
+OUTWARD: Final = "outward"
+"""Stem of the certificate and key with which the node calls wallets and central systems, in the tls folder."""
 DEMO_PARTIES: Final = tuple((role, f"demo-{role}") for role in Role)
 """One party of each role."""
 
@@ -143,7 +146,7 @@ def _fill(home: Path, node: str, read: ReadEntropy, time_ms: int) -> None:
     write_new(home / CONFIG_FILE, _CONFIG.format(node=node).encode("ascii"), PUBLIC_MODE)
     write_new(home / "kek" / "kek.json", format_kek({1: read(KEK_BYTES)}), SECRET_MODE)
     _make_keys(home / "keys", node, read, time_ms)
-    fingerprints = _make_certificates(home / "tls", read, time_ms)
+    fingerprints = _make_certificates(home / "tls", node, read, time_ms)
     _make_store(home / "store" / "rgs.db", fingerprints, read, time_ms)
 
 
@@ -160,11 +163,12 @@ def _make_keys(folder: Path, node: str, read: ReadEntropy, time_ms: int) -> None
     write_new(folder / ROOT_FINGERPRINT, f"{root.keyid}\n".encode("ascii"), PUBLIC_MODE)
 
 
-def _make_certificates(folder: Path, read: ReadEntropy, time_ms: int) -> dict[str, str]:
-    """Write authority, server and clients; the clients' fingerprints by party."""
+def _make_certificates(folder: Path, node: str, read: ReadEntropy, time_ms: int) -> dict[str, str]:
+    """Write authority, server, the node's own for outward calls, and clients; the clients' fingerprints by party."""
     authority = make_development_ca(read, time_ms)
     write_issued(folder / "ca", authority)
     write_issued(folder / "server", issue_server(authority, SERVER_NAMES, read, time_ms))
+    write_issued(folder / OUTWARD, issue_outward(authority, node, read, time_ms))
     fingerprints: dict[str, str] = {}
     for role, party in DEMO_PARTIES:
         issued = issue_client(authority, role, party, read, time_ms)

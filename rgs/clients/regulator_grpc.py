@@ -11,7 +11,7 @@ Refuses a test register where the jurisdiction allows none, and to repeat a call
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from google.protobuf.timestamp_pb2 import Timestamp
 from grpc import StatusCode
@@ -37,7 +37,10 @@ from rgs.clients.regulator import (
 from rgs.core.errors import InvalidFieldError, JurisdictionError, RegulatorUnavailableError, RgsError
 from rgs.core.ids import check_ulid
 from rgs.regulator.v1 import regulator_pb2 as pb
-from rgs.regulator.v1.regulator_pb2_grpc import CentralSystemServiceAsyncStub, CentralSystemServiceStub
+from rgs.regulator.v1.regulator_pb2_grpc import CentralSystemServiceStub
+
+if TYPE_CHECKING:  # the typed stubs know it, the generated code does not
+    from rgs.regulator.v1.regulator_pb2_grpc import CentralSystemServiceAsyncStub
 
 DOMAIN: Final = "rgs.regulator.v1"
 ALIGNMENT_RUNNING: Final = "ALIGNMENT_RUNNING"

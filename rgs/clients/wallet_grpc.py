@@ -11,7 +11,7 @@ Refuses to send what the contract does not allow, and to repeat a call by itself
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from google.protobuf.message import Message
 from grpc import StatusCode
@@ -40,7 +40,10 @@ from rgs.core.errors import (
 from rgs.core.ids import check_name, check_reference, check_ulid
 from rgs.core.money import parse_currency
 from rgs.wallet.v1 import wallet_pb2 as pb
-from rgs.wallet.v1.wallet_pb2_grpc import WalletServiceAsyncStub, WalletServiceStub
+from rgs.wallet.v1.wallet_pb2_grpc import WalletServiceStub
+
+if TYPE_CHECKING:  # the typed stubs know it, the generated code does not
+    from rgs.wallet.v1.wallet_pb2_grpc import WalletServiceAsyncStub
 
 DOMAIN: Final = "rgs.wallet.v1"
 WALLET_REFERENCE_MAX: Final = 64
