@@ -1,8 +1,8 @@
 """Reading the sources of a reconciliation: streamed, hashed as they are read, every refused row with line and reason.
 
-The statements go through the replay of `rgs.core.replay`; the others through the strict readers of `rgs.core.reconcile`,
-or, where a wallet statement is in our own layout and nothing in it is doubtful, straight into the store. What is written
-for the store to load has been checked field by field.
+The statements go through the replay of `rgs.core.replay`; the others through the strict readers of
+`rgs.core.reconcile`, or, where a wallet statement is in our own layout and nothing in it is doubtful, straight into the
+store. What is written for the store to load has been checked field by field.
 
 Refuses what cannot be read at all: a missing file, an empty one, a header that names a column twice.
 """
@@ -39,7 +39,7 @@ PLAIN_HEADER: Final = (
     b"transaction_id,kind,player,currency,amount_minor,time,reference,status,balance_after_minor,operator,book\n"
 )
 _DOUBTFUL: Final = re.compile(rb'["\r\x00\x80-\xff]|\n\n|[^\n]{65537}|\\N')
-_PLAIN_TYPES: Final = {name: "VARCHAR" for name in PLAIN_HEADER.decode().strip().split(",")} | {
+_PLAIN_TYPES: Final = dict.fromkeys(PLAIN_HEADER.decode().strip().split(","), "VARCHAR") | {
     "amount_minor": "BIGINT",
     "balance_after_minor": "BIGINT",
 }
@@ -194,9 +194,7 @@ class Outside:
         self._rows = rows
         self.rejects: list[Reject] = []
 
-    def read(
-        self, source: str, path: Path, mapping: Mapping, zone: tzinfo | None, read_row: RowReader
-    ) -> Input:
+    def read(self, source: str, path: Path, mapping: Mapping, zone: tzinfo | None, read_row: RowReader) -> Input:
         """Read the file as what it is by mapping or name. SourceError."""
         form = mapping.format or _form_of(path)
         with _opened(path) as file:

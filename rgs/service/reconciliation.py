@@ -1,8 +1,8 @@
 """Three-way reconciliation, the use case: files in, a folder with the report out. Knows no server and no command line.
 
-What it implements: ARCHITECTURE 1 (reconcile), issue order of the sources: the record counts as far as it verifies; the
-operator's receipts and wallet statement and the regulator's register are matched against it by id. The report is the same
-bytes for the same inputs; it is signed as a `report` statement where a key is given.
+What it implements: ARCHITECTURE 1 (reconcile): the record counts as far as it verifies; the operator's receipts and
+wallet statement and the regulator's register are matched against it by id. The report is the same bytes for the same
+inputs; it is signed as a `report` statement where a key is given.
 
 Refuses a folder that holds anything already, and to leave half a report: the folder is filled under a name of its own
 and put in place whole.
@@ -15,12 +15,12 @@ import hashlib
 import json
 import shutil
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from rgs.core.errors import InvalidFieldError, RgsError, VerificationError
+from rgs.core.errors import InvalidFieldError, VerificationError
 from rgs.core.reconcile.extract import Extract
 from rgs.core.reconcile.facts import Break
 from rgs.core.reconcile.lines import escape_cell
@@ -35,7 +35,6 @@ from rgs.core.reconcile.records import (
 )
 from rgs.core.reconcile.report import (
     FORMAT,
-    INCOMPLETE,
     LISTED_MAX,
     Findings,
     Input,
@@ -47,7 +46,7 @@ from rgs.core.reconcile.report import (
     priority_of,
     verdict_of,
 )
-from rgs.core.reconcile.resolutions import read_resolutions
+from rgs.core.reconcile.resolutions import Resolution, read_resolutions
 from rgs.core.reconcile.rows import read_receipt, read_regulator, read_wallet
 from rgs.core.replay import KeyBook, Rulebook
 from rgs.core.statements import KINDS, ExportLine, Signer, format_canonical, format_line, seal_envelope
@@ -329,13 +328,16 @@ class _Run:
 
     def _report(self, terms: Terms, extract: Extract, verified: Verified, earlier: str) -> Reconciled:
         request, store, summary = self._request, self._store, verified.summary
-        resolutions, entries, last = {}, 0, ""
+        resolutions: dict[str, Resolution] = {}
+        entries, last = 0, ""
         if request.resolutions is not None:
             resolutions, entries, last = _read_resolutions(request.resolutions)
         findings = Findings(terms.as_of_ms, resolutions)
         files = {BREAKS_CSV: self._write_breaks(findings)}
         totals = [_total_row(row) for row in store.totals(terms)]
-        files[TOTALS_CSV] = self._write_csv(TOTALS_CSV, _TOTAL_COLUMNS, ([row[name] for name in _TOTAL_COLUMNS] for row in totals))  # noqa: E501
+        files[TOTALS_CSV] = self._write_csv(
+            TOTALS_CSV, _TOTAL_COLUMNS, ([row[name] for name in _TOTAL_COLUMNS] for row in totals)
+        )
         files[REJECTS_CSV] = self._write_csv(REJECTS_CSV, ("source", "line", "reason"), self._rejects)
         store.write_participations(self._work / PARTICIPATIONS_CSV)
         (self._work / PARTICIPATIONS_CSV).rename(self._folder / PARTICIPATIONS_CSV)
@@ -366,7 +368,7 @@ class _Run:
             "identity": identity_rows(store.identity()),
             "inputs": [asdict(found) for found in self._inputs],
             "is_signed": self._signer is not None,
-            "keys": {
+            "key_path": {
                 "anchored": self._keys.anchored,
                 "development": summary.has_development_keys,
                 "root": self._keys.root,
@@ -442,7 +444,7 @@ def _total_row(row: Sequence[Any]) -> dict[str, Any]:
     return dict(zip(_TOTAL_COLUMNS, values, strict=True))
 
 
-def _read_resolutions(path: Path) -> tuple[dict[str, Any], int, str]:
+def _read_resolutions(path: Path) -> tuple[dict[str, Resolution], int, str]:
     try:
         content = path.read_bytes()
     except OSError as error:

@@ -2,9 +2,9 @@
 
 What it implements: joining by id and leaving what does not agree to `rgs.core.reconcile`; totals; the order of the
 report. Extensions are neither installed nor loaded by themselves; once opened, the database reads and writes the named
-folders and files and nothing else, and its settings are locked. The memory limit is three quarters of what was promised:
-the rest is Python's and duckdb's own overhead. Two threads; every result has an order, so that the same rows give the
-same report in whatever order they came.
+folders and files and nothing else, and its settings are locked. The memory limit is three quarters of what was
+promised: the rest is Python's and duckdb's own overhead. Two threads; every result has an order, so that the same rows
+give the same report in whatever order they came.
 
 Refuses a value in SQL that is not bound, and to keep anything: the folder is the caller's to remove.
 """
@@ -81,13 +81,10 @@ class Comparison:
         }
         self._folder = folder
         self._db = duckdb.connect(str(folder / "compare.duckdb"), config=config)
-        for statement, *values in (
-            (sql.LIMITS[0], [str(folder)]),
-            (sql.LIMITS[1], [str(path) for path in files]),
-            *((other,) for other in sql.LIMITS[2:]),
-            *((table,) for table in sql.TABLES),
-        ):
-            self._run(statement, values or None)
+        self._run(sql.FOLDERS, [[str(folder)]])
+        self._run(sql.FILES, [[str(path) for path in files]])
+        for statement in (*sql.LIMITS, *sql.TABLES):
+            self._run(statement)
 
     def close(self) -> None:
         """Let go of the files."""

@@ -1,16 +1,17 @@
 """The SQL of reconciliation, for duckdb: tables, loading, and the joins by id that leave only what does not agree.
 
 Everything is bound, nothing is put together; every result that is read has an ORDER BY. Table names follow
-`rgs.core.reconcile`: legs, seats and sessions are the record's; wallet and receipts the operator's; r_… the regulator's.
+`rgs.core.reconcile`: legs, seats and sessions are the record's, wallet and receipts the operator's, r_… the
+regulator's.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+FOLDERS: Final = "SET VARIABLE folders = ?"
+FILES: Final = "SET VARIABLE files = ?"
 LIMITS: Final = (
-    "SET VARIABLE folders = ?",
-    "SET VARIABLE files = ?",
     "SET allowed_directories = getvariable('folders')",
     "SET allowed_paths = getvariable('files')",
     "SET enable_external_access = false",
@@ -166,7 +167,9 @@ MONEY_COUNTS: Final = """SELECT (SELECT coalesce(sum(n), 0) FROM joined WHERE ke
     (SELECT count(*) FROM wallet WHERE transaction_id NOT IN (SELECT key FROM money))"""
 MONEY_REPEATED: Final = """INSERT INTO money SELECT transaction_id FROM wallet GROUP BY transaction_id
     HAVING count(*) > 1 UNION SELECT transaction_id FROM legs GROUP BY transaction_id HAVING count(*) > 1 ORDER BY 1"""
-LEGS_ALL: Final = "INSERT INTO money SELECT transaction_id FROM legs GROUP BY transaction_id HAVING count(*) > 1 ORDER BY 1"
+LEGS_ALL: Final = (
+    "INSERT INTO money SELECT transaction_id FROM legs GROUP BY transaction_id HAVING count(*) > 1 ORDER BY 1"
+)
 TICKETS: Final = """CREATE TABLE tickets AS SELECT coalesce(l.transaction_id, nullif(p.transaction_id, ''),
     'participation ' || p.regulator_participation_id || ' purchase ' || p.purchase_no) AS key, p.*,
     (NOT $is_regulator OR p.regulator_session_id IN (SELECT regulator_session_id FROM sessions)) AS is_known

@@ -1,8 +1,8 @@
 """From verified statements to the rows that are compared: legs of money, seats of rounds, sessions.
 
-Takes what the replay has read, in its order, and says for each row whether every check passed (`is_sound`). Memory grows
-with open sessions, as the replay's does. Refuses to guess what a private block said that has been erased: such a leg or
-session has no id to match by, and is named in `missing`.
+Takes what the replay has read, in its order, and says for each row whether every check passed (`is_sound`). Memory
+grows with open sessions, as the replay's does. Refuses to guess what a private block said that has been erased: such a
+leg or session has no id to match by, and is named in `missing`.
 
 A `money_leg` (reserved; planned body in docs/formats.md) is read in both forms: transaction id in the body or in the
 private block.
@@ -91,9 +91,7 @@ class Extract:
             return
         session = self._sessions.setdefault(body["session_id"], _Session(body["session_id"]))
         block: dict[str, str] = (statement.private or {}).get("block", {})
-        session.regulator_participation_id = block.get(
-            "regulator_participation_id", session.regulator_participation_id
-        )
+        session.regulator_participation_id = block.get("regulator_participation_id", session.regulator_participation_id)
         match kind:
             case "session_open":
                 self._open(session, statement, block, time_ms)
@@ -114,7 +112,11 @@ class Extract:
             case "round_final":
                 yield from self._final(session, statement, time_ms, is_sound=is_sound)
             case "participation_end":
-                session.ended_ms, session.rounds, session.is_sound = time_ms, body["rounds"], session.is_sound & is_sound
+                session.ended_ms, session.rounds, session.is_sound = (
+                    time_ms,
+                    body["rounds"],
+                    session.is_sound & is_sound,
+                )
                 session.staked, session.returned = body["staked_minor"], body["returned_minor"]
                 session.bought, session.paid_out = body["bought_minor"], body["paid_out_minor"]
                 yield from self._leg(session, statement, block, (CREDIT, session.paid_out), is_sound=is_sound)
@@ -158,23 +160,26 @@ class Extract:
             self.missing.append((statement.hash, _NO_BLOCK))
             return
         kind, amount = moved
-        yield LEGS, (
-            transaction_id,
-            kind,
-            amount,
-            session.currency,
-            session.operator,
-            session.player,
-            session.game,
-            session.session_id,
-            session.participation_id,
-            body.get("purchase_no", "0"),
-            session.regulator_session_id,
-            session.regulator_participation_id,
-            statement.kind.name,
-            str(parse_time(body["time"])),
-            statement.hash,
-            _flag(is_sound),
+        yield (
+            LEGS,
+            (
+                transaction_id,
+                kind,
+                amount,
+                session.currency,
+                session.operator,
+                session.player,
+                session.game,
+                session.session_id,
+                session.participation_id,
+                body.get("purchase_no", "0"),
+                session.regulator_session_id,
+                session.regulator_participation_id,
+                statement.kind.name,
+                str(parse_time(body["time"])),
+                statement.hash,
+                _flag(is_sound),
+            ),
         )
 
     def _final(
@@ -189,32 +194,33 @@ class Extract:
             session, seat, (statement.hash, body["staked_minor"], body["returned_minor"], time_ms, body["status"])
         )
 
-    def _seat(
-        self, session: _Session, seat: _Seat, final: tuple[str, str, str, int, str]
-    ) -> Iterator[tuple[str, Row]]:
+    def _seat(self, session: _Session, seat: _Seat, final: tuple[str, str, str, int, str]) -> Iterator[tuple[str, Row]]:
         if not self._is_compared(session):
             return
         final_hash, staked, returned, ended_ms, status = final
-        yield SEATS, (
-            session.session_id,
-            seat.stage_no,
-            seat.round_id,
-            seat.opening,
-            final_hash,
-            seat.available,
-            staked,
-            returned,
-            str(seat.opened_ms),
-            str(ended_ms),
-            str(seat.opened_ms + session.finish_after_ms),
-            status,
-            session.currency,
-            session.operator,
-            session.game,
-            session.player,
-            session.regulator_session_id,
-            session.regulator_participation_id,
-            _flag(seat.is_sound),
+        yield (
+            SEATS,
+            (
+                session.session_id,
+                seat.stage_no,
+                seat.round_id,
+                seat.opening,
+                final_hash,
+                seat.available,
+                staked,
+                returned,
+                str(seat.opened_ms),
+                str(ended_ms),
+                str(seat.opened_ms + session.finish_after_ms),
+                status,
+                session.currency,
+                session.operator,
+                session.game,
+                session.player,
+                session.regulator_session_id,
+                session.regulator_participation_id,
+                _flag(seat.is_sound),
+            ),
         )
 
     def _done(self, session: _Session) -> Iterator[tuple[str, Row]]:
@@ -222,26 +228,29 @@ class Extract:
             yield from self._seat(session, session.seat, ("", str(session.seat.staked), "0", 0, OPEN))
         if not self._is_compared(session):
             return
-        yield SESSIONS, (
-            session.session_id,
-            session.operator,
-            session.currency,
-            session.game,
-            session.player,
-            session.regulator_session_id,
-            _flag(session.test_register),
-            str(session.opened_ms),
-            str(session.closed_ms),
-            str(session.ended_ms),
-            session.participation_id,
-            session.regulator_participation_id,
-            session.bought,
-            session.staked,
-            session.returned,
-            session.paid_out,
-            session.rounds,
-            _flag(session.is_whole),
-            _flag(session.is_sound),
+        yield (
+            SESSIONS,
+            (
+                session.session_id,
+                session.operator,
+                session.currency,
+                session.game,
+                session.player,
+                session.regulator_session_id,
+                _flag(session.test_register),
+                str(session.opened_ms),
+                str(session.closed_ms),
+                str(session.ended_ms),
+                session.participation_id,
+                session.regulator_participation_id,
+                session.bought,
+                session.staked,
+                session.returned,
+                session.paid_out,
+                session.rounds,
+                _flag(session.is_whole),
+                _flag(session.is_sound),
+            ),
         )
 
     def _is_compared(self, session: _Session) -> bool:

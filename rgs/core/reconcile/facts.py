@@ -126,7 +126,9 @@ class ReceiptRow:
 
 @dataclass(frozen=True, slots=True)
 class SessionFact:
-    """A session as its links tell it; `closed_ms` and `ended_ms` are 0 where there is none. `is_whole`: from its open."""
+    """A session as its links tell it; `closed_ms` and `ended_ms` are 0 where there is none. `is_whole`: the files hold
+    it from its open.
+    """
 
     session_id: str
     operator: str

@@ -72,7 +72,7 @@ def csv_records(chunks: Iterable[bytes], *, encoding: str = "utf-8", delimiter: 
         raise FormatError("the file is empty: there is no header")
     if twice := sorted({name for name in header if header.count(name) > 1}):
         raise FormatError(f"the header names {', '.join(twice)} more than once", value=", ".join(twice))
-    for number, line in lines:  # noqa: PLW2901 - the number is the newest line's
+    for number, line in lines:
         if not line and line is not None:
             continue
         try:

@@ -23,8 +23,8 @@ KINDS = (DEBIT, CREDIT, ROLLBACK)
 class Terms:
     """What a run compares. `from_ms`..`to_ms` is the period, its end excluded; `as_of_ms` the moment of the report.
 
-    A source's `…_until_ms` is how far it claims to reach: what is younger and missing there is timing. Sources that were
-    not given are not compared.
+    A source's `…_until_ms` is how far it claims to reach: what is younger and missing there is timing. Sources that
+    were not given are not compared.
     """
 
     as_of_ms: int
@@ -135,9 +135,7 @@ def _match_tickets(leg: Leg, tickets: Sequence[Ticket], terms: Terms) -> Iterato
 # --- the record does not name it, or names it as taken back ---------------------------------------------------------
 
 
-def _match_nothing(
-    key: str, rows: Sequence[WalletRow], tickets: Sequence[Ticket], terms: Terms
-) -> Iterator[Break]:
+def _match_nothing(key: str, rows: Sequence[WalletRow], tickets: Sequence[Ticket], terms: Terms) -> Iterator[Break]:
     """Nothing may have moved, and no right of participation may stand."""
     debits = [row for row in rows if row.kind == DEBIT and row.status == ACCEPTED]
     credits_ = [row for row in rows if row.kind == CREDIT and row.status == ACCEPTED]

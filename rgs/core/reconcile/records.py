@@ -90,10 +90,9 @@ def match_receipt(seat: SeatFact | None, receipts: Sequence[ReceiptRow], terms: 
         return
     if not receipts:
         kind = BreakClass.TIMING if seat.opened_ms >= terms.receipts_until_ms else BreakClass.SEAT_MISSING
-        found = (("statements", seat.opening), ("receipts", "nothing"))
-        yield _of_seat(kind, seat, found, ("statements", "receipts"))
-        return
-    if others := sorted({receipt.opening for receipt in receipts} - {seat.opening}):
+        nothing = (("statements", seat.opening), ("receipts", "nothing"))
+        yield _of_seat(kind, seat, nothing, ("statements", "receipts"))
+    elif others := sorted({receipt.opening for receipt in receipts} - {seat.opening}):
         found = (("statements", seat.opening), *(("receipts", other) for other in others))
         yield _of_seat(BreakClass.CONTENT_DIFFERS, seat, found, ("statements", "receipts"))
 
@@ -111,7 +110,7 @@ def match_session(
     ends: Sequence[RegisterEnd],
     terms: Terms,
 ) -> Iterator[Break]:
-    """A session of the record against the regulator's session of the same regulator's id, and its participation's end."""
+    """A session of the record against the regulator's of the same id, and the end of its participation."""
     if session is None:
         opened_ms = known[0].opened_ms if known else 0
         if known and not terms.is_cut and not terms.may_be_outside(opened_ms):
@@ -175,7 +174,7 @@ def _match_end(
 
 
 def match_identity(session: SessionFact) -> Iterator[Break]:
-    """bought - staked + returned = paid out, for a participation that has ended and is whole in the record."""
+    """Bought - staked + returned = paid out, for a participation that has ended and is whole in the record."""
     if not session.is_sound or not session.is_whole or not session.ended_ms:
         return
     left = session.bought_minor - session.staked_minor + session.returned_minor
@@ -222,9 +221,7 @@ def _stage(stage: Stage) -> str:
     return f"available {stage.available_minor}, staked {stage.staked_minor}, returned {stage.returned_minor}"
 
 
-def _of_seat(
-    kind: BreakClass, seat: SeatFact, found: tuple[tuple[str, str], ...], sources: tuple[str, ...]
-) -> Break:
+def _of_seat(kind: BreakClass, seat: SeatFact, found: tuple[tuple[str, str], ...], sources: tuple[str, ...]) -> Break:
     return Break(
         kind,
         seat.subject,

@@ -70,10 +70,10 @@ def entry_hash(line: bytes) -> str:
 
 
 def read_resolutions(lines: Iterable[bytes]) -> tuple[dict[str, Resolution], int, str]:
-    """(the newest resolution of each break, number of entries, hash of the last). VerificationError at the first fault."""
+    """(the newest resolution of each break, number of entries, hash of the last). VerificationError at a fault."""
     found: dict[str, Resolution] = {}
     count, previous = 0, HASH_ZERO
-    for count, line in enumerate(lines, 1):  # noqa: B007 - the last number is returned
+    for count, line in enumerate(lines, 1):
         body = parse_canonical(line, limit=LINE_BYTES_MAX)
         check_shape(_SHAPE, body, f"resolution {count}")
         if body.pop("previous") != previous or body.pop("entry_no") != str(count):

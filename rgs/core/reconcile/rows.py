@@ -7,7 +7,8 @@ row with its name. Refuses to repair: what is refused stands in the rejects, and
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping as Dictionary
+from collections.abc import Callable
+from collections.abc import Mapping as Dictionary
 from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Final
