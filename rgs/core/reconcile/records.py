@@ -19,7 +19,7 @@ from rgs.core.reconcile.facts import (
     Stage,
 )
 from rgs.core.reconcile.matching import Terms
-from rgs.core.times import format_time
+from rgs.core.times import format_time, parse_date
 
 OPEN = "open"
 
@@ -201,7 +201,7 @@ def match_total(
                     ("regulator", str(value)),
                     ("regulator's own rows", str(listed.get(name, 0))),
                 ),
-                0,
+                parse_date(date),
                 amount_minor=abs(value - ours.get(name, 0)),
                 operator=operator,
                 currency=currency,
