@@ -20,10 +20,11 @@ from rgs import __version__
 from rgs.cli.files import FileRefusedError, read_whole
 from rgs.cli.keyring import load_node_signer, parse_private_key
 from rgs.cli.options import note, now_ms, open_home
-from rgs.core.errors import InvalidFieldError, RgsError
+from rgs.core.errors import FormatError, InvalidFieldError
 from rgs.core.ids import check_name
 from rgs.core.jurisdictions import parse_jurisdiction
 from rgs.core.reconcile.classes import MEANINGS, BreakClass
+from rgs.core.reconcile.lines import RowRefusedError
 from rgs.core.reconcile.mapping import parse_rfc3339
 from rgs.core.reconcile.resolutions import Resolution, format_entry, read_resolutions
 from rgs.core.replay import Rulebook
@@ -214,7 +215,7 @@ def _mappings(given: list[str]) -> dict[str, Path]:
 def _moment(text: str, field: str) -> int:
     try:
         return parse_date(text) if len(text) == 10 else parse_rfc3339(text)
-    except RgsError as error:
+    except (FormatError, RowRefusedError) as error:
         raise InvalidFieldError(error.message, field=field, value=text[:40]) from None
 
 

@@ -1,4 +1,4 @@
-"""Reconciliation over files: duckdb in a folder of its own, with a memory limit and no way out.
+"""Reconciliation over files: duckdb with a memory limit, a folder of its own to spill into, and no way out.
 
 What it implements: joining by id and leaving what does not agree to `rgs.core.reconcile`; totals; the order of the
 report. Extensions are neither installed nor loaded by themselves; once opened, the database reads and writes the named
@@ -79,8 +79,7 @@ class Comparison:
             "temp_directory": str(folder / "spill"),
             "preserve_insertion_order": "false",
         }
-        self._folder = folder
-        self._db = duckdb.connect(str(folder / "compare.duckdb"), config=config)
+        self._db = duckdb.connect(":memory:", config=config)
         self._run(sql.FOLDERS, [[str(folder)]])
         self._run(sql.FILES, [[str(path) for path in files]])
         for statement in (*sql.LIMITS, *sql.TABLES):

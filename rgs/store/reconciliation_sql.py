@@ -137,11 +137,13 @@ PLAIN_PARQUET: Final = """CREATE TABLE plain AS SELECT transaction_id, kind, pla
         THEN epoch_ms(TRY_CAST(time[:23] AS TIMESTAMP)) END AS time_ms,
     reference, status, coalesce(balance_after_minor, -1) AS balance_after_minor, operator, book FROM read_parquet(?)"""
 PLAIN_DOUBTFUL: Final = """SELECT count(*) FROM plain WHERE NOT coalesce(
-    regexp_full_match(transaction_id, '[!-~]{1,256}') AND kind IN ('debit', 'credit', 'rollback')
-    AND regexp_full_match(player, '[!-~]{0,256}') AND regexp_full_match(currency, '[A-Z]{3}')
-    AND amount_minor BETWEEN 0 AND 999999999999999999 AND time_ms >= 0 AND regexp_full_match(reference, '[!-~]{0,256}')
-    AND status IN ('accepted', 'refused', 'pending', 'tombstone') AND balance_after_minor >= -1
-    AND regexp_full_match(operator, '[!-~]{0,256}') AND regexp_full_match(book, '[!-~]{0,256}'), false)"""
+    transaction_id <> '' AND length(transaction_id) <= 256 AND length(player) <= 256 AND length(reference) <= 256
+    AND length(operator) <= 256 AND length(book) <= 256
+    AND regexp_full_match(concat(transaction_id, player, reference, operator, book), '[!-~]+')
+    AND kind IN ('debit', 'credit', 'rollback') AND status IN ('accepted', 'refused', 'pending', 'tombstone')
+    AND regexp_full_match(currency, '[A-Z]{3}') AND amount_minor BETWEEN 0 AND 999999999999999999 AND time_ms >= 0
+    AND balance_after_minor >= -1 AND player IS NOT NULL AND reference IS NOT NULL AND operator IS NOT NULL
+    AND book IS NOT NULL, false)"""
 PLAIN_COUNT: Final = "SELECT count(*) FROM plain"
 PLAIN_TAKE: Final = (
     "DROP TABLE wallet",

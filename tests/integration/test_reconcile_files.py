@@ -13,7 +13,6 @@ import pytest
 from rgs.cli.reconcile import main
 from rgs.core.errors import InvalidFieldError, RgsError, VerificationError
 from rgs.core.reconcile.classes import BreakClass
-from rgs.service.reconcile_sources import SourceError
 from rgs.store.reconciliation import Comparison, ReconciliationStoreError
 from tests.house import NODE_KEY, ROOT_KEY
 from tests.reconciling import Day, Row, play_day
@@ -114,7 +113,7 @@ def test_a_broken_row_is_named_and_the_run_is_incomplete(day: Day, tmp_path: Pat
 )
 def test_a_file_that_cannot_be_used_at_all(day: Day, tmp_path: Path, content: bytes, reason: str) -> None:
     day.wallet.write_bytes(content)
-    with pytest.raises(SourceError, match=reason):
+    with pytest.raises(InvalidFieldError, match=reason):
         day.run(tmp_path / "out")
     assert not (tmp_path / "out").exists()
     assert not list(tmp_path.glob(".*"))

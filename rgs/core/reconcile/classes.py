@@ -118,9 +118,6 @@ MEANINGS: Final[dict[BreakClass, Meaning]] = {
     ),
 }
 PRIORITY: Final[dict[BreakClass, int]] = {member: place for place, member in enumerate(BreakClass, 1)}
-OWED: Final = frozenset({BreakClass.MISSING_CREDIT, BreakClass.DUPLICATE, BreakClass.LATE_AFTER_ROLLBACK})
-"""Classes in which a player may be out of pocket."""
-
 _MINUTE_MS: Final = 60_000
 BUCKETS: Final[tuple[tuple[str, int], ...]] = (
     ("under 15 min", 15 * _MINUTE_MS),

@@ -192,6 +192,8 @@ class Break:
     currency: str = ""
     game: str = ""
     sources: tuple[str, ...] = field(default=())
+    is_owed: bool = False
+    """A player is out of pocket by it."""
 
     @property
     def break_id(self) -> str:

@@ -20,8 +20,12 @@ _BOM: Final = b"\xef\xbb\xbf"
 _WIDE: Final = (b"\xff\xfe", b"\xfe\xff")
 
 
-class RowRefusedError(FormatError):
-    """A row that cannot be used; the message is its reason in the rejects."""
+class RowRefusedError(Exception):
+    """A row that cannot be used; `message` is its reason in the rejects. It never leaves reconciliation."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
 
 
 def bounded_lines(chunks: Iterable[bytes], limit: int = LINE_BYTES_MAX) -> Iterator[tuple[int, bytes | None]]:

@@ -7,7 +7,7 @@ Amounts are compared only after that, with zero tolerance. Refuses to call a rep
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rgs.core.reconcile.classes import BreakClass
 from rgs.core.reconcile.facts import Break, Leg, Ticket, WalletRow
@@ -74,6 +74,7 @@ def match_money(
 def _match_leg(leg: Leg, rows: Sequence[WalletRow], tickets: Sequence[Ticket], terms: Terms) -> Iterator[Break]:
     moved = [row for row in rows if row.status == ACCEPTED and row.kind != ROLLBACK]
     differing: dict[BreakClass, list[tuple[str, str]]] = {}
+    off = [_distance(row, leg) for row in moved] + [abs(ticket.amount_minor - leg.amount_minor) for ticket in tickets]
     if terms.wallet:
         for row in moved:
             if leg.currency and row.currency != leg.currency:
@@ -90,7 +91,11 @@ def _match_leg(leg: Leg, rows: Sequence[WalletRow], tickets: Sequence[Ticket], t
     if terms.is_due(leg.time_ms):
         for kind, found in sorted(differing.items()):
             said = _money(leg) if kind is not BreakClass.CONTENT_DIFFERS else f"player {leg.player}"
-            yield _of_leg(kind, leg, (("statements", said), *found), ("statements", *dict(found)))
+            at_stake = max(off) if kind is BreakClass.AMOUNT_DIFFERS else leg.amount_minor
+            about = (("statements", said), *found)
+            is_owed = kind is BreakClass.AMOUNT_DIFFERS and any(_is_short(row, leg) for row in moved)
+            sources = ("statements", *dict(found))
+            yield replace(_of_leg(kind, leg, about, sources, amount_minor=at_stake), is_owed=is_owed)
     if terms.wallet:
         yield from _match_times(leg, moved, rows, terms)
     if terms.regulator and leg.source == "purchase" and terms.is_due(leg.time_ms):
@@ -109,7 +114,8 @@ def _match_times(leg: Leg, moved: Sequence[WalletRow], rows: Sequence[WalletRow]
     elif not terms.is_due(leg.time_ms):
         return
     elif left > 1:
-        yield _of_leg(BreakClass.DUPLICATE, leg, said, ("wallet",), amount_minor=leg.amount_minor * (left - 1))
+        told = _of_leg(BreakClass.DUPLICATE, leg, said, ("wallet",), amount_minor=leg.amount_minor * (left - 1))
+        yield replace(told, is_owed=leg.kind == DEBIT)
     elif leg.kind == CREDIT:
         if leg.amount_minor:  # a credit of nothing may be left unsaid
             late = not rows and leg.time_ms >= terms.wallet_until_ms
@@ -169,6 +175,7 @@ def _match_nothing(key: str, rows: Sequence[WalletRow], tickets: Sequence[Ticket
                 player=about.player,
                 currency=about.currency,
                 sources=("wallet", *(("regulator",) if tickets else ())),
+                is_owed=about.kind == DEBIT and about.status == ACCEPTED,
             )
     elif tickets:
         yield from _lone_ticket(key, rows, tickets[0], terms)
@@ -211,7 +218,19 @@ def _of_leg(
         currency=leg.currency,
         game=leg.game,
         sources=sources,
+        is_owed=kind is BreakClass.MISSING_CREDIT,
     )
+
+
+def _distance(row: WalletRow, leg: Leg) -> int:
+    """How far apart what was moved and what should have been are."""
+    return abs(row.amount_minor - leg.amount_minor) if row.kind == leg.kind else row.amount_minor + leg.amount_minor
+
+
+def _is_short(row: WalletRow, leg: Leg) -> bool:
+    """Whether the wallet gave the player less than is due, or took more."""
+    moved, due = (fact.amount_minor if fact.kind == CREDIT else -fact.amount_minor for fact in (row, leg))
+    return moved < due
 
 
 def _money(fact: Leg | WalletRow) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from rgs.core.reconcile.classes import BUCKET_NAMES, MEANINGS, OWED, PRIORITY, BreakClass, bucket_of
+from rgs.core.reconcile.classes import BUCKET_NAMES, MEANINGS, PRIORITY, BreakClass, bucket_of
 from rgs.core.reconcile.facts import Break
 from rgs.core.reconcile.resolutions import Resolution
 from rgs.core.times import format_time
@@ -121,6 +121,7 @@ class Findings:
     ages: dict[str, Counter[str]] = field(default_factory=dict)
     amounts: dict[str, Counter[str]] = field(default_factory=dict)
     owed: Counter[str] = field(default_factory=Counter)
+    owed_open: Counter[str] = field(default_factory=Counter)
     new: int = 0
     still: int = 0
 
@@ -133,7 +134,6 @@ class Findings:
             **document,
             "action": MEANINGS[BreakClass(name)].action,
             "age": bucket_of(age_ms),
-            "owed": name in OWED,
             "resolved": None if resolution is None else asdict(resolution),
         }
         self.total += 1
@@ -145,6 +145,7 @@ class Findings:
             self.amounts.setdefault(name, Counter())[document["currency"]] += document["amount_minor"]
             if told["owed"]:
                 self.owed[document["currency"]] += document["amount_minor"]
+                self.owed_open[name] += 1
         else:
             self.resolved[name] += 1
         if len(self.listed) < LISTED_MAX:
@@ -163,7 +164,7 @@ class Findings:
                     "amounts": dict(sorted(amounts.items())),
                     "class": kind.value,
                     "open": self.open[kind],
-                    "owed": kind in OWED,
+                    "owed": self.owed_open[kind],
                     "resolved": self.resolved[kind],
                 }
             )
@@ -180,6 +181,7 @@ def break_document(found: Break) -> dict[str, Any]:
         "found": [list(pair) for pair in found.found],
         "game": found.game,
         "operator": found.operator,
+        "owed": found.is_owed,
         "player": found.player,
         "sources": list(found.sources),
         "subject": found.subject,
@@ -189,8 +191,8 @@ def break_document(found: Break) -> dict[str, Any]:
 
 
 def priority_of(found: Break) -> int:
-    """Its place in the report: the most urgent class first."""
-    return PRIORITY[found.kind]
+    """Its place in the report: players who are owed first, then the most urgent class."""
+    return PRIORITY[found.kind] + (0 if found.is_owed else len(PRIORITY))
 
 
 def verdict_of(open_breaks: int, rejected: int, *, allow_rejects: bool) -> str:

@@ -185,3 +185,22 @@ def test_ages() -> None:
     ages = (0, 15 * minute, 60 * minute, 24 * 60 * minute, 7 * 24 * 60 * minute)
     assert tuple(bucket_of(age) for age in ages) == BUCKET_NAMES
     assert bucket_of(ages[-1] - 1) != OLDEST
+
+
+@pytest.mark.parametrize(
+    ("leg", "row", "is_owed"),
+    [
+        (("debit", 100), ("debit", 101), True),
+        (("debit", 100), ("debit", 99), False),
+        (("credit", 100), ("credit", 99), True),
+        (("credit", 100), ("credit", 101), False),
+        (("credit", 100), ("debit", 100), True),
+        (("debit", 100), ("credit", 100), False),
+    ],
+)
+def test_who_is_short_by_an_amount(leg: tuple[str, int], row: tuple[str, int], is_owed: bool) -> None:
+    ours = replace(LEG, kind=leg[0], amount_minor=leg[1], source="participation_end")
+    theirs = replace(ROW, kind=row[0], amount_minor=row[1])
+    (found,) = match_money("T", [ours], [theirs], [], TERMS)
+    assert (found.kind, found.is_owed) == (BreakClass.AMOUNT_DIFFERS, is_owed)
+    assert found.amount_minor == (1 if leg[0] == row[0] else 200)
