@@ -19,8 +19,8 @@ from tests.unit.api.client import Player
 from tests.unit.api.serving import reason_in, status_in
 from tests.wired import Wire, wired
 
-NOISY = 64
-AT_ONCE = 24
+NOISY = 32
+AT_ONCE = 12
 """Calls that the noisy operator may have under way: it always has as many as it can."""
 
 
