@@ -14,6 +14,7 @@ from typing import Final
 
 COMMANDS: Final[Mapping[str, str]] = {
     "replay": "verify an export of signed statements, from its files alone (docs/verify.md)",
+    "rtp": "exact return of a ruleset by complete enumeration (docs/returns.md)",
     "schemas": "write the JSON Schemas of all statements into a directory",
     "vectors": "settle recorded rounds by a ruleset and compare every field",
 }
