@@ -149,29 +149,63 @@ def _find_holes(renamings: Ints, states: States, state_of: Ints) -> None:
 
 
 @compiled
+def find_board(tables: Tables, board: Longs, suits: Longs) -> tuple[int, int]:
+    """Return the first entry of five cards, and their group: 0, or 1 + the suit in which they allow a flush."""
+    suits[:] = 0
+    for card in board:
+        suits[card // 13] |= 1 << card % 13
+    group = 0
+    for suit in range(4):
+        if tables.bits[suits[suit]] > 2:
+            group = suit + 1
+    others = 0
+    for card in board:
+        if card // 13 != group - 1:
+            others = tables.step[others, card % 13]
+    suited = suits[group - 1] if group else 0
+    return entry_of(tables, suited, tables.bits[suited], others), group
+
+
+@compiled
 def find_boards(tables: Tables, flop: Ints, entries: Ints, groups: Ints) -> None:
-    """Write, for every turn and river, the first entry of the board and its group: 0, or 1 + the suit of a flush."""
-    board = np.zeros(5, np.int64)
+    """Write, for every turn and river, the first entry of the board and its group."""
+    board, suits = np.zeros(5, np.int64), np.zeros(4, np.int64)
     board[:3] = flop
-    suits = np.zeros(4, np.int64)
     for turn in range(52):
         for river in range(turn):
             board[3], board[4] = turn, river
-            suits[:] = 0
-            for card in board:
-                suits[card // 13] |= 1 << card % 13
-            group = 0
-            for suit in range(4):
-                if tables.bits[suits[suit]] > 2:
-                    group = suit + 1
-            others = 0
-            for card in board:
-                if card // 13 != group - 1:
-                    others = tables.step[others, card % 13]
-            suited = suits[group - 1] if group else 0
-            entry = entry_of(tables, suited, tables.bits[suited], others)
+            entry, group = find_board(tables, board, suits)
             entries[turn, river] = entries[river, turn] = entry
             groups[turn, river] = groups[river, turn] = group
+
+
+@compiled
+def find_entry(tables: Tables, one: int, other: int, board: Longs) -> int:
+    """Return the entry of two cards and five."""
+    kinds = np.zeros(5, np.int64)
+    kinds_of(one, other, kinds)
+    entry, group = find_board(tables, board, np.zeros(4, np.int64))
+    return int(entry + kinds[group])
+
+
+@compiled
+def sum_boards(tables: Tables, values: Ints, one: int, other: int, flop: Longs) -> Longs:
+    """Return the sum of `values` over the 1,081 boards of one state, term by term."""
+    total = np.zeros(3, np.int64)
+    board = np.zeros(5, np.int64)
+    board[:3] = flop
+    for turn in range(52):
+        for river in range(turn):
+            board[3], board[4] = turn, river
+            free = True
+            for card in (turn, river):
+                if card in (one, other, flop[0], flop[1], flop[2]):
+                    free = False
+            if free:
+                entry = find_entry(tables, one, other, board)
+                for field in range(3):
+                    total[field] += values[entry * 3 + field]
+    return total
 
 
 @compiled
