@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from rgs.core.certificates import verify_offered
 from rgs.core.errors import NotFoundError
 from rgs.core.ids import check_ulid
 from rgs.core.jurisdictions import SHIPPED_JURISDICTIONS, Jurisdiction, load_jurisdiction
@@ -25,6 +26,10 @@ class Books:
         self.jurisdictions: Mapping[str, Jurisdiction] = {
             name: load_jurisdiction(name) for name in SHIPPED_JURISDICTIONS
         }
+
+    def verify_offered(self, ruleset_id: str, jurisdiction_id: str) -> None:
+        """GameNotOfferedError unless the game's certified returns meet the jurisdiction's floor."""
+        verify_offered(self.rulesets[ruleset_id], self.jurisdictions[jurisdiction_id])
 
     def view(self, session: Session, now_ms: int, open_round: RoundView | None = None) -> SessionView:
         """The view of a session under its own rules."""

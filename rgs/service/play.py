@@ -227,6 +227,7 @@ class Play:
     def _verify_may_start(self, session: Session, stage_no: int, now_ms: int) -> None:
         session.verify_may_start(stage_no)
         self._permits.verify_may_start(session.operator, session.ruleset_id, session.player)
+        self._books.verify_offered(session.ruleset_id, session.jurisdiction_id)
         jurisdiction = self._books.jurisdictions[session.jurisdiction_id]
         session.verify_in_time(now_ms, jurisdiction.inactivity_ms)
         session.verify_duration(now_ms)

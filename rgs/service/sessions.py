@@ -233,6 +233,7 @@ class Sessions:
             raise JurisdictionError(
                 f"operator {caller.party} has no jurisdiction", operator=caller.party, jurisdiction=caller.jurisdiction
             )
+        self._books.verify_offered(ruleset.id, jurisdiction.id)
         if request.currency != jurisdiction.currency:
             raise JurisdictionError(
                 f"currency {request.currency[:8]} is not {jurisdiction.currency}, the currency of {jurisdiction.id}",
