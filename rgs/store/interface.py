@@ -120,12 +120,13 @@ class StoreReads(Protocol):
 
     # --- the play path --------------------------------------------------------------------------------------------
 
-    async def session(self, session_id: str, *, fresh: bool = False) -> Session | None:
-        """The session. Not `fresh`, it may be one that another process has moved since: every commit compares
-        versions, so that it can cost a second try and nothing else.
+    async def session(self, session_id: str, *, fresh: bool = True) -> Session | None:
+        """The session. Not `fresh`, it may be as this process saw it last, though another has moved it since: for those
+        who commit what they compute from it, and try again with a fresh one when anything is refused. Every commit
+        compares versions.
         """
 
-    async def round(self, round_id: str, *, fresh: bool = False) -> Round | None:
+    async def round(self, round_id: str, *, fresh: bool = True) -> Round | None:
         """The round; `fresh` as for `session`."""
 
     async def answer(self, party: str, method: str, request_id: str) -> Answer | None: ...
