@@ -14,6 +14,7 @@ from rgs.cli.init import ensure_home, report
 from rgs.cli.options import HOME, HomeOption, entropy, now_ms, open_home, part
 from rgs.config import LOG_LEVELS
 from rgs.manifest import Manifest, verify_loaded
+from rgs.store.address import PostgresAddress, parse_address
 
 
 def command(
@@ -30,7 +31,9 @@ def command(
     manifest.verify_locked()
     server = part("rgs.server", "server")
     if home == HOME and not home.exists():
-        report(home, ensure_home(home, None, entropy().read, now_ms()))
+        address = None if store is None else parse_address(store)
+        database = address if isinstance(address, PostgresAddress) else None
+        report(home, ensure_home(home, None, entropy().read, now_ms(), database))
     options: dict[str, object] = {
         "store": store,
         "listen": listen,
