@@ -33,16 +33,17 @@ _PORT_MAX: Final = 65_535
 class Config:
     """One node's settings; all paths are absolute.
 
-    `listen` is `host:port` (port 0: any free one). `log_calls` is whether the log gets a line for every call that may
-    change something. `draws_in_flight_max` is the bound that `instance_start` promises.
-    `drain_s` is how long a stopping server lets calls finish, in seconds. A round that brings `large_win_minor` or more
-    is a significant event. `rules_check_s` and `self_test_s` are the times between two looks at the certified files and
-    at the generator's known answers.
+    `listen` is `host:port` (port 0: any free one), `workers` the number of processes behind it. `log_calls` is whether
+    the log gets a line for every call that may change something. `draws_in_flight_max` is the bound that
+    `instance_start` promises. `drain_s` is how long a stopping server lets calls finish, in seconds. A round that
+    brings `large_win_minor` or more is a significant event. `rules_check_s` and `self_test_s` are the times between two
+    looks at the certified files and at the generator's known answers.
     """
 
     home: Path
     node: str
     listen: str
+    workers: int
     store: Path
     wallet: Path
     register: Path
@@ -197,6 +198,7 @@ class Setting:
 SETTINGS: Final[Mapping[str, Setting]] = {
     "node": Setting("node1", _name),
     "listen": Setting("127.0.0.1:50551", _address),
+    "workers": Setting(1, _number(1, 256)),
     "store": Setting("store/rgs.db", _path),
     "wallet": Setting("embedded/wallet.db", _path),
     "register": Setting("embedded/register.db", _path),

@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import gc
 import signal
+import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
 
@@ -42,6 +43,7 @@ from rgs.cli.pki import (
     parse_party_uri,
     verify_client_certificate,
 )
+from rgs.cli.workers import SERVING
 from rgs.clients.regulator import EmbeddedRegister
 from rgs.clients.wallet import EmbeddedWallet
 from rgs.clock import Clock, ClockWatch, SystemClock
@@ -84,8 +86,14 @@ class Server:
         clock: Clock | None = None,
         measure: Callable[[], Manifest] = make_manifest,
         log: Log | None = None,
+        worker: int = 0,
+        shared_port: int = 0,
     ) -> None:
-        """`measure` makes the software manifest again, to be compared with the one given; `log` takes a line a call."""
+        """`measure` makes the software manifest again, to be compared with the one given; `log` takes a line a call.
+        `worker` is the number of this process behind `shared_port`, which others of its node serve too; 0: none do.
+        """
+        self._worker = worker
+        self._shared_port = shared_port
         self._log = log
         self._config = config
         self._manifest = manifest
@@ -144,6 +152,7 @@ class Server:
             clock=clock,
             sealer=sealer,
             node=config.node,
+            worker=self._worker,
             draws_in_flight_max=config.draws_in_flight_max,
         )
         register = EmbeddedRegister(RegisterStore(config.register), instance.new_regulator_id, clock.now_ms)
@@ -189,7 +198,8 @@ class Server:
         lines = CallLines(self._log.line, clock) if self._log is not None and config.log_calls else None
         calls = Calls(gate, clock, encoder.act, self._note_fault, lines)
         endpoint = Endpoint(
-            listen=config.listen,
+            listen=self._listen,
+            shared=bool(self._shared_port),
             tls=tls,
             calls=calls,
             services={
@@ -230,6 +240,11 @@ class Server:
         await endpoint.start()
         opened.push_async_callback(endpoint.stop, config.drain_s)
         self.port = endpoint.port
+
+    @property
+    def _listen(self) -> str:
+        host = self._config.listen.rpartition(":")[0]
+        return f"{host}:{self._shared_port}" if self._shared_port else self._config.listen
 
     async def _end(self, instance: Instance, events: Events) -> None:
         with contextlib.suppress(StoreError):
@@ -348,18 +363,25 @@ def _artifacts(books: Books, manifest: Manifest) -> list[Artifact]:
 # --- the process ------------------------------------------------------------------------------------------------------
 
 
-async def run(config: Config, manifest: Manifest, log: Log) -> None:
-    """Serve until SIGTERM or SIGINT. People are told where; from then on the log is a file."""
+async def run(config: Config, manifest: Manifest, log: Log, worker: int | None, port: int) -> None:
+    """Serve until SIGTERM or SIGINT, a worker also until its supervisor has gone. People are told where; from then on
+    the log is a file.
+    """
     told_to_stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told_to_stop.set)
-    server = Server(config, manifest, log=log)
+    if worker is not None:
+        loop.add_reader(sys.stdin.fileno(), told_to_stop.set)  # nobody writes there: it is the end of the supervisor
+    server = Server(config, manifest, log=log, worker=worker or 0, shared_port=port)
     await server.start()
     try:
         host = config.listen.rpartition(":")[0]
         structlog.get_logger().info("listening", address=f"{host}:{server.port}", instance=server.instance)
         log.quiet()
+        if worker is not None:
+            sys.stdout.buffer.write(SERVING)
+            sys.stdout.buffer.flush()
         # What lives as long as the process is not looked at again by the collector.
         gc.collect()
         gc.freeze()
@@ -369,13 +391,18 @@ async def run(config: Config, manifest: Manifest, log: Log) -> None:
                 await asyncio.wait_for(told_to_stop.wait(), BACKGROUND_S)
         structlog.get_logger().info("draining", limit_s=config.drain_s)
     finally:
+        if worker is not None:
+            loop.remove_reader(sys.stdin.fileno())
         await server.stop()
     structlog.get_logger().info("stopped", instance=server.instance)
 
 
-def serve(config: Config, manifest: Manifest) -> int:
-    """`rgs serve`: the log, the loop, the server; 0 after an orderly end."""
+def serve(config: Config, manifest: Manifest, *, worker: int | None = None, port: int = 0) -> int:
+    """`rgs serve`: the log, the loop, the server; 0 after an orderly end. A worker has its number, a log of its own,
+    and shares the port.
+    """
     clock = SystemClock()
-    with Log(config.log, config.log_level, clock) as log, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(run(config, manifest, log))
+    path = config.log if worker is None else config.log.with_stem(f"{config.log.stem}-w{worker}")
+    with Log(path, config.log_level, clock) as log, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(run(config, manifest, log, worker, port))
     return 0
