@@ -65,13 +65,13 @@ def test_processes_take_turns_at_the_books(tmp_path: Path) -> None:
 
 
 def test_a_file_that_another_process_is_opening_is_waited_for(tmp_path: Path) -> None:
-    """SQLite does not wait for a reader when it changes a new file to a write-ahead log."""
+    """SQLite does not wait when it changes a new file to a write-ahead log."""
     path = tmp_path / "wallet.db"
     with closing(WalletStore(path)):
         pass
     with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
         assert other.execute("PRAGMA journal_mode = DELETE").fetchone() == ("delete",)
-        other.execute("BEGIN")
+        other.execute("BEGIN IMMEDIATE")
         other.execute("SELECT count(*) FROM accounts").fetchone()
         release = threading.Timer(0.2, other.execute, ["COMMIT"])
         release.start()
