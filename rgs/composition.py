@@ -32,15 +32,14 @@ from rgs.service.play import Play
 from rgs.service.reports import Reports
 from rgs.service.sessions import Sessions
 from rgs.service.watch import CountedCentral, Watch, Watched
-from rgs.store.parties import Parties
-from rgs.store.sqlite import SqliteStore
+from rgs.store.interface import Parties, Store
 
 
 @dataclass(frozen=True, slots=True)
 class Ground:
     """What a node stands on, opened elsewhere."""
 
-    store: SqliteStore
+    store: Store
     parties: Parties
     instance: Instance
     clock: Clock
@@ -69,9 +68,6 @@ class Services:
         self.locks = SessionLocks()
         self.notices = Notices()
         self.permits = Permits()
-        self.permits.load_switches(store.switches())
-        for latch in store.latches(node):
-            self.permits.close_guard(latch.guard, latch.code, latch.time_ms, latched=True)
         self.events = Events(store=store, clock=clock)
         counted = CountedCentral(ground.central, clock)
         self.watch = Watch(
@@ -139,6 +135,13 @@ class Services:
         self.catalog = Catalog(books)
         self.audit = Audit(store=store, key_statements=key_statements)
         self._ground = ground
+
+    async def load(self) -> None:
+        """What admins and guards have left in the store; before the first call."""
+        ground = self._ground
+        self.permits.load_switches(await ground.store.switches())
+        for latch in await ground.store.latches(ground.node):
+            self.permits.close_guard(latch.guard, latch.code, latch.time_ms, latched=True)
 
     def node_keys(self, bundle: bytes, keyid: str, files: KeyFiles) -> NodeKeys:
         """Who follows the key bundle; `keyid` is the node key that has started the instance."""

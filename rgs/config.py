@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from rgs.core.errors import InvalidFieldError, UnknownFieldError
 from rgs.core.ids import check_name
+from rgs.store.address import PostgresAddress, StoreAddress, parse_address
 
 CONFIG_FILE: Final = "rgs.toml"
 DEFAULT_HOME: Final = Path("var/rgs")
@@ -33,18 +34,18 @@ _PORT_MAX: Final = 65_535
 class Config:
     """One node's settings; all paths are absolute.
 
-    `listen` is `host:port` (port 0: any free one), `workers` the number of processes behind it. `log_calls` is whether
-    the log gets a line for every call that may change something. `draws_in_flight_max` is the bound that
-    `instance_start` promises. `drain_s` is how long a stopping server lets calls finish, in seconds. A round that
-    brings `large_win_minor` or more is a significant event. `rules_check_s` and `self_test_s` are the times between two
-    looks at the certified files and at the generator's known answers.
+    `store` is a file, or a PostgreSQL URL. `listen` is `host:port` (port 0: any free one), `workers` the number of
+    processes behind it. `log_calls` is whether the log gets a line for every call that may change something.
+    `draws_in_flight_max` is the bound that `instance_start` promises. `drain_s` is how long a stopping server lets
+    calls finish, in seconds. A round that brings `large_win_minor` or more is a significant event. `rules_check_s` and
+    `self_test_s` are the times between two looks at the certified files and at the generator's known answers.
     """
 
     home: Path
     node: str
     listen: str
     workers: int
-    store: Path
+    store: StoreAddress
     wallet: Path
     register: Path
     keys: Path
@@ -91,6 +92,7 @@ def load_config(home: Path, options: Mapping[str, object] | None = None) -> Conf
             checked[key] = home / value
     config = Config(home=home, **checked)
     _verify_apart(config)
+    _verify_one_process(config)
     return config
 
 
@@ -114,6 +116,8 @@ def _read_file(path: Path) -> dict[str, object]:
 
 
 def _verify_apart(config: Config) -> None:
+    if isinstance(config.store, PostgresAddress):
+        return
     backed_up = config.store.parent.resolve()
     for field, path in (("kek", config.kek), ("keys", config.keys)):
         if path.resolve().is_relative_to(backed_up):
@@ -123,6 +127,17 @@ def _verify_apart(config: Config) -> None:
                 limit=f"outside {backed_up}",
                 value=path,
             )
+
+
+def _verify_one_process(config: Config) -> None:
+    """A file is one process's."""
+    if config.workers > 1 and not isinstance(config.store, PostgresAddress):
+        raise InvalidFieldError(
+            f"{config.workers} workers cannot share a file: more than one need a PostgreSQL store",
+            field="workers",
+            limit=1,
+            value=config.workers,
+        )
 
 
 # --- one check a form ---------------------------------------------------------------------------------------------
@@ -144,6 +159,14 @@ def _path(field: str, value: object) -> Path:
     if not isinstance(value, str | Path) or not str(value) or len(str(value)) > _TEXT_MAX or "\0" in str(value):
         raise _refusal(field, f"a path of 1 to {_TEXT_MAX} characters", value)
     return Path(value)
+
+
+def _store(field: str, value: object) -> StoreAddress:
+    if isinstance(value, PostgresAddress):
+        return value
+    if isinstance(value, str) and "://" in value:
+        return parse_address(value, field)
+    return _path(field, value)
 
 
 def _number(least: int, most: int) -> Check:
@@ -199,7 +222,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     "node": Setting("node1", _name),
     "listen": Setting("127.0.0.1:50551", _address),
     "workers": Setting(1, _number(1, 256)),
-    "store": Setting("store/rgs.db", _path),
+    "store": Setting("store/rgs.db", _store),
     "wallet": Setting("embedded/wallet.db", _path),
     "register": Setting("embedded/register.db", _path),
     "keys": Setting("keys", _path),

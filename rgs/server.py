@@ -64,9 +64,8 @@ from rgs.service.permits import Permits
 from rgs.service.sealing import Sealer
 from rgs.service.watch import Watched
 from rgs.store.changes import StoreError
-from rgs.store.parties import Parties
+from rgs.store.opening import open_parties, open_store
 from rgs.store.register import RegisterStore
-from rgs.store.sqlite import SqliteStore
 from rgs.store.wallet import WalletStore
 
 BACKGROUND_S = 1.0
@@ -140,11 +139,11 @@ class Server:
             chain=read_whole(config.tls / "server.pem", "server certificate"),
             client_ca=read_whole(config.ca, "client authorities"),
         )
-        store = SqliteStore(config.store)
+        store = await open_store(config.store)
         store.large_win_minor = config.large_win_minor
         opened.push_async_callback(store.close)
-        parties = Parties(config.store)
-        opened.callback(parties.close)
+        parties = await open_parties(config.store)
+        opened.push_async_callback(parties.close)
         wallet = EmbeddedWallet(WalletStore(config.wallet), clock.now_ms)
         opened.push_async_callback(wallet.close)
         instance = Instance(
@@ -185,6 +184,7 @@ class Server:
             key_statements=parse_key_bundle(bundle),
             open_account=_account_opener(wallet),
         )
+        await services.load()
         events = services.events
         gate = Gate(
             parties,
@@ -193,6 +193,7 @@ class Server:
             admit,
             lambda reason: events.count(EventCode.AUTHENTICATION_FAILED, reason),
         )
+        await gate.refresh()
         services.certificates.refresh = gate.refresh
         self._note_fault = lambda reason: events.count(EventCode.SERVER_FAULT, reason)
         lines = CallLines(self._log.line, clock) if self._log is not None and config.log_calls else None

@@ -40,7 +40,7 @@ from rgs.service.instance import Artifact, Instance
 from rgs.service.requests import Act, BuyParticipation, CloseSession, EndParticipation, OpenSession, StartRound
 from rgs.service.sealing import Kek, Sealer
 from rgs.service.watch import Watched
-from rgs.store.parties import Parties
+from rgs.store.parties import SqliteParties
 from rgs.store.register import RegisterStore
 from rgs.store.sqlite import SqliteStore, create_store
 from rgs.store.wallet import WalletStore
@@ -217,7 +217,7 @@ class House:
         self.register = EmbeddedRegister(self.register_store, self.instance.new_regulator_id, self.clock.now_ms)
         self.wallet_script, self.central_script = Script(WalletUnavailableError), Script(RegulatorUnavailableError)
         self.books = Books()
-        self.parties = Parties(path)
+        self.parties = SqliteParties(path)
         self.comparison = Agreement()
         self.software = ""
         """What a look at the certified files finds: a code, empty if they are as at the start."""
@@ -244,6 +244,7 @@ class House:
 
     async def start(self) -> None:
         """Sign as a new instance of the folder."""
+        await self.services.load()
         ruleset = self.books.rulesets["uth-solo"]
         await self.instance.start(
             NODE_KEY,
@@ -259,7 +260,7 @@ class House:
                 await self.instance.end("DRAINED")
         finally:
             await self.store.close()
-            self.parties.close()
+            await self.parties.close()
             await self.wallet.close()
             await self.register.close()
 

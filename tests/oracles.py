@@ -16,17 +16,19 @@ from pathlib import Path
 from rgs.core.replay import KeyBook, Replay, Rulebook, Summary
 from rgs.core.statements import LINK_ZERO, ExportLine, format_line, parse_canonical
 from rgs.core.times import format_time
-from rgs.store.reads import SqliteReads, StatementRow
+from rgs.store.interface import StatementRow
+from rgs.store.reads import SqliteReads
 from rgs.store.register import RegisterStore
 from rgs.store.sqlite import connect
 from rgs.store.wallet import WalletStore
 from tests.house import ACCOUNT_MINOR, NODE_KEY, NOW_MS, ROOT_KEY, key_bundle, read_statement, sealed
+from tests.waiting import all_at_once
 
 
 def stored_statements(folder: Path) -> list[StatementRow]:
     """All statements in commit order, over a connection of their own."""
     with closing(connect(folder / "rgs.db", read_only=True)) as connection:
-        return list(SqliteReads(connection).statements_in_order())
+        return all_at_once(SqliteReads(connection).statements_in_order())
 
 
 def export_lines(folder: Path) -> Iterator[bytes]:

@@ -28,11 +28,12 @@ from rgs.server import read_certificate
 from rgs.service.books import Books
 from rgs.service.callers import Role
 from rgs.service.catalog import Catalog
-from rgs.store.parties import PartyRow
+from rgs.store.interface import PartyRow
 from rgs.store.sqlite import connect
 from rgs.v1 import admin_pb2, audit_pb2, catalog_pb2, history_pb2, play_pb2, session_pb2
 from tests.house import NOW_MS, FakeClock, House
 from tests.unit.api.serving import authority, channel_of, entropy, reason_in, server_certificate
+from tests.waiting import at_once
 
 DAY_MS = 86_400_000
 PARTIES = {
@@ -76,10 +77,11 @@ class Wire:
         options = {"clock": FakeClock(now_ms()), "encode": encoder, **options}
         self.house = House(folder, **options)
         for party, role in PARTIES.items():
-            self._allow(party, role)
+            at_once(self._allow(party, role))
         self.faults: list[str] = []
         services = self.house.services
         gate = Gate(self.house.parties, self.house.clock, read_certificate)
+        at_once(gate.refresh())
         services.certificates.refresh = gate.refresh
         self.gate = gate
         self.calls = Calls(gate, self.house.clock, encoder.act, self.faults.append)
@@ -156,11 +158,13 @@ class Wire:
         await self.house.settle()
         await services.events.flush(everything=True)
 
-    def _allow(self, party: str, role: Role) -> None:
+    async def _allow(self, party: str, role: Role) -> None:
         fingerprint = fingerprint_of(certificate(party).certificate)
         jurisdiction = "demo" if role is Role.OPERATOR else ""
-        if fingerprint not in {row.fingerprint for row in self.house.parties.all()}:
-            self.house.parties.add(PartyRow(fingerprint, party, role.value, jurisdiction, now_ms() - DAY_MS, None))
+        if fingerprint not in {row.fingerprint for row in await self.house.parties.all()}:
+            await self.house.parties.add(
+                PartyRow(fingerprint, party, role.value, jurisdiction, now_ms() - DAY_MS, None)
+            )
 
 
 def _told(error: grpc.aio.AioRpcError, details: Any) -> Status:

@@ -141,7 +141,7 @@ def _allow_list(certificates: Certificates) -> Methods:
         return reply_bytes("RemoveCertificate", await certificates.remove(order, message.fingerprint, message.reason))
 
     async def list_certificates(_caller: Caller, message: pb.ListCertificatesRequest) -> bytes:
-        rows = certificates.list(removed_too=message.removed_too)
+        rows = await certificates.list(removed_too=message.removed_too)
         return pb.ListCertificatesResponse(certificates=map(_certificate, rows)).SerializeToString()
 
     return {

@@ -98,8 +98,8 @@ class AllowedParty(Protocol):
 class AllowList(Protocol):
     """The allow-list as the store keeps it. `changes` rises with every change."""
 
-    def changes(self) -> int: ...
-    def allowed(self) -> Iterable[AllowedParty]: ...
+    async def changes(self) -> int: ...
+    async def allowed(self) -> Iterable[AllowedParty]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +116,8 @@ _UNKNOWN: Final = UnauthenticatedError("the certificate is not allowed")
 
 
 class Gate:
-    """Lets callers in. `read` parses a PEM certificate (FormatError), `admit` may refuse a caller by raising, `note` is
-    told the reason of every refusal.
+    """Lets callers in, nobody before the first `refresh`. `read` parses a PEM certificate (FormatError), `admit` may
+    refuse a caller by raising, `note` is told the reason of every refusal.
     """
 
     def __init__(
@@ -137,13 +137,12 @@ class Gate:
         self._allowed: dict[str, AllowedParty] = {}
         self._known: dict[bytes, _Known] = {}
         self._failed_polls = 0
-        self.refresh()
 
-    def refresh(self) -> None:
+    async def refresh(self) -> None:
         """Read the list again if it has changed."""
-        changes = self._parties.changes()
+        changes = await self._parties.changes()
         if changes != self._changes:
-            self._allowed = {row.fingerprint: row for row in self._parties.allowed()}
+            self._allowed = {row.fingerprint: row for row in await self._parties.allowed()}
             self._known.clear()
             self._changes = changes
         self._failed_polls = 0
@@ -151,7 +150,7 @@ class Gate:
     async def poll(self) -> None:
         """Refresh; to be called once a second. Whatever goes wrong is raised, and in the end closes the gate."""
         try:
-            self.refresh()
+            await self.refresh()
         except Exception:
             self._failed_polls += 1
             raise

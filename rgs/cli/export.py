@@ -43,8 +43,8 @@ from rgs.core.statements import (
     seal_envelope,
 )
 from rgs.core.times import format_time
-from rgs.store.reads import SqliteReads, StatementRow
-from rgs.store.sqlite import SCHEMA_VERSION, connect
+from rgs.store.interface import StatementRow, StoreReads
+from rgs.store.opening import open_reads
 
 PAGE_ROWS: Final = 4096
 """Rows in memory at a time, over all ranges together."""
@@ -78,16 +78,16 @@ class Plan:
 class Exporter:
     """One export over a reader of its own."""
 
-    def __init__(self, reads: SqliteReads) -> None:
+    def __init__(self, reads: StoreReads) -> None:
         self._reads = reads
 
     async def plan(self, instances: Iterable[str], sessions: Iterable[str]) -> Plan:
         """Fix the ranges; without a choice those of everything. NotFoundError, ExportError."""
-        rows = self._reads.instances(alive_only=False)
+        rows = await self._reads.instances(alive_only=False)
         known = {row.instance: row.statement_no for row in rows}
         chosen, links = set(instances), dict.fromkeys(sessions, 0)
         if not chosen and not links:
-            is_finished = not any(row.alive for row in rows) and not self._reads.any_session_open()
+            is_finished = not any(row.alive for row in rows) and not await self._reads.any_session_open()
             return Plan(known, {}, "" if is_finished else UNFINISHED)
         for instance in chosen - known.keys():
             raise NotFoundError(f"there is no instance {instance}", kind="instance", field="instance", value=instance)
@@ -111,14 +111,14 @@ class Exporter:
         missing = sum(instances.values())
         seen = dict.fromkeys(instances, 0)
         # Statements of one instance stand in the order of their numbers; later ones than planned are passed over.
-        for row in self._reads.statements_in_order() if missing else ():
+        async for row in self._reads.statements_in_order():
+            if not missing:
+                break
             if row.statement_no <= instances.get(row.instance, 0):
                 _verify_next(row.instance, seen[row.instance], row.statement_no)
                 seen[row.instance] = row.statement_no
                 yield row
                 missing -= 1
-                if not missing:
-                    return
         for instance, last in instances.items():
             _verify_last(instance, seen[instance], last)
 
@@ -208,17 +208,17 @@ def command(
     config = open_home(home)
     sessions = [check_ulid(text, "session") for text in session or ()]
     instances = [check_name(text, "instance") for text in instance or ()]
-    if not config.store.is_file():
-        raise FileRefusedError(f"there is no store at {config.store}", path=config.store)
-    connection = connect(config.store, read_only=True)
-    try:
-        reads = SqliteReads(connection)
-        reads.verify_schema(SCHEMA_VERSION)
-        with _output(out) as file, _progress() as told:
-            asyncio.run(_write(Exporter(reads), config, (instances, sessions), file, told, private=private))
-    finally:
-        connection.close()
+    asyncio.run(_export(config, (instances, sessions), out, private=private))
     return 0
+
+
+async def _export(config: Config, chosen: tuple[list[str], list[str]], out: str, *, private: bool) -> None:
+    reads = await open_reads(config.store)
+    try:
+        with _output(out) as file, _progress() as told:
+            await _write(Exporter(reads), config, chosen, file, told, private=private)
+    finally:
+        await reads.close()
 
 
 async def _write(

@@ -7,7 +7,10 @@ authority are marked development.
 
 from __future__ import annotations
 
+import asyncio
+import json
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
@@ -56,8 +59,9 @@ from rgs.core.jurisdictions import DEMO
 from rgs.core.statements import Ed25519Signer
 from rgs.core.statements.lines import format_key_bundle
 from rgs.service.callers import Role
-from rgs.store.parties import Parties, PartyRow
-from rgs.store.sqlite import create_store
+from rgs.store.address import PostgresAddress, StoreAddress, parse_address
+from rgs.store.interface import PartyRow
+from rgs.store.opening import create_store, open_parties
 
 DEFAULT_NODE: Final = "node1"
 DEMO_PARTIES: Final = tuple((role, f"demo-{role}") for role in Role)
@@ -79,8 +83,11 @@ class Home:
     made: bool
 
 
-def ensure_home(home: Path, node: str | None, read: ReadEntropy, time_ms: int) -> Home:
+def ensure_home(
+    home: Path, node: str | None, read: ReadEntropy, time_ms: int, store: PostgresAddress | None = None
+) -> Home:
     """Make the home, or find it complete; `node` None is DEFAULT_NODE for a new home, any for an old one.
+    `store` is a database for a new home's store, None for a file in the home.
 
     Errors: FileRefusedError (something else lies there), InvalidFieldError (of another node), UnavailableError (another
     init is at work beside it).
@@ -91,7 +98,7 @@ def ensure_home(home: Path, node: str | None, read: ReadEntropy, time_ms: int) -
         home.parent.mkdir(parents=True, exist_ok=True)
         with alone_in(home.parent, "rgs init"):
             if not _is_taken(home):  # another process may have been first
-                _make(home, DEFAULT_NODE if node is None else node, read, time_ms)
+                _make(home, DEFAULT_NODE if node is None else node, read, time_ms, store)
                 return Home(load_config(home), read_fingerprint(home / "keys"), made=True)
     return _found(home, node)
 
@@ -107,7 +114,7 @@ def _found(home: Path, node: str | None) -> Home:
         config = load_config(home)
         server = (config.tls / "server.pem", config.tls / "server.key")
         needed = (config.store, config.kek, config.bundle, config.ca, *server)
-        missing = [path for path in needed if not path.is_file()]
+        missing = [path for path in needed if isinstance(path, Path) and not path.is_file()]
         if not missing:
             if node is not None and config.node != node:
                 raise InvalidFieldError(
@@ -122,13 +129,13 @@ def _found(home: Path, node: str | None) -> Home:
     )
 
 
-def _make(home: Path, node: str, read: ReadEntropy, time_ms: int) -> None:
+def _make(home: Path, node: str, read: ReadEntropy, time_ms: int, store: PostgresAddress | None) -> None:
     # The lock on the parent is ours: a sibling of this name was left by a run that was killed.
     building = home.with_name(f".{home.name}.unfinished")
     if building.exists():
         shutil.rmtree(building)
     try:
-        _fill(building, node, read, time_ms)
+        _fill(building, node, read, time_ms, store)
         sync_tree(building)
         building.rename(home)  # takes the place of an empty folder, of nothing else
     finally:
@@ -136,15 +143,21 @@ def _make(home: Path, node: str, read: ReadEntropy, time_ms: int) -> None:
     sync_folder(home.parent)
 
 
-def _fill(home: Path, node: str, read: ReadEntropy, time_ms: int) -> None:
+def _fill(home: Path, node: str, read: ReadEntropy, time_ms: int, store: PostgresAddress | None) -> None:
     make_folder(home)
     for name in ("store", "embedded", "keys", "kek", "tls", "tls/clients", "log"):
         make_folder(home / name)
-    write_new(home / CONFIG_FILE, _CONFIG.format(node=node).encode("ascii"), PUBLIC_MODE)
+    config = _CONFIG.format(node=node)
+    if store is not None:
+        config += f"store = {json.dumps(store.url)}\n"
+    # A URL may hold a password.
+    write_new(home / CONFIG_FILE, config.encode("utf-8"), PUBLIC_MODE if store is None else SECRET_MODE)
     write_new(home / "kek" / "kek.json", format_kek({1: read(KEK_BYTES)}), SECRET_MODE)
     _make_keys(home / "keys", node, read, time_ms)
     fingerprints = _make_certificates(home / "tls", read, time_ms)
-    _make_store(home / "store" / "rgs.db", fingerprints, read, time_ms)
+    making = _make_store(home / "store" / "rgs.db" if store is None else store, fingerprints, read, time_ms)
+    with ThreadPoolExecutor(1) as alone:  # with a loop of its own: our caller may run in one
+        alone.submit(asyncio.run, making).result()
 
 
 def _make_keys(folder: Path, node: str, read: ReadEntropy, time_ms: int) -> None:
@@ -179,15 +192,15 @@ def write_issued(stem: Path, issued: Issued) -> None:
     write_new(stem.with_name(f"{stem.name}.pem"), issued.certificate_pem, PUBLIC_MODE)
 
 
-def _make_store(path: Path, fingerprints: dict[str, str], read: ReadEntropy, time_ms: int) -> None:
-    create_store(path, format_ulid(time_ms, read(ULID_RANDOM_BYTES)))
-    parties = Parties(path)
+async def _make_store(where: StoreAddress, fingerprints: dict[str, str], read: ReadEntropy, time_ms: int) -> None:
+    await create_store(where, format_ulid(time_ms, read(ULID_RANDOM_BYTES)))
+    parties = await open_parties(where)
     try:
         for role, party in DEMO_PARTIES:
             jurisdiction = DEMO if role is Role.OPERATOR else ""
-            parties.add(PartyRow(fingerprints[party], party, role, jurisdiction, time_ms, None))
+            await parties.add(PartyRow(fingerprints[party], party, role, jurisdiction, time_ms, None))
     finally:
-        parties.close()
+        await parties.close()
 
 
 def command(
@@ -195,9 +208,15 @@ def command(
     node: Annotated[
         str | None, typer.Option(help=f"Name of this node, in every instance it starts (default {DEFAULT_NODE}).")
     ] = None,
+    store: Annotated[
+        str | None, typer.Option(help="Of a new home: the database for its store, postgresql://user@host/name.")
+    ] = None,
 ) -> int:
     """Make the home of a node, complete for development. Changes nothing where there is one."""
-    found = ensure_home(home, node, entropy().read, now_ms())
+    address = None if store is None else parse_address(store)
+    if isinstance(address, Path):
+        raise InvalidFieldError("store must be postgresql://user@host/name", field="store")
+    found = ensure_home(home, node, entropy().read, now_ms(), address)
     if found.made:
         report(home, found)
     else:

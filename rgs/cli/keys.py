@@ -6,6 +6,7 @@ which a root lives. Refuses to print a private key, and to sign without the newe
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -38,8 +39,7 @@ from rgs.core.ids import check_name
 from rgs.core.replay.keys import KeyBook
 from rgs.core.statements import Ed25519Signer, parse_envelope
 from rgs.core.statements.lines import format_key_bundle
-from rgs.store.reads import SqliteReads
-from rgs.store.sqlite import SCHEMA_VERSION, connect
+from rgs.store.opening import open_reads
 
 app = typer.Typer(help="Root and node keys, and the bundle that auditors get.", no_args_is_help=False)
 
@@ -160,7 +160,7 @@ def end(
         if instance is not None and last_statement_no is not None:
             last = (check_name(instance, "instance"), last_statement_no)
         elif row.role == "node" and keys is None:
-            last = _last_statement(open_home(home), row, time_ms)
+            last = asyncio.run(_last_statement(open_home(home), row, time_ms))
         append(folder, key_end_statement(row.keyid, reason, signer, time_ms, last=last))
     print(f"ended {row.keyid}" + ("" if last is None else f" with statement {last[1]} of {last[0]}"))
     print("give the new bundle to all nodes and auditors")
@@ -186,19 +186,17 @@ def _key_to_end(rows: list[KeyRow], keyid: str | None, node: str | None) -> KeyR
     return row
 
 
-def _last_statement(config: Config, row: KeyRow, time_ms: int) -> tuple[str, int] | None:
+async def _last_statement(config: Config, row: KeyRow, time_ms: int) -> tuple[str, int] | None:
     """Name and last number of the newest instance that the key has started, None if there is none in the store.
 
     UnavailableError while it may sign still, or began after now.
     """
-    if not config.store.is_file():
+    if isinstance(config.store, Path) and not config.store.is_file():
         raise FileRefusedError(f"there is no store at {config.store}: give --instance", path=config.store)
-    connection = connect(config.store, read_only=True)
+    reads = await open_reads(config.store)
     try:
-        reads = SqliteReads(connection)
-        reads.verify_schema(SCHEMA_VERSION)
-        for instance in sorted(reads.instances(alive_only=False), key=lambda one: one.boot_no, reverse=True):
-            start = reads.start_of(instance.instance)
+        for instance in sorted(await reads.instances(alive_only=False), key=lambda one: one.boot_no, reverse=True):
+            start = await reads.start_of(instance.instance)
             if parse_envelope(start).keyid != row.keyid:
                 continue
             if instance.alive:
@@ -211,7 +209,7 @@ def _last_statement(config: Config, row: KeyRow, time_ms: int) -> tuple[str, int
                 raise UnavailableError("the clock stands before the start of the last instance under this key")
             return instance.instance, instance.statement_no
     finally:
-        connection.close()
+        await reads.close()
     return None
 
 

@@ -7,8 +7,9 @@ this home trusts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -36,9 +37,8 @@ from rgs.core.ids import check_name
 from rgs.core.jurisdictions import SHIPPED_JURISDICTIONS, load_jurisdiction
 from rgs.core.times import format_time
 from rgs.service.callers import Role
-from rgs.store.parties import Parties, PartyRow
-from rgs.store.reads import SqliteReads
-from rgs.store.sqlite import SCHEMA_VERSION, connect
+from rgs.store.interface import Parties, PartyRow
+from rgs.store.opening import open_parties, open_reads
 
 app = typer.Typer(help="Who may call: certificates, their parties and roles.", no_args_is_help=False)
 
@@ -63,14 +63,18 @@ def add(
     check_name(party, "party")
     if (cert is not None) == issue:
         raise InvalidFieldError("give either --cert or --issue", field="cert")
+    return asyncio.run(_add(config, role, party, jurisdiction, cert))
+
+
+async def _add(config: Config, role: Role, party: str, jurisdiction: str, cert: Path | None) -> int:
     ca_pem = read_whole(config.ca, "authority")
     _verify_jurisdiction(role, jurisdiction, ca_pem)
     time_ms = now_ms()
-    with _allow_list(config) as parties:
+    async with _allow_list(config) as parties:
         if cert is not None:
             certificate = load_certificate(read_whole(cert, "certificate"))
             verify_client_certificate(certificate, role, party, time_ms)
-            parties.add(PartyRow(fingerprint_of(certificate), party, role, jurisdiction, time_ms, None))
+            await parties.add(PartyRow(fingerprint_of(certificate), party, role, jurisdiction, time_ms, None))
             if not _is_issued_by(certificate, ca_pem):
                 note(f"note: no authority of {config.ca} signed it; TLS takes it only with a chain that leads there")
         else:
@@ -79,7 +83,7 @@ def add(
             stem = _stem(config, party, fingerprint_of(certificate))
             write_issued(stem, issued)
             try:
-                parties.add(PartyRow(fingerprint_of(certificate), party, role, jurisdiction, time_ms, None))
+                await parties.add(PartyRow(fingerprint_of(certificate), party, role, jurisdiction, time_ms, None))
             except BaseException:
                 for suffix in (".pem", ".key"):
                     stem.with_name(stem.name + suffix).unlink()
@@ -95,9 +99,7 @@ def list_(
     home: HomeOption = HOME,
 ) -> int:
     """List the allowed certificates, one a line, with columns separated by tabs."""
-    with _allow_list(open_home(home)) as parties:
-        rows = parties.all() if everything else parties.allowed()
-    for row in rows:
+    for row in asyncio.run(_listed(open_home(home), everything=everything)):
         state = "allowed" if row.removed_ms is None else f"removed {format_time(row.removed_ms)}"
         columns = (row.fingerprint, row.role, row.party, row.jurisdiction or "-", format_time(row.added_ms), state)
         print("\t".join(columns))
@@ -111,26 +113,30 @@ def remove(
 ) -> int:
     """Deny a certificate from now on, also on connections that are open."""
     plain = check_fingerprint(fingerprint)
-    with _allow_list(open_home(home)) as parties:
-        parties.remove(plain, now_ms())
+    asyncio.run(_remove(open_home(home), plain))
     print(f"removed {plain}")
     return 0
 
 
-@contextmanager
-def _allow_list(config: Config) -> Iterator[Parties]:
-    """The store's allow-list; StoreRefusedError before anything is touched if the file is no store of this schema."""
-    if config.store.is_file():
-        reader = connect(config.store, read_only=True)
-        try:
-            SqliteReads(reader).verify_schema(SCHEMA_VERSION)
-        finally:
-            reader.close()
-    parties = Parties(config.store)
+async def _listed(config: Config, *, everything: bool) -> list[PartyRow]:
+    async with _allow_list(config) as parties:
+        return await parties.all() if everything else await parties.allowed()
+
+
+async def _remove(config: Config, fingerprint: str) -> None:
+    async with _allow_list(config) as parties:
+        await parties.remove(fingerprint, now_ms())
+
+
+@asynccontextmanager
+async def _allow_list(config: Config) -> AsyncIterator[Parties]:
+    """The store's allow-list; StoreRefusedError before anything is touched if it is no store of this schema."""
+    await (await open_reads(config.store)).close()
+    parties = await open_parties(config.store)
     try:
         yield parties
     finally:
-        parties.close()
+        await parties.close()
 
 
 def _verify_jurisdiction(role: Role, jurisdiction: str, ca_pem: bytes) -> None:

@@ -23,6 +23,7 @@ from rgs.manifest import Manifest, verify_loaded
 def command(
     context: typer.Context,
     home: HomeOption = HOME,
+    store: Annotated[str | None, typer.Option(help="A file, or postgresql://user@host/name.")] = None,
     listen: Annotated[str | None, typer.Option(help="host:port, port 0 for any free one.")] = None,
     log_level: Annotated[str | None, typer.Option(help=f"{', '.join(LOG_LEVELS)}.")] = None,
     reflection: Annotated[bool | None, typer.Option(help="Offer gRPC reflection.")] = None,
@@ -42,6 +43,7 @@ def command(
     if home == HOME and not home.exists():
         report(home, ensure_home(home, None, entropy().read, now_ms()))
     options: dict[str, object] = {
+        "store": store,
         "listen": listen,
         "log_level": log_level,
         "reflection": reflection,

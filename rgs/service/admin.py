@@ -44,7 +44,7 @@ from rgs.store.changes import (
     VoidProposal,
     VoidProposalEnd,
 )
-from rgs.store.sqlite import SqliteStore
+from rgs.store.interface import Store
 
 _CODE = re.compile(r"[A-Z][A-Z0-9_]{0,62}")
 ROUNDS_MAX = 100
@@ -83,7 +83,7 @@ class Admin:
     def __init__(
         self,
         *,
-        store: SqliteStore,
+        store: Store,
         clock: Clock,
         locks: SessionLocks,
         decks: Decks,
@@ -129,7 +129,7 @@ class Admin:
             records=(record,),
             answer=order.answer(now_ms),
         )
-        self._permits.load_switches(self._store.switches())
+        self._permits.load_switches(await self._store.switches())
         return Reply(b"", signed.envelope)
 
     def switches(self) -> tuple[SwitchOff, ...]:

@@ -24,7 +24,7 @@ from rgs.service.books import Books
 from rgs.service.callers import Encode, Reply
 from rgs.service.instance import Instance
 from rgs.store.changes import Affair, Answer, Change, Draft, SessionRaceError, StageReport
-from rgs.store.sqlite import SqliteStore
+from rgs.store.interface import Store
 
 REPORT_BATCH = 256
 """Stage reports sent in one call."""
@@ -47,7 +47,7 @@ class Affairs:
     def __init__(
         self,
         *,
-        store: SqliteStore,
+        store: Store,
         instance: Instance,
         books: Books,
         clock: Clock,

@@ -15,8 +15,7 @@ from rgs.core.ids import check_name, check_ulid
 from rgs.service.books import owned_session
 from rgs.service.callers import Caller, Role
 from rgs.service.pages import check_page_size, format_page_token, parse_page_token
-from rgs.store.reads import StatementRow
-from rgs.store.sqlite import SqliteStore
+from rgs.store.interface import StatementRow, Store
 
 _HASH_BYTES = 32
 _NUMBER_MAX = 1 << 62
@@ -27,7 +26,7 @@ _OPEN_TO_OPERATORS = frozenset({"instance_start", "instance_end", "instance_lost
 class Audit:
     """Reads only."""
 
-    def __init__(self, *, store: SqliteStore, key_statements: Sequence[bytes]) -> None:
+    def __init__(self, *, store: Store, key_statements: Sequence[bytes]) -> None:
         self._store = store
         self._key_statements = tuple(key_statements)
 

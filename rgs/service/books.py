@@ -14,7 +14,7 @@ from rgs.core.rulesets import SHIPPED_RULESETS, Ruleset, load_ruleset
 from rgs.core.sessions import Session
 from rgs.core.views import RoundView, SessionView, session_view
 from rgs.service.callers import Caller, Role
-from rgs.store.sqlite import SqliteStore
+from rgs.store.interface import Store
 
 
 class Books:
@@ -34,7 +34,7 @@ class Books:
         )
 
 
-async def owned_session(store: SqliteStore, caller: Caller, session_id: str) -> Session:
+async def owned_session(store: Store, caller: Caller, session_id: str) -> Session:
     """The session, if it is this operator's (auditors and regulators read all); NotFoundError otherwise."""
     session = await store.session(check_ulid(session_id, "session_id"))
     if session is None or (caller.role is Role.OPERATOR and session.operator != caller.party):

@@ -7,7 +7,7 @@ second one that a void needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from rgs.clock import Clock
@@ -18,7 +18,7 @@ from rgs.service.callers import Caller, Reply, Role
 from rgs.service.events import EventCode, Events
 from rgs.service.orders import Order, Orders
 from rgs.store.changes import AllowListChanged, CertificateOff, CertificateOn, PartyOn
-from rgs.store.parties import Parties, PartyRow
+from rgs.store.interface import Parties, PartyRow
 
 _HEX = frozenset("0123456789abcdef")
 _FINGERPRINT_CHARACTERS = 64
@@ -36,6 +36,10 @@ class Presented:
 
 Identify = Callable[[bytes, int], Presented]
 """(PEM, now in milliseconds) -> whom it names; FormatError or InvalidFieldError saying what is wrong with it."""
+
+
+async def _nobody_asks() -> None:
+    """Where no gate stands."""
 
 
 class Certificates:
@@ -57,12 +61,12 @@ class Certificates:
         self._orders = orders
         self._identify = identify
         self._admit = admit
-        self.refresh: Callable[[], None] = lambda: None
+        self.refresh: Callable[[], Awaitable[None]] = _nobody_asks
         """Called after every change: the gate's."""
 
-    def list(self, *, removed_too: bool) -> list[PartyRow]:
+    async def list(self, *, removed_too: bool) -> list[PartyRow]:
         """The allow-list, in the order of its growth."""
-        return self._parties.all() if removed_too else self._parties.allowed()
+        return await self._parties.all() if removed_too else await self._parties.allowed()
 
     async def add(
         self, order: Order, pem: bytes, jurisdiction: str, reason: str, encode: Callable[[PartyRow], bytes]
@@ -77,7 +81,7 @@ class Certificates:
         except FormatError as error:
             raise InvalidFieldError(error.message, field="certificate") from None
         row = PartyRow(found.fingerprint, found.party, found.role.value, jurisdiction, now_ms, None)
-        self._verify_new(row)
+        await self._verify_new(row)
         self._admit(Caller(found.party, found.role, jurisdiction))
         body = encode(row)
         signed = await self._events.tell(
@@ -94,7 +98,7 @@ class Certificates:
             ),
             answer=order.answer(now_ms, body),
         )
-        self.refresh()
+        await self.refresh()
         return Reply(body, signed.envelope)
 
     async def remove(self, order: Order, fingerprint: str, reason: str) -> Reply:
@@ -107,7 +111,7 @@ class Certificates:
             )
         if (known := await self._orders.known(order)) is not None:
             return known
-        row = next((row for row in self._parties.allowed() if row.fingerprint == fingerprint), None)
+        row = next((row for row in await self._parties.allowed() if row.fingerprint == fingerprint), None)
         if row is None:
             raise NotFoundError("no such certificate is allowed", kind="certificate", fingerprint=fingerprint)
         now_ms = self._clock.now_ms()
@@ -121,10 +125,10 @@ class Certificates:
             records=(CertificateOff(now_ms, fingerprint), AllowListChanged()),
             answer=order.answer(now_ms),
         )
-        self.refresh()
+        await self.refresh()
         return Reply(b"", signed.envelope)
 
-    def _verify_new(self, row: PartyRow) -> None:
+    async def _verify_new(self, row: PartyRow) -> None:
         if row.role == Role.ADMIN:
             raise InvalidFieldError(
                 "certificates of admins are added at the machine: `rgs party add`", field="certificate", value=row.role
@@ -136,7 +140,7 @@ class Certificates:
                 value=row.jurisdiction[:80],
                 role=row.role,
             )
-        for known in self._parties.all():
+        for known in await self._parties.all():
             if known.fingerprint == row.fingerprint:
                 raise InvalidFieldError(
                     "this certificate is or was in the allow-list", field="certificate", fingerprint=row.fingerprint

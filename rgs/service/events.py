@@ -13,7 +13,7 @@ from enum import StrEnum
 from rgs.clock import Clock
 from rgs.core.times import format_time
 from rgs.store.changes import Answer, Change, Draft, LargeWinTold, MetaSet, Record, Signed
-from rgs.store.sqlite import SqliteStore
+from rgs.store.interface import Store
 
 FLOOD_PERIOD_MS = 60_000
 VALUE_MAX = 200
@@ -76,7 +76,7 @@ def _printable(value: str) -> str:
 class Events:
     """Signs events. `tell` at once; `count` for what strangers cause, told by `flush` with the count."""
 
-    def __init__(self, *, store: SqliteStore, clock: Clock) -> None:
+    def __init__(self, *, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
         self._counted: Counter[tuple[EventCode, str]] = Counter()
@@ -146,7 +146,7 @@ class Events:
     async def tell_configuration(self, node: str, sha256: str, *, first_boot: bool) -> None:
         """Sign that the node is configured otherwise than at its last start; nothing but the two hashes."""
         key = f"configuration {node}"
-        before = self._store.meta(key)
+        before = await self._store.meta(key)
         if before == sha256:
             return
         record = MetaSet(key, sha256)

@@ -16,7 +16,7 @@ from rgs.core.views import RoundView
 from rgs.service.callers import Caller, Role
 from rgs.service.decks import Decks
 from rgs.service.pages import check_page_size, format_page_token, parse_page_token
-from rgs.store.sqlite import SqliteStore
+from rgs.store.interface import Store
 
 RECORDS_MAX = 50
 """Rounds of one player with the same date and second: sessions at several tables."""
@@ -43,7 +43,7 @@ class RoundRecord:
 class History:
     """Reads only."""
 
-    def __init__(self, *, store: SqliteStore, decks: Decks) -> None:
+    def __init__(self, *, store: Store, decks: Decks) -> None:
         self._store = store
         self._decks = decks
 

@@ -22,7 +22,7 @@ from rgs.core.statements import Ed25519Signer
 from rgs.core.times import format_time
 from rgs.service.sealing import Sealer
 from rgs.store.changes import Change, Draft, LatchSet, Record, Turn
-from rgs.store.sqlite import SqliteStore
+from rgs.store.interface import Store
 from rng import __version__ as rng_version
 from rng.errors import RngError
 from rng.generator import Draw, Generator
@@ -52,7 +52,7 @@ class Instance:
     def __init__(
         self,
         *,
-        store: SqliteStore,
+        store: Store,
         clock: Clock,
         sealer: Sealer,
         node: str,
@@ -73,13 +73,13 @@ class Instance:
         self._failure = ""
         """Reason of the first failure of the generator or its source, a code."""
         self._failure_told = False
-        previous = store.previous_boot(node, worker)
-        self._previous = previous
-        self.boot_no = 1 if previous is None else previous.boot_no + 1
-        self.name = self._name_of(self.boot_no)
-        self._generator = Generator(self.name)
+        self.boot_no = 0
+        self.name = ""
+        """Empty before the start."""
+        self._generator: Generator
+        """There from the start on."""
         self._software: dict[str, object] = {}
-        """What every start of this process says of its software."""
+        """What every start of this process says of its software and its store."""
         self._artifacts: tuple[Artifact, ...] = ()
 
     def _name_of(self, boot_no: int) -> str:
@@ -89,22 +89,27 @@ class Instance:
         self, node_signer: Ed25519Signer, *, manifest_sha256: str, software_version: str, artifacts: Sequence[Artifact]
     ) -> None:
         """Sign and commit everything that must stand before the first draw."""
+        previous = await self._store.previous_boot(self._node, self._worker)
+        self.boot_no = 1 if previous is None else previous.boot_no + 1
+        self.name = self._name_of(self.boot_no)
+        self._generator = Generator(self.name)
         now_ms = self._clock.now_ms()
         signer = Ed25519Signer.from_seed(self.random_bytes(KEY_SEED_BYTES))
         self._software = {
             "manifest": manifest_sha256,
             "rng_version": rng_version,
             "software_version": software_version,
+            "store_epoch": await self._store.meta("store_epoch"),
         }
         self._artifacts = tuple(artifacts)
         body = self._start_body(self.boot_no, signer, now_ms)
-        if self._previous is not None:
+        if previous is not None:
             body["previous_boot"] = {
-                "instance": self._previous.instance,
-                "last_draw_no": str(self._previous.draw_no),
-                "last_statement_no": str(self._previous.statement_no),
+                "instance": previous.instance,
+                "last_draw_no": str(previous.draw_no),
+                "last_statement_no": str(previous.statement_no),
             }
-        self._store.start_instance(
+        await self._store.start_instance(
             instance=self.name,
             node=self._node,
             boot_no=self.boot_no,
@@ -114,7 +119,7 @@ class Instance:
             node_signer=node_signer,
             signer=signer,
         )
-        for row in self._store.instances(alive_only=True):
+        for row in await self._store.instances(alive_only=True):
             if row.instance != self.name:
                 await self._sign_lost(row.instance, row.draw_no, row.statement_no)
         for artifact in artifacts:
@@ -131,7 +136,6 @@ class Instance:
             "draws_in_flight_max": str(self._draws_in_flight_max),
             "node": self._node,
             "public_key": signer.public_key.hex(),
-            "store_epoch": self._store.meta("store_epoch"),
             "time": format_time(now_ms),
             "worker": str(self._worker),
         }

@@ -20,7 +20,7 @@ from rgs.service.events import EventCode, event_draft
 from rgs.service.notices import Notice, Notices
 from rgs.service.sealing import DeckSealedError
 from rgs.store.changes import SessionRaceError
-from rgs.store.sqlite import SqliteStore
+from rgs.store.interface import Store
 
 FINISH_BATCH = 100
 """Rounds in play looked at in one page."""
@@ -39,7 +39,7 @@ class Interruptions:
     """Finishes what was left."""
 
     def __init__(
-        self, *, store: SqliteStore, clock: Clock, books: Books, locks: SessionLocks, decks: Decks, notices: Notices
+        self, *, store: Store, clock: Clock, books: Books, locks: SessionLocks, decks: Decks, notices: Notices
     ) -> None:
         self._store = store
         self._clock = clock

@@ -26,7 +26,7 @@ from rgs.service.events import EventCode, event_draft
 from rgs.service.instance import Instance
 from rgs.service.permits import Permits
 from rgs.store.changes import Change, Draft
-from rgs.store.sqlite import SqliteStore
+from rgs.store.interface import Store
 
 KEYS_GUARD = "keys"
 NOT_IN_FORCE = "NODE_KEY_NOT_IN_FORCE"
@@ -52,7 +52,7 @@ class NodeKeys:
         bundle: bytes,
         keyid: str,
         files: KeyFiles,
-        store: SqliteStore,
+        store: Store,
         clock: Clock,
         instance: Instance,
         audit: Audit,

@@ -14,7 +14,7 @@ from rgs.core.ids import check_request_id
 from rgs.core.statements import request_digest
 from rgs.service.callers import Caller, Reply, reply_of
 from rgs.store.changes import Answer, Change, RequestSeenError
-from rgs.store.sqlite import SqliteStore
+from rgs.store.interface import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def order_of(caller: Caller, method: str, request_id: str, **content: object) ->
 class Orders:
     """The stored answers of orders."""
 
-    def __init__(self, *, store: SqliteStore, clock: Clock) -> None:
+    def __init__(self, *, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 

@@ -49,7 +49,7 @@ from rgs.service.instance import Instance
 from rgs.service.permits import Permits
 from rgs.service.requests import Act, StartRound
 from rgs.store.changes import Answer, Change, Draft, SessionRaceError
-from rgs.store.sqlite import SqliteStore
+from rgs.store.interface import Store
 from rng.generator import Draw
 from rng.shuffle import PROCEDURE, transcript_to_deck
 
@@ -62,7 +62,7 @@ class Play:
     def __init__(
         self,
         *,
-        store: SqliteStore,
+        store: Store,
         instance: Instance,
         books: Books,
         clock: Clock,

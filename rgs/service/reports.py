@@ -17,8 +17,7 @@ from rgs.core.statements import parse_envelope
 from rgs.core.times import parse_date, parse_time
 from rgs.service.admin import check_code
 from rgs.service.pages import check_page_size, format_key_token, format_page_token, parse_key_token, parse_page_token
-from rgs.store.reads import TotalsFilter, TotalsKey, TotalsRow
-from rgs.store.sqlite import SqliteStore
+from rgs.store.interface import Store, TotalsFilter, TotalsKey, TotalsRow
 
 EXPORT_ROWS = 500
 """Lines of the totals in one message of an export."""
@@ -47,7 +46,7 @@ _OPTIONAL = ("subject", "before", "after", "actor", "reason", "session_id", "rou
 class Reports:
     """Reads only."""
 
-    def __init__(self, store: SqliteStore) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
 
     async def list_events(self, code: str, page_size: int, page_token: str) -> tuple[tuple[EventRow, ...], str]:

@@ -35,7 +35,7 @@ from rgs.service.permits import Permits
 from rgs.service.play import Play
 from rgs.service.requests import BuyParticipation, CloseSession, EndParticipation, OpenSession
 from rgs.store.changes import Affair, Change, RequestSeenError, SessionRaceError
-from rgs.store.sqlite import SqliteStore
+from rgs.store.interface import Store
 
 
 class _Request(Protocol):
@@ -64,7 +64,7 @@ class Sessions:
     def __init__(
         self,
         *,
-        store: SqliteStore,
+        store: Store,
         instance: Instance,
         books: Books,
         clock: Clock,

@@ -37,7 +37,7 @@ from rgs.service.events import EventCode, Events, event_draft
 from rgs.service.instance import RNG_GUARD, Instance
 from rgs.service.permits import Permits
 from rgs.store.changes import Change, Draft, StageReport, StoreError
-from rgs.store.sqlite import SqliteStore
+from rgs.store.interface import Store
 
 REGISTER_FAILURES_MAX = 3
 """So many calls in a row without an answer, and the register counts as down."""
@@ -128,7 +128,7 @@ class Watch:
     def __init__(
         self,
         *,
-        store: SqliteStore,
+        store: Store,
         instance: Instance,
         permits: Permits,
         events: Events,

@@ -9,30 +9,18 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from rgs.core.errors import NotFoundError
 from rgs.store.changes import StoreRefusedError
-from rgs.store.sqlite import SCHEMA_VERSION, connect
+from rgs.store.interface import PartyRow
+from rgs.store.sqlite import connect, verify_schema
 
 _COUNT: Final = "UPDATE meta SET value = CAST(value AS INTEGER) + 1 WHERE key = 'parties'"
 
 
-@dataclass(frozen=True, slots=True)
-class PartyRow:
-    """One allowed certificate: hex SHA-256 of its DER form, and whom it stands for."""
-
-    fingerprint: str
-    party: str
-    role: str
-    jurisdiction: str
-    added_ms: int
-    removed_ms: int | None
-
-
-class Parties:
+class SqliteParties:
     """The allow-list over a connection of its own."""
 
     def __init__(self, path: Path) -> None:
@@ -42,27 +30,25 @@ class Parties:
             try:
                 self._db = connect(path)
                 opened.callback(self._db.close)
-                row = self._db.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
-            except sqlite3.Error:
-                row = None
-            if row is None or row[0] != str(SCHEMA_VERSION):
-                raise StoreRefusedError("the store has another schema than this version", path=path)
+            except sqlite3.Error as error:
+                raise StoreRefusedError(f"{path} cannot be opened ({type(error).__name__})", path=path) from None
+            verify_schema(self._db, path)
             opened.pop_all()
 
-    def changes(self) -> int:
+    async def changes(self) -> int:
         """Rises with every change of the list."""
         row = self._db.execute("SELECT value FROM meta WHERE key = 'parties'").fetchone()
         return int(row[0])
 
-    def allowed(self) -> list[PartyRow]:
+    async def allowed(self) -> list[PartyRow]:
         """The certificates that are allowed now."""
         return self._rows(removed_too=False)
 
-    def all(self) -> list[PartyRow]:
+    async def all(self) -> list[PartyRow]:
         """All certificates that were ever allowed."""
         return self._rows(removed_too=True)
 
-    def add(self, row: PartyRow) -> None:
+    async def add(self, row: PartyRow) -> None:
         """Allow a certificate. A party keeps its role and jurisdiction: other ones are refused."""
         try:
             with self._transaction():
@@ -87,7 +73,7 @@ class Parties:
                 "this certificate is or was in the allow-list", fingerprint=row.fingerprint
             ) from None
 
-    def remove(self, fingerprint: str, removed_ms: int) -> None:
+    async def remove(self, fingerprint: str, removed_ms: int) -> None:
         """Deny a certificate from now on; NotFoundError if it is not allowed."""
         with self._transaction():
             query = "UPDATE certificates SET removed_ms = ? WHERE fingerprint = ? AND removed_ms IS NULL"
@@ -97,7 +83,7 @@ class Parties:
                 )
             self._db.execute(_COUNT)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         self._db.close()
 
     @contextmanager

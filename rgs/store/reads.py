@@ -6,8 +6,7 @@ Every query rides on an index; a page is bounded by its caller's limit. Refuses 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 
 from rgs.core.rounds import Round
@@ -18,10 +17,10 @@ from rgs.store.changes import (
     LargeWin,
     LatchSet,
     StageReport,
-    StoreRefusedError,
     SwitchOff,
     VoidProposal,
 )
+from rgs.store.interface import ROW_MAX, InstanceRow, StatementRow, TotalsFilter, TotalsKey, TotalsRow
 from rgs.store.rows import SELECT_AFFAIR, SELECT_REPORTS, SELECT_ROUND, SELECT_SESSION, round_from, session_from
 
 _SESSION_BY_ID: Final = SELECT_SESSION + "WHERE session_id = ?"
@@ -57,70 +56,6 @@ _TOTALS_OF_PLAYER: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TotalsKey:
-    """What a line of the totals is about; `day` is the UTC date of the rounds' end."""
-
-    day: str = ""
-    operator: str = ""
-    player: str = ""
-    game: str = ""
-    currency: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class TotalsRow:
-    """A line of the totals, in minor units; void rounds are counted apart and not staked."""
-
-    key: TotalsKey
-    rounds: int
-    staked_minor: int
-    returned_minor: int
-    void_rounds: int
-    void_minor: int
-
-
-@dataclass(frozen=True, slots=True)
-class TotalsFilter:
-    """Days, ends included; the others where they are not empty. A player is one of an operator."""
-
-    first_day: str
-    last_day: str
-    operator: str = ""
-    player: str = ""
-    game: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class StatementRow:
-    """A statement as stored; `private` is canonical JSON {"block":…,"salt":…}, empty where there is none (any more)."""
-
-    id: int
-    kind: str
-    instance: str
-    statement_no: int
-    session_id: str
-    link_no: int
-    round_id: str
-    hash: bytes
-    envelope: bytes
-    private: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class InstanceRow:
-    """An RNG instance (node, boot, worker) with its last durable statement and draw numbers."""
-
-    instance: str
-    node: str
-    boot_no: int
-    worker: int
-    alive: bool
-    statement_no: int
-    draw_no: int
-    start_ms: int
-
-
 def _statement_from(row: Any) -> StatementRow:
     id_, kind, instance, statement_no, session_id, link_no, round_id, hash_, envelope, private = row
     return StatementRow(
@@ -133,54 +68,54 @@ def _instance_from(row: Any) -> InstanceRow:
     return InstanceRow(instance, node, boot_no, worker, bool(alive), statement_no, draw_no, start_ms)
 
 
-class SqliteReads:
-    """Queries over one read-only connection."""
+class Reads:
+    """The queries, once for both databases; how one is asked is theirs."""
 
-    def __init__(self, reader: sqlite3.Connection) -> None:
-        self._reader = reader
+    async def _rows(self, query: str, *values: Any) -> Sequence[Any]:
+        raise NotImplementedError
 
-    def meta(self, key: str) -> str:
+    async def _row(self, query: str, *values: Any) -> Any:
+        """The first row, None if there is none."""
+        rows = await self._rows(query, *values)
+        return rows[0] if rows else None
+
+    def _stream(self, query: str, *values: Any) -> AsyncIterator[Any]:
+        """Rows of a long answer, a few in memory at a time."""
+        raise NotImplementedError
+
+    async def meta(self, key: str) -> str:
         """A value of the store's own: `schema`, `store_epoch`, `parties` (a counter of changes)."""
-        row = self._reader.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        row = await self._row("SELECT value FROM meta WHERE key = ?", key)
         return "" if row is None else str(row[0])
-
-    def verify_schema(self, version: int) -> None:
-        """StoreRefusedError unless the store has exactly this schema."""
-        try:
-            found = self.meta("schema")
-        except sqlite3.Error:
-            found = ""
-        if found != str(version):
-            raise StoreRefusedError(
-                f"the store has schema {found or 'none'}, this version needs {version}", value=found, limit=version
-            )
 
     # --- the play path --------------------------------------------------------------------------------------------
 
-    async def session(self, session_id: str) -> Session | None:
-        row = self._reader.execute(_SESSION_BY_ID, (session_id,)).fetchone()
+    # Nothing is kept in memory here: what is read is always fresh.
+
+    async def session(self, session_id: str, *, fresh: bool = False) -> Session | None:  # noqa: ARG002
+        row = await self._row(_SESSION_BY_ID, session_id)
         return None if row is None else session_from(row)
 
-    async def round(self, round_id: str) -> Round | None:
-        row = self._reader.execute(_ROUND_BY_ID, (round_id,)).fetchone()
+    async def round(self, round_id: str, *, fresh: bool = False) -> Round | None:  # noqa: ARG002
+        row = await self._row(_ROUND_BY_ID, round_id)
         return None if row is None else round_from(row)
 
     async def answer(self, party: str, method: str, request_id: str) -> Answer | None:
         """The stored answer of a request, its signed statement with it."""
-        row = self._reader.execute(_ANSWER, (request_id, method, party)).fetchone()
+        row = await self._row(_ANSWER, request_id, method, party)
         return None if row is None else Answer(*row)
 
     # --- affairs and reports --------------------------------------------------------------------------------------
 
     async def pending_affair(self, session_id: str) -> Affair | None:
         query = SELECT_AFFAIR + "WHERE session_id = ? AND status = 'pending'"
-        row = self._reader.execute(query, (session_id,)).fetchone()
+        row = await self._row(query, session_id)
         return None if row is None else Affair(*row)
 
     async def affair_of_request(self, party: str, method: str, request_id: str) -> Affair | None:
         """The affair that this request began, while it is pending."""
         query = SELECT_AFFAIR + "WHERE request_id = ? AND method = ? AND party = ? AND status = 'pending'"
-        row = self._reader.execute(query, (request_id, method, party)).fetchone()
+        row = await self._row(query, request_id, method, party)
         return None if row is None else Affair(*row)
 
     async def pending_affairs(self, limit: int, after: str = "") -> list[Affair]:
@@ -188,17 +123,17 @@ class SqliteReads:
         # Named, because the order would tempt the planner to walk over all affairs that ever were.
         which = "INDEXED BY affairs_pending WHERE status = 'pending' AND affair_id > ? ORDER BY affair_id LIMIT ?"
         query = SELECT_AFFAIR + which
-        return [Affair(*row) for row in self._reader.execute(query, (after, limit))]
+        return [Affair(*row) for row in await self._rows(query, after, limit)]
 
     async def reports(self, limit: int) -> list[tuple[int, StageReport]]:
         """The oldest queued stage reports with their row numbers."""
         query = SELECT_REPORTS + "ORDER BY id LIMIT ?"
-        return [(row[0], StageReport(*row[1:])) for row in self._reader.execute(query, (limit,))]
+        return [(row[0], StageReport(*row[1:])) for row in await self._rows(query, limit)]
 
     async def reports_of(self, session_id: str, limit: int) -> list[tuple[int, StageReport]]:
         """The queued stage reports of one session, by stage number."""
         query = SELECT_REPORTS + "WHERE session_id = ? ORDER BY stage_no LIMIT ?"
-        return [(row[0], StageReport(*row[1:])) for row in self._reader.execute(query, (session_id, limit))]
+        return [(row[0], StageReport(*row[1:])) for row in await self._rows(query, session_id, limit)]
 
     # --- rounds in play, admins, totals ---------------------------------------------------------------------------
 
@@ -206,40 +141,40 @@ class SqliteReads:
         """Rounds in play, oldest first, above row `after`; those of all operators for an empty name."""
         if operator:
             query = SELECT_ROUND + "WHERE status = 'open' AND operator = ? AND id > ? ORDER BY id LIMIT ?"
-            rows = self._reader.execute(query, (operator, after, limit))
+            rows = await self._rows(query, operator, after, limit)
         else:
             query = SELECT_ROUND + "WHERE status = 'open' AND id > ? ORDER BY id LIMIT ?"
-            rows = self._reader.execute(query, (after, limit))
+            rows = await self._rows(query, after, limit)
         return [(row[-1], round_from(row)) for row in rows]
 
     async def void_proposal(self, round_id: str) -> VoidProposal | None:
         query = "SELECT round_id, reason, party, time_ms FROM voids WHERE round_id = ?"
-        row = self._reader.execute(query, (round_id,)).fetchone()
+        row = await self._row(query, round_id)
         return None if row is None else VoidProposal(*row)
 
-    def switches(self) -> list[SwitchOff]:
+    async def switches(self) -> list[SwitchOff]:
         """Everything that is disabled."""
         query = "SELECT scope, subject, reason, party, time_ms FROM switches ORDER BY scope, subject"
-        return [SwitchOff(*row) for row in self._reader.execute(query)]
+        return [SwitchOff(*row) for row in await self._rows(query)]
 
-    def latches(self, node: str) -> list[LatchSet]:
+    async def latches(self, node: str) -> list[LatchSet]:
         """The latched guards of a node."""
         query = "SELECT node, guard, code, time_ms FROM latches WHERE node = ? ORDER BY guard"
-        return [LatchSet(*row) for row in self._reader.execute(query, (node,))]
+        return [LatchSet(*row) for row in await self._rows(query, node)]
 
     async def events(self, code: str, *, before: int, limit: int) -> list[StatementRow]:
         """Signed events, newest first, below row `before` (0: from the newest). Filtered by code where one is given."""
         query = _STATEMENT + "WHERE s.kind = 'event' AND s.code = ? AND s.id < ? ORDER BY s.id DESC LIMIT ?"
-        values: tuple[Any, ...] = (code, before or 1 << 62, limit)
+        values: tuple[Any, ...] = (code, before or ROW_MAX, limit)
         if not code:
             query = _STATEMENT + "WHERE s.kind = 'event' AND s.id < ? ORDER BY s.id DESC LIMIT ?"
-            values = (before or 1 << 62, limit)
-        return [_statement_from(row) for row in self._reader.execute(query, values)]
+            values = (before or ROW_MAX, limit)
+        return [_statement_from(row) for row in await self._rows(query, *values)]
 
     async def large_wins(self, limit: int) -> list[LargeWin]:
         """Large wins whose event is not signed yet."""
         query = "SELECT round_id, session_id, won_minor, end_ms FROM large_wins LIMIT ?"
-        return [LargeWin(*row) for row in self._reader.execute(query, (limit,))]
+        return [LargeWin(*row) for row in await self._rows(query, limit)]
 
     async def totals(self, wanted: TotalsFilter, *, after: TotalsKey, limit: int) -> list[TotalsRow]:
         """Running totals by (day, operator, player, game, currency), behind the row `after`."""
@@ -253,7 +188,7 @@ class SqliteReads:
             values = (wanted.operator, *days, after.day, after.player, after.game, after.currency)
         else:
             query, values = _TOTALS, (*days, *rest, after.currency)
-        rows = self._reader.execute(query, (*values, wanted.game, wanted.game, limit))
+        rows = await self._rows(query, *values, wanted.game, wanted.game, limit)
         return [TotalsRow(TotalsKey(*row[:5]), *row[5:]) for row in rows]
 
     # --- lists ----------------------------------------------------------------------------------------------------
@@ -271,9 +206,9 @@ class SqliteReads:
         else:
             where = "WHERE operator = ? AND id < ?"
         query = SELECT_SESSION + where + " ORDER BY id DESC LIMIT ?"
-        before = before or 1 << 62
+        before = before or ROW_MAX
         values = (operator, player, before, limit) if player else (operator, before, limit)
-        return [(row[-1], session_from(row)) for row in self._reader.execute(query, values)]
+        return [(row[-1], session_from(row)) for row in await self._rows(query, *values)]
 
     async def rounds_ended(
         self, operator: str, player: str, *, before: tuple[int, int], limit: int
@@ -284,7 +219,7 @@ class SqliteReads:
             + "WHERE operator = ? AND player = ? AND end_ms > 0 AND (end_ms, id) < (?, ?)"
             + " ORDER BY end_ms DESC, id DESC LIMIT ?"
         )
-        rows = self._reader.execute(query, (operator, player, *before, limit))
+        rows = await self._rows(query, operator, player, *before, limit)
         return [(row[-1], round_from(row)) for row in rows]
 
     async def rounds_started(self, operator: str, player: str, first_ms: int, last_ms: int, limit: int) -> list[Round]:
@@ -292,66 +227,83 @@ class SqliteReads:
         query = (
             SELECT_ROUND + "WHERE operator = ? AND player = ? AND start_ms BETWEEN ? AND ? ORDER BY start_ms LIMIT ?"
         )
-        return [round_from(row) for row in self._reader.execute(query, (operator, player, first_ms, last_ms, limit))]
+        return [round_from(row) for row in await self._rows(query, operator, player, first_ms, last_ms, limit)]
 
-    def any_session_open(self) -> bool:
+    async def any_session_open(self) -> bool:
         """Whether a chain of some session has not come to its session_close."""
         query = "SELECT 1 FROM sessions WHERE status <> 'closed' AND link_no > 0 LIMIT 1"
-        return self._reader.execute(query).fetchone() is not None
+        return await self._row(query) is not None
 
     # --- statements -----------------------------------------------------------------------------------------------
 
     async def statement_of_hash(self, hash_: bytes) -> StatementRow | None:
-        row = self._reader.execute(_STATEMENT + "WHERE s.hash = ?", (hash_,)).fetchone()
+        row = await self._row(_STATEMENT + "WHERE s.hash = ?", hash_)
         return None if row is None else _statement_from(row)
 
     async def statements_of_instance(
         self, instance: str, first_no: int, last_no: int, limit: int
     ) -> list[StatementRow]:
         query = _STATEMENT + "WHERE s.instance = ? AND s.statement_no BETWEEN ? AND ? ORDER BY s.statement_no LIMIT ?"
-        return [_statement_from(row) for row in self._reader.execute(query, (instance, first_no, last_no, limit))]
+        return [_statement_from(row) for row in await self._rows(query, instance, first_no, last_no, limit)]
 
     async def statements_of_session(self, session_id: str, after_link: int, limit: int) -> list[StatementRow]:
         query = _STATEMENT + "WHERE s.session_id = ? AND s.link_no > ? AND s.link_no > 0 ORDER BY s.link_no LIMIT ?"
-        return [_statement_from(row) for row in self._reader.execute(query, (session_id, after_link, limit))]
+        return [_statement_from(row) for row in await self._rows(query, session_id, after_link, limit)]
 
     async def statements_of_round(self, round_id: str, after_id: int, limit: int) -> list[StatementRow]:
         query = _STATEMENT + "WHERE s.round_id = ? AND s.seat_no > 0 AND s.id > ? ORDER BY s.id LIMIT ?"
-        return [_statement_from(row) for row in self._reader.execute(query, (round_id, after_id, limit))]
+        return [_statement_from(row) for row in await self._rows(query, round_id, after_id, limit)]
 
     async def round_envelopes(self, round_id: str) -> tuple[bytes, bytes]:
         """The signed opening and final of a round; empty where not signed yet."""
         # The last condition is its index's.
         query = "SELECT kind, envelope FROM statements WHERE round_id = ? AND seat_no = 1 AND seat_no > 0"
-        found = dict(self._reader.execute(query, (round_id,)).fetchall())
+        found = dict(await self._rows(query, round_id))
         return found.get("round_opening", b""), found.get("round_final", b"")
 
-    def statements_in_order(self, after_id: int = 0) -> Iterator[StatementRow]:
+    async def statements_in_order(self, after_id: int = 0) -> AsyncIterator[StatementRow]:
         """All statements in commit order: a stream, one row in memory at a time."""
-        for row in self._reader.execute(_STATEMENT + "WHERE s.id > ? ORDER BY s.id", (after_id,)):
+        async for row in self._stream(_STATEMENT + "WHERE s.id > ? ORDER BY s.id", after_id):
             yield _statement_from(row)
 
     # --- instances ------------------------------------------------------------------------------------------------
 
-    def instances(self, *, alive_only: bool) -> list[InstanceRow]:
+    async def instances(self, *, alive_only: bool) -> list[InstanceRow]:
         query = (
             "SELECT instance, node, boot_no, worker, alive, statement_no, draw_no, start_ms FROM instances"
             " WHERE alive >= ? ORDER BY start_ms, instance"
         )
-        rows = self._reader.execute(query, (int(alive_only),))
+        rows = await self._rows(query, int(alive_only))
         return [_instance_from(row) for row in rows]
 
-    def start_of(self, instance: str) -> bytes:
+    async def start_of(self, instance: str) -> bytes:
         """The envelope of its statement 1."""
         query = "SELECT envelope FROM statements WHERE instance = ? AND statement_no = 1"
-        envelope: bytes = self._reader.execute(query, (instance,)).fetchone()[0]
+        envelope: bytes = (await self._row(query, instance))[0]
         return envelope
 
-    def previous_boot(self, node: str, worker: int) -> InstanceRow | None:
+    async def previous_boot(self, node: str, worker: int) -> InstanceRow | None:
         """The newest instance of a node's worker."""
         query = (
             "SELECT instance, node, boot_no, worker, alive, statement_no, draw_no, start_ms FROM instances"
             " WHERE node = ? AND worker = ? ORDER BY boot_no DESC LIMIT 1"
         )
-        row = self._reader.execute(query, (node, worker)).fetchone()
+        row = await self._row(query, node, worker)
         return None if row is None else _instance_from(row)
+
+
+class SqliteReads(Reads):
+    """Queries over one read-only connection."""
+
+    def __init__(self, reader: sqlite3.Connection) -> None:
+        self._reader = reader
+
+    async def _rows(self, query: str, *values: Any) -> Sequence[Any]:
+        return self._reader.execute(query, values).fetchall()
+
+    async def _stream(self, query: str, *values: Any) -> AsyncIterator[Any]:
+        for row in self._reader.execute(query, values):
+            yield row
+
+    async def close(self) -> None:
+        self._reader.close()

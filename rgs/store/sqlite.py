@@ -14,14 +14,14 @@ import fcntl
 import json
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import astuple, replace
+from dataclasses import astuple
 from importlib import resources
 from pathlib import Path
 from typing import Final
 
-from rgs.core.rounds import Round, RoundStatus
+from rgs.core.rounds import Round
 from rgs.core.sessions import Session
-from rgs.core.statements import KINDS, Signer
+from rgs.core.statements import Signer
 from rgs.store.changes import (
     Change,
     Draft,
@@ -33,6 +33,7 @@ from rgs.store.changes import (
     Turn,
 )
 from rgs.store.group import Group, Identity, sign_statement
+from rgs.store.memory import Memory
 from rgs.store.reads import SqliteReads
 from rgs.store.rows import (
     INSERT_AFFAIR,
@@ -48,8 +49,6 @@ from rgs.store.rows import (
 from rgs.store.writer import Outcome, Writer
 
 SCHEMA_VERSION: Final = 1
-FRESH_MAX: Final = 10_000
-"""Sessions kept in memory, some kilobytes each."""
 
 _INSERT_STATEMENT: Final = (
     "INSERT INTO statements"
@@ -93,6 +92,22 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     return connection
 
 
+def verify_schema(connection: sqlite3.Connection, path: Path) -> None:
+    """StoreRefusedError unless the store has exactly the schema of this version."""
+    try:
+        row = connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
+    except sqlite3.Error:
+        row = None
+    found = row[0] if row is not None else "none"
+    if found != str(SCHEMA_VERSION):
+        raise StoreRefusedError(
+            f"the store has schema {found}, this version needs {SCHEMA_VERSION}",
+            value=found,
+            limit=SCHEMA_VERSION,
+            path=path,
+        )
+
+
 def create_store(path: Path, store_epoch: str) -> None:
     """Make a new, empty store, whole or without a table; StoreRefusedError if there is one."""
     if path.exists():
@@ -133,7 +148,7 @@ class SqliteStore(SqliteReads):
             except sqlite3.Error as error:
                 raise StoreRefusedError(f"{path} cannot be opened ({type(error).__name__})", path=path) from None
             super().__init__(reader)
-            self.verify_schema(SCHEMA_VERSION)
+            verify_schema(reader, path)
             opened.pop_all()
         self.path = path
         self.writer = Writer(self.apply)
@@ -145,10 +160,7 @@ class SqliteStore(SqliteReads):
         """From which returned - staked on a round's end is kept as a LargeWin; 0: never."""
         self.on_failure: Callable[[StoreError], None] = lambda _: None
         """Told of every commit that the store could not do."""
-        self._fresh: dict[str, tuple[Session, Round | None]] = {}
-        """Sessions as this process committed them last, each with its round in play."""
-        self._session_of: dict[str, str] = {}
-        """Sessions of the rounds in play that are in memory."""
+        self._memory = Memory()
         self._forget: list[tuple[int]] = []
         """Stage reports that the regulator has; they are deleted with the next group."""
 
@@ -159,7 +171,7 @@ class SqliteStore(SqliteReads):
 
     # --- the life of this process in the store --------------------------------------------------------------------
 
-    def start_instance(
+    async def start_instance(
         self, *, instance: str, node: str, boot_no: int, worker: int, start_ms: int, start: Draft, node_signer: Signer,
         signer: Signer,
     ) -> Signed:  # fmt: skip
@@ -184,51 +196,24 @@ class SqliteStore(SqliteReads):
         Raises SessionRaceError, RequestSeenError, StoreError; nothing took effect then, but the account of a
         discarded draw.
         """
-        session_id = change.session.session_id if change.session is not None else ""
-        self._fresh.pop(session_id, None)
+        self._memory.forget(change)
         try:
             signed = await self.writer.commit(change)
         except StoreError as error:
             self.on_failure(error)
             raise
-        if change.session is not None:
-            self._remember(change, change.session, signed)
+        self._memory.keep(change, signed)
         return signed
 
-    async def session(self, session_id: str) -> Session | None:
-        """The session; from memory where this process committed it last."""
-        fresh = self._fresh.get(session_id)
-        return fresh[0] if fresh is not None else await super().session(session_id)
+    async def session(self, session_id: str, *, fresh: bool = False) -> Session | None:
+        """The session; from memory where this process committed it last: no other one writes."""
+        known = None if fresh else self._memory.session(session_id)
+        return known or await super().session(session_id)
 
-    async def round(self, round_id: str) -> Round | None:
+    async def round(self, round_id: str, *, fresh: bool = False) -> Round | None:
         """The round; from memory where it is the one in play of a session in memory."""
-        fresh = self._fresh.get(self._session_of.get(round_id, ""))
-        if fresh is not None and fresh[1] is not None and fresh[1].round_id == round_id:
-            return fresh[1]
-        return await super().round(round_id)
-
-    def _remember(self, change: Change, session: Session, signed: tuple[Signed, ...]) -> None:
-        """Keep what was just committed: the next call of the session most often wants it.
-
-        Filled behind a commit only, by the one process that may write. A stale copy could do no harm, for every commit
-        compares versions, and is forgotten when one fails.
-        """
-        links = [statement for statement in signed if KINDS[statement.kind].linked]
-        if links:
-            session = replace(session, link_no=session.link_no + len(links), link_hash=links[-1].hash.hex())
-        round_ = change.round
-        if round_ is not None:
-            self._session_of.pop(round_.round_id, None)
-            if round_.status is not RoundStatus.OPEN:
-                round_ = None
-            elif round_.version == 1:
-                round_ = replace(round_, opening_hash=signed[-1].hash.hex())
-        if len(self._fresh) >= FRESH_MAX:
-            self._fresh.clear()
-            self._session_of.clear()
-        self._fresh[session.session_id] = (session, round_)
-        if round_ is not None:
-            self._session_of[round_.round_id] = session.session_id
+        known = None if fresh else self._memory.round(round_id)
+        return known or await super().round(round_id)
 
     async def forget_reports(self, row_ids: Sequence[int]) -> None:
         """Drop queued stage reports: the regulator has them."""

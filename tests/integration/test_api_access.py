@@ -75,7 +75,7 @@ async def test_strangers_of_every_kind(tmp_path: Path) -> None:
     other_party = house.issue(Role.OPERATOR, "somebody")
     other_role = house.issue(Role.AUDITOR, "demo-operator")
     for certificate in (other_party, other_role):
-        house.allow(certificate, Role.OPERATOR, "demo-operator", "demo")
+        await house.allow(certificate, Role.OPERATOR, "demo-operator", "demo")
     async with serving(tmp_path) as house:
         for certificate in (unknown, other_party, other_role):
             for method in ROLES:
@@ -100,8 +100,8 @@ async def test_a_removal_bites_on_an_open_connection_and_stream(
         get = play_pb2.GetRoundRequest(session_id=player.session_id, round_id=player.round_id)
         await stream.write(play_pb2.PlayRequest(get_round=get))
         assert (await stream.read()).WhichOneof("response") == "get_round"
-        with house.parties() as parties:
-            parties.remove(fingerprint_of(house.certificate("demo-operator").certificate), house.clock.now_ms())
+        async with house.parties() as parties:
+            await parties.remove(fingerprint_of(house.certificate("demo-operator").certificate), house.clock.now_ms())
         await asyncio.sleep(0.5)
         error = await refused(player.play.GetRound(get))
         assert reason_in(status_in(error)) == "CERTIFICATE_NOT_ALLOWED"
@@ -121,7 +121,7 @@ async def test_an_expiry_bites_on_an_open_connection(tmp_path: Path) -> None:
 async def test_operators_do_not_see_one_another(tmp_path: Path) -> None:
     house = House(tmp_path / "home")
     certificate = house.issue(Role.OPERATOR, "other")
-    house.allow(certificate, Role.OPERATOR, "other", "demo")
+    await house.allow(certificate, Role.OPERATOR, "other", "demo")
     async with serving(tmp_path) as house:
         mine, other = await Player(house.channel()).seated(), Player(house.channel(certificate))
         await mine.round_to_the_end()
@@ -169,7 +169,7 @@ async def test_the_private_block_goes_to_its_operator_to_auditors_and_regulators
 async def test_an_operator_whose_jurisdiction_forbids_the_development_ca(tmp_path: Path, jurisdiction: str) -> None:
     house = House(tmp_path / "home")
     certificate = house.issue(Role.OPERATOR, "serious")
-    house.allow(certificate, Role.OPERATOR, "serious", jurisdiction)
+    await house.allow(certificate, Role.OPERATOR, "serious", jurisdiction)
     async with serving(tmp_path) as house:
         serious = Player(house.channel(certificate))
         for call in (

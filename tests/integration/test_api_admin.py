@@ -24,9 +24,9 @@ def admin_of(house: House, certificate: Any = "demo-admin") -> Any:
     return AdminServiceStub(house.channel(certificate))
 
 
-def second_admin(house: House) -> Any:
+async def second_admin(house: House) -> Any:
     certificate = house.issue(Role.ADMIN, "admin-2")
-    house.allow(certificate, Role.ADMIN, "admin-2")
+    await house.allow(certificate, Role.ADMIN, "admin-2")
     return certificate
 
 
@@ -214,7 +214,7 @@ async def test_a_round_is_paused_told_of_and_resumed(tmp_path: Path) -> None:
 
 async def test_a_void_takes_two_admins_and_gives_everything_back(tmp_path: Path) -> None:
     house = House(tmp_path / "home")
-    certificate = second_admin(house)
+    certificate = await second_admin(house)
     async with serving(tmp_path) as house:
         first, second = admin_of(house), admin_of(house, certificate)
         player, other = await Player(house.channel()).seated(), await Player(house.channel(), "player-2").seated()
@@ -257,7 +257,7 @@ async def test_a_void_takes_two_admins_and_gives_everything_back(tmp_path: Path)
 
 async def test_a_settled_round_is_never_void(tmp_path: Path) -> None:
     house = House(tmp_path / "home")
-    certificate = second_admin(house)
+    certificate = await second_admin(house)
     async with serving(tmp_path) as house:
         first, second = admin_of(house), admin_of(house, certificate)
         player = await Player(house.channel()).seated()

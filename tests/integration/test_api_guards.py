@@ -144,9 +144,10 @@ async def test_a_store_that_is_locked_by_another(tmp_path: Path) -> None:
     async with serving(tmp_path) as house:
         player, late = await Player(house.channel()).seated(), await Player(house.channel(), "late").seated()
         await player.start()
-        store: SqliteStore = house.server.services.watch._store
+        store = house.server.services.watch._store
+        assert isinstance(store, SqliteStore)
         store._db.execute("PRAGMA busy_timeout = 5")
-        with closing(sqlite3.connect(house.config.store, isolation_level=None)) as other:
+        with closing(sqlite3.connect(str(house.config.store), isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             error = await refused(late.play.StartRound(late.start_request()))
             assert reason_in(status_in(error)) == "STORE_UNAVAILABLE"

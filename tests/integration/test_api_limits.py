@@ -147,7 +147,7 @@ async def test_inactivity_ends_the_right_to_start_and_to_buy_and_nothing_else(tm
 async def test_rounds_in_play_are_listed_to_those_they_concern(tmp_path: Path) -> None:
     house = House(tmp_path / "home")
     certificate = house.issue(Role.OPERATOR, "other")
-    house.allow(certificate, Role.OPERATOR, "other", "demo")
+    await house.allow(certificate, Role.OPERATOR, "other", "demo")
     async with serving(tmp_path) as house:
         mine = [await Player(house.channel(), f"player-{nth}").seated() for nth in range(3)]
         theirs = await Player(house.channel(certificate), "player-x").seated()

@@ -76,8 +76,8 @@ def lines(totals: Any) -> dict[tuple[str, ...], list[int]]:
 async def test_totals_are_those_of_a_full_scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reports, "EXPORT_ROWS", 2)
     house = House(tmp_path / "home")
-    certificate, admin_2 = house.issue(Role.OPERATOR, "other"), second_admin(house)
-    house.allow(certificate, Role.OPERATOR, "other", "demo")
+    certificate, admin_2 = house.issue(Role.OPERATOR, "other"), await second_admin(house)
+    await house.allow(certificate, Role.OPERATOR, "other", "demo")
     async with serving(tmp_path) as house:
         admin, second = admin_of(house), admin_of(house, admin_2)
         players = [
@@ -100,7 +100,7 @@ async def test_totals_are_those_of_a_full_scan(tmp_path: Path, monkeypatch: pyte
         await second.ApproveVoid(pb.ApproveVoidRequest(request_id=request_id(), round_ids=ids))
         await players[1].start()  # still open: not in the totals
 
-        expected = scan(house.config.store)
+        expected = scan(Path(str(house.config.store)))
         assert sorted(expected) == sorted(set(expected))
         assert (len(expected), sum(line[0] for line in expected.values())) == (8, 12)
         assert sum(line[3] for line in expected.values()) == 1

@@ -30,9 +30,9 @@ from tests.unit.api.serving import House, authority, manifest, operator_certific
 
 async def statements_of(house: House) -> list[dict[str, Any]]:
     """All statements in the order of their commits; the server must have let go of its store."""
-    store = SqliteStore(house.config.store)
+    store = SqliteStore(Path(str(house.config.store)))
     try:
-        return [body_of(row.envelope) for row in store.statements_in_order()]
+        return [body_of(row.envelope) async for row in store.statements_in_order()]
     finally:
         await store.close()
 

@@ -309,8 +309,8 @@ async def test_who_ends_on_an_open_stream_is_cut_at_the_next_message(tmp_path: P
         if how == "expired":
             wire.house.clock.tick(366 * DAY_MS)
         else:
-            wire.house.parties.remove(fingerprint, wire.house.clock.now_ms())
-            wire.gate.refresh()
+            await wire.house.parties.remove(fingerprint, wire.house.clock.now_ms())
+            await wire.gate.refresh()
         before = len(stored_statements(tmp_path))
         await stream.write(play_pb2.PlayRequest(act=anna.act_request(1)))
         answer = await stream.read()

@@ -45,7 +45,7 @@ class Server:
 
     def __init__(self, cli: Cli) -> None:
         self.config = load_config(cli.home)
-        self.store = SqliteStore(self.config.store)
+        self.store = SqliteStore(Path(str(self.config.store)))
         self.name = ""
         self.boots = 0
         self._runner = asyncio.Runner()
@@ -55,7 +55,7 @@ class Server:
 
     def start(self, in_flight: int = 1) -> str:
         self.boots += 1
-        previous = self.store.previous_boot("node1", 0)
+        previous = self._runner.run(self.store.previous_boot("node1", 0))
         self.name = f"node1-b{self.boots}-w0"
         signer = Ed25519Signer.from_seed(bytes([self.boots]) * 32)
         body: dict[str, Any] = {
@@ -66,7 +66,7 @@ class Server:
             "public_key": signer.public_key.hex(),
             "rng_version": "1.0.0",
             "software_version": "0.1.0",
-            "store_epoch": self.store.meta("store_epoch"),
+            "store_epoch": self._runner.run(self.store.meta("store_epoch")),
             "time": TIME,
             "worker": "0",
         }
@@ -76,7 +76,7 @@ class Server:
                 "last_draw_no": str(previous.draw_no),
                 "last_statement_no": str(previous.statement_no),
             }
-        self.store.start_instance(
+        starting = self.store.start_instance(
             instance=self.name,
             node="node1",
             boot_no=self.boots,
@@ -86,6 +86,7 @@ class Server:
             node_signer=load_node_signer(self.config),
             signer=signer,
         )
+        self._runner.run(starting)
         return self.name
 
     def event(self, count: int = 1) -> None:
@@ -271,7 +272,7 @@ def test_many_ranges_need_several_scopes_and_few_rows_at_a_time(cli: Cli, monkey
         server.event(8)
         server.end()
     server.start()
-    names = [row.instance for row in server.store.instances(alive_only=False)]
+    names = [row.instance for row in server._runner.run(server.store.instances(alive_only=False))]
     server.stop()
     whole = _export(cli)
     assert _kinds(whole)[:4] == ["export_scope", "export_scope", "export_scope", "instance_start"]
@@ -315,7 +316,7 @@ def test_a_statement_that_the_store_has_lost_is_not_passed_over(
 ) -> None:
     server = _history(cli, running=False)
     server.stop()
-    store = connect(load_config(cli.home).store)
+    store = connect(Path(str(load_config(cli.home).store)))
     rows = store.execute("SELECT id, kind, instance, session_id FROM statements ORDER BY id").fetchall()
     if options[:1] == ["--session"]:
         rows = [row for row in rows if row[3] == SECOND]

@@ -17,7 +17,7 @@ from rgs.config import load_config
 from rgs.core.ids import check_ulid
 from rgs.core.replay import KeyBook
 from rgs.service.callers import Role
-from rgs.store.parties import Parties
+from rgs.store.parties import SqliteParties
 from rgs.store.sqlite import SqliteStore
 from tests.unit.cli.running import Cli, secrets_of
 
@@ -54,17 +54,19 @@ def test_its_keys_fit_each_other(cli: Cli) -> None:
     }
     assert fingerprint == cli("keys", "root-show", "--home", str(cli.home))
     assert load_kek(config).current == 1
+    assert isinstance(config.store, Path)
     assert not config.kek.is_relative_to(config.store.parent)
 
 
 async def test_its_store_opens_and_allows_one_party_of_each_role(cli: Cli) -> None:
     cli("init", "--home", str(cli.home))
     config = load_config(cli.home)
+    assert isinstance(config.store, Path)
     store = SqliteStore(config.store)
-    check_ulid(store.meta("store_epoch"), "store_epoch")
-    parties = Parties(config.store)
-    rows = {row.party: row for row in parties.allowed()}
-    parties.close()
+    check_ulid(await store.meta("store_epoch"), "store_epoch")
+    parties = SqliteParties(config.store)
+    rows = {row.party: row for row in await parties.allowed()}
+    await parties.close()
     await store.close()
     assert {(row.party, row.role, row.jurisdiction) for row in rows.values()} == {
         (f"demo-{role}", role, "demo" if role is Role.OPERATOR else "") for role in Role

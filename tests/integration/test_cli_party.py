@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import stat
 from pathlib import Path
 
@@ -44,19 +45,20 @@ def _foreign(folder: Path, party: str = "acme") -> Path:
 
 
 async def test_a_certificate_is_issued_and_allowed_while_the_store_is_in_use(cli: Cli) -> None:
-    store = SqliteStore(load_config(cli.home).store)
+    store = SqliteStore(Path(str(load_config(cli.home).store)))
     try:
-        before = int(store.meta("parties"))
+        before = int(await store.meta("parties"))
         add = _party(cli, "add", "--role", "operator", "--party", "acme", "--jurisdiction", "demo", "--issue")
-        cli(*add)
-        assert int(store.meta("parties")) == before + 1, "the server notices by this counter"
+        await asyncio.to_thread(cli, *add)
+        assert int(await store.meta("parties")) == before + 1, "the server notices by this counter"
     finally:
         await store.close()
     stem = cli.home / "tls" / "clients" / "acme"
     certificate = load_certificate(stem.with_suffix(".pem").read_bytes())
     names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert [name.value for name in names] == ["rgs://party/operator/acme"]
-    assert _rows(cli)[fingerprint_of(certificate)][:3] == ["operator", "acme", "demo"]
+    rows = await asyncio.to_thread(_rows, cli)
+    assert rows[fingerprint_of(certificate)][:3] == ["operator", "acme", "demo"]
     assert stat.S_IMODE(stem.with_suffix(".key").stat().st_mode) == 0o600
 
 

@@ -26,7 +26,8 @@ from rgs.manifest import Manifest, make_manifest
 from rgs.server import Server, read_certificate
 from rgs.service.callers import Caller, Role
 from rgs.service.notices import Notices
-from rgs.store.parties import Parties, PartyRow
+from rgs.store.interface import Parties, PartyRow
+from rgs.store.opening import open_parties
 from rgs.v1 import catalog_pb2, play_pb2
 from rng.entropy import EntropySource
 from tests.unit.api.views import ENCODER
@@ -71,10 +72,10 @@ class AllowList:
         self.rows = rows
         self.count = 0
 
-    def changes(self) -> int:
+    async def changes(self) -> int:
         return self.count
 
-    def allowed(self) -> list[Row]:
+    async def allowed(self) -> list[Row]:
         return self.rows
 
 
@@ -143,6 +144,7 @@ async def small(*, grace_s: float = 5, **answers: Answer) -> AsyncIterator[Small
     row = Row(fingerprint_of(operator_certificate().certificate), "op1", "operator", "demo")
     parties, clock = AllowList([row]), Clock()
     gate = Gate(parties, clock, read_certificate)
+    await gate.refresh()
     calls, notices = Calls(gate, clock, ENCODER.act), Notices()
     tls = Tls(server_certificate().key_pem, server_certificate().certificate_pem, authority().certificate_pem)
     endpoint = Endpoint(
@@ -212,18 +214,18 @@ class House:
         """A certificate of this house's authority, which the allow-list does not know."""
         return issue_client(self.authority, role, party, entropy().read, SystemClock().now_ms())
 
-    def allow(self, certificate: Issued, role: Role, party: str, jurisdiction: str = "") -> None:
-        with self.parties() as parties:
+    async def allow(self, certificate: Issued, role: Role, party: str, jurisdiction: str = "") -> None:
+        async with self.parties() as parties:
             fingerprint = fingerprint_of(certificate.certificate)
-            parties.add(PartyRow(fingerprint, party, role, jurisdiction, self.clock.now_ms(), None))
+            await parties.add(PartyRow(fingerprint, party, role, jurisdiction, self.clock.now_ms(), None))
 
-    @contextlib.contextmanager
-    def parties(self) -> Any:
-        parties = Parties(self.config.store)
+    @contextlib.asynccontextmanager
+    async def parties(self) -> AsyncIterator[Parties]:
+        parties = await open_parties(self.config.store)
         try:
             yield parties
         finally:
-            parties.close()
+            await parties.close()
 
     def channel(self, certificate: Issued | str = "demo-operator") -> grpc.aio.Channel:
         client = self.certificate(certificate) if isinstance(certificate, str) else certificate

@@ -20,6 +20,7 @@ from rgs.core.errors import (
 )
 from rgs.service.callers import Caller, Role
 from rgs.v1 import admin_pb2, audit_pb2, catalog_pb2, history_pb2, play_pb2, session_pb2
+from tests.waiting import at_once
 
 NOW_MS = 1_795_000_000_000
 ACT = "rgs.v1.PlayService/Act"
@@ -49,12 +50,12 @@ class Parties:
         self.reads = 0
         self.broken = False
 
-    def changes(self) -> int:
+    async def changes(self) -> int:
         if self.broken:
             raise OSError("the disk is gone")
         return self.count
 
-    def allowed(self) -> list[Row]:
+    async def allowed(self) -> list[Row]:
         self.reads += 1
         return list(self.rows)
 
@@ -71,6 +72,7 @@ class House:
         self.peers: dict[bytes, PeerCertificate] = {b"good": GOOD}
         self.read: list[bytes] = []
         self.gate = Gate(self.parties, self.clock, self._read, admit)
+        at_once(self.gate.refresh())
 
     def _read(self, pem: bytes) -> PeerCertificate:
         self.read.append(pem)
@@ -282,7 +284,7 @@ def test_a_list_that_cannot_be_read_at_the_start_is_an_error() -> None:
     parties = Parties()
     parties.broken = True
     with pytest.raises(OSError, match="disk"):
-        Gate(parties, Clock(), lambda _: GOOD)
+        at_once(Gate(parties, Clock(), lambda _: GOOD).refresh())
 
 
 # --- the call's certificate -------------------------------------------------------------------------------------------

@@ -195,7 +195,7 @@ async def test_a_removed_or_expired_certificate_on_an_open_connection() -> None:
         house.clock.ahead_ms = 0
         assert await call(b"") == b""
         house.parties.rows, house.parties.count = [], 1
-        house.gate.refresh()
+        await house.gate.refresh()
         assert (await refused(call(b""))).code() is grpc.StatusCode.UNAUTHENTICATED
 
 
@@ -298,7 +298,7 @@ async def test_a_stream_of_a_caller_who_is_removed_ends_with_his_next_message() 
         while not house.calls._waiting:  # noqa: ASYNC110 - the server waits for the next message before the caller is removed
             await asyncio.sleep(0.001)
         house.parties.rows, house.parties.count = [], 1
-        house.gate.refresh()
+        await house.gate.refresh()
         await stream.write(act(2))
         told = await stream.read()
         assert (told.request_id, reason_in(told.error)) == ("r2", "CERTIFICATE_NOT_ALLOWED")

@@ -28,8 +28,9 @@ from rgs.cli.keyring import (
     settle,
 )
 from rgs.core.statements import Ed25519Signer
-from rgs.store.parties import Parties
+from rgs.store.parties import SqliteParties
 from rng.entropy import EntropySource
+from tests.waiting import at_once
 
 NOW_MS = 1_763_764_200_123
 WRITES = {"os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.chmod", "sqlite3.connect"}
@@ -73,9 +74,10 @@ def kill_init(folder: Path) -> list[dict[str, Any]]:
         there, litter = home.exists(), sorted(path.name for path in folder.iterdir() if path != home)
         found = ensure_home(home, "node1", EntropySource().read, NOW_MS)
         load_node_signer(found.config)
-        parties = Parties(found.config.store)
-        allowed = len(parties.allowed())
-        parties.close()
+        assert isinstance(found.config.store, Path)
+        parties = SqliteParties(found.config.store)
+        allowed = len(at_once(parties.allowed()))
+        at_once(parties.close())
         left = sorted(path.name for path in folder.iterdir())
         rows.append(
             {"killed": killed, "there": there, "litter": litter, "made": found.made, "left": left, "allowed": allowed}

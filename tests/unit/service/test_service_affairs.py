@@ -400,7 +400,7 @@ async def test_an_end_that_loses_a_race_says_so(house: House, anna: Player, monk
         read = await house.store.session(anna.session_id)
         assert read is not None
         house.store._db.execute("UPDATE sessions SET version = version + 1")
-        house.store._fresh.clear()
+        house.store._memory.clear()
         return await genuine(close)  # type: ignore[arg-type]
 
     monkeypatch.setattr(house.register, "close_session", slow)

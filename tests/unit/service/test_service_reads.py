@@ -20,7 +20,7 @@ from rgs.service.callers import Caller, Role
 from rgs.service.catalog import Catalog
 from rgs.service.pages import PAGE_SIZE_MAX, check_page_size, format_page_token, parse_page_token
 from rgs.service.sealing import DeckSealedError, Kek, Sealer
-from rgs.store.reads import StatementRow
+from rgs.store.interface import StatementRow
 from tests.house import OPERATOR, House, Player, round_document
 from tests.oracles import stored_statements
 
@@ -124,7 +124,7 @@ async def test_an_open_round_that_is_not_in_the_store(house: House, anna: Player
     await anna.sit()
     await anna.start()
     house.store._db.execute("DELETE FROM rounds")
-    house.store._fresh.clear()
+    house.store._memory.clear()
     with pytest.raises(NotFoundError):
         await house.sessions.get(OPERATOR, anna.session_id)
 
@@ -228,7 +228,7 @@ async def test_a_round_without_its_session_is_not_shown(house: House, anna: Play
     await anna.sit()
     await anna.play()
     house.store._db.execute("UPDATE rounds SET session_id = 'x'")
-    house.store._fresh.clear()
+    house.store._memory.clear()
     with pytest.raises(NotFoundError):
         await house.history.list_rounds(OPERATOR, "anna", 0, "")
 
@@ -403,7 +403,7 @@ async def test_a_deck_that_does_not_open_stops_its_round_and_no_other(house: Hou
         await player.sit()
         await player.start()
     house.store._db.execute("UPDATE rounds SET sealed = substr(sealed, 1, 40) WHERE player = 'anna'")
-    house.store._fresh.clear()
+    house.store._memory.clear()
     with pytest.raises(DeckSealedError):
         await anna.act("check")
     with pytest.raises(DeckSealedError):
@@ -415,7 +415,7 @@ async def test_a_deck_that_opens_to_another_commitment_is_refused(house: House, 
     await anna.sit()
     await anna.start()
     house.store._db.execute("UPDATE rounds SET commitment = zeroblob(32)")
-    house.store._fresh.clear()
+    house.store._memory.clear()
     with pytest.raises(DeckSealedError, match="commitment"):
         await anna.act("check")
 

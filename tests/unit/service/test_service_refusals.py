@@ -229,7 +229,7 @@ async def test_the_pace_of_the_jurisdiction(house: House, anna: Player, monkeypa
 async def test_no_id_of_the_regulator_no_round(house: House, anna: Player, monkeypatch: pytest.MonkeyPatch) -> None:
     await anna.sit()
     house.store._db.execute("UPDATE sessions SET regulator_participation_id = ''")
-    house.store._fresh.clear()
+    house.store._memory.clear()
     await refused(house, anna.start(), RegulatorUnavailableError)
     free = replace(house.books.jurisdictions["demo"], regulator_ids_required=False)
     monkeypatch.setattr(house.books, "jurisdictions", {"demo": free})

@@ -9,7 +9,7 @@ import pytest
 from rgs.core.errors import InvalidFieldError
 from rgs.service.callers import Caller, Role
 from rgs.service.reports import totals_filter
-from rgs.store.reads import TotalsFilter, TotalsKey, TotalsRow
+from rgs.store.interface import TotalsFilter, TotalsKey, TotalsRow
 from tests.house import House, Player
 from tests.oracles import verify_books
 from tests.unit.service.admins import void

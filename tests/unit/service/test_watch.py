@@ -112,7 +112,9 @@ async def test_the_generator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         failed, latched = ("RNG_FAILED", "node-1-b1-w0", "ENTROPY_UNAVAILABLE"), ("GUARD_CLOSED", "rng")
         assert told(tmp_path) == [failed, (*latched, "ENTROPY_UNAVAILABLE")]
         assert guard(house, "rng").latched
-        assert [(row.guard, row.code) for row in house.store.latches("node-1")] == [("rng", "ENTROPY_UNAVAILABLE")]
+        assert [(row.guard, row.code) for row in await house.store.latches("node-1")] == [
+            ("rng", "ENTROPY_UNAVAILABLE")
+        ]
         await anna.finish_round()
         # An admin clears it: the latch is gone, but this process's generator is dead.
         reply = await house.services.admin.clear_guard(clearing("rng"), "rng", "INSPECTED")
@@ -125,7 +127,7 @@ async def test_the_generator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             assert guard(house, "rng") == GuardState("rng", "RESTART_NEEDED", False, house.clock.now_ms())
             with pytest.raises(GuardClosedError, match="RESTART_NEEDED"):
                 await bert.start()
-        assert house.store.latches("node-1") == []
+        assert await house.store.latches("node-1") == []
     async with open_house(tmp_path, clock=house.clock) as second:
         assert closed(second) == []
         for player in (anna, bert):
@@ -382,7 +384,7 @@ async def test_what_the_store_could_not_take_is_told_when_it_can(
     await look(house)
     assert closed(house) == ["rng"]
     assert [code for code, _, _ in told(tmp_path)] == ["RNG_FAILED", "GUARD_CLOSED", "GUARD_CLOSED", "GUARD_OPENED"]
-    assert len(house.store.latches("node-1")) == 1
+    assert len(await house.store.latches("node-1")) == 1
 
 
 async def test_what_waits_for_the_store_is_bounded(house: House, tmp_path: Path) -> None:

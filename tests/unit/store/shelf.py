@@ -26,8 +26,8 @@ def ulid(number: int) -> str:
     return format_ulid(1_795_000_000_000, number.to_bytes(10, "big"))
 
 
-def start_instance(store: SqliteStore, name: str = NAME, boot_no: int = 1) -> Signed:
-    return store.start_instance(
+async def start_instance(store: SqliteStore, name: str = NAME, boot_no: int = 1) -> Signed:
+    return await store.start_instance(
         instance=name,
         node="node-1",
         boot_no=boot_no,
@@ -48,7 +48,7 @@ async def open_shelf(folder: Path, *, started: bool = True) -> AsyncIterator[Sql
     store = SqliteStore(path)
     try:
         if started:
-            start_instance(store)
+            await start_instance(store)
         yield store
     finally:
         await store.close()

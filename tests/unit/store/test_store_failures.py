@@ -78,7 +78,7 @@ async def test_a_locked_store_fails_all_at_once_and_owes_their_draws(tmp_path: P
         store._db.set_trace_callback(None)
         await store.commit(started(session(1, link_no=1), 5))
         assert store.draws_owed == 0
-        (row,) = store.instances(alive_only=True)
+        (row,) = await store.instances(alive_only=True)
         assert row.draw_no == 5
     assert accounted(tmp_path) == [*(("discarded_draw", number) for number in (1, 2, 3, 4)), ("round_opening", 5)]
 

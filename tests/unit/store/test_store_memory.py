@@ -64,13 +64,13 @@ async def test_a_cancelled_caller_leaves_no_old_copy_behind(tmp_path: Path) -> N
 
 
 async def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rgs.store.sqlite.FRESH_MAX", 3)
+    monkeypatch.setattr("rgs.store.memory.FRESH_MAX", 3)
     async with open_shelf(tmp_path) as store:
         for number in range(1, 9):
             await store.commit(opened(session(number)))
             await store.commit(started((await both(store, number))[0], number))
-            assert len(store._fresh) <= 3
-            assert len(store._session_of) <= 3
+            assert len(store._memory._fresh) <= 3
+            assert len(store._memory._session_of) <= 3
         for number in range(1, 9):
             await both(store, number)
 
@@ -82,9 +82,9 @@ async def test_an_old_copy_does_no_harm(tmp_path: Path) -> None:
         await anna.sit()
         await anna.start()
         store = house.store
-        old = dict(store._fresh), dict(store._session_of)
+        old = dict(store._memory._fresh), dict(store._memory._session_of)
         await anna.act("check")
-        store._fresh, store._session_of = old
+        store._memory._fresh, store._memory._session_of = old
         decision = replace(anna.decision("check"), round_version=1)  # as a client that sees the old copy
         with pytest.raises(SessionChangedError):
             await house.send(decision)
@@ -98,9 +98,9 @@ async def test_an_old_copy_does_no_harm(tmp_path: Path) -> None:
 async def test_the_oracle_sees_an_old_copy(tmp_path: Path) -> None:
     async with open_shelf(tmp_path) as store:
         await store.commit(opened(session(1)))
-        old = dict(store._fresh)
+        old = dict(store._memory._fresh)
         made, _ = await both(store, 1)
         await store.commit(started(made, 1))
-        store._fresh = old
+        store._memory._fresh = old
         with pytest.raises(AssertionError):
             await both(store, 1)

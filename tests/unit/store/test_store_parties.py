@@ -11,9 +11,11 @@ import pytest
 
 from rgs.core.errors import NotFoundError
 from rgs.store.changes import StoreRefusedError
-from rgs.store.parties import Parties, PartyRow
+from rgs.store.interface import PartyRow
+from rgs.store.parties import SqliteParties
 from rgs.store.sqlite import connect, create_store
 from tests.unit.store.shelf import ulid
+from tests.waiting import at_once
 
 ANNA = PartyRow("aa" * 32, "op-1", "operator", "demo", 1000, None)
 SECOND = PartyRow("bb" * 32, "op-1", "operator", "demo", 2000, None)
@@ -27,41 +29,42 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def parties(path: Path) -> Iterator[Parties]:
-    with closing(Parties(path)) as opened:
-        yield opened
+def parties(path: Path) -> Iterator[SqliteParties]:
+    opened = SqliteParties(path)
+    yield opened
+    at_once(opened.close())
 
 
-def test_certificates_are_allowed_until_they_are_removed(parties: Parties) -> None:
-    assert (parties.allowed(), parties.all(), parties.changes()) == ([], [], 0)
+async def test_certificates_are_allowed_until_they_are_removed(parties: SqliteParties) -> None:
+    assert (await parties.allowed(), await parties.all(), await parties.changes()) == ([], [], 0)
     for row in (SECOND, AUDIT, ANNA):
-        parties.add(row)
-    assert parties.allowed() == [ANNA, AUDIT, SECOND]
-    assert parties.changes() == 3
-    parties.remove(ANNA.fingerprint, 3000)
-    assert parties.allowed() == [AUDIT, SECOND]
-    assert parties.all() == [PartyRow("aa" * 32, "op-1", "operator", "demo", 1000, 3000), AUDIT, SECOND]
-    assert parties.changes() == 4
+        await parties.add(row)
+    assert await parties.allowed() == [ANNA, AUDIT, SECOND]
+    assert await parties.changes() == 3
+    await parties.remove(ANNA.fingerprint, 3000)
+    assert await parties.allowed() == [AUDIT, SECOND]
+    assert await parties.all() == [PartyRow("aa" * 32, "op-1", "operator", "demo", 1000, 3000), AUDIT, SECOND]
+    assert await parties.changes() == 4
 
 
-def test_a_removed_certificate_never_comes_back(parties: Parties) -> None:
-    parties.add(ANNA)
-    parties.remove(ANNA.fingerprint, 3000)
+async def test_a_removed_certificate_never_comes_back(parties: SqliteParties) -> None:
+    await parties.add(ANNA)
+    await parties.remove(ANNA.fingerprint, 3000)
     with pytest.raises(NotFoundError):
-        parties.remove(ANNA.fingerprint, 4000)
+        await parties.remove(ANNA.fingerprint, 4000)
     with pytest.raises(StoreRefusedError, match="is or was"):
-        parties.add(ANNA)
-    assert parties.allowed() == []
-    assert parties.all()[0].removed_ms == 3000
+        await parties.add(ANNA)
+    assert await parties.allowed() == []
+    assert (await parties.all())[0].removed_ms == 3000
 
 
-def test_what_is_not_there_cannot_be_removed(parties: Parties) -> None:
-    before = parties.changes()
+async def test_what_is_not_there_cannot_be_removed(parties: SqliteParties) -> None:
+    before = await parties.changes()
     with pytest.raises(NotFoundError):
-        parties.remove("dd" * 32, 1000)
-    assert parties.changes() == before
-    parties.add(ANNA)
-    assert parties.allowed() == [ANNA]
+        await parties.remove("dd" * 32, 1000)
+    assert await parties.changes() == before
+    await parties.add(ANNA)
+    assert await parties.allowed() == [ANNA]
 
 
 @pytest.mark.parametrize(
@@ -71,31 +74,32 @@ def test_what_is_not_there_cannot_be_removed(parties: Parties) -> None:
         PartyRow("dd" * 32, "op-1", "operator", "it-adm", 1000, None),
     ],
 )
-def test_a_party_keeps_role_and_jurisdiction(parties: Parties, other: PartyRow) -> None:
-    parties.add(ANNA)
+async def test_a_party_keeps_role_and_jurisdiction(parties: SqliteParties, other: PartyRow) -> None:
+    await parties.add(ANNA)
     with pytest.raises(StoreRefusedError, match="operator in jurisdiction demo"):
-        parties.add(other)
-    assert parties.all() == [ANNA]
-    assert parties.changes() == 1
-    parties.add(SECOND)
+        await parties.add(other)
+    assert await parties.all() == [ANNA]
+    assert await parties.changes() == 1
+    await parties.add(SECOND)
 
 
-def test_only_the_known_roles_exist(parties: Parties) -> None:
+async def test_only_the_known_roles_exist(parties: SqliteParties) -> None:
     with pytest.raises(StoreRefusedError):
-        parties.add(PartyRow("dd" * 32, "op-9", "owner", "", 1000, None))
-    assert parties.all() == []
+        await parties.add(PartyRow("dd" * 32, "op-9", "owner", "", 1000, None))
+    assert await parties.all() == []
 
 
-def test_another_connection_sees_the_change(path: Path, parties: Parties) -> None:
-    with closing(Parties(path)) as server:
-        before = server.changes()
-        parties.add(ANNA)
-        assert server.changes() == before + 1
-        assert server.allowed() == [ANNA]
+async def test_another_connection_sees_the_change(path: Path, parties: SqliteParties) -> None:
+    server = SqliteParties(path)
+    before = await server.changes()
+    await parties.add(ANNA)
+    assert await server.changes() == before + 1
+    assert await server.allowed() == [ANNA]
+    await server.close()
 
 
 @pytest.mark.parametrize("what", ["missing", "no database", "empty", "newer"])
-def test_another_file_is_refused(tmp_path: Path, what: str) -> None:
+async def test_another_file_is_refused(tmp_path: Path, what: str) -> None:
     path = tmp_path / "other.db"
     if what == "no database":
         path.write_bytes(b"no database " * 100)
@@ -106,15 +110,15 @@ def test_another_file_is_refused(tmp_path: Path, what: str) -> None:
         with closing(connect(path)) as connection:
             connection.execute("UPDATE meta SET value = '2' WHERE key = 'schema'")
     with pytest.raises(StoreRefusedError):
-        Parties(path)
+        SqliteParties(path)
 
 
 @pytest.mark.parametrize("step", ["add", "remove"])
-def test_a_failure_in_the_middle_leaves_no_transaction(parties: Parties, step: str) -> None:
-    parties.add(ANNA)
+async def test_a_failure_in_the_middle_leaves_no_transaction(parties: SqliteParties, step: str) -> None:
+    await parties.add(ANNA)
     parties._db.execute("CREATE TRIGGER broken BEFORE UPDATE ON meta BEGIN SELECT RAISE(ABORT, 'broken'); END")
     with pytest.raises((sqlite3.Error, StoreRefusedError)):
-        parties.add(SECOND) if step == "add" else parties.remove(ANNA.fingerprint, 5000)
+        await parties.add(SECOND) if step == "add" else await parties.remove(ANNA.fingerprint, 5000)
     parties._db.execute("DROP TRIGGER broken")
-    assert parties.allowed() == [ANNA]
-    parties.add(AUDIT)
+    assert await parties.allowed() == [ANNA]
+    await parties.add(AUDIT)

@@ -22,7 +22,7 @@ from rgs.core.limits import SessionLimits
 from rgs.core.rounds import Round, RoundStatus, TakenAction
 from rgs.core.sessions import Session, SessionStatus
 from rgs.store.changes import Answer, Change, Draft
-from rgs.store.reads import StatementRow
+from rgs.store.interface import StatementRow
 from rgs.store.rows import (
     INSERT_ROUND,
     INSERT_SESSION,
@@ -208,7 +208,7 @@ async def test_statements_by_hash_instance_session_and_round(tmp_path: Path) -> 
         assert await store.statements_of_round(round_id, both[0].id, 10) == both[1:]
         assert await store.round_envelopes(round_id) == (opening.envelope, ending.envelope)
         assert await store.round_envelopes(ulid(9)) == (b"", b"")
-        assert store.any_session_open()
+        assert await store.any_session_open()
 
 
 async def test_pending_affairs_come_oldest_first_page_by_page(tmp_path: Path) -> None:
@@ -244,14 +244,14 @@ async def test_statements_are_streamed_in_order_one_row_at_a_time(
             await store.commit(opened(session(number)))
         monkeypatch.setattr("rgs.store.reads.StatementRow", Row)
         seen, most = [], 0
-        for row in store.statements_in_order():
+        async for row in store.statements_in_order():
             seen.append(row.statement_no)
             most = max(most, len(alive))
         assert seen == list(range(1, 42))
         assert most <= 2
         del row
         gc.collect()
-        assert [row.statement_no for row in store.statements_in_order(39)] == [40, 41]
+        assert [row.statement_no async for row in store.statements_in_order(39)] == [40, 41]
 
 
 # --- plans ------------------------------------------------------------------------------------------------------------
@@ -308,10 +308,11 @@ async def read_everything(store: SqliteStore) -> None:
     await store.statements_of_session(ulid(1), 0, 10)
     await store.statements_of_round(ulid(1), 0, 10)
     await store.round_envelopes(ulid(1))
-    list(store.statements_in_order(5))
-    store.instances(alive_only=True)
-    store.previous_boot("node-1", 0)
-    store.meta("schema")
+    async for _ in store.statements_in_order(5):
+        pass
+    await store.instances(alive_only=True)
+    await store.previous_boot("node-1", 0)
+    await store.meta("schema")
 
 
 async def test_no_query_of_a_life_or_a_list_scans(tmp_path: Path) -> None:

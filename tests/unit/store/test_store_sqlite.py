@@ -121,7 +121,7 @@ async def test_a_commit_is_on_the_disk_and_the_reader_cannot_write(tmp_path: Pat
         assert store._db.execute("PRAGMA synchronous").fetchone() == (2,)
         with pytest.raises(sqlite3.OperationalError, match="readonly"):
             store._reader.execute("DELETE FROM meta")
-        assert (store.meta("store_epoch"), store.meta("nothing")) == (ulid(0), "")
+        assert (await store.meta("store_epoch"), await store.meta("nothing")) == (ulid(0), "")
 
 
 # --- one change -------------------------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ async def test_an_instance_begins_with_statement_one_under_the_node_key(tmp_path
     async with open_shelf(tmp_path, started=False) as store:
         with pytest.raises(StoreError, match="before its instance"):
             await store.commit(opened(session(1)))
-        signed = start_instance(store)
+        signed = await start_instance(store)
         envelope = parse_envelope(signed.envelope)
         verify_signature(envelope, NODE_KEY.public_key)
         assert json.loads(envelope.payload) == {
@@ -141,12 +141,12 @@ async def test_an_instance_begins_with_statement_one_under_the_node_key(tmp_path
             "time": "then",
         }
         with pytest.raises(sqlite3.IntegrityError):
-            start_instance(store)
+            await start_instance(store)
         assert await store.session(ulid(1)) is None
-        (row,) = store.instances(alive_only=True)
+        (row,) = await store.instances(alive_only=True)
         assert (row.instance, row.statement_no, row.draw_no, row.alive) == (NAME, 1, 0, True)
-        assert store.previous_boot("node-1", 0) == row
-        assert store.previous_boot("node-1", 1) is None
+        assert await store.previous_boot("node-1", 0) == row
+        assert await store.previous_boot("node-1", 1) is None
 
 
 async def test_a_change_is_numbered_linked_signed_and_stored_at_once(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ async def test_a_change_is_numbered_linked_signed_and_stored_at_once(tmp_path: P
         assert change.answer is not None
         stored = await store.answer("op-1", "StartRound", "request-1")
         assert stored == replace(change.answer, envelope=second.envelope)
-        (row,) = store.instances(alive_only=True)
+        (row,) = await store.instances(alive_only=True)
         assert (row.statement_no, row.draw_no) == (3, 1)
 
 
@@ -268,7 +268,7 @@ async def test_a_lost_race_accounts_for_its_draw(tmp_path: Path) -> None:
         assert isinstance(results[0], tuple)
         with pytest.raises(SessionRaceError):
             await store.commit(started(read, 3))
-        (row,) = store.instances(alive_only=True)
+        (row,) = await store.instances(alive_only=True)
         assert row.draw_no == 3
         assert await store.round(dealt(read, 2).round_id) is None
         assert await store.answer("op-1", "StartRound", "request-2") is None
@@ -331,7 +331,7 @@ async def test_a_used_request_id_fails_alone(tmp_path: Path) -> None:
         results = store.apply(changes)
         assert [type(result) for result in results] == [tuple, tuple, RequestSeenError, tuple, tuple]
         assert await store.round(dealt(session(3), 3).round_id) is None
-        (row,) = store.instances(alive_only=True)
+        (row,) = await store.instances(alive_only=True)
         assert (row.draw_no, row.statement_no) == (5, 11)
     assert numbers(tmp_path) == list(range(1, 12))
     assert kinds(tmp_path)[6:] == ["round_opening", "round_opening", "discarded_draw", "round_opening", "round_opening"]
@@ -353,7 +353,7 @@ async def test_one_bad_change_cannot_fail_its_neighbours(tmp_path: Path, name: s
         changes = [opened(session(1)), bad, opened(session(2))]
         results = store.apply(changes)
         assert [type(result) for result in results] == [tuple, error, tuple]
-        (row,) = store.instances(alive_only=True)
+        (row,) = await store.instances(alive_only=True)
         assert (row.draw_no, row.statement_no) == (1, 4)
     assert sorted(kinds(tmp_path)[1:]) == ["discarded_draw", "session_open", "session_open"]
     assert numbers(tmp_path) == [1, 2, 3, 4]
@@ -364,13 +364,13 @@ async def test_one_bad_change_cannot_fail_its_neighbours(tmp_path: Path, name: s
 
 async def test_an_instance_ends_once(tmp_path: Path) -> None:
     async with open_shelf(tmp_path) as store:
-        start_instance(store, "node-1-b2-w0", boot_no=2)
+        await start_instance(store, "node-1-b2-w0", boot_no=2)
         lost = Change(drafts=(Draft("instance_lost", {"time": "then"}),), ends=(NAME, 5000))
         await store.commit(lost)
         with pytest.raises(StoreError):
             await store.commit(lost)
-        assert [row.instance for row in store.instances(alive_only=True)] == ["node-1-b2-w0"]
-        assert [row.instance for row in store.instances(alive_only=False)] == [NAME, "node-1-b2-w0"]
+        assert [row.instance for row in await store.instances(alive_only=True)] == ["node-1-b2-w0"]
+        assert [row.instance for row in await store.instances(alive_only=False)] == [NAME, "node-1-b2-w0"]
         ended = Change(drafts=(Draft("instance_end", {"time": "then"}),), ends=("node-1-b2-w0", 6000))
         await store.commit(ended)
     assert table(tmp_path, "SELECT instance, alive, end_ms, statement_no FROM instances ORDER BY instance") == [

@@ -33,12 +33,12 @@ def turning(**changes: Any) -> Change:
     return Change(drafts=(end,), ends=(NAME, 2000), turn=replace(turn, **changes))
 
 
-def signed_by(store: SqliteStore) -> list[tuple[str, int, str, str]]:
+async def signed_by(store: SqliteStore) -> list[tuple[str, int, str, str]]:
     """Instance, number, kind and signer of every statement; the signature is verified."""
     names = {NODE_KEY.keyid: "node", INSTANCE_KEY.keyid: NAME, NEXT_KEY.keyid: NEXT}
     keys = {signer.keyid: signer.public_key for signer in (NODE_KEY, INSTANCE_KEY, NEXT_KEY)}
     found = []
-    for row in store.statements_in_order():
+    async for row in store.statements_in_order():
         envelope = parse_envelope(row.envelope)
         verify_signature(envelope, keys[envelope.keyid])
         found.append((row.instance, row.statement_no, row.kind, names[envelope.keyid]))
@@ -51,7 +51,7 @@ async def test_a_turn_in_a_group_keeps_the_order_of_the_changes(tmp_path: Path) 
         assert [outcome[0].instance for outcome in outcomes if not isinstance(outcome, Exception)] == [
             *(NAME, NAME, NEXT, NEXT)
         ]
-        assert signed_by(store) == [
+        assert await signed_by(store) == [
             (NAME, 1, "instance_start", "node"),
             (NAME, 2, "session_open", NAME),
             (NAME, 3, "instance_end", NAME),
@@ -60,9 +60,9 @@ async def test_a_turn_in_a_group_keeps_the_order_of_the_changes(tmp_path: Path) 
             (NEXT, 3, "session_open", NEXT),
             (NEXT, 4, "session_open", NEXT),
         ]
-        rows = [(row.instance, row.alive, row.statement_no) for row in store.instances(alive_only=False)]
+        rows = [(row.instance, row.alive, row.statement_no) for row in await store.instances(alive_only=False)]
         assert rows == [(NAME, False, 3), (NEXT, True, 4)]
-        start = next(row for row in store.statements_in_order() if (row.instance, row.statement_no) == (NEXT, 1))
+        (start,) = await store.statements_of_instance(NEXT, 1, 1, 1)
         assert b'"previous_boot":{"instance":"node-1-b1-w0","last_draw_no":"0","last_statement_no":"3"}' in (
             parse_envelope(start.envelope).payload
         )
@@ -72,7 +72,7 @@ async def test_no_instance_ends_with_a_draw_that_is_not_accounted_for(tmp_path: 
     async with open_shelf(tmp_path) as store:
         outcomes = store.apply([opened(session(1)), turning(last_draw_no=1), opened(session(2))])
         assert isinstance(outcomes[1], StoreError)
-        assert [row[:3] for row in signed_by(store)] == [
+        assert [row[:3] for row in await signed_by(store)] == [
             (NAME, 1, "instance_start"),
             (NAME, 2, "session_open"),
             (NAME, 3, "session_open"),
@@ -83,7 +83,7 @@ async def test_a_turn_to_a_name_that_is_taken_changes_nothing(tmp_path: Path) ->
     async with open_shelf(tmp_path) as store:
         assert isinstance(store.apply([turning(instance=NAME)])[0], StoreError)
         assert not isinstance(store.apply([opened(session(1))])[0], Exception)
-        assert [row[:2] for row in signed_by(store)] == [(NAME, 1), (NAME, 2)]
+        assert [row[:2] for row in await signed_by(store)] == [(NAME, 1), (NAME, 2)]
 
 
 async def test_a_draw_of_the_instance_before_is_neither_signed_nor_accounted_for_by_the_next(tmp_path: Path) -> None:
@@ -96,5 +96,5 @@ async def test_a_draw_of_the_instance_before_is_neither_signed_nor_accounted_for
         assert not isinstance(turned, Exception)
         assert isinstance(refused, StoreError)
         assert store.apply([opened(session(2))])[0][0].instance == NEXT  # type: ignore[index]
-        assert "discarded_draw" not in [row[2] for row in signed_by(store)]
-        assert "round_opening" not in [row[2] for row in signed_by(store)]
+        assert "discarded_draw" not in [row[2] for row in await signed_by(store)]
+        assert "round_opening" not in [row[2] for row in await signed_by(store)]

@@ -1,0 +1,53 @@
+"""Where a store lies: a file (SQLite), or a database server by its URL (PostgreSQL).
+
+Refuses a URL of anything else. What is printed of an address never has a password in it: `str` and `repr` leave it out,
+and only a driver is given the whole `url`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rgs.core.errors import InvalidFieldError
+
+URL_MAX = 1024
+_URL = re.compile(r"(postgres(?:ql)?)://(?:([^/@?#]*)@)?([^/@?#]*)(/[^/@?#]*)?(?:\?([^#]*))?", re.ASCII)
+_SECRETS = frozenset({"password", "passfile", "sslpassword", "sslkey"})
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresAddress:
+    """A PostgreSQL URL as libpq knows it, more than one host too: `postgresql://user@one,two/name?key=value`.
+
+    The password may stand in it, in the file named by PGPASSFILE, or in PGPASSWORD.
+    """
+
+    url: str = field(repr=False)
+    """The whole of it, password too."""
+
+    def __str__(self) -> str:
+        matched = _URL.fullmatch(self.url)
+        if matched is None:
+            return "postgresql://"
+        _, user, hosts, database, query = matched.groups(default="")
+        user = user.partition(":")[0]
+        told = "&".join(pair for pair in query.split("&") if pair and pair.partition("=")[0] not in _SECRETS)
+        return "".join(["postgresql://", user, "@" if user else "", hosts, database, "?" if told else "", told])
+
+    def __repr__(self) -> str:
+        return f"PostgresAddress({self})"
+
+
+StoreAddress = Path | PostgresAddress
+
+
+def parse_address(text: str, field_name: str = "store") -> StoreAddress:
+    """The address that a text names; InvalidFieldError, without the text, for a URL that is none of PostgreSQL."""
+    if "://" not in text:
+        return Path(text)
+    if len(text) > URL_MAX or _URL.fullmatch(text) is None:
+        limit = "a path, or postgresql://user@host/name"
+        raise InvalidFieldError(f"{field_name} must be {limit}", field=field_name, limit=limit)
+    return PostgresAddress(text)

@@ -1,0 +1,70 @@
+"""Sessions as this process committed them last, each with its round in play: the next call most often wants them.
+
+Filled behind a commit only. A stale copy could do no harm, for every commit compares versions, and is forgotten when
+one fails. Refuses to grow beyond `FRESH_MAX` sessions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from rgs.core.rounds import Round, RoundStatus
+from rgs.core.sessions import Session
+from rgs.core.statements import KINDS
+from rgs.store.changes import Change, Signed
+
+FRESH_MAX: Final = 10_000
+"""Sessions kept in memory, some kilobytes each."""
+
+
+class Memory:
+    """What was committed last, by session."""
+
+    def __init__(self) -> None:
+        self._fresh: dict[str, tuple[Session, Round | None]] = {}
+        self._session_of: dict[str, str] = {}
+        """Sessions of the rounds in play that are in memory."""
+
+    def session(self, session_id: str) -> Session | None:
+        """The session, if it is in memory."""
+        fresh = self._fresh.get(session_id)
+        return fresh[0] if fresh is not None else None
+
+    def round(self, round_id: str) -> Round | None:
+        """The round, if it is the one in play of a session in memory."""
+        fresh = self._fresh.get(self._session_of.get(round_id, ""))
+        if fresh is not None and fresh[1] is not None and fresh[1].round_id == round_id:
+            return fresh[1]
+        return None
+
+    def forget(self, change: Change) -> None:
+        """The change is about to be committed: until it has been, nothing is known of its session."""
+        if change.session is not None:
+            self._fresh.pop(change.session.session_id, None)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._fresh.clear()
+        self._session_of.clear()
+
+    def keep(self, change: Change, signed: tuple[Signed, ...]) -> None:
+        """Keep what was just committed."""
+        session = change.session
+        if session is None:
+            return
+        links = [statement for statement in signed if KINDS[statement.kind].linked]
+        if links:
+            session = replace(session, link_no=session.link_no + len(links), link_hash=links[-1].hash.hex())
+        round_ = change.round
+        if round_ is not None:
+            self._session_of.pop(round_.round_id, None)
+            if round_.status is not RoundStatus.OPEN:
+                round_ = None
+            elif round_.version == 1:
+                round_ = replace(round_, opening_hash=signed[-1].hash.hex())
+        if len(self._fresh) >= FRESH_MAX:
+            self.clear()
+        self._fresh[session.session_id] = (session, round_)
+        if round_ is not None:
+            self._session_of[round_.round_id] = session.session_id
