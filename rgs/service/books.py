@@ -34,9 +34,19 @@ class Books:
         )
 
 
-async def owned_session(store: Store, caller: Caller, session_id: str) -> Session:
-    """The session, if it is this operator's (auditors and regulators read all); NotFoundError otherwise."""
-    session = await store.session(check_ulid(session_id, "session_id"))
+async def owned_session(store: Store, caller: Caller, session_id: str, *, fresh: bool = False) -> Session:
+    """The session, if it is this operator's (auditors and regulators read all); NotFoundError otherwise. `fresh`: as it
+    stands now, whichever process has moved it last.
+    """
+    session = await store.session(check_ulid(session_id, "session_id"), fresh=fresh)
     if session is None or (caller.role is Role.OPERATOR and session.operator != caller.party):
         raise NotFoundError(f"no session {session_id}", kind="session", field="session_id", session_id=session_id)
     return session
+
+
+async def moved(store: Store, session: Session) -> bool:
+    """Whether any process has moved the session since it was read: what was read beside it may belong to another state
+    of it then.
+    """
+    now = await store.session(session.session_id, fresh=True)
+    return now is None or now.version != session.version
