@@ -61,7 +61,7 @@ class Participation:
                 limit=PARTICIPATION_MINOR_MAX,
                 value=amount_minor,
             )
-        return replace(self, bought_minor=total)
+        return Participation(total, self.staked_minor, self.returned_minor, self.paid_out_minor)
 
     def stake(self, amount_minor: int) -> Participation:
         """Participation -> bank."""
@@ -72,12 +72,16 @@ class Participation:
                 limit=self.balance_minor,
                 value=amount_minor,
             )
-        return replace(self, staked_minor=self.staked_minor + amount_minor)
+        return Participation(
+            self.bought_minor, self.staked_minor + amount_minor, self.returned_minor, self.paid_out_minor
+        )
 
     def give_back(self, amount_minor: int) -> Participation:
         """Bank -> participation: winnings with their stakes, pushes, stakes of void rounds."""
         self._must_run()
-        return replace(self, returned_minor=self.returned_minor + amount_minor)
+        return Participation(
+            self.bought_minor, self.staked_minor, self.returned_minor + amount_minor, self.paid_out_minor
+        )
 
     def end(self) -> Participation:
         """Participation -> wallet: all that is left."""

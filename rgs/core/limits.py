@@ -7,6 +7,7 @@ possible. Refuses to look at a clock: times come in.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rgs.core.errors import InsufficientBalanceError, InvalidFieldError, LossLimitError, RgsError, StakeLimitError
 from rgs.core.ledger import PARTICIPATION_MINOR_MAX, Participation
@@ -40,8 +41,7 @@ class SessionLimits:
                 )
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
+class Room(NamedTuple):
     """What may be staked now under the balance and each limit, in minor units; None where there is no such limit."""
 
     balance_minor: int
@@ -51,9 +51,12 @@ class Room:
     @property
     def minor(self) -> int:
         """The least of them: what a round may cost."""
-        return min(
-            left for left in (self.balance_minor, self.loss_left_minor, self.stake_left_minor) if left is not None
-        )
+        least = self.balance_minor
+        if self.loss_left_minor is not None and self.loss_left_minor < least:
+            least = self.loss_left_minor
+        if self.stake_left_minor is not None and self.stake_left_minor < least:
+            least = self.stake_left_minor
+        return least
 
     def reason_against(self, cost_minor: int) -> str:
         """Why `cost_minor` is not covered: the reason of the error that says so; empty where it is."""

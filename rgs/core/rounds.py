@@ -14,7 +14,9 @@ from typing import Any
 
 from rgs.core.cards import format_card
 from rgs.core.games import game_of
-from rgs.core.games.types import Action, Phase, Seat, SeatStakes, Settlement
+from rgs.core.games.dealing import deal_again
+from rgs.core.games.decisions import apply_again
+from rgs.core.games.types import Action, ActionTaken, Phase, Seat, Settlement
 from rgs.core.hands import HandValue
 from rgs.core.jurisdictions import Jurisdiction
 from rgs.core.merkle import leaf_hash, root_of
@@ -64,7 +66,7 @@ class TakenAction:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Round:
     """One seat of a round as durable state. `version` rises from 1 with every decision; writers swap on it."""
 
@@ -174,13 +176,13 @@ def opening_body(
 
 def seat_of(round_: Round, ruleset: Ruleset, deck: Sequence[int]) -> Seat:
     """The seat as the rules see it after all decisions so far."""
-    game = game_of(ruleset)
-    placed = {bet: amount for bet, amount in round_.bets if bet in game.RULES.placed_bets}
-    stakes = SeatStakes(round_.seat_no, placed, round_.funds_minor)
-    (seat,) = game.deal(ruleset, deck, [stakes])
-    for taken in round_.actions:
-        seat = game.apply(seat, Action(taken.action))
-    return seat
+    seat = deal_again(ruleset, deck, round_.seat_no, round_.bets, round_.funds_minor)
+    if not round_.actions:
+        return seat
+    return apply_again(
+        seat,
+        [ActionTaken(Phase(taken.phase), Action(taken.action), taken.amount_minor) for taken in round_.actions],
+    )
 
 
 def hand_object(hand: HandValue) -> dict[str, Any]:

@@ -34,7 +34,7 @@ class SessionStatus(StrEnum):
     CLOSED = "closed"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Session:
     """One row of the sessions table. `version` rises by one with every commit; writers compare and swap on it."""
 

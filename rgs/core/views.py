@@ -7,7 +7,7 @@ not see: the game's own `view` decides what is visible.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from rgs.core.cards import format_card
 from rgs.core.games import game_of
@@ -20,7 +20,7 @@ from rgs.core.rulesets import Ruleset
 from rgs.core.sessions import Session, SessionStatus
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RoundView:
     """A round as its player may see it now. Cards are text, amounts minor units."""
 
@@ -134,7 +134,7 @@ def _legal_actions(seat: Seat, room: Room | None) -> tuple[LegalAction, ...]:
     if room is None or all(action.available for action in legal):
         return legal
     return tuple(
-        action if action.available else replace(action, reason=room.reason_against(action.cost_minor))
+        action if action.available else action._replace(reason=room.reason_against(action.cost_minor))
         for action in legal
     )
 
@@ -145,16 +145,16 @@ def session_view(
     """The view of a session at `now_ms`."""
     game = game_of(ruleset)
     until_ms = session.close_ms if session.status is SessionStatus.CLOSED else max(now_ms, session.last_ms)
-    money = session.participation
+    money, room = session.participation, session.room
     return SessionView(
         session=session,
         ruleset=ruleset,
         jurisdiction=jurisdiction,
         elapsed_ms=until_ms - session.open_ms,
-        largest_ante_minor=0 if money.ended else game.largest_ante(ruleset, session.room.minor, {}),
+        largest_ante_minor=0 if money.ended else game.largest_ante(ruleset, room.minor, {}),
         purchase_left_minor=0 if money.ended else max(0, jurisdiction.participation_cap_minor - money.bought_minor),
         open_round=open_round,
-        room=session.room,
+        room=room,
         time_left_ms=session.time_left_ms(until_ms),
         inactive_ms=session.last_ms + jurisdiction.inactivity_ms,
     )

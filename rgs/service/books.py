@@ -34,9 +34,9 @@ class Books:
         )
 
 
-async def owned_session(store: Store, caller: Caller, session_id: str, *, fresh: bool = False) -> Session:
-    """The session, if it is this operator's (auditors and regulators read all); NotFoundError otherwise. `fresh`: as it
-    stands now, whichever process has moved it last.
+async def owned_session(store: Store, caller: Caller, session_id: str, *, fresh: bool = True) -> Session:
+    """The session, if it is this operator's (auditors and regulators read all); NotFoundError otherwise. Not
+    `fresh`: as this process left it, though another one may have moved it since.
     """
     session = await store.session(check_ulid(session_id, "session_id"), fresh=fresh)
     if session is None or (caller.role is Role.OPERATOR and session.operator != caller.party):

@@ -7,7 +7,6 @@ what.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from rgs.core.games import game_of
@@ -25,6 +24,7 @@ from rgs.core.rounds import (
 )
 from rgs.core.sessions import Session
 from rgs.core.times import format_time
+from rgs.core.values import changed
 from rgs.core.views import RoundView, round_view
 from rgs.service.decks import Opened
 from rgs.store.changes import Change, Draft, StageReport
@@ -42,8 +42,8 @@ def after_decisions(
     """Round and session after decisions, one version on; their cost is staked."""
     cost = sum(action.amount_minor for action in taken)
     return (
-        replace(round_, version=round_.version + 1, actions=(*round_.actions, *taken)),
-        replace(
+        changed(round_, version=round_.version + 1, actions=(*round_.actions, *taken)),
+        changed(
             session,
             version=session.version + 1,
             participation=session.participation.stake(cost) if cost else session.participation,
@@ -57,7 +57,7 @@ def settled(
 ) -> tuple[Change, Session, RoundView]:
     """(change without an answer, session after it, view) of a seat at showdown, with round and session after it."""
     settlement = game_of(seat.ruleset).settle(seat)
-    round_ = replace(
+    round_ = changed(
         round_,
         status=RoundStatus.SETTLED,
         end_ms=now_ms,
@@ -86,7 +86,7 @@ def voided(session: Session, round_: Round, void: Void, opened: Opened | None, n
     staked = staked_so_far(round_)
     revealed = None if opened is None else Revealed(opened.seat, opened.deck, opened.salt, opened.transcript)
     body = void_body(round_, void, staked_minor=staked, revealed=revealed)
-    round_ = replace(
+    round_ = changed(
         round_,
         version=round_.version + 1,
         status=RoundStatus.VOID,
@@ -96,13 +96,13 @@ def voided(session: Session, round_: Round, void: Void, opened: Opened | None, n
         sealed=b"",
         malfunction_code="",
     )
-    session = _ended(replace(session, version=session.version + 1, last_ms=now_ms), staked)
+    session = _ended(changed(session, version=session.version + 1, last_ms=now_ms), staked)
     return _ending(session, round_, body, now_ms)
 
 
 def _ended(session: Session, returned_minor: int) -> Session:
     """The session after its round has ended."""
-    return replace(
+    return changed(
         session,
         participation=session.participation.give_back(returned_minor),
         open_round_id="",

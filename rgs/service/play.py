@@ -7,10 +7,11 @@ its stored answer has gone.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Awaitable, Callable
 
 from rgs.clock import Clock
 from rgs.core.errors import (
+    InsufficientBalanceError,
     NotFoundError,
     RegulatorUnavailableError,
     RgsError,
@@ -40,6 +41,7 @@ from rgs.core.statements import (
     next_actions_hash,
 )
 from rgs.core.times import format_time
+from rgs.core.values import changed
 from rgs.core.views import RoundView, round_view
 from rgs.service.books import Books, moved, owned_session
 from rgs.service.callers import Caller, Encode, Reply, RoundMovedError, SessionLocks, reply_of
@@ -54,6 +56,8 @@ from rng.generator import Draw
 from rng.shuffle import PROCEDURE, transcript_to_deck
 
 SEAT_NO = 1
+TRIES_MAX = 3
+"""So often a step is done anew because another process has moved its session."""
 
 
 class Play:
@@ -85,14 +89,13 @@ class Play:
         check_request_id(request.request_id)
         digest = request.digest(caller.party)
         async with self._locks.of(request.session_id):
-            session = await owned_session(self._store, caller, request.session_id)
             try:
-                return await self._start(caller, session, request, digest)
+                return await self._settle_on(
+                    caller, request, digest, lambda session, _: self._start(caller, session, request, digest)
+                )
             except RngUnavailableError:
                 await self._instance.tell_failure()
                 raise
-            except RgsError as error:
-                return await self._answered_before(caller, "StartRound", request.request_id, digest, error)
 
     async def act(self, caller: Caller, request: Act) -> Reply:
         """Decide. The last decision settles the round in the same commit."""
@@ -100,17 +103,15 @@ class Play:
         check_ulid(request.round_id, "round_id")
         digest = request.digest(caller.party)
         async with self._locks.of(request.session_id):
-            session = await owned_session(self._store, caller, request.session_id)
-            try:
-                return await self._act(caller, session, request, digest)
-            except RgsError as error:
-                return await self._answered_before(caller, "Act", request.request_id, digest, error)
+            return await self._settle_on(
+                caller, request, digest, lambda session, fresh: self._act(caller, session, request, digest, fresh=fresh)
+            )
 
     async def get_round(self, caller: Caller, session_id: str, round_id: str) -> tuple[RoundView, bytes, bytes]:
         """(view, opening, final or empty) of a round of the session."""
         check_ulid(round_id, "round_id")
         while True:
-            session = await owned_session(self._store, caller, session_id, fresh=True)
+            session = await owned_session(self._store, caller, session_id)
             round_ = await self._store.round(round_id, fresh=True)
             if round_ is None or round_.session_id != session.session_id:
                 raise _no_round(round_id)
@@ -205,7 +206,7 @@ class Play:
             sealed=self._instance.sealer.seal(draw.instance, draw.draw_no, core, salt, draw.transcript),
             funds_minor=session.room.minor - sum(amount for _, amount in bets),
         )
-        after = replace(
+        after = changed(
             session,
             version=session.version + 1,
             participation=session.participation.stake(sum(amount for _, amount in bets)),
@@ -251,34 +252,27 @@ class Play:
 
     # --- act ------------------------------------------------------------------------------------------------------
 
-    async def _act(self, caller: Caller, session: Session, request: Act, digest: bytes) -> Reply:
+    async def _act(self, caller: Caller, session: Session, request: Act, digest: bytes, *, fresh: bool) -> Reply:
         now_ms = max(self._clock.now_ms(), session.last_ms)
-        round_ = await self._store.round(request.round_id)
+        round_ = await self._store.round(request.round_id, fresh=fresh)
         if round_ is None or round_.session_id != session.session_id:
             raise _no_round(request.round_id)
-        if round_.status is not RoundStatus.OPEN:
-            raise RoundNotOpenError(
-                f"round {round_.round_id} is {round_.status.value}",
-                round_id=round_.round_id,
-                status=round_.status.value,
-            )
         if round_.malfunction:
             raise RoundPausedError(
                 f"round {round_.round_id} is paused: {round_.malfunction_code} is looked into",
                 round_id=round_.round_id,
                 malfunction_code=round_.malfunction_code,
             )
+        if round_.version != request.round_version:
+            raise await self._moved(session, round_, request.round_version, now_ms)
+        if round_.status is not RoundStatus.OPEN:
+            raise RoundNotOpenError(
+                f"round {round_.round_id} is {round_.status.value}",
+                round_id=round_.round_id,
+                status=round_.status.value,
+            )
         opened = self._decks.open(round_)
         running = round_.actions_hash()
-        if round_.version != request.round_version:
-            raise RoundMovedError(
-                f"round_version {request.round_version} was sent where {round_.version} stands",
-                session=self._books.view(session, now_ms),
-                round_=round_view(round_, opened.seat, actions_hash=running, room=session.room),
-                field="round_version",
-                value=request.round_version,
-                limit=round_.version,
-            )
         decided = self._decided(session, opened.seat, request.action)
         taken = taken_action(decided, now_ms, by="player", party=caller.party, digest=digest)
         round_, session = after_decisions(round_, session, (taken,), now_ms)
@@ -295,26 +289,53 @@ class Play:
         (signed,) = await self._store.commit(change)
         return Reply(body, signed.envelope)
 
+    async def _moved(self, session: Session, round_: Round, version: int, now_ms: int) -> RoundMovedError:
+        """ROUND_CHANGED with the fresh view, of a round that has ended as well."""
+        final = b"" if round_.status is RoundStatus.OPEN else (await self._store.round_envelopes(round_.round_id))[1]
+        return RoundMovedError(
+            f"round_version {version} was sent where {round_.version} stands",
+            session=self._books.view(session, now_ms),
+            round_=self._decks.view(round_, final, session.room),
+            field="round_version",
+            value=version,
+            limit=round_.version,
+        )
+
     def _decided(self, session: Session, seat: Seat, action: Action) -> Seat:
         """The seat after the action; what the session's limits forbid is told as theirs, not as the balance's."""
-        game = game_of(seat.ruleset)
-        for legal in game.legal_actions(seat):
-            if legal.action is action and not legal.available:
-                session.room.verify_covers(legal.cost_minor, "action", seat.ruleset.rules.funds_rule)
-        return game.apply(seat, action)
+        try:
+            return game_of(seat.ruleset).apply(seat, action)
+        except InsufficientBalanceError as error:
+            session.room.verify_covers(int(error.metadata["cost_minor"]), "action", seat.ruleset.rules.funds_rule)
+            raise
 
     # --- both -----------------------------------------------------------------------------------------------------
 
-    async def _answered_before(
-        self, caller: Caller, method: str, request_id: str, digest: bytes, error: RgsError
+    async def _settle_on(
+        self,
+        caller: Caller,
+        request: StartRound | Act,
+        digest: bytes,
+        step: Callable[[Session, bool], Awaitable[Reply]],
     ) -> Reply:
-        """A repeat of a request that was answered gets its answer; anything else the error."""
-        answer = await self._store.answer(caller.party, method, request_id)
-        if answer is not None:
-            return reply_of(answer, digest)
-        if isinstance(error, SessionRaceError):
-            raise SessionChangedError("the session was changed by another request; read it again") from None
-        raise error
+        """Do the step from the session as this process knows it. An error is told only if nobody else has moved the
+        session meanwhile; else the step is done again from what stands now. A repeat of a request that was answered
+        gets its answer, whatever the error would be.
+        """
+        session = await owned_session(self._store, caller, request.session_id, fresh=False)
+        fresh = False
+        for _ in range(TRIES_MAX):
+            try:
+                return await step(session, fresh)
+            except RgsError as error:
+                answer = await self._store.answer(caller.party, type(request).__name__, request.request_id)
+                if answer is not None:
+                    return reply_of(answer, digest)
+                stands, fresh = await owned_session(self._store, caller, request.session_id), True
+                if stands.version == session.version and not isinstance(error, SessionRaceError):
+                    raise
+                session = stands
+        raise SessionChangedError("the session was changed by another request; read it again")
 
 
 def _discarded(draw: Draw, round_id: str, now_ms: int) -> Draft:

@@ -190,7 +190,7 @@ class Sessions:
     async def get(self, caller: Caller, session_id: str) -> tuple[SessionView, bytes]:
         """(the whole session with the round in play, that round's signed opening or nothing)."""
         while True:
-            session = await owned_session(self._store, caller, session_id, fresh=True)
+            session = await owned_session(self._store, caller, session_id)
             open_round, opening = await self._play.open_round_of(session)
             if not session.open_round_id or not await moved(self._store, session):
                 return self._books.view(session, self._clock.now_ms(), open_round), opening
@@ -262,7 +262,7 @@ class Sessions:
         check_request_id(request.request_id)
         digest = request.digest(caller.party)
         async with self._locks.of(session_id):
-            session = await owned_session(self._store, caller, session_id, fresh=True)
+            session = await owned_session(self._store, caller, session_id)
             known = await self._known(caller, method, request.request_id, digest)
             if known is not None:
                 return known

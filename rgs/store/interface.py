@@ -117,12 +117,12 @@ class StoreReads(Protocol):
 
     # --- the play path --------------------------------------------------------------------------------------------
 
-    async def session(self, session_id: str, *, fresh: bool = False) -> Session | None:
-        """The session. Not `fresh`, it may be one that another process has moved since: every commit compares
-        versions, so that it can cost a second try and nothing else.
+    async def session(self, session_id: str, *, fresh: bool = True) -> Session | None:
+        """The session. Not `fresh`, it may be one that another process has moved since: for the play path, where a
+        commit compares versions and an error is looked at again (`rgs.service.play`).
         """
 
-    async def round(self, round_id: str, *, fresh: bool = False) -> Round | None:
+    async def round(self, round_id: str, *, fresh: bool = True) -> Round | None:
         """The round; `fresh` as for `session`."""
 
     async def answer(self, party: str, method: str, request_id: str) -> Answer | None: ...

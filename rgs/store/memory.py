@@ -6,12 +6,12 @@ one fails. Refuses to grow beyond `FRESH_MAX` sessions.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from rgs.core.rounds import Round, RoundStatus
 from rgs.core.sessions import Session
 from rgs.core.statements import KINDS
+from rgs.core.values import changed
 from rgs.store.changes import Change, Signed
 
 FRESH_MAX: Final = 10_000
@@ -55,14 +55,14 @@ class Memory:
             return
         links = [statement for statement in signed if KINDS[statement.kind].linked]
         if links:
-            session = replace(session, link_no=session.link_no + len(links), link_hash=links[-1].hash.hex())
+            session = changed(session, link_no=session.link_no + len(links), link_hash=links[-1].hash.hex())
         round_ = change.round
         if round_ is not None:
             self._session_of.pop(round_.round_id, None)
             if round_.status is not RoundStatus.OPEN:
                 round_ = None
             elif round_.version == 1:
-                round_ = replace(round_, opening_hash=signed[-1].hash.hex())
+                round_ = changed(round_, opening_hash=signed[-1].hash.hex())
         if len(self._fresh) >= FRESH_MAX:
             self.clear()
         self._fresh[session.session_id] = (session, round_)

@@ -92,11 +92,11 @@ class Reads:
 
     # Nothing is kept in memory here: what is read is always fresh.
 
-    async def session(self, session_id: str, *, fresh: bool = False) -> Session | None:  # noqa: ARG002
+    async def session(self, session_id: str, *, fresh: bool = True) -> Session | None:  # noqa: ARG002
         row = await self._row(_SESSION_BY_ID, session_id)
         return None if row is None else session_from(row)
 
-    async def round(self, round_id: str, *, fresh: bool = False) -> Round | None:  # noqa: ARG002
+    async def round(self, round_id: str, *, fresh: bool = True) -> Round | None:  # noqa: ARG002
         row = await self._row(_ROUND_BY_ID, round_id)
         return None if row is None else round_from(row)
 

@@ -205,12 +205,12 @@ class SqliteStore(SqliteReads):
         self._memory.keep(change, signed)
         return signed
 
-    async def session(self, session_id: str, *, fresh: bool = False) -> Session | None:
+    async def session(self, session_id: str, *, fresh: bool = True) -> Session | None:
         """The session; from memory where this process committed it last: no other one writes."""
         known = None if fresh else self._memory.session(session_id)
         return known or await super().session(session_id)
 
-    async def round(self, round_id: str, *, fresh: bool = False) -> Round | None:
+    async def round(self, round_id: str, *, fresh: bool = True) -> Round | None:
         """The round; from memory where it is the one in play of a session in memory."""
         known = None if fresh else self._memory.round(round_id)
         return known or await super().round(round_id)

@@ -198,7 +198,7 @@ async def test_stream_and_unary_calls_are_the_same_calls(tmp_path: Path) -> None
         get = play_pb2.GetRoundRequest(session_id=player.session_id, round_id=player.round_id)
         assert (await ask(get_round=get)).get_round == await player.play.GetRound(get)
         late = await ask(act=player.act_request(CHECK))
-        assert reason_in(late.error) == "ROUND_NOT_OPEN"
+        assert reason_in(late.error) == "ROUND_CHANGED"
         await stream.done_writing()
         assert await stream.read() is grpc.aio.EOF
 

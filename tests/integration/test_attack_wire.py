@@ -122,7 +122,7 @@ async def test_very_late_retries_fail_by_their_numbers(tmp_path: Path) -> None:
                 status, _ = await wire.call("op-1", method, data)
                 reasons.append(reason_in(status))
             assert books.money() == before
-        assert reasons == ["NUMBER_NOT_EXPECTED"] * 2 + ["ROUND_NOT_OPEN"] * 3
+        assert reasons == ["NUMBER_NOT_EXPECTED"] * 2 + ["ROUND_CHANGED"] * 3
         await anna.leave()
         await wire.house.settle()
     verify_books(tmp_path)

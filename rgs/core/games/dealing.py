@@ -12,10 +12,11 @@ generator, only a deck.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
-from rgs.core.cards import Card, verify_deck
+from rgs.core.cards import DECK_SIZE, Card, verify_deck
 from rgs.core.errors import InvalidFieldError, RulesetError
 from rgs.core.games.stakes import check_stakes
 from rgs.core.games.types import Seat, SeatStakes
@@ -70,37 +71,90 @@ def deal(
     """
     verify_deck(deck)
     _verify_seats(ruleset, seats)
-    top = iter(deck)
+    layout = _layout_of(ruleset, len(seats))
+    return tuple(
+        _seat(
+            ruleset,
+            deck,
+            layout,
+            layout.hands[nth],
+            seat.seat_no,
+            check_stakes(ruleset, seat.bets, enforce_limits=enforce_limits),
+            seat.funds_minor,
+        )
+        for nth, seat in enumerate(seats)
+    )
 
-    def take(count: int) -> tuple[Card, ...]:
-        return tuple(Card(card) for card in islice(top, count))
 
-    hands: list[tuple[Card, ...]] = []
-    blocks: dict[str, tuple[Card, ...]] = {}
-    burns: tuple[Card, ...] = ()
-    for step in ruleset.deal_procedure:
+def deal_again(
+    ruleset: Ruleset, deck: Sequence[int], seat_no: int, bets: tuple[tuple[str, int], ...], funds_minor: int
+) -> Seat:
+    """Return the one seat of a solo round again as it was dealt, from its own record: the same deck, all opening bets.
+
+    For every step of a round in play; what `deal` has refused once is not asked again.
+    """
+    layout = _layout_of(ruleset, 1)
+    return _seat(ruleset, deck, layout, layout.hands[0], seat_no, bets, funds_minor)
+
+
+class _Layout(NamedTuple):
+    """Where the blocks of a deal lie in the deck, as places from the top; `hands` by seat."""
+
+    hands: tuple[tuple[int, ...], ...]
+    dealer: tuple[int, ...]
+    board: tuple[int, ...]
+    burns: tuple[int, ...]
+
+
+def _layout_of(ruleset: Ruleset, seats: int) -> _Layout:
+    return _layout(ruleset.deal_procedure, seats, ruleset.hole_cards == "shared")
+
+
+@lru_cache(maxsize=256)  # of the few procedures and numbers of seats that there are
+def _layout(procedure: tuple[DealStep, ...], seats: int, is_shared: bool) -> _Layout:
+    places = iter(range(DECK_SIZE))
+
+    def take(count: int) -> tuple[int, ...]:
+        return tuple(islice(places, count))
+
+    hands: list[tuple[int, ...]] = []
+    blocks: dict[str, tuple[int, ...]] = {}
+    burns: tuple[int, ...] = ()
+    for step in procedure:
         if step.block == PLAYER:
-            hands = (
-                [take(step.cards)] * len(seats) if ruleset.hole_cards == "shared" else [take(step.cards) for _ in seats]
-            )
+            hands = [take(step.cards)] * seats if is_shared else [take(step.cards) for _ in range(seats)]
         elif step.block == BURN:
             burns += take(step.cards)
         else:
             blocks[step.block] = take(step.cards)
-    return tuple(
-        Seat(
-            ruleset=ruleset,
-            seat_no=seat.seat_no,
-            hole_cards=hole_cards,
-            dealer_cards=blocks[DEALER],
-            board=tuple(card for block in BOARD for card in blocks[block]),
-            burns=burns,
-            bets=check_stakes(ruleset, seat.bets, enforce_limits=enforce_limits),
-            funds_minor=seat.funds_minor,
-            phase=ruleset.rules.first_phase,
-        )
-        for seat, hole_cards in zip(seats, hands, strict=True)
+    board = tuple(place for block in BOARD for place in blocks[block])
+    return _Layout(tuple(hands), blocks[DEALER], board, burns)
+
+
+def _seat(
+    ruleset: Ruleset,
+    deck: Sequence[int],
+    layout: _Layout,
+    hand: tuple[int, ...],
+    seat_no: int,
+    bets: tuple[tuple[str, int], ...],
+    funds_minor: int,
+) -> Seat:
+    return Seat(
+        ruleset=ruleset,
+        seat_no=seat_no,
+        hole_cards=_cards(deck, hand),
+        dealer_cards=_cards(deck, layout.dealer),
+        board=_cards(deck, layout.board),
+        burns=_cards(deck, layout.burns),
+        bets=bets,
+        funds_minor=funds_minor,
+        phase=ruleset.rules.first_phase,
     )
+
+
+def _cards(deck: Sequence[int], places: tuple[int, ...]) -> tuple[Card, ...]:
+    return cast("tuple[Card, ...]", tuple([deck[place] for place in places]))
 
 
 def _verify_seats(ruleset: Ruleset, seats: Sequence[SeatStakes]) -> None:

@@ -12,12 +12,12 @@ Refuses to show more than the table shows: where several seats play one board, `
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final
 
 from rgs.core.errors import IllegalActionError, InsufficientBalanceError, InvalidFieldError
 from rgs.core.games.types import INSUFFICIENT_BALANCE, Action, ActionTaken, LegalAction, Phase, Seat, SeatView
 from rgs.core.hands import evaluate
+from rgs.core.values import changed
 
 _FEWEST_CARDS_OF_A_HAND: Final = 5
 
@@ -51,13 +51,38 @@ def apply(seat: Seat, action: Action) -> Seat:
             balance_minor=seat.funds_minor,
             rule=rules.funds_rule,
         )
-    return replace(
+    return changed(
         seat,
         bets=seat.bets + (((rules.decided_bet, cost_minor),) if cost_minor else ()),
         funds_minor=seat.funds_minor - cost_minor,
         phase=following,
         actions=(*seat.actions, ActionTaken(seat.phase, action, cost_minor)),
     )
+
+
+def apply_again(seat: Seat, taken: Iterable[ActionTaken]) -> Seat:
+    """Return the seat after decisions that were taken before, from its own record: no price is asked again.
+
+    IllegalActionError where the record does not follow the table of the game.
+    """
+    rules = seat.ruleset.rules
+    phase, bets, funds_minor, actions = seat.phase, seat.bets, seat.funds_minor, list(seat.actions)
+    for decided in taken:
+        following = rules.transitions.get(phase, {}).get(decided.action)
+        if following is None or decided.phase is not phase:
+            raise IllegalActionError(
+                f"{decided.action} at {decided.phase} is recorded where the seat stood at {phase}",
+                field="action",
+                action=decided.action,
+                phase=phase,
+                rule=rules.decision_rule,
+            )
+        if decided.amount_minor:
+            bets = (*bets, (rules.decided_bet, decided.amount_minor))
+            funds_minor -= decided.amount_minor
+        actions.append(decided)
+        phase = following
+    return changed(seat, phase=phase, bets=bets, funds_minor=funds_minor, actions=tuple(actions))
 
 
 def default_action(seat: Seat) -> Action:

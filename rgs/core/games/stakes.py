@@ -69,12 +69,19 @@ def largest_ante(ruleset: Ruleset, balance_minor: int, side_bets: Mapping[str, i
     rules = ruleset.rules
     verify_amount(balance_minor, "balance_minor")
     limits = ruleset.limits["ante"]
-    check_stakes(ruleset, {**side_bets, "ante": limits.min_minor})
-    antes = 1 + len(_system_bets(rules)) + max(_finishes(rules, rules.first_phase))
+    if side_bets:
+        check_stakes(ruleset, {**side_bets, "ante": limits.min_minor})
+    antes = _dearest_round(rules)
     covered_minor = (balance_minor - sum(side_bets.values())) // antes
     ante_minor = min(covered_minor, limits.max_minor)
     ante_minor -= ante_minor % ruleset.step_minor
     return ante_minor if ante_minor >= limits.min_minor else 0
+
+
+@cache
+def _dearest_round(rules: GameRules) -> int:
+    """Return what the main bets of a round cost at most, in antes."""
+    return 1 + len(_system_bets(rules)) + max(_finishes(rules, rules.first_phase))
 
 
 @cache

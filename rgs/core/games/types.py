@@ -121,7 +121,7 @@ class ActionTaken(NamedTuple):
     amount_minor: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Seat:
     """One seat of one round, with every card the deal gave it; `view` says which of them may be seen.
 
@@ -143,7 +143,7 @@ class Seat:
     @property
     def ante_minor(self) -> int:
         """The ante: every other main bet is a multiple of it."""
-        return dict(self.bets)["ante"]
+        return next(amount for bet, amount in self.bets if bet == "ante")
 
     @property
     def has_folded(self) -> bool:
@@ -151,8 +151,7 @@ class Seat:
         return any(taken.action is Action.FOLD for taken in self.actions)
 
 
-@dataclass(frozen=True, slots=True)
-class LegalAction:
+class LegalAction(NamedTuple):
     """An action that the phase allows, its cost, and whether the seat's funds cover it; `reason` says why not."""
 
     action: Action
@@ -161,8 +160,7 @@ class LegalAction:
     reason: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class BetSettlement:
+class BetSettlement(NamedTuple):
     """One bet settled: `returned_minor` includes the stake, `net_minor` does not."""
 
     bet: str
@@ -176,8 +174,7 @@ class BetSettlement:
         return self.returned_minor - self.stake_minor
 
 
-@dataclass(frozen=True, slots=True)
-class Settlement:
+class Settlement(NamedTuple):
     """A seat settled, bets in the seat's order; `flop_hand` is the worth of the first five cards where a bet asks."""
 
     outcome: Outcome
@@ -195,8 +192,7 @@ class Settlement:
         return self.returned_minor - self.staked_minor
 
 
-@dataclass(frozen=True, slots=True)
-class SeatView:
+class SeatView(NamedTuple):
     """What may be seen of a seat now. Cards that may not be seen are absent, not masked.
 
     `player_hand` is the worth of the visible hole cards and board once these are five or more; `dealer_cards` is empty

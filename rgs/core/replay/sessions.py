@@ -11,7 +11,7 @@ Refuses a link whose number is not above the last: such a line is a repetition, 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from rgs.core.ledger import Participation
@@ -123,7 +123,7 @@ class Chain:
         if self.staked_minor is None or self.returned_minor is None:
             return Room(balance_minor, None, None)
         room = room_of(self.limits, Participation(staked_minor=self.staked_minor, returned_minor=self.returned_minor))
-        return replace(room, balance_minor=balance_minor)
+        return room._replace(balance_minor=balance_minor)
 
     def _start(self, deal: dict[str, Any]) -> None:
         is_same_second = deal["start_time"][:19] == self.start_time[:19]

@@ -70,7 +70,7 @@ def test_the_oracle_sees_a_card_too_many(monkeypatch: pytest.MonkeyPatch) -> Non
     game = game_of(load_ruleset("uth-solo"))
 
     def careless(seat: Seat) -> SeatView:
-        return replace(shown(seat), board=seat.board)
+        return shown(seat)._replace(board=seat.board)
 
     shown = game.view
     monkeypatch.setattr(game, "view", careless)

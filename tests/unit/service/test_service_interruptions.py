@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from rgs.core.errors import InvalidFieldError, RoundNotOpenError, RoundOpenError
-from rgs.service.callers import Caller, Role
+from rgs.core.errors import InvalidFieldError, RoundOpenError
+from rgs.service.callers import Caller, Role, RoundMovedError
 from rgs.service.notices import Notice
 from rgs.service.sessions import OpenRound
 from tests.house import FakeClock, House, Player, open_house, read_statement
@@ -53,8 +53,9 @@ async def test_a_round_is_finished_by_rule_wherever_it_stands(
             "",
         )
         # The client goes on from there.
-        with pytest.raises(RoundNotOpenError):
+        with pytest.raises(RoundMovedError) as moved:
             await anna.act("fold")
+        assert (moved.value.round.status.value, moved.value.round.phase.value) == ("settled", "showdown")
         view, opening = await house.sessions.get(anna.caller, anna.session_id)
         assert (view.open_round, opening) == (None, b"")
         anna.session["next_stage_no"] = 2

@@ -234,7 +234,7 @@ async def test_a_very_late_retry_fails_by_its_numbers(tmp_path: Path, house: Hou
     for request, _ in anna.sent[1:]:
         with pytest.raises(RgsError) as caught:
             await house.send(request)
-        assert caught.value.reason in {"SESSION_CLOSED", "ROUND_NOT_OPEN"}
+        assert caught.value.reason in {"SESSION_CLOSED", "ROUND_CHANGED"}
     assert len(stored_statements(tmp_path)) == before
     await house.settle()
     verify_books(tmp_path)
@@ -246,7 +246,7 @@ async def test_a_late_retry_in_a_running_session_fails_by_its_numbers(house: Hou
     await anna.send(requests[-1][0])
     requests.append((anna.starting(100), "NUMBER_NOT_EXPECTED"))
     await anna.send(requests[-1][0])
-    requests.append((anna.decision("check"), "ROUND_NOT_OPEN"))
+    requests.append((anna.decision("check"), "ROUND_CHANGED"))
     await anna.send(requests[-1][0])
     await anna.finish_round()
     house.store._db.execute("DELETE FROM answers")

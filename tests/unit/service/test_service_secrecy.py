@@ -224,7 +224,7 @@ async def test_the_oracle_sees_a_view_of_too_much(tmp_path: Path, monkeypatch: p
         genuine = game.view
 
         def careless(seat: Seat, genuine: Any = genuine) -> Any:
-            return replace(genuine(seat), dealer_cards=seat.dealer_cards)
+            return genuine(seat)._replace(dealer_cards=seat.dealer_cards)
 
         monkeypatch.setattr(game, "view", careless)
     assert await planted(tmp_path, monkeypatch) >= {"rgs.db-wal", "answers"}
