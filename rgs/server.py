@@ -60,9 +60,12 @@ from rgs.service.certificates import Presented
 from rgs.service.events import EventCode, Events
 from rgs.service.instance import Artifact, Instance
 from rgs.service.keys import KeyFiles
+from rgs.service.leases import INSTANCE_LOST, LOST_DUTY, Leases
+from rgs.service.notices import Relay
 from rgs.service.permits import Permits
 from rgs.service.sealing import Sealer
 from rgs.service.watch import Watched
+from rgs.store.address import PostgresAddress
 from rgs.store.changes import StoreError
 from rgs.store.opening import open_parties, open_store
 from rgs.store.register import RegisterStore
@@ -70,6 +73,8 @@ from rgs.store.wallet import WalletStore
 
 BACKGROUND_S = 1.0
 """Between two rounds of the work in the background."""
+RECOVERY_AGE_MS = 3_000
+"""So old is an affair before it is recovered, where it may be under way in another process."""
 DEMO_BALANCE_MINOR = 1_000_000
 """First balance of a player's account in the embedded wallet, where the jurisdiction plays without money."""
 
@@ -107,6 +112,8 @@ class Server:
         self.port = 0
         """What is served; 0 before the start."""
         self._instance: Instance | None = None
+        self.lost = asyncio.Event()
+        """Others have declared this process's instance lost: it has to end."""
 
     @property
     def instance(self) -> str:
@@ -139,6 +146,7 @@ class Server:
             chain=read_whole(config.tls / "server.pem", "server certificate"),
             client_ca=read_whole(config.ca, "client authorities"),
         )
+        shared = isinstance(config.store, PostgresAddress)
         store = await open_store(config.store)
         store.large_win_minor = config.large_win_minor
         opened.push_async_callback(store.close)
@@ -152,6 +160,7 @@ class Server:
             sealer=sealer,
             node=config.node,
             worker=self._worker,
+            shared=shared,
             draws_in_flight_max=config.draws_in_flight_max,
         )
         register = EmbeddedRegister(RegisterStore(config.register), instance.new_regulator_id, clock.now_ms)
@@ -221,23 +230,47 @@ class Server:
             software_version=__version__,
             artifacts=_artifacts(books, self._manifest),
         )
+        leases = Leases(store=store, clock=clock, instance=instance)
+        self.lost = leases.lost
         opened.push_async_callback(self._end, instance, services.events)
         self._instance = instance
+        await leases.renew()
         await events.tell_configuration(config.node, config.sha256, first_boot=instance.boot_no == 1)
 
         async def watch() -> None:
             await services.watch.look()
             _tell_health(endpoint, services.permits)
 
+        async def renew() -> None:
+            await leases.renew()
+            if leases.lost.is_set():
+                services.permits.close_guard("store", INSTANCE_LOST, clock.now_ms())
+                endpoint.health.drain()
+
+        def lead(duty: str, work: Callable[[], Awaitable[object]]) -> None:
+            """Work that one process does for all over the store."""
+
+            async def led() -> None:
+                if await store.lead(duty):
+                    await work()
+
+            self._run_in_background(duty, led)
+
+        self._run_in_background("lease", renew, to_the_end=True)
         self._run_in_background("watch", watch)
-        self._run_in_background("stage_reports", services.affairs.report_stages)
-        self._run_in_background("recovery", services.sessions.recover)
-        self._run_in_background("interruptions", services.interruptions.finish_due)
+        self._run_in_background("permits", services.watch.follow)
         self._run_in_background("allow_list", gate.poll)
         self._run_in_background("events", events.flush)
-        self._run_in_background("large_wins", events.tell_wins)
+        lead("stage_reports", services.affairs.report_stages)
+        lead("recovery", partial(services.sessions.recover, RECOVERY_AGE_MS if shared else 0))
+        lead("interruptions", services.interruptions.finish_due)
+        lead("large_wins", events.tell_wins)
+        lead(LOST_DUTY, leases.look)
         files = KeyFiles(partial(read_whole, config.bundle, "key bundle"), partial(load_node_signer, config))
         self._run_in_background("keys", services.node_keys(bundle, node_signer.keyid, files).look)
+        relay = Relay(services.notices, instance.new_id(clock.now_ms()), store.tell)
+        await store.listen(relay.take)
+        opened.push_async_callback(_cancelled, asyncio.create_task(relay.run()))
         await endpoint.start()
         opened.push_async_callback(endpoint.stop, config.drain_s)
         self.port = endpoint.port
@@ -248,6 +281,8 @@ class Server:
         return f"{host}:{self._shared_port}" if self._shared_port else self._config.listen
 
     async def _end(self, instance: Instance, events: Events) -> None:
+        if self.lost.is_set():  # nothing more can be said in its name
+            return
         with contextlib.suppress(StoreError):
             await events.flush(everything=True)
         await instance.end(self._end_reason)
@@ -259,12 +294,15 @@ class Server:
         except ManifestError:
             return "SOFTWARE_UNREADABLE"
 
-    def _run_in_background(self, name: str, work: Callable[[], Awaitable[object]]) -> None:
-        """Do the work now and every second, until the server stops; the work at hand is finished, not cut short."""
+    def _run_in_background(self, name: str, work: Callable[[], Awaitable[object]], *, to_the_end: bool = False) -> None:
+        """Do the work now and every second, until the server stops; the work at hand is finished, not cut short.
+        `to_the_end`: until the calls under way have been answered, too.
+        """
+        ended = asyncio.Event() if to_the_end else self._stopping
 
         async def repeat() -> None:
             failure = ""
-            while not self._stopping.is_set():
+            while not ended.is_set():
                 try:
                     await work()
                     failure = ""
@@ -276,10 +314,11 @@ class Server:
                         structlog.get_logger().warning("background_work_failed", work=name, exc_info=error)
                     failure = reason
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._stopping.wait(), BACKGROUND_S)
+                    await asyncio.wait_for(ended.wait(), BACKGROUND_S)
 
         task = asyncio.create_task(repeat())
         self._open.push_async_callback(_finished, task, self._config.drain_s)
+        self._open.callback(ended.set)
 
 
 def _tell_health(endpoint: Endpoint, permits: Permits) -> None:
@@ -291,6 +330,11 @@ def _tell_health(endpoint: Endpoint, permits: Permits) -> None:
 
 def _do_nothing() -> None:
     """What a clock does that is nobody's but a test's."""
+
+
+async def _cancelled(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait([task])
 
 
 async def _finished(task: asyncio.Task[None], patience_s: float) -> None:
@@ -364,9 +408,15 @@ def _artifacts(books: Books, manifest: Manifest) -> list[Artifact]:
 # --- the process ------------------------------------------------------------------------------------------------------
 
 
+class InstanceLostError(RgsError):
+    """Others have declared the instance of this process lost: it ends, and begins again as the next one."""
+
+    reason = "INSTANCE_LOST"
+
+
 async def run(config: Config, manifest: Manifest, log: Log, worker: int | None, port: int) -> None:
     """Serve until SIGTERM or SIGINT, a worker also until its supervisor has gone. People are told where; from then on
-    the log is a file.
+    the log is a file. InstanceLostError.
     """
     told_to_stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -386,7 +436,7 @@ async def run(config: Config, manifest: Manifest, log: Log, worker: int | None, 
         # What lives as long as the process is not looked at again by the collector.
         gc.collect()
         gc.freeze()
-        while not told_to_stop.is_set():
+        while not (told_to_stop.is_set() or server.lost.is_set()):
             log.flush()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(told_to_stop.wait(), BACKGROUND_S)
@@ -395,6 +445,8 @@ async def run(config: Config, manifest: Manifest, log: Log, worker: int | None, 
         if worker is not None:
             loop.remove_reader(sys.stdin.fileno())
         await server.stop()
+    if server.lost.is_set():
+        raise InstanceLostError(f"instance {server.instance} was declared lost", instance=server.instance)
     structlog.get_logger().info("stopped", instance=server.instance)
 
 

@@ -1,12 +1,12 @@
 """This process as an instance (node, boot, worker): its key, its generator, its first and last statements (ARCHITECTURE
 2.8, 2.13).
 
-Start: `instance_start` under the node key, `instance_lost` for instances that ended without a word, the artifacts in
-force, the generator's life events; only then the first draw. End: `instance_end` with the number of the last draw.
-Draws in flight are bounded by what `instance_start` promised. `turn` goes on as the node's next instance, under another
-node key, without a stop: new rounds wait until the draws in flight are committed, then one transaction ends the one
-instance and starts the other. Refuses to draw once the generator has failed: dealt rounds are played out, new ones are
-not begun.
+Start: `instance_start` under the node key, `instance_lost` for the worker of the same number that ended without a word
+(and, where the store has one process, for every other), the artifacts in force, the generator's life events; only then
+the first draw. End: `instance_end` with the number of the last draw. Draws in flight are bounded by what
+`instance_start` promised. `turn` goes on as the node's next instance, under another node key, without a stop: new
+rounds wait until the draws in flight are committed, then one transaction ends the one instance and starts the other.
+Refuses to draw once the generator has failed: dealt rounds are played out, new ones are not begun.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rgs.core.statements import Ed25519Signer
 from rgs.core.times import format_time
 from rgs.service.sealing import Sealer
 from rgs.store.changes import Change, Draft, LatchSet, Record, Turn
-from rgs.store.interface import Store
+from rgs.store.interface import InstanceRow, Store
 from rng import __version__ as rng_version
 from rng.errors import RngError
 from rng.generator import Draw, Generator
@@ -57,11 +57,14 @@ class Instance:
         sealer: Sealer,
         node: str,
         worker: int = 0,
+        shared: bool = False,
         draws_in_flight_max: int = 1024,
     ) -> None:
+        """`shared`: other processes live over this store, each with a lease of its own (`rgs.service.leases`)."""
         self._store = store
         self._clock = clock
         self.sealer = sealer
+        self._shared = shared
         self._node = node
         self._worker = worker
         self._draws_in_flight_max = draws_in_flight_max
@@ -120,8 +123,9 @@ class Instance:
             signer=signer,
         )
         for row in await self._store.instances(alive_only=True):
-            if row.instance != self.name:
-                await self._sign_lost(row.instance, row.draw_no, row.statement_no)
+            is_predecessor = (row.node, row.worker) == (self._node, self._worker)
+            if row.instance != self.name and (is_predecessor or not self._shared):
+                await self.sign_lost(row)
         for artifact in artifacts:
             await self._sign(
                 "artifact", _artifact_body(artifact), artifact=(artifact.sha256, artifact.name, artifact.content)
@@ -314,14 +318,22 @@ class Instance:
         ]
         return prefix + "".join(letters)
 
-    async def _sign_lost(self, instance: str, draw_no: int, statement_no: int) -> None:
+    async def sign_lost(self, row: InstanceRow) -> None:
+        """Declare another instance lost with its last numbers, and end its row, in one transaction.
+
+        Raises what the store raises; nothing was signed then. It is refused where the row has ended, or has moved on.
+        """
         now_ms = self._clock.now_ms()
         body = {
-            "lost": {"instance": instance, "last_draw_no": str(draw_no), "last_statement_no": str(statement_no)},
+            "lost": {
+                "instance": row.instance,
+                "last_draw_no": str(row.draw_no),
+                "last_statement_no": str(row.statement_no),
+            },
             "reason": "LEASE_ENDED",
             "time": format_time(now_ms),
         }
-        await self._store.commit(Change(drafts=(Draft("instance_lost", body),), ends=(instance, now_ms)))
+        await self._store.commit(Change(drafts=(Draft("instance_lost", body),), ends=(row.instance, now_ms)))
 
     async def _sign(
         self,

@@ -159,15 +159,17 @@ class Sessions:
         """Close at the regulator, sign `session_close`."""
         return await self._run("close", "CloseSession", caller, request, request.session_id, Session.verify_may_close)
 
-    async def recover(self) -> int:
+    async def recover(self, min_age_ms: int = 0) -> int:
         """Continue affairs that are under way, oldest first; how many came to their end. One that breaks holds up no
-        other: what broke first is raised after the last.
+        other: what broke first is raised after the last. Younger ones than `min_age_ms` are left to whoever began them.
         """
-        finished = 0
+        finished, last_ms = 0, self._clock.now_ms() - min_age_ms
         broken: Exception | None = None
         page = await self._store.pending_affairs(PAGE_SIZE_MAX)
         while page:
             for listed in page:
+                if listed.created_ms > last_ms:
+                    continue
                 async with self._locks.of(listed.session_id):
                     affair = await self._store.pending_affair(listed.session_id)
                     if affair is None:  # done meanwhile; if another one has begun, that one is continued
