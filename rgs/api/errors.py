@@ -136,6 +136,11 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
     "WALLET_UNAVAILABLE": ErrorRow(
         _DOWN, "The operator's wallet did not answer; the affair is kept and continued.", 2_000
     ),
+    "STORE_OUTCOME_UNKNOWN": ErrorRow(
+        _DOWN,
+        "The store has not told in time whether it committed. Send the same request id again: it takes effect once.",
+        2_000,
+    ),
     "STORE_UNAVAILABLE": ErrorRow(_DOWN, "The store could not commit; nothing took effect.", 1_000),
     "DECK_UNRECOVERABLE": ErrorRow(
         _DOWN, "The sealed deck of the round cannot be opened with the keys at hand; its operator is needed.", 60_000
