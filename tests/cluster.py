@@ -1,4 +1,4 @@
-"""Several servers of this process over one store, and a client that speaks to all of them.
+"""Several servers of this process over one PostgreSQL, and a client that speaks to all of them.
 
 `Cluster` is one home with a worker of it per server, each on a port of its own; `Table` is one session that every
 server is asked about in turn or at once.
@@ -12,9 +12,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import grpc
 
 from rgs.cli.init import ensure_home
+from rgs.cli.pki import load_issued
 from rgs.clock import SystemClock
 from rgs.config import load_config
 from rgs.server import Server
@@ -23,7 +25,17 @@ from rgs.v1 import common_pb2, play_pb2, session_pb2
 from rgs.v1.play_pb2_grpc import PlayServiceStub
 from rgs.v1.session_pb2_grpc import SessionServiceStub
 from tests.unit.api.client import request_id
-from tests.unit.api.serving import channel_of, entropy, load_issued, manifest, reason_in, status_in
+from tests.unit.api.serving import channel_of, entropy, manifest, reason_in, status_in
+
+
+async def new_database(url: str, name: str) -> None:
+    """An empty database beside the one of the URL."""
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute(f'CREATE DATABASE "{name}"')
+    finally:
+        await connection.close()
+
 
 OPEN = common_pb2.ROUND_STATUS_OPEN
 
@@ -31,7 +43,7 @@ OPEN = common_pb2.ROUND_STATUS_OPEN
 class Cluster:
     """`count` servers, worker 0 to count - 1 of one node."""
 
-    def __init__(self, folder: Path, store: PostgresAddress | None, count: int) -> None:
+    def __init__(self, folder: Path, store: PostgresAddress, count: int) -> None:
         ensure_home(folder, None, entropy().read, SystemClock().now_ms(), store)
         self.config = load_config(folder, {"listen": "127.0.0.1:0", "drain_s": 5, "workers": 1})
         self.servers = [Server(self.config, manifest(), worker=number) for number in range(count)]
@@ -61,7 +73,7 @@ class Cluster:
 
 
 @contextlib.asynccontextmanager
-async def cluster(folder: Path, store: PostgresAddress | None, count: int) -> AsyncIterator[Cluster]:
+async def cluster(folder: Path, store: PostgresAddress, count: int) -> AsyncIterator[Cluster]:
     """All of them serve."""
     made = Cluster(folder, store, count)
     try:
@@ -109,7 +121,7 @@ class Table:
             bets=[common_pb2.Bet(bet="ante", amount_minor=100)],
         )
 
-    def acting(self, action: int | None = None) -> play_pb2.ActRequest:
+    def acting(self, action: Any = None) -> play_pb2.ActRequest:
         """The cheapest decision that is offered last, or the one given."""
         return play_pb2.ActRequest(
             request_id=request_id(),
@@ -119,10 +131,10 @@ class Table:
             action=self.cheapest() if action is None else action,
         )
 
-    def cheapest(self) -> int:
+    def cheapest(self) -> Any:
         """Check while it is free, then fold."""
         legal = {choice.cost_minor: choice.action for choice in reversed(self.round.legal_actions) if choice.available}
-        return int(legal[min(legal)])
+        return legal[min(legal)]
 
     async def start(self, server: int) -> Any:
         return self.take(await self.plays[server].StartRound(self.starting()))

@@ -106,7 +106,8 @@ class Instance:
         }
         self._artifacts = tuple(artifacts)
         body = self._start_body(self.boot_no, signer, now_ms)
-        if previous is not None:
+        # One that is alive still may have a commit on its way: its last numbers are those of its `instance_lost`.
+        if previous is not None and not (self._shared and previous.alive):
             body["previous_boot"] = {
                 "instance": previous.instance,
                 "last_draw_no": str(previous.draw_no),

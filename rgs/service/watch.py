@@ -139,7 +139,7 @@ class Watch:
     ) -> None:
         self._node = node
         self._followed = -1
-        """How often switches and latches had changed when they were read last."""
+        """How often switches had changed when they were read last."""
         self._store = store
         self._instance = instance
         self._permits = permits
@@ -163,17 +163,16 @@ class Watch:
 
     async def follow(self) -> None:
         """Take up switches, and latches of this node, that any process has changed. StoreError."""
-        changes = await self._store.changes("permits")
-        if changes == self._followed:
-            return
-        self._permits.load_switches(await self._store.switches())
+        changes = await self._store.changes("switches")
+        if changes != self._followed:
+            self._permits.load_switches(await self._store.switches())
+            self._followed = changes
         latched = {latch.guard: latch for latch in await self._store.latches(self._node)}
         for latch in latched.values():
             self._permits.close_guard(latch.guard, latch.code, latch.time_ms, latched=True)
         for state in self._permits.guards():
             if state.latched and state.name not in latched:
                 self._permits.clear_latch(state.name, await self.examine(state.name), self._clock.now_ms())
-        self._followed = changes
 
     async def examine(self, name: str) -> str:
         """What stands against opening a guard now, a code; empty if nothing does."""

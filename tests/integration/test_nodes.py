@@ -6,7 +6,8 @@ import asyncio
 import os
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +24,30 @@ from rgs.service.leases import Leases
 from rgs.store.address import PostgresAddress
 from rgs.v1 import admin_pb2, play_pb2, session_pb2
 from rgs.v1.admin_pb2_grpc import AdminServiceStub
-from tests.cluster import OPEN, Cluster, Table, cluster, outcome, reason_of, together
+from tests.cluster import OPEN, Cluster, Table, cluster, new_database, outcome, reason_of, together
+from tests.postgres import QUICK, Server, one_server
 from tests.unit.api.client import body_of, request_id
 from tests.unit.api.serving import status_in
 from tests.unit.cli.running import MANIFEST
 
 SERVERS = 4
 PLAY = "rgs.v1.PlayService"
+NUMBERS = count(1)
 RETRIABLE = {"SESSION_CHANGED", "REQUEST_SEEN"}
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Server]:
+    with one_server(QUICK) as server:
+        yield server
+
+
+@pytest.fixture
+def place(postgres: Server) -> PostgresAddress:
+    """An empty database."""
+    name = f"nodes{next(NUMBERS)}"
+    asyncio.run(new_database(postgres.url(), name))
+    return PostgresAddress(postgres.url(name))
 
 
 async def until(holds: Callable[[], Any]) -> None:
@@ -75,7 +92,7 @@ def kinds(bodies: list[dict[str, Any]]) -> Counter[str]:
 # --- one after the other ----------------------------------------------------------------------------------------------
 
 
-async def test_whole_rounds_from_server_to_server(tmp_path: Path, place: PostgresAddress | None) -> None:
+async def test_whole_rounds_from_server_to_server(tmp_path: Path, place: PostgresAddress) -> None:
     """Every call goes to the next one, so that each finds what it knew of the session moved by others."""
     async with cluster(tmp_path / "home", place, SERVERS) as house:
         table = await Table([house.channel(number) for number in range(SERVERS)]).sit()
@@ -107,7 +124,7 @@ async def test_whole_rounds_from_server_to_server(tmp_path: Path, place: Postgre
 
 
 async def test_the_same_request_everywhere_at_once_has_one_effect_and_one_answer(
-    tmp_path: Path, place: PostgresAddress | None
+    tmp_path: Path, place: PostgresAddress
 ) -> None:
     async with cluster(tmp_path / "home", place, SERVERS) as house:
         channels = [house.channel(number) for number in range(SERVERS)]
@@ -145,7 +162,7 @@ async def test_the_same_request_everywhere_at_once_has_one_effect_and_one_answer
 
 
 async def test_of_several_who_act_at_once_one_wins_and_the_others_see_the_round_as_it_is(
-    tmp_path: Path, place: PostgresAddress | None
+    tmp_path: Path, place: PostgresAddress
 ) -> None:
     async with cluster(tmp_path / "home", place, SERVERS) as house:
         table = await Table([house.channel(number) for number in range(SERVERS)]).sit()
@@ -191,7 +208,7 @@ def view_in(error: grpc.aio.AioRpcError) -> play_pb2.ActResponse:
     return view
 
 
-async def test_one_session_hammered_through_all_of_them(tmp_path: Path, place: PostgresAddress | None) -> None:
+async def test_one_session_hammered_through_all_of_them(tmp_path: Path, place: PostgresAddress) -> None:
     """Four clients of one player who know nothing of each other: retries, duplicates, late copies, at any server."""
     seed = int.from_bytes(os.urandom(4))
     async with cluster(tmp_path / "home", place, SERVERS) as house:
@@ -242,17 +259,20 @@ async def test_one_session_hammered_through_all_of_them(tmp_path: Path, place: P
 
 
 async def test_switches_latches_and_the_allow_list_reach_every_server(
-    tmp_path: Path, place: PostgresAddress | None, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, place: PostgresAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rgs.server.BACKGROUND_S", 0.1)
     async with cluster(tmp_path / "home", place, 2) as house:
         table = await Table([house.channel(number) for number in range(2)]).sit()
         admins: list[Any] = [AdminServiceStub(house.channel(number, "demo-admin")) for number in range(2)]
-        scope = admin_pb2.SWITCH_SCOPE_GAME
 
         def switch(enabled: bool) -> admin_pb2.SetSwitchRequest:
             return admin_pb2.SetSwitchRequest(
-                request_id=request_id(), scope=scope, subject="uth-solo", enabled=enabled, reason="TEST"
+                request_id=request_id(),
+                scope=admin_pb2.SWITCH_SCOPE_GAME,
+                game="uth-solo",
+                enabled=enabled,
+                reason="TEST",
             )
 
         await admins[0].SetSwitch(switch(enabled=False))
@@ -284,7 +304,7 @@ async def test_switches_latches_and_the_allow_list_reach_every_server(
         await until(is_refused)
 
 
-async def test_a_stream_hears_what_happens_at_another_server(tmp_path: Path, place: PostgresAddress | None) -> None:
+async def test_a_stream_hears_what_happens_at_another_server(tmp_path: Path, place: PostgresAddress) -> None:
     async with cluster(tmp_path / "home", place, 2) as house:
         table = await Table([house.channel(number) for number in range(2)]).sit()
         admin: Any = AdminServiceStub(house.channel(0, "demo-admin"))
@@ -314,7 +334,7 @@ async def health_of(channel: grpc.aio.Channel, service: str) -> bytes:
 
 
 async def test_who_does_not_renew_its_lease_is_lost_and_plays_no_more(
-    tmp_path: Path, place: PostgresAddress | None, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, place: PostgresAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rgs.server.BACKGROUND_S", 0.1)
     monkeypatch.setattr(leases, "LEASE_MS", 700)
@@ -362,7 +382,7 @@ async def lost_row(house: Cluster, instance: str) -> bool:
 
 
 async def test_a_worker_takes_its_dead_predecessor_over_at_once_and_no_other(
-    tmp_path: Path, place: PostgresAddress | None, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, place: PostgresAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with cluster(tmp_path / "home", place, 3) as house:
         table = await Table([house.channel(number) for number in range(3)]).sit()

@@ -1,6 +1,0 @@
-import pytest
-
-
-@pytest.fixture
-def place():
-    return None
