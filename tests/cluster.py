@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -15,17 +16,22 @@ from typing import Any
 import asyncpg
 import grpc
 
+from certification import replay as certify
+from rgs.cli import run
 from rgs.cli.init import ensure_home
+from rgs.cli.keyring import read_fingerprint
 from rgs.cli.pki import load_issued
 from rgs.clock import SystemClock
-from rgs.config import load_config
+from rgs.config import Config, load_config
+from rgs.core.statements.lines import parse_line
 from rgs.server import Server
 from rgs.store.address import PostgresAddress
 from rgs.v1 import common_pb2, play_pb2, session_pb2
 from rgs.v1.play_pb2_grpc import PlayServiceStub
 from rgs.v1.session_pb2_grpc import SessionServiceStub
-from tests.unit.api.client import request_id
+from tests.unit.api.client import body_of, request_id
 from tests.unit.api.serving import channel_of, entropy, manifest, reason_in, status_in
+from tests.unit.cli.running import MANIFEST
 
 
 async def new_database(url: str, name: str) -> None:
@@ -180,3 +186,34 @@ async def outcome(call: Any) -> Any:
 async def together(*calls: Any) -> list[Any]:
     """The outcomes of calls made at once."""
     return list(await asyncio.gather(*(outcome(call) for call in calls)))
+
+
+# --- what is left -----------------------------------------------------------------------------------------------------
+
+
+async def exported(config: Config, folder: Path) -> list[dict[str, Any]]:
+    """Export everything and replay it, without a failure; the statements' bodies. No server runs any more."""
+    export = folder / "export.jsonl"
+    home = str(config.home)
+    assert await asyncio.to_thread(run, ["export", "--home", home, "--out", str(export)], MANIFEST) == 0
+    root = read_fingerprint(config.keys)
+    assert certify.main([str(export), "--keys", str(config.bundle), "--root", root]) == 0
+    bodies = [body_of(parse_line(line).envelope) for line in export.read_bytes().splitlines()]
+    verify_draws(bodies)
+    return bodies
+
+
+def verify_draws(bodies: list[dict[str, Any]]) -> None:
+    """Counted by hand: of every instance each draw stands in a round or is discarded, once."""
+    draws: defaultdict[str, list[int]] = defaultdict(list)
+    for body in bodies:
+        if body["kind"] == "round_opening":
+            draws[body["deal"]["instance"]].append(int(body["deal"]["draw_no"]))
+        if body["kind"] == "discarded_draw":
+            draws[body["instance"]].append(int(body["draw_no"]))
+    for instance, numbers in draws.items():
+        assert sorted(numbers) == list(range(1, len(numbers) + 1)), instance
+
+
+def kinds(bodies: list[dict[str, Any]]) -> Counter[str]:
+    return Counter(body["kind"] for body in bodies)

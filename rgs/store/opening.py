@@ -69,4 +69,4 @@ async def _verify(where: PostgresAddress) -> None:
     try:
         await schema.verify_schema(link, where)
     finally:
-        link.drop()
+        await link.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -14,21 +14,16 @@ from typing import Any
 import grpc
 import pytest
 
-from certification import replay as certify
-from rgs.cli import run
-from rgs.cli.keyring import read_fingerprint
-from rgs.core.statements.lines import parse_line
 from rgs.service import leases
 from rgs.service.instance import Instance
 from rgs.service.leases import Leases
 from rgs.store.address import PostgresAddress
 from rgs.v1 import admin_pb2, play_pb2, session_pb2
 from rgs.v1.admin_pb2_grpc import AdminServiceStub
-from tests.cluster import OPEN, Cluster, Table, cluster, new_database, outcome, reason_of, together
+from tests.cluster import OPEN, Cluster, Table, cluster, exported, kinds, new_database, outcome, reason_of, together
 from tests.postgres import QUICK, Server, one_server
 from tests.unit.api.client import body_of, request_id
 from tests.unit.api.serving import status_in
-from tests.unit.cli.running import MANIFEST
 
 SERVERS = 4
 PLAY = "rgs.v1.PlayService"
@@ -60,33 +55,10 @@ async def until(holds: Callable[[], Any]) -> None:
             await asyncio.sleep(0.02)
 
 
-async def exported(house: Cluster, folder: Path) -> list[dict[str, Any]]:
+async def ended(house: Cluster, folder: Path) -> list[dict[str, Any]]:
     """Stop all servers, export everything, replay it; the statements' bodies."""
     await house.stop()
-    export = folder / "export.jsonl"
-    home = str(house.config.home)
-    assert await asyncio.to_thread(run, ["export", "--home", home, "--out", str(export)], MANIFEST) == 0
-    root = read_fingerprint(house.config.keys)
-    assert certify.main([str(export), "--keys", str(house.config.bundle), "--root", root]) == 0
-    bodies = [body_of(parse_line(line).envelope) for line in export.read_bytes().splitlines()]
-    verify_draws(bodies)
-    return bodies
-
-
-def verify_draws(bodies: list[dict[str, Any]]) -> None:
-    """Counted by hand: of every instance each draw stands in a round or is discarded, once."""
-    draws: defaultdict[str, list[int]] = defaultdict(list)
-    for body in bodies:
-        if body["kind"] == "round_opening":
-            draws[body["deal"]["instance"]].append(int(body["deal"]["draw_no"]))
-        if body["kind"] == "discarded_draw":
-            draws[body["instance"]].append(int(body["draw_no"]))
-    for instance, numbers in draws.items():
-        assert sorted(numbers) == list(range(1, len(numbers) + 1)), instance
-
-
-def kinds(bodies: list[dict[str, Any]]) -> Counter[str]:
-    return Counter(body["kind"] for body in bodies)
+    return await exported(house.config, folder)
 
 
 # --- one after the other ----------------------------------------------------------------------------------------------
@@ -116,7 +88,7 @@ async def test_whole_rounds_from_server_to_server(tmp_path: Path, place: Postgre
         await table.leave(2)
         for number in range(SERVERS):
             assert await outcome(table.plays[number].StartRound(table.starting())) == "SESSION_CLOSED"
-        bodies = await exported(house, tmp_path)
+        bodies = await ended(house, tmp_path)
         assert kinds(bodies)["round_final"] == 5
 
 
@@ -155,7 +127,7 @@ async def test_the_same_request_everywhere_at_once_has_one_effect_and_one_answer
         await everywhere("EndParticipation", table.sessions, end)
         close = session_pb2.CloseSessionRequest(request_id=request_id(), session_id=session_id)
         await everywhere("CloseSession", table.sessions, close)
-        found = kinds(await exported(house, tmp_path))
+        found = kinds(await ended(house, tmp_path))
         once = ("session_open", "purchase", "participation_end", "session_close")
         assert {kind: found[kind] for kind in once} == dict.fromkeys(once, 1)
         assert (found["round_opening"], found["round_final"]) == (3, 3)
@@ -187,7 +159,7 @@ async def test_of_several_who_act_at_once_one_wins_and_the_others_see_the_round_
                         assert seen.round.round_version > version or seen.round.status != OPEN
                 table.take(won[0])
         await table.leave(0)
-        bodies = await exported(house, tmp_path)
+        bodies = await ended(house, tmp_path)
         discarded = kinds(bodies)["discarded_draw"]
         assert kinds(bodies)["round_final"] == 4
         assert discarded >= 1, "no two of them drew for the same stage: the test shows nothing"
@@ -250,7 +222,7 @@ async def test_one_session_hammered_through_all_of_them(tmp_path: Path, place: P
         money = owner.session
         assert money.balance_minor == money.bought_minor - money.staked_minor + money.returned_minor
         await owner.leave(3)
-        bodies = await exported(house, tmp_path)
+        bodies = await ended(house, tmp_path)
         starts = sum(1 for answer in answers.values() if isinstance(answer, play_pb2.StartRoundResponse))
         assert kinds(bodies)["round_opening"] == kinds(bodies)["round_final"] == starts, seed
 
@@ -365,7 +337,7 @@ async def test_who_does_not_renew_its_lease_is_lost_and_plays_no_more(
             assert await health_of(channel, service) == b"\x08\x02"
         await house.restart(1)
         await table.start(0)
-        bodies = await exported(house, tmp_path)
+        bodies = await ended(house, tmp_path)
         lost = [body["lost"] for body in bodies if body["kind"] == "instance_lost"]
         assert [row["instance"] for row in lost] == ["node1-b1-w1"], "once, and nobody else"
         assert "node1-b2-w1" in {body.get("instance") for body in bodies}
@@ -389,7 +361,7 @@ async def test_a_worker_takes_its_dead_predecessor_over_at_once_and_no_other(
         assert house.servers[1].instance == "node1-b2-w1"
         while table.round.status == OPEN:
             await table.act(0)
-        bodies = await exported(house, tmp_path)
+        bodies = await ended(house, tmp_path)
         assert [body["lost"]["instance"] for body in bodies if body["kind"] == "instance_lost"] == ["node1-b1-w1"]
         assert kinds(bodies)["instance_end"] == 3
 

@@ -127,7 +127,7 @@ class Commits:
         self._closed = True
         link, self._link = self._link, None
         if link is not None:
-            link.drop() if not link.is_open else await link.connection.close(timeout=2)
+            await link.close()
 
     # --- groups ---------------------------------------------------------------------------------------------------
 
@@ -220,7 +220,7 @@ class Commits:
             return 0
         named = change.ends[0]
         rows = await _fetch(link, texts.LOCK_INSTANCE, named, self._identity.instance)
-        lost = next((draft.body["lost"] for draft in change.drafts if draft.kind == "instance_lost"), None)
+        lost = next((draft.body.get("lost") for draft in change.drafts if draft.kind == "instance_lost"), None)
         if not rows or not rows[0]["alive"] or not rows[0]["lapsed"]:
             raise StoreError(f"instance {named} is not one to end: it has ended, or its lease was renewed")
         found = (str(rows[0]["statement_no"]), str(rows[0]["draw_no"]))

@@ -50,6 +50,13 @@ class Link:
         """Let go of it without a word: the server is sent no cancel, and goes on with what it does."""
         self.connection.terminate()
 
+    async def close(self) -> None:
+        """Take leave, where there is somebody to take leave of."""
+        try:
+            await self.connection.close(timeout=CONNECT_S)
+        except LOST:
+            self.drop()
+
     @property
     def is_open(self) -> bool:
         return not self.connection.is_closed()

@@ -10,7 +10,7 @@ from rgs.core.errors import NotFoundError
 from rgs.store.address import PostgresAddress
 from rgs.store.changes import AllowListChanged, CertificateOff, StoreError, StoreRefusedError
 from rgs.store.interface import PartyRow
-from rgs.store.postgres.link import LOST
+from rgs.store.postgres.link import LOST, Link
 from rgs.store.postgres.reads import PostgresReads
 from rgs.store.postgres.schema import reach
 from rgs.store.postgres.texts import RECORD_SQL
@@ -55,6 +55,7 @@ class PostgresParties:
                     )
                 await run.execute(_ADD, row.fingerprint, row.party, row.added_ms)
                 await run.execute(RECORD_SQL[AllowListChanged])
+            _verify_told(link)
         except asyncpg.IntegrityConstraintViolationError:
             raise StoreRefusedError(
                 "this certificate is or was in the allow-list", fingerprint=row.fingerprint
@@ -62,7 +63,7 @@ class PostgresParties:
         except LOST as error:
             raise StoreError(f"the store broke off ({type(error).__name__}): look at the list again") from None
         finally:
-            link.drop()
+            await link.close()
 
     async def remove(self, fingerprint: str, removed_ms: int) -> None:
         link = await reach(self._address)
@@ -74,13 +75,19 @@ class PostgresParties:
                         "no such certificate in the allow-list", kind="certificate", fingerprint=fingerprint
                     )
                 await link.connection.execute(RECORD_SQL[AllowListChanged])
+            _verify_told(link)
         except LOST as error:
             raise StoreError(f"the store broke off ({type(error).__name__}): look at the list again") from None
         finally:
-            link.drop()
+            await link.close()
 
     async def close(self) -> None:
         await self._reads.close()
 
     async def _rows(self, *, removed_too: bool) -> list[PartyRow]:
         return [PartyRow(*row) for row in await self._reads.ask(_ROWS, removed_too)]
+
+
+def _verify_told(link: Link) -> None:
+    if link.warned:
+        raise StoreError("the store does not tell whether it committed: look at the list again")

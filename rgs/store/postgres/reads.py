@@ -81,7 +81,7 @@ class PostgresReads(Reads):
         except LOST as error:
             raise StoreError(f"the store broke off ({type(error).__name__})") from None
         finally:
-            link.drop()
+            await link.close()
 
     async def _take(self) -> Link:
         while self._idle:
@@ -93,6 +93,4 @@ class PostgresReads(Reads):
 
     async def close(self) -> None:
         while self._idle:
-            link = self._idle.pop()
-            if link.is_open:
-                await link.connection.close(timeout=READ_S)
+            await self._idle.pop().close()

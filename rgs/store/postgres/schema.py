@@ -65,7 +65,7 @@ async def create(address: PostgresAddress, store_epoch: str) -> None:
             f"the database at {address} broke off ({type(error).__name__})", address=str(address)
         ) from None
     finally:
-        link.drop()
+        await link.close()
 
 
 async def migrate(address: PostgresAddress) -> tuple[int, int]:
@@ -83,7 +83,7 @@ async def migrate(address: PostgresAddress) -> tuple[int, int]:
             await _apply(link, todo[before:])
             return before, len(todo)
     finally:
-        link.drop()
+        await link.close()
 
 
 async def _apply(link: Link, todo: list[Migration]) -> None:
