@@ -39,7 +39,7 @@ class Config:
     `draws_in_flight_max` is the bound that `instance_start` promises. `drain_s` is how long a stopping server lets
     calls finish, in seconds. A round that brings `large_win_minor` or more is a significant event. `rules_check_s` and
     `self_test_s` are the times between two looks at the certified files and at the generator's known answers.
-    `answers_kept_h` is how long a repeated request finds its stored answer, in hours.
+    `retry_window_h` is for how many hours a request that is sent again gets the answer that it had.
     """
 
     home: Path
@@ -61,7 +61,7 @@ class Config:
     large_win_minor: int
     rules_check_s: int
     self_test_s: int
-    answers_kept_h: int
+    retry_window_h: int
 
     @property
     def sha256(self) -> str:
@@ -239,5 +239,5 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     "large_win_minor": Setting(1_000_000, _number(1, 1_000_000_000_000)),
     "rules_check_s": Setting(600, _number(1, 86_400)),
     "self_test_s": Setting(86_400, _number(60, 86_400)),
-    "answers_kept_h": Setting(72, _number(1, 8_760)),
+    "retry_window_h": Setting(72, _number(24, 8_760)),
 }

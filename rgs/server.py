@@ -53,7 +53,7 @@ from rgs.core.errors import FormatError, JurisdictionError, RgsError
 from rgs.core.statements.lines import parse_key_bundle
 from rgs.logging import Log
 from rgs.manifest import Manifest, ManifestError, make_manifest
-from rgs.service.answers import StoredAnswers
+from rgs.service.answers import Answers
 from rgs.service.books import Books
 from rgs.service.callers import Caller, Role
 from rgs.service.catalog import Catalog
@@ -74,7 +74,6 @@ from rgs.store.wallet import WalletStore
 
 BACKGROUND_S = 1.0
 """Between two rounds of the work in the background."""
-HOUR_MS = 3_600_000
 RECOVERY_AGE_MS = 3_000
 """So old is an affair before it is recovered, where it may be under way in another process."""
 DEMO_BALANCE_MINOR = 1_000_000
@@ -267,9 +266,9 @@ class Server:
         lead("recovery", partial(services.sessions.recover, RECOVERY_AGE_MS if shared else 0))
         lead("interruptions", services.interruptions.finish_due)
         lead("large_wins", events.tell_wins)
-        answers = StoredAnswers(store=store, clock=clock, kept_ms=config.answers_kept_h * HOUR_MS)
-        lead("answers", answers.forget)
-        lead(LOST_DUTY, leases.look)
+        if shared:
+            lead(LOST_DUTY, leases.look)
+        self._run_in_background("answers", Answers(store, clock, config.retry_window_h).look)
         files = KeyFiles(partial(read_whole, config.bundle, "key bundle"), partial(load_node_signer, config))
         self._run_in_background("keys", services.node_keys(bundle, node_signer.keyid, files).look)
         relay = Relay(services.notices, instance.new_id(clock.now_ms()), store.tell)

@@ -144,12 +144,13 @@ class Server:
         return pid
 
     def kill(self) -> None:
-        """SIGKILL, all of it."""
+        """SIGKILL, all of it; frozen or not."""
+        if self._process is None:
+            return
         for pid in self._pids():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        if self._process is not None:
-            self._process.wait(10)
+        self._process.wait(10)
         self._process = None
 
     def freeze(self) -> None:
@@ -203,7 +204,7 @@ def one_server(settings: Mapping[str, str] | None = None) -> Iterator[Server]:
         try:
             yield server
         finally:
-            server.stop()
+            server.kill()
 
 
 @contextlib.contextmanager
@@ -222,8 +223,8 @@ def start_pair() -> Iterator[tuple[Server, Server]]:
             os.kill(primary.pid, signal.SIGHUP)
             yield primary, standby
         finally:
-            standby.stop()
-            primary.stop()
+            standby.kill()
+            primary.kill()
 
 
 def pair_url(primary: Server, standby: Server, database: str = "postgres") -> str:

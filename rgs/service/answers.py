@@ -1,7 +1,6 @@
-"""Stored answers are dropped when the time for retries has passed (ARCHITECTURE 2.16): for one process at a time.
+"""Stored answers live for the promised retry window (ARCHITECTURE 2.16), and are dropped by whoever leads that duty.
 
-Looks once a minute, for it may be asked every second. Refuses nothing: a retry that comes later still fails by its
-stage, version or purchase number.
+A request that is sent again later than that fails by its numbers. Refuses to drop an answer within the window.
 """
 
 from __future__ import annotations
@@ -9,24 +8,27 @@ from __future__ import annotations
 from rgs.clock import Clock
 from rgs.store.interface import Store
 
-PERIOD_MS = 60_000
+LOOK_MS = 600_000
+"""Between two looks when there was nothing to drop."""
+HOUR_MS = 3_600_000
+DUTY = "answers"
 
 
-class StoredAnswers:
-    """Drops those that are older than `kept_ms`."""
+class Answers:
+    """One look at a time, in the background."""
 
-    def __init__(self, *, store: Store, clock: Clock, kept_ms: int) -> None:
+    def __init__(self, store: Store, clock: Clock, retry_window_h: int) -> None:
         self._store = store
         self._clock = clock
-        self._kept_ms = kept_ms
-        self._looked_ms = 0
+        self._window_ms = retry_window_h * HOUR_MS
+        self._next_ms = 0
 
-    async def forget(self) -> int:
-        """Drop what is due; how much the store says has gone."""
+    async def look(self) -> int:
+        """Drop a share of what is older than the window, and make room for what comes; how much went."""
         now_ms = self._clock.now_ms()
-        if now_ms - self._looked_ms < PERIOD_MS:
+        if now_ms < self._next_ms or not await self._store.lead(DUTY):
             return 0
-        self._looked_ms, gone = now_ms, 0
-        while dropped := await self._store.forget_answers(now_ms - self._kept_ms):
-            gone += dropped
+        gone = await self._store.forget_answers(now_ms, now_ms - self._window_ms)
+        if not gone:
+            self._next_ms = now_ms + LOOK_MS
         return gone

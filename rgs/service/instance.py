@@ -12,6 +12,7 @@ Refuses to draw once the generator has failed: dealt rounds are played out, new 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,7 +22,7 @@ from rgs.core.ids import REGULATOR_ID_ALPHABET, REGULATOR_ID_CHARACTERS, ULID_RA
 from rgs.core.statements import Ed25519Signer
 from rgs.core.times import format_time
 from rgs.service.sealing import Sealer
-from rgs.store.changes import Change, Draft, LatchSet, Record, Turn
+from rgs.store.changes import Change, Draft, LatchSet, Record, StoreError, Turn
 from rgs.store.interface import InstanceRow, Store
 from rng import __version__ as rng_version
 from rng.errors import RngError
@@ -123,16 +124,28 @@ class Instance:
             node_signer=node_signer,
             signer=signer,
         )
-        for row in await self._store.instances(alive_only=True):
-            is_predecessor = (row.node, row.worker) == (self._node, self._worker)
-            if row.instance != self.name and (is_predecessor or not self._shared):
-                await self.sign_lost(row)
+        await self.tell_lost(own_only=self._shared)
         for artifact in artifacts:
             await self._sign(
                 "artifact", _artifact_body(artifact), artifact=(artifact.sha256, artifact.name, artifact.content)
             )
         for event in self._generator.events():
             await self._sign("event", _life_body(event.kind, event.reason, self.name))
+
+    async def tell_lost(self, *, own_only: bool = False) -> int:
+        """Sign that instances which ended without a word are lost, each with its last durable numbers; how many were.
+        `own_only`: predecessors of this worker alone, whatever their lease says.
+        """
+        signed = 0
+        for row in await self._store.lapsed_instances():
+            is_own = (row.node, row.worker) == (self._node, self._worker)
+            if is_own and row.boot_no >= self.boot_no:
+                continue  # the instance that this process is about to go on as, or the successor that will end it
+            if is_own or not own_only:
+                with contextlib.suppress(StoreError):  # another process was first, or it lives after all
+                    await self._sign_lost(row)
+                    signed += 1
+        return signed
 
     def _start_body(self, boot_no: int, signer: Ed25519Signer, now_ms: int) -> dict[str, object]:
         return {
@@ -319,11 +332,8 @@ class Instance:
         ]
         return prefix + "".join(letters)
 
-    async def sign_lost(self, row: InstanceRow) -> None:
-        """Declare another instance lost with its last numbers, and end its row, in one transaction.
-
-        Raises what the store raises; nothing was signed then. It is refused where the row has ended, or has moved on.
-        """
+    async def _sign_lost(self, row: InstanceRow) -> None:
+        """In one transaction with the end of its row, which must stand as it was read."""
         now_ms = self._clock.now_ms()
         body = {
             "lost": {

@@ -50,7 +50,4 @@ class Leases:
         """Sign for the instances whose lease has run out; how many were. For the leader of LOST_DUTY."""
         if self._clock.now_ms() - self._steady_ms < LEASE_MS:
             return 0
-        lapsed = await self._store.lapsed_instances()
-        for row in lapsed:
-            await self._instance.sign_lost(row)
-        return len(lapsed)
+        return await self._instance.tell_lost()

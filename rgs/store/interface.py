@@ -212,9 +212,9 @@ class Store(StoreReads, Protocol):
     async def forget_reports(self, row_ids: Sequence[int]) -> None:
         """Drop queued stage reports: the regulator has them."""
 
-    async def forget_answers(self, before_ms: int) -> int:
-        """Drop stored answers from before this time, and make room for those to come; whether, and how much, went.
-        Called now and then by one process: 0 when there is nothing more to do.
+    async def forget_answers(self, now_ms: int, before_ms: int) -> int:
+        """Drop stored answers from before a time, a share of them or a whole day's, and make room for those of the days
+        from now on. Called now and then by one process: 0 when there is nothing more to drop.
         """
 
     # --- many processes over one store; a file has one, which leads everything and hears nothing --------------------

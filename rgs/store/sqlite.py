@@ -266,7 +266,7 @@ class SqliteStore(SqliteReads):
         self._forget.extend((row_id,) for row_id in row_ids)
         await self.writer.commit(Change())
 
-    async def forget_answers(self, before_ms: int) -> int:
+    async def forget_answers(self, now_ms: int, before_ms: int) -> int:  # noqa: ARG002 - a table has room
         """The oldest first, so many at a time that no commit waits long."""
         return await asyncio.get_running_loop().run_in_executor(self.writer.thread, self._drop_answers, before_ms)
 

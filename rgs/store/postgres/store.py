@@ -129,8 +129,8 @@ class PostgresStore(PostgresReads):
         made: int = rows[0][0]
         return made
 
-    async def forget_answers(self, before_ms: int) -> int:
-        await self.make_days(before_ms + PARTITION_DAYS * DAY_MS // 2)
+    async def forget_answers(self, now_ms: int, before_ms: int) -> int:
+        await self.make_days(now_ms)
         rows = await self.ask("SELECT drop_answers(?)", before_ms)
         gone: int = rows[0][0]
         return gone

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from rgs.core.errors import RegulatorUnavailableError, SessionChangedError
-from rgs.store.changes import Affair
-from tests.house import OPERATOR, Player, open_house, read_reply
+from rgs.service import leases
+from rgs.service.callers import Reply
+from rgs.service.leases import Leases
+from rgs.store.changes import Affair, StoreError
+from rgs.store.interface import InstanceRow
+from tests.house import OPERATOR, Player, open_house, read_reply, read_statement
 from tests.oracles import stored_statements, verify_books
 
 
@@ -41,7 +46,8 @@ async def test_an_opening_that_was_answered_meanwhile_opens_nothing(
     async with open_house(tmp_path) as house:
         anna = Player(house)
         request = anna.opening()
-        begin, answered = house.sessions._begin, []
+        begin = house.sessions._begin
+        answered: list[Reply | None] = []
 
         async def begin_late(session: object, affair: Affair) -> bool:
             if not answered:
@@ -62,3 +68,69 @@ async def test_an_opening_that_was_answered_meanwhile_opens_nothing(
         await anna.leave()
         await house.settle()
     verify_books(tmp_path)
+
+
+# --- leases -----------------------------------------------------------------------------------------------------------
+
+
+def lost_in(folder: Path) -> list[str]:
+    rows = [read_statement(row.envelope) for row in stored_statements(folder) if row.kind == "instance_lost"]
+    return [row["lost"]["instance"] for row in rows]
+
+
+async def test_nobody_declares_its_own_successor_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a turn is committed the store may show the next instance before this process knows itself as it."""
+    async with open_house(tmp_path) as house:
+        own = await house.store.instances(alive_only=True)
+        assert [row.instance for row in own] == [house.instance.name]
+
+        async def lapsed() -> list[InstanceRow]:
+            return [*own, replace(own[0], instance="node-1-b2-w0", boot_no=2)]
+
+        monkeypatch.setattr(house.store, "lapsed_instances", lapsed)
+        assert await house.instance.tell_lost() == 0
+        assert lost_in(tmp_path) == []
+
+
+async def test_whoever_was_cut_off_declares_nobody_lost_for_one_lease(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_house(tmp_path) as house:
+        told: list[int] = []
+
+        async def tell_lost() -> int:
+            told.append(house.clock.now_ms())
+            return 0
+
+        async def no_answer(_lease_ms: int) -> bool:
+            raise StoreError("no database")
+
+        monkeypatch.setattr(house.instance, "tell_lost", tell_lost)
+        lease = Leases(store=house.store, clock=house.clock, instance=house.instance)
+        for _ in range(2):
+            await lease.look()
+            assert told == []
+            house.clock.tick(leases.LEASE_MS)
+            await lease.renew()
+            await lease.look()
+            assert told == [house.clock.now_ms()]
+            told.clear()
+            with monkeypatch.context() as patched:
+                patched.setattr(house.store, "renew_lease", no_answer)
+                with pytest.raises(StoreError):
+                    await lease.renew()
+        assert not lease.lost.is_set()
+
+
+async def test_an_instance_that_was_ended_by_others_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with open_house(tmp_path) as house:
+        lease = Leases(store=house.store, clock=house.clock, instance=house.instance)
+
+        async def ended(_lease_ms: int) -> bool:
+            return False
+
+        await lease.renew()
+        assert not lease.lost.is_set()
+        monkeypatch.setattr(house.store, "renew_lease", ended)
+        await lease.renew()
+        assert lease.lost.is_set()

@@ -94,7 +94,9 @@ def opened(made: Session) -> Change:
 
 
 def answer(number: int, party: str = "op-1", method: str = "Act") -> Answer:
-    return Answer(party, method, f"request-{number}", bytes([number]) * 32, f"body {number}".encode(), 1000 + number)
+    return Answer(
+        party, method, f"request-{number}", bytes([number % 256]) * 32, f"body {number}".encode(), 1000 + number
+    )
 
 
 def discarded(draw_no: int) -> Draft:
