@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rgs.core.errors import RegulatorUnavailableError, SessionChangedError
+from rgs.core.rounds import Round
 from rgs.service import leases
 from rgs.service.callers import Reply
 from rgs.service.leases import Leases
@@ -134,3 +135,30 @@ async def test_an_instance_that_was_ended_by_others_is_lost(tmp_path: Path, monk
         monkeypatch.setattr(house.store, "renew_lease", ended)
         await lease.renew()
         assert lease.lost.is_set()
+
+
+# --- reads ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("action", ["check", "play_4x"])
+async def test_a_session_is_not_told_with_another_state_of_its_round(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, action: str
+) -> None:
+    """A decision at another process falls between the two reads."""
+    async with open_house(tmp_path) as house:
+        anna = Player(house)
+        await anna.sit()
+        await anna.start()
+        read = house.store.round
+        moves = [anna.decision(action)]
+
+        async def read_late(round_id: str, *, fresh: bool = True) -> Round | None:
+            if moves:
+                await anna.send(moves.pop())
+            return await read(round_id, fresh=fresh)
+
+        monkeypatch.setattr(house.store, "round", read_late)
+        told, _ = await house.sessions.get(OPERATOR, anna.session_id)
+        assert not moves
+        again, _ = await house.sessions.get(OPERATOR, anna.session_id)
+        assert told == again
