@@ -85,7 +85,7 @@ certify: setup ## What a test lab runs: self-test, known answers, settled rounds
 	  $(PY) -m certification vectors tests/vectors/games/uth_rounds.jsonl --ruleset $$ruleset || exit 1; done
 	$(PY) -m certification vectors tests/vectors/games/casino_holdem_rounds.jsonl --ruleset casino-holdem
 
-protos: setup ## Generate the code of rgs/v1 from protos/
+protos: setup ## Generate the code of rgs/v1, rgs/wallet and rgs/regulator from protos/
 	$(PY) tools/protos.py generate
 
 proto-baseline: setup ## Move the baseline of the breaking gate to the contract as it is: at a release, never to pass the gate

@@ -40,6 +40,10 @@ class Config:
     calls finish, in seconds. A round that brings `large_win_minor` or more is a significant event. `rules_check_s` and
     `self_test_s` are the times between two looks at the certified files and at the generator's known answers.
     `retry_window_h` is for how many hours a request that is sent again gets the answer that it had.
+
+    `party_calls_max`, `party_messages_per_s` and `party_streams_max` are what one party may have under way, send a
+    second and keep open, in each process. A stream whose client does not read for `stream_stall_s`, or asks nothing for
+    `stream_idle_s`, is ended.
     """
 
     home: Path
@@ -61,6 +65,11 @@ class Config:
     large_win_minor: int
     rules_check_s: int
     self_test_s: int
+    party_calls_max: int
+    party_messages_per_s: int
+    party_streams_max: int
+    stream_stall_s: int
+    stream_idle_s: int
     retry_window_h: int
 
     @property
@@ -239,5 +248,10 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     "large_win_minor": Setting(1_000_000, _number(1, 1_000_000_000_000)),
     "rules_check_s": Setting(600, _number(1, 86_400)),
     "self_test_s": Setting(86_400, _number(60, 86_400)),
+    "party_calls_max": Setting(1_024, _number(1, 1_000_000)),
+    "party_messages_per_s": Setting(10_000, _number(1, 1_000_000)),
+    "party_streams_max": Setting(4_096, _number(1, 1_000_000)),
+    "stream_stall_s": Setting(60, _number(1, 86_400)),
+    "stream_idle_s": Setting(3_600, _number(1, 86_400)),
     "retry_window_h": Setting(72, _number(24, 8_760)),
 }

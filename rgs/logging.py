@@ -37,6 +37,8 @@ BUFFER_BYTES: Final = 1 << 16
 DEPTH_MAX: Final = 6
 FRAMES_MAX: Final = 20
 TEMPLATE_MAX: Final = 200
+LIBRARY_LINES_MAX: Final = 20
+"""Lines of libraries between two flushes; of more the number is told. gRPC has one for every client that vanishes."""
 
 Event = MutableMapping[str, Any]
 
@@ -133,7 +135,8 @@ class Log:
             self._out.info(text)
 
     def flush(self) -> None:
-        """Write the buffer through."""
+        """Write the buffer through; to be called about once a second."""
+        self._bridge.tell_left_out()
         self._out.flush()
 
     def close(self) -> None:
@@ -231,7 +234,20 @@ class _Bridge(logging.Handler):
     The values are left out: they are not ours, and nobody has looked at them.
     """
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._lines = 0
+
+    def tell_left_out(self) -> None:
+        """Log how many lines there were too many, and count anew."""
+        lines, self._lines = self._lines, 0
+        if lines > LIBRARY_LINES_MAX:
+            structlog.get_logger().warning("library_lines_left_out", count=lines - LIBRARY_LINES_MAX)
+
     def emit(self, record: logging.LogRecord) -> None:
+        self._lines += 1
+        if self._lines > LIBRARY_LINES_MAX:
+            return
         logger = structlog.get_logger()
         write = logger.error if record.levelno >= logging.ERROR else logger.warning
         template = record.msg.split("\n", 1)[0][:TEMPLATE_MAX] if isinstance(record.msg, str) else WITHHELD

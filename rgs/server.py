@@ -33,6 +33,7 @@ from rgs.api.auth import Gate, PeerCertificate
 from rgs.api.calls import Calls
 from rgs.api.endpoint import Endpoint, Tls
 from rgs.api.mapping import Encoder
+from rgs.api.quotas import Limits
 from rgs.cli.files import read_whole
 from rgs.cli.keyring import load_bundle, load_kek, load_node_signer
 from rgs.cli.pki import (
@@ -44,7 +45,7 @@ from rgs.cli.pki import (
     verify_client_certificate,
 )
 from rgs.cli.workers import SERVING
-from rgs.clients.regulator import EmbeddedRegister
+from rgs.clients.register import EmbeddedRegister
 from rgs.clients.wallet import EmbeddedWallet
 from rgs.clock import Clock, ClockWatch, SystemClock
 from rgs.composition import Ground, Services
@@ -207,7 +208,14 @@ class Server:
         services.certificates.refresh = gate.refresh
         self._note_fault = lambda reason: events.count(EventCode.SERVER_FAULT, reason)
         lines = CallLines(self._log.line, clock) if self._log is not None and config.log_calls else None
-        calls = Calls(gate, clock, encoder.act, self._note_fault, lines)
+        limits = Limits(
+            calls_max=config.party_calls_max,
+            messages_per_s=config.party_messages_per_s,
+            streams_max=config.party_streams_max,
+            stall_s=config.stream_stall_s,
+            idle_s=config.stream_idle_s,
+        )
+        calls = Calls(gate, clock, encoder.act, self._note_fault, lines, limits)
         endpoint = Endpoint(
             listen=self._listen,
             shared=bool(self._shared_port),
@@ -259,6 +267,11 @@ class Server:
 
         self._run_in_background("lease", renew, to_the_end=True)
         self._run_in_background("watch", watch)
+
+        async def look_at_calls() -> None:
+            calls.look()
+
+        self._run_in_background("calls", look_at_calls)
         self._run_in_background("permits", services.watch.follow)
         self._run_in_background("allow_list", gate.poll)
         self._run_in_background("events", events.flush)
@@ -274,7 +287,9 @@ class Server:
         relay = Relay(services.notices, instance.new_id(clock.now_ms()), store.tell)
         await store.listen(relay.take)
         opened.push_async_callback(_cancelled, asyncio.create_task(relay.run()))
+        calls.look()  # from now on it has a time to give to streams
         await endpoint.start()
+        opened.callback(calls.look)  # a last time, when the last call has ended
         opened.push_async_callback(endpoint.stop, config.drain_s)
         self.port = endpoint.port
 

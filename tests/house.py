@@ -15,9 +15,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from rgs.clients.regulator import (
-    EmbeddedRegister,
-)
+from rgs.clients.register import EmbeddedRegister
 from rgs.clients.wallet import EmbeddedWallet
 from rgs.composition import Ground, Services
 from rgs.core.errors import RegulatorUnavailableError, WalletUnavailableError

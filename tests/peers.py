@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 from rgs.clients.regulator import (
     CentralSystem,
+    DayAlignment,
+    ModuleReport,
     ParticipationEnd,
     Purchase,
     RegulatorParticipation,
@@ -107,6 +109,12 @@ class ScriptedCentral:
 
     async def close_session(self, close: SessionClose) -> RegulatorReceipt:
         return await self._run("close_session", close.transaction_id, lambda: self._inner.close_session(close))
+
+    async def align_day(self, alignment: DayAlignment) -> RegulatorReceipt:
+        return await self._run("align_day", alignment.transaction_id, lambda: self._inner.align_day(alignment))
+
+    async def report_modules(self, report: ModuleReport) -> RegulatorReceipt:
+        return await self._run("report_modules", report.transaction_id, lambda: self._inner.report_modules(report))
 
     async def close(self) -> None:
         await self._inner.close()

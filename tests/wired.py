@@ -22,6 +22,7 @@ from rgs.api.auth import Gate
 from rgs.api.calls import Calls, Methods
 from rgs.api.endpoint import Endpoint, Tls
 from rgs.api.mapping import Encoder
+from rgs.api.quotas import Limits
 from rgs.cli.pki import Issued, fingerprint_of, issue_client
 from rgs.clock import SystemClock
 from rgs.server import read_certificate
@@ -72,7 +73,7 @@ def certificate(party: str) -> Issued:
 class Wire:
     """A house and its endpoint; one channel a party."""
 
-    def __init__(self, folder: Path, **options: Any) -> None:
+    def __init__(self, folder: Path, *, limits: Limits = Limits(), **options: Any) -> None:  # noqa: B008
         encoder = Encoder(Catalog(Books()).list())
         options = {"clock": FakeClock(now_ms()), "encode": encoder, **options}
         self.house = House(folder, **options)
@@ -84,7 +85,7 @@ class Wire:
         at_once(gate.refresh())
         services.certificates.refresh = gate.refresh
         self.gate = gate
-        self.calls = Calls(gate, self.house.clock, encoder.act, self.faults.append)
+        self.calls = Calls(gate, self.house.clock, encoder.act, self.faults.append, limits=limits)
         methods: dict[str, Methods] = {
             catalog.SERVICE: catalog.catalog_methods(services.catalog),
             session.SERVICE: session.session_methods(services.sessions, encoder),

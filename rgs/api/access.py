@@ -9,6 +9,11 @@ Ids that the server makes (a session that is opened, a round that is started) ar
 several times as much; so it can be so only because nothing else is in a line: refuses amounts, cards, pseudonyms,
 statements and messages of errors. What a caller typed as an id is cut, and escaped unless it is letters and digits.
 
+Of a party's refusals at most REFUSALS_MAX lines are written between two looks, which come once a second; then one line
+with the number of those left out, so that nobody fills the disk by asking for what he does not get:
+
+    {"time":"…","level":"info","event":"calls_left_out","party":"operator-1","count":4711}
+
 Calls of strangers are not told here (they are counted as events), nor are reads.
 """
 
@@ -25,6 +30,8 @@ from rgs.core.times import format_time
 
 OK: Final = "OK"
 ID_MAX: Final = 64
+REFUSALS_MAX: Final = 20
+"""Lines of refused calls of one party between two looks."""
 _MAKING: Final = frozenset({"rgs.v1.SessionService/OpenSession", "rgs.v1.PlayService/StartRound"})
 """What makes a session or a round: the request does not know its id."""
 _ULID_CHARACTERS: Final = 26
@@ -38,9 +45,15 @@ class CallLines:
     def __init__(self, write: Callable[[str], None], clock: Clock) -> None:
         self._write = write
         self._clock = clock
+        self._refusals: dict[str, int] = {}
+        """Refused calls since the last look, by party."""
 
     def tell(self, name: str, party: str, message: Message, answer: bytes, reason: str, passed_s: float) -> None:
         """A call has ended: `name` is `rgs.v1.PlayService/Act`, `answer` the bytes of the response, if any."""
+        if reason != OK:
+            refusals = self._refusals[party] = self._refusals.get(party, 0) + 1
+            if refusals > REFUSALS_MAX:
+                return
         if answer and name in _MAKING:
             session_id, round_id = ids_of(answer)
         else:
@@ -51,6 +64,17 @@ class CallLines:
             f',"request_id":{quoted(getattr(message, "request_id", ""))},"session_id":{quoted(session_id)}'
             f',"round_id":{quoted(round_id)},"reason":"{reason}","ms":{passed_s * 1000:.1f}}}'
         )
+
+    def look(self) -> None:
+        """Tell how many lines were left out since the last time."""
+        refusals, self._refusals = self._refusals, {}
+        for party, count in refusals.items():
+            if count > REFUSALS_MAX:
+                time = format_time(self._clock.now_ms())
+                self._write(
+                    f'{{"time":"{time}","level":"info","event":"calls_left_out"'
+                    f',"party":"{party}","count":{count - REFUSALS_MAX}}}'
+                )
 
 
 def quoted(text: str) -> str:

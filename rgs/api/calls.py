@@ -5,9 +5,9 @@ request that cannot be read is told so with the same details as any other. One c
 interceptors would be one more for each call, and see no message of a stream.
 
 Errors are set on the context instead of raised through `abort` (gRPC's `stop` does not wait for aborted calls, issue
-37239). A call without a deadline is accepted: a client that waits for ever harms itself only. A call whose deadline has
-passed does nothing. A call that is cancelled once its service works is not undone: what was committed stands, and the
-same request id tells.
+37239), but for those of calls that are not let in. A call without a deadline is accepted: a client that waits for ever
+harms itself only. A call whose deadline has passed does nothing. A call that is cancelled once its service works is not
+undone: what was committed stands, and the same request id tells.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar, cast
 
 import grpc
+import structlog
 from google.protobuf.message import Message
 from google.rpc.status_pb2 import Status
 from grpc_status import rpc_status
@@ -26,12 +27,16 @@ from rgs.api.access import OK, CallLines
 from rgs.api.auth import Context, Gate, certificate_of
 from rgs.api.errors import FAULT_NUMBERS, INTERNAL, ToActResponse, status_of
 from rgs.api.parsing import parse_message
+from rgs.api.quotas import Account, Limits, OpenStream, Quotas, Streams
 from rgs.clock import Clock
 from rgs.core.errors import DeadlineTooShortError, RgsError, UnavailableError
 from rgs.service.callers import Caller
 
 CANCELLED = "CANCELLED"
 """How a call ended that was cancelled while its service worked."""
+
+FAULT_LINES_MAX: Final = 20
+"""Faults of ours that the log tells between two looks; of more it tells the number."""
 
 _Request = TypeVar("_Request", bound=Message)
 _Given = TypeVar("_Given")
@@ -67,6 +72,7 @@ class Calls:
         to_act_response: ToActResponse,
         note_fault: Callable[[str], None] = lambda _: None,
         lines: CallLines | None = None,
+        limits: Limits = Limits(),  # noqa: B008 - frozen
     ) -> None:
         """`note_fault` is told the reason of every fault of ours; `lines` every call that may change something."""
         self._lines = lines
@@ -74,10 +80,13 @@ class Calls:
         self._gate = gate
         self._clock = clock
         self._to_act_response = to_act_response
+        self.quotas = Quotas(limits, clock)
+        self.streams = Streams(limits)
         self._waiting: set[asyncio.Task[Any]] = set()
         self._draining = asyncio.Event()
         self._nothing_under_way = asyncio.Event()
         self._nothing_under_way.set()
+        self._faults = 0
         self.under_way = 0
         """Calls and messages of streams that are being worked on."""
 
@@ -89,13 +98,18 @@ class Calls:
         async def behave(data: bytes, context: Context) -> bytes:
             self.begin()
             request_id = ""
+            account: Account | None = None
             try:
                 caller = self.admit(certificate_of(context), name, context)
+                account = self.quotas.enter(caller)
                 message = parse_message(method.kind, data)
                 request_id = getattr(message, "request_id", "")
                 return await self.answer(name, method, caller, message)
             except Exception as error:  # noqa: BLE001 - every error becomes a status, here and nowhere else
-                end_with(context, self.status(error, name, request_id))
+                status = self.status(error, name, request_id)
+                if account is None:
+                    await refuse(context, status)
+                end_with(context, status)
                 return b""
             finally:
                 self.end()
@@ -107,12 +121,20 @@ class Calls:
 
         async def behave(data: bytes, context: Context) -> None:
             self.begin()
+            stream: OpenStream | None = None
             try:
                 certificate = certificate_of(context)
                 caller = self.admit(certificate, name, context)
+                stream = self.streams.open(self.quotas.enter(caller))
                 async for answer in method.answers(caller, parse_message(method.kind, data)):
                     self.admit(certificate, name, context)
+                    stream.writes_s = self.streams.now_s
                     await context.write(answer)
+                    stream.writes_s = None
+            except asyncio.CancelledError:
+                if stream is None or stream.ending is None:
+                    raise  # the client has gone
+                end_with(context, self.status(stream.ending, name, ""))
             except Exception as error:  # noqa: BLE001 - as above
                 end_with(context, self.status(error, name, ""))
             finally:
@@ -150,12 +172,14 @@ class Calls:
         """The status of an error; a fault of ours is logged with it."""
         told = status_of(
             error,
+            logged=self._faults < FAULT_LINES_MAX,
             method=name,
             request_id=request_id[:64],
             now_ms=self._clock.now_ms(),
             to_act_response=self._to_act_response,
         )
         if told.code in FAULT_NUMBERS:
+            self._faults += 1
             self._note_fault(error.reason if isinstance(error, RgsError) else INTERNAL)
         return told
 
@@ -185,6 +209,16 @@ class Calls:
         if not self.under_way:
             self._nothing_under_way.set()
 
+    def look(self) -> None:
+        """To be called once a second: ends streams that have waited too long, logs what was refused."""
+        self.streams.look(asyncio.get_running_loop().time())
+        self.quotas.look()
+        if self._lines is not None:
+            self._lines.look()
+        if self._faults > FAULT_LINES_MAX:
+            structlog.get_logger().error("faults_left_out", count=self._faults - FAULT_LINES_MAX)
+        self._faults = 0
+
     # --- the end of the server ----------------------------------------------------------------------------------------
 
     def drain(self) -> None:
@@ -196,6 +230,14 @@ class Calls:
     async def finished(self) -> None:
         """Returns once nothing is under way."""
         await self._nothing_under_way.wait()
+
+
+async def refuse(context: Context, status: Status) -> None:
+    """End a unary call with this status and no response, which gRPC sends with `end_with`: an empty one waits for room
+    on the client's side, and holds a place of the server meanwhile. Does not return.
+    """
+    told: Any = rpc_status.to_status(status)
+    await context.abort(told.code, told.details, told.trailing_metadata)
 
 
 def end_with(context: Context, status: Status) -> None:

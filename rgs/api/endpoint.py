@@ -36,11 +36,19 @@ CANCEL_S: Final = 1.0
 OPTIONS: Final[tuple[tuple[str, int], ...]] = (
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
     ("grpc.max_concurrent_streams", 1_024),
-    # Who has gone without a word is noticed within about a minute and a half; clients may ask every ten seconds.
+    # What a stream may send ahead of being read stays at 64 KiB, however fast the line: requests are small, and who
+    # does not read his answers must not fill our memory with questions.
+    ("grpc.http2.bdp_probe", 0),
+    # A connection without a call for half an hour is closed; clients open it again by themselves. There is no largest
+    # age: who may call is asked at every call and message, however old the connection is.
+    ("grpc.max_connection_idle_ms", 1_800_000),
+    # Who has gone without a word is noticed within about a minute and a half; clients may ask every ten seconds, and
+    # are cut off when they have asked too soon more often than twice.
     ("grpc.keepalive_time_ms", 60_000),
     ("grpc.keepalive_timeout_ms", 20_000),
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+    ("grpc.http2.max_ping_strikes", 2),
 )
 
 

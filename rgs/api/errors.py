@@ -54,6 +54,7 @@ class ErrorRow:
 _INVALID: Final = grpc.StatusCode.INVALID_ARGUMENT
 _STATE: Final = grpc.StatusCode.FAILED_PRECONDITION
 _DOWN: Final = grpc.StatusCode.UNAVAILABLE
+_EXHAUSTED: Final = grpc.StatusCode.RESOURCE_EXHAUSTED
 _DATA: Final = grpc.StatusCode.DATA_LOSS
 _FAULTS: Final = (grpc.StatusCode.INTERNAL, _DATA)
 FAULT_NUMBERS: Final = frozenset(code.value[0] for code in _FAULTS)
@@ -126,6 +127,15 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
     "REQUEST_SEEN": ErrorRow(
         grpc.StatusCode.ABORTED, "The same request was answered at the same moment: send it again for its answer."
     ),
+    # Too much of it.
+    "PARTY_LIMIT": ErrorRow(
+        _EXHAUSTED,
+        "The party has more calls under way, messages a second or open streams than its share of a process; `field`"
+        " names the setting. Nothing was done; RetryInfo says when to come again.",
+    ),
+    "STREAM_STALLED": ErrorRow(
+        _EXHAUSTED, "No answer was read from the stream for too long: it ends. Repeat what was not answered."
+    ),
     # Not now: the same request with the same request id may be sent again.
     "UNAVAILABLE": ErrorRow(_DOWN, "Something that is needed is down, or the server is about to stop.", 1_000),
     "GUARD_CLOSED": ErrorRow(
@@ -142,6 +152,9 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
         2_000,
     ),
     "STORE_UNAVAILABLE": ErrorRow(_DOWN, "The store could not commit; nothing took effect.", 1_000),
+    "STREAM_IDLE": ErrorRow(
+        _DOWN, "Nothing was asked on the stream for too long: open another when there is a need.", 1_000
+    ),
     "DECK_UNRECOVERABLE": ErrorRow(
         _DOWN, "The sealed deck of the round cannot be opened with the keys at hand; its operator is needed.", 60_000
     ),
@@ -158,13 +171,22 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
 
 
 def status_of(
-    error: Exception, *, method: str, request_id: str, now_ms: int, to_act_response: ToActResponse | None = None
+    error: Exception,
+    *,
+    method: str,
+    request_id: str,
+    now_ms: int,
+    to_act_response: ToActResponse | None = None,
+    logged: bool = True,
 ) -> Status:
-    """The status that tells a caller of an error; a fault of ours is logged here, once."""
+    """The status that tells a caller of an error; a fault of ours is logged here, once, unless there are too many."""
     reason = error.reason if isinstance(error, RgsError) else INTERNAL
     row = ERRORS.get(reason)
     if row is None or row.code in _FAULTS or not isinstance(error, RgsError):
-        return _fault(error, reason if row else INTERNAL, method=method, request_id=request_id, now_ms=now_ms)
+        incident = hashlib.sha256(f"{method}|{request_id}|{now_ms}".encode()).hexdigest()[:16]
+        if logged:
+            _log_fault(error, incident, method, request_id)
+        return _fault(reason if row else INTERNAL, incident)
     metadata = {key: value[:TEXT_MAX] for key, value in error.metadata.items()}
     if error.field is not None:
         metadata["field"] = error.field[:TEXT_MAX]
@@ -185,8 +207,7 @@ def status_of(
     return status
 
 
-def _fault(error: Exception, reason: str, *, method: str, request_id: str, now_ms: int) -> Status:
-    incident = hashlib.sha256(f"{method}|{request_id}|{now_ms}".encode()).hexdigest()[:16]
+def _log_fault(error: Exception, incident: str, method: str, request_id: str) -> None:
     frames = traceback.extract_tb(error.__traceback__)[-FRAMES_MAX:]
     structlog.get_logger().error(
         "fault",
@@ -196,6 +217,9 @@ def _fault(error: Exception, reason: str, *, method: str, request_id: str, now_m
         error=type(error).__name__,
         frames=[f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames],
     )
+
+
+def _fault(reason: str, incident: str) -> Status:
     return _status(ERRORS[reason].code, f"a fault of the server, incident {incident}", reason, {"incident": incident})
 
 
@@ -220,12 +244,13 @@ Made from the table in `rgs/api/errors.py` by `python -m rgs.api.errors > docs/e
 Every error is a canonical gRPC code with a `google.rpc.Status` in the trailing metadata `grpc-status-details-bin` (on
 the `Play` stream: in the answer's `error`). Its details hold exactly one `ErrorInfo`: `reason` as below, `domain`
 `{domain}`, and `metadata` with every number of the message. Messages may change, reasons do not. `INVALID_ARGUMENT`
-names its field in a `BadRequest`. Where a time stands under "again after", and for `TOO_EARLY`, a `RetryInfo` says
-when the same request, with the same request id, may be sent again. `DATA_LOSS` and `INTERNAL` are faults of the server:
-their `incident` finds them in its log.
+names its field in a `BadRequest`. Where a time stands under "again after", and for `TOO_EARLY` and `PARTY_LIMIT`, a
+`RetryInfo` says when the same request, with the same request id, may be sent again. `DATA_LOSS` and `INTERNAL` are
+faults of the server: their `incident` finds them in its log, unless there were more than it tells of in a second.
 
 `CANCELLED`, `DEADLINE_EXCEEDED` and an `UNAVAILABLE` without details come from gRPC itself and leave open whether the
-request took effect: send it again with the same request id.
+request took effect: send it again with the same request id. So does a `RESOURCE_EXHAUSTED` without details, which means
+a request above 64 KiB, or a process with more calls and streams than it takes from all parties together.
 
 | reason | code | meaning | again after |
 |---|---|---|---|

@@ -2,7 +2,8 @@
 
 The messages are those of grpcio-health-checking. Its servicer is not used: it writes to a watcher while it holds the
 lock that every change of status needs, so that one watcher who does not read would stop the server from saying that it
-drains; and its Watch keeps a draining server waiting. Refuses to serve again once the server has begun to drain.
+drains; and its Watch keeps a draining server waiting. Refuses to serve again once the server has begun to drain, and
+one certificate more than its share of calls.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from typing import Final
 import grpc
 from grpc_health.v1 import health_pb2 as pb
 
-from rgs.api.auth import Context
-from rgs.api.calls import Calls, end_with
-from rgs.core.errors import UnavailableError
+from rgs.api.auth import Context, certificate_of
+from rgs.api.calls import Calls, end_with, refuse
+from rgs.core.errors import PartyLimitError, UnavailableError
 
 SERVICE: Final = pb.DESCRIPTOR.services_by_name["Health"].full_name
 WHOLE_SERVER: Final = ""
@@ -64,11 +65,13 @@ class Health:
 
     async def _check(self, request: pb.HealthCheckRequest, context: Context) -> pb.HealthCheckResponse:
         response = self._response(request)
+        await self._enter(context, "Check")
         if response.status == pb.HealthCheckResponse.SERVICE_UNKNOWN:
             context.set_code(grpc.StatusCode.NOT_FOUND)
         return response
 
     async def _watch(self, request: pb.HealthCheckRequest, context: Context) -> None:
+        await self._enter(context, "Watch")
         told = None
         while True:
             changed, response = self._changed, self._response(request)
@@ -82,6 +85,13 @@ class Health:
                     continue  # the server drains: the last word first
                 end_with(context, self._calls.status(error, f"{SERVICE}/Watch", ""))
                 return
+
+    async def _enter(self, context: Context, method: str) -> None:
+        """Count the call, and end it if there are too many. No list is asked, so no party is known."""
+        try:
+            self._calls.quotas.enter_health(certificate_of(context))
+        except PartyLimitError as error:
+            await refuse(context, self._calls.status(error, f"{SERVICE}/{method}", ""))
 
     def _response(self, request: pb.HealthCheckRequest) -> pb.HealthCheckResponse:
         serving = self._serving.get(request.service)

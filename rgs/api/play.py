@@ -26,6 +26,7 @@ from rgs.api.auth import Context, certificate_of
 from rgs.api.calls import Calls, Methods, Unary, end_with
 from rgs.api.mapping import ROUND_STATUSES, field_bytes, reply_bytes, round_message, tag_of
 from rgs.api.parsing import parse_act, parse_message, parse_start_round
+from rgs.api.quotas import RETRY_MS, OpenStream
 from rgs.core.errors import InvalidFieldError
 from rgs.service.callers import Caller
 from rgs.service.notices import NOTICES_MAX, Notice, Notices
@@ -83,23 +84,40 @@ class PlayStream:
 
     async def _behave(self, _requests: AsyncIterator[bytes], context: Context) -> None:
         certificate = certificate_of(context)
-        listener = _Listener(self._calls, self._notices, certificate, context)
+        stream: OpenStream | None = None
+        listener: _Listener | None = None
         try:
-            self._calls.admit(certificate, STREAM_NAME, context)
-            while (data := await self._calls.wait_for(context.read)) is not grpc.aio.EOF:
-                await self._answer_one(data, certificate, context, listener)
+            caller = self._calls.admit(certificate, STREAM_NAME, context)
+            stream = self._calls.streams.open(self._calls.quotas.of(caller))
+            listener = _Listener(self._calls, self._notices, certificate, context, stream)
+            while True:
+                stream.reads_s = self._calls.streams.now_s
+                if (data := await self._calls.wait_for(context.read)) is grpc.aio.EOF:
+                    break
+                stream.reads_s = None
+                if not await self._answer_one(data, certificate, context, listener):
+                    await self._calls.wait_for(_pause)
                 # A second look: who was refused in band is not read from again.
                 self._calls.admit(certificate, STREAM_NAME, context)
+        except asyncio.CancelledError:
+            if stream is None or stream.ending is None:
+                raise  # the client has gone
+            end_with(context, self._calls.status(stream.ending, STREAM_NAME, ""))
         except Exception as error:  # noqa: BLE001 - the end of a stream is a status, whatever ended it
             end_with(context, self._calls.status(error, STREAM_NAME, ""))
         finally:
-            listener.close()
+            if listener is not None:
+                listener.close()
 
-    async def _answer_one(self, data: bytes, certificate: bytes | None, context: Context, listener: _Listener) -> None:
+    async def _answer_one(self, data: bytes, certificate: bytes | None, context: Context, listener: _Listener) -> bool:
+        """Answer one message; False if it was above the party's limits, and was not read but for its request id."""
         self._calls.begin()
-        name, request_id = STREAM_NAME, ""
+        name, request_id, entered = STREAM_NAME, "", False
+        stream = listener.stream
         try:
             try:
+                stream.account.enter()
+                entered = True
                 request = parse_message(pb.PlayRequest, data)
                 field = request.WhichOneof("request")
                 if field is None:
@@ -118,8 +136,13 @@ class PlayStream:
                 status = self._calls.status(error, name, request_id)
                 answer = pb.PlayResponse(request_id=request_id, error=status).SerializeToString()
             async with listener.writing:
+                stream.writes_s = self._calls.streams.now_s
                 await context.write(answer)
+                stream.writes_s = None
+            return entered
         finally:
+            if entered:
+                stream.account.leave()
             self._calls.end()
 
 
@@ -129,8 +152,11 @@ class _Listener:
     Its task is there from the first session on. `writing` is held for a message: gRPC takes one at a time.
     """
 
-    def __init__(self, calls: Calls, notices: Notices, certificate: bytes | None, context: Context) -> None:
+    def __init__(
+        self, calls: Calls, notices: Notices, certificate: bytes | None, context: Context, stream: OpenStream
+    ) -> None:
         self._calls = calls
+        self.stream = stream
         self._notices = notices
         self._certificate = certificate
         self._context = context
@@ -168,7 +194,13 @@ class _Listener:
                 notice = await self._calls.wait_for(self._queue.get)
                 async with self.writing:
                     self._calls.admit(self._certificate, STREAM_NAME, self._context)
+                    self.stream.writes_s = self._calls.streams.now_s
                     await self._context.write(_notice_bytes(notice))
+                    self.stream.writes_s = None
+
+
+async def _pause() -> None:
+    await asyncio.sleep(RETRY_MS / 1000)
 
 
 def _notice_bytes(notice: Notice) -> bytes:

@@ -24,6 +24,7 @@ from rgs.clients import AMOUNT_MINOR_MAX, OwnThread, check_amount
 from rgs.core.errors import (
     IdempotencyConflictError,
     InsufficientFundsError,
+    InvalidFieldError,
     TransactionRolledBackError,
     WalletRefusedError,
     WalletUnavailableError,
@@ -31,6 +32,16 @@ from rgs.core.errors import (
 from rgs.core.ids import check_name, check_reference, check_ulid
 from rgs.core.money import parse_currency
 from rgs.store.wallet import Movement, WalletEntry, WalletStore
+
+
+@unique
+class Leg(StrEnum):
+    """What a movement is for: PURCHASE and PAYOUT in the participation model, BET and RETURN in seamless mode."""
+
+    PURCHASE = "purchase"
+    PAYOUT = "payout"
+    BET = "bet"
+    RETURN = "return"
 
 
 @unique
@@ -71,12 +82,24 @@ class Balance:
 class Wallet(Protocol):
     """An operator's wallet. `reference` is our id of the participation, for people; it is part of what a retry repeats.
 
+    In seamless mode (`leg` BET, RETURN) `reference` is our id of the session, and `round_reference` that of the round;
+    a movement of the participation model has none. Both are part of what a retry repeats, too.
+
     Every method may raise WalletUnavailableError, after which nothing is known of the call, and InvalidFieldError or
     FormatError for values that are none.
     """
 
     async def debit(
-        self, *, operator: str, player: str, currency: str, amount_minor: int, transaction_id: str, reference: str
+        self,
+        *,
+        operator: str,
+        player: str,
+        currency: str,
+        amount_minor: int,
+        transaction_id: str,
+        reference: str,
+        leg: Leg = Leg.PURCHASE,
+        round_reference: str = "",
     ) -> Receipt:
         """Take `amount_minor` (> 0) from the player: ACCEPTED or DUPLICATE.
 
@@ -86,7 +109,16 @@ class Wallet(Protocol):
         ...
 
     async def credit(
-        self, *, operator: str, player: str, currency: str, amount_minor: int, transaction_id: str, reference: str
+        self,
+        *,
+        operator: str,
+        player: str,
+        currency: str,
+        amount_minor: int,
+        transaction_id: str,
+        reference: str,
+        leg: Leg = Leg.PAYOUT,
+        round_reference: str = "",
     ) -> Receipt:
         """Give `amount_minor` (>= 0) to the player: ACCEPTED or DUPLICATE.
 
@@ -95,7 +127,16 @@ class Wallet(Protocol):
         ...
 
     async def rollback(
-        self, *, operator: str, player: str, currency: str, amount_minor: int, transaction_id: str, reference: str
+        self,
+        *,
+        operator: str,
+        player: str,
+        currency: str,
+        amount_minor: int,
+        transaction_id: str,
+        reference: str,
+        leg: Leg = Leg.PURCHASE,
+        round_reference: str = "",
     ) -> Receipt:
         """Undo the debit of these very values, arrived or not: ROLLED_BACK, however often it is sent.
 
@@ -141,30 +182,60 @@ class EmbeddedWallet:
         return await self._thread.run(partial(self._open_account, movement))
 
     async def debit(
-        self, *, operator: str, player: str, currency: str, amount_minor: int, transaction_id: str, reference: str
+        self,
+        *,
+        operator: str,
+        player: str,
+        currency: str,
+        amount_minor: int,
+        transaction_id: str,
+        reference: str,
+        leg: Leg = Leg.PURCHASE,
+        round_reference: str = "",
     ) -> Receipt:
         """As in `Wallet`. Insufficient funds and an unknown account are kept, so that no late copy can succeed."""
         check_ulid(transaction_id, "transaction_id")
         check_amount(amount_minor, "amount_minor", 1)
-        movement = _checked(operator, player, currency, amount_minor, transaction_id, reference)
+        named = format_reference(DEBIT_LEGS, leg, reference, round_reference)
+        movement = _checked(operator, player, currency, amount_minor, transaction_id, named)
         return await self._thread.run(partial(self._debit, movement))
 
     async def credit(
-        self, *, operator: str, player: str, currency: str, amount_minor: int, transaction_id: str, reference: str
+        self,
+        *,
+        operator: str,
+        player: str,
+        currency: str,
+        amount_minor: int,
+        transaction_id: str,
+        reference: str,
+        leg: Leg = Leg.PAYOUT,
+        round_reference: str = "",
     ) -> Receipt:
         """As in `Wallet`. A credit of nothing is entered like any other."""
         check_ulid(transaction_id, "transaction_id")
         check_amount(amount_minor, "amount_minor", 0)
-        movement = _checked(operator, player, currency, amount_minor, transaction_id, reference)
+        named = format_reference(CREDIT_LEGS, leg, reference, round_reference)
+        movement = _checked(operator, player, currency, amount_minor, transaction_id, named)
         return await self._thread.run(partial(self._credit, movement))
 
     async def rollback(
-        self, *, operator: str, player: str, currency: str, amount_minor: int, transaction_id: str, reference: str
+        self,
+        *,
+        operator: str,
+        player: str,
+        currency: str,
+        amount_minor: int,
+        transaction_id: str,
+        reference: str,
+        leg: Leg = Leg.PURCHASE,
+        round_reference: str = "",
     ) -> Receipt:
         """As in `Wallet`."""
         check_ulid(transaction_id, "transaction_id")
         check_amount(amount_minor, "amount_minor", 1)
-        movement = _checked(operator, player, currency, amount_minor, transaction_id, reference)
+        named = format_reference(DEBIT_LEGS, leg, reference, round_reference)
+        movement = _checked(operator, player, currency, amount_minor, transaction_id, named)
         return await self._thread.run(partial(self._rollback, movement))
 
     async def get_transaction(self, *, operator: str, player: str, transaction_id: str) -> Receipt | None:
@@ -267,12 +338,29 @@ class EmbeddedWallet:
         return Balance(operator, player, currency, balance)
 
 
+DEBIT_LEGS: Final = (Leg.PURCHASE, Leg.BET)
+CREDIT_LEGS: Final = (Leg.PAYOUT, Leg.RETURN)
 _STATUS_OF: Final = {
     "debit": TransactionStatus.ACCEPTED,
     "credit": TransactionStatus.ACCEPTED,
     "refused_debit": TransactionStatus.REFUSED,
     "rollback": TransactionStatus.ROLLED_BACK,
 }
+
+
+def format_reference(legs: tuple[Leg, Leg], leg: Leg, reference: str, round_reference: str) -> str:
+    """The `reference` of a row: that of the movement, in seamless mode `session:leg:round`. InvalidFieldError.
+
+    `legs` are those that the message may have: the first without a round, the second with one.
+    """
+    if leg not in legs:
+        raise InvalidFieldError(f"leg {leg} is not {' or '.join(legs)}", field="leg", value=leg, limit=" ".join(legs))
+    if leg is legs[0]:
+        if round_reference:
+            raise InvalidFieldError(f"a {leg} belongs to no round", field="round_reference", value=round_reference[:80])
+        return reference
+    check_reference(reference, "reference")
+    return f"{reference}:{leg}:{check_reference(round_reference, 'round_reference')}"
 
 
 def _checked(

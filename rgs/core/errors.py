@@ -314,6 +314,24 @@ class WalletUnavailableError(UnavailableError):
     reason = "WALLET_UNAVAILABLE"
 
 
+class PartyLimitError(RgsError):
+    """The party has more under way, a second or open than its share of a process; `field` names the setting."""
+
+    reason = "PARTY_LIMIT"
+
+
+class StreamStalledError(RgsError):
+    """The client of a stream has not read for too long; its requests without an answer may have taken effect."""
+
+    reason = "STREAM_STALLED"
+
+
+class StreamIdleError(UnavailableError):
+    """Nothing was asked on a stream for too long."""
+
+    reason = "STREAM_IDLE"
+
+
 class DeadlineTooShortError(RgsError):
     """The call came without a deadline or with too little time left to finish it."""
 

@@ -23,6 +23,8 @@ import structlog
 
 from rgs.clients.regulator import (
     CentralSystem,
+    DayAlignment,
+    ModuleReport,
     ParticipationEnd,
     Purchase,
     RegulatorParticipation,
@@ -89,6 +91,12 @@ class CountedCentral:
 
     async def close_session(self, close: SessionClose) -> RegulatorReceipt:
         return await self._counted(self._central.close_session(close))
+
+    async def align_day(self, alignment: DayAlignment) -> RegulatorReceipt:
+        return await self._counted(self._central.align_day(alignment))
+
+    async def report_modules(self, report: ModuleReport) -> RegulatorReceipt:
+        return await self._counted(self._central.report_modules(report))
 
     async def close(self) -> None:
         await self._central.close()

@@ -1,7 +1,7 @@
 """The test register's file: a journal of all that the regulator's central system would be told.
 
 What it implements: regulation ID-01 to ID-05 (ids, numbers without gaps) and PG-11 (transaction ids) as rows and
-constraints; the rules of the messages stand in `rgs.clients.regulator`, the rows are described for outsiders in
+constraints; the rules of the messages stand in `rgs.clients.register`, the rows are described for outsiders in
 docs/register-and-wallet.md. The hash of each entry binds the one before it, so that an entry changed, removed, added or
 moved is seen by whoever keeps the hash of the last one.
 
@@ -14,7 +14,7 @@ Thread-safe and blocking as `rgs.store.wallet.SqliteFile` is: one connection, on
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from itertools import accumulate
@@ -28,7 +28,7 @@ from rgs.store.wallet import SqliteFile
 
 APPLICATION_ID: Final = 1380406098
 """'RGSR' in ASCII, in the header of the file."""
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 HASH_ZERO: Final = bytes(32)
 """What stands for the hash before the first entry."""
 ENTRY_DOMAIN: Final = "rgs/test-register/entry/v1"
@@ -36,7 +36,8 @@ ENTRY_DOMAIN: Final = "rgs/test-register/entry/v1"
 _SCHEMA: Final = (
     """CREATE TABLE journal (
         entry_no INTEGER PRIMARY KEY,
-        kind TEXT NOT NULL CHECK (kind IN ('opening', 'purchase', 'stage', 'end', 'closing')),
+        kind TEXT NOT NULL
+            CHECK (kind IN ('opening', 'purchase', 'stage', 'end', 'closing', 'alignment', 'modules')),
         subject TEXT NOT NULL,
         number INTEGER NOT NULL CHECK (number >= 0),
         body TEXT NOT NULL,
@@ -90,7 +91,7 @@ _SCHEMA: Final = (
     """CREATE TRIGGER calls_no_delete BEFORE DELETE ON calls
         BEGIN SELECT RAISE(ABORT, 'calls are never deleted'); END""",
     "PRAGMA application_id = 1380406098",
-    "PRAGMA user_version = 1",
+    "PRAGMA user_version = 2",
 )
 
 _SELECT_ENTRIES: Final = (
@@ -99,6 +100,22 @@ _SELECT_ENTRIES: Final = (
 _SELECT_HEAD: Final = "SELECT entry_no, entry_hash FROM journal ORDER BY entry_no DESC LIMIT 1"
 _SELECT_BODY: Final = "SELECT body FROM journal WHERE subject = ? AND kind = ? AND number = ?"
 _SELECT_PURCHASES: Final = "SELECT body FROM journal WHERE subject = ? AND kind = 'purchase' ORDER BY number"
+_SELECT_NUMBER: Final = "SELECT coalesce(max(number), 0) FROM journal WHERE subject = ? AND kind = ?"
+_SELECT_DAY: Final = """
+    SELECT count(*) FILTER (WHERE kind = 'purchase'),
+        coalesce(sum(CAST(body ->> '$.request.amount_minor' AS INTEGER)), 0),
+        count(*) FILTER (WHERE kind = 'stage'),
+        coalesce(sum(CAST(body ->> '$.request.staked_minor' AS INTEGER)), 0),
+        coalesce(sum(CAST(body ->> '$.request.returned_minor' AS INTEGER)), 0),
+        count(*) FILTER (WHERE kind = 'end'),
+        coalesce(sum(CAST(body ->> '$.request.final_balance_minor' AS INTEGER)), 0)
+    FROM journal
+    WHERE kind IN ('purchase', 'stage', 'end')
+        AND substr(coalesce(body ->> '$.request.purchase_time', body ->> '$.request.end_time'), 1, 10) = ?
+        AND body ->> '$.request.regulator_session_id' IN (
+            SELECT subject FROM journal
+            WHERE kind = 'opening' AND body ->> '$.request.operator' = ? AND body ->> '$.request.currency' = ?)
+"""
 _SELECT_SESSION: Final = "SELECT * FROM sessions WHERE regulator_session_id = ?"
 _SELECT_SESSION_BY_REFERENCE: Final = "SELECT * FROM sessions WHERE operator = ? AND reference = ?"
 _SELECT_PARTICIPATION: Final = "SELECT * FROM participations WHERE regulator_participation_id = ?"
@@ -266,8 +283,8 @@ class RegisterTransaction:
         """Bind the transaction id to this request and its answer."""
         self._db.execute("INSERT INTO calls VALUES (?, ?, ?)", (self._transaction_id, request_digest, answer))
 
-    def append(self, kind: str, subject: str, number: int, request: dict[str, str]) -> None:
-        """The next entry of the journal: `number` is the purchase's or the stage's, 0 for the rest."""
+    def append(self, kind: str, subject: str, number: int, request: Mapping[str, Any]) -> None:
+        """The next entry: `number` is the purchase's, stage's, alignment's or module report's, 0 for the rest."""
         last_no, previous = self._last or _head(self._db)
         body = format_canonical(
             {
@@ -296,6 +313,14 @@ class RegisterTransaction:
         """What had been bought after each purchase of a participation, in minor units."""
         rows = self._db.execute(_SELECT_PURCHASES, (regulator_participation_id,))
         return list(accumulate(int(_request_of(row[0])["amount_minor"]) for row in rows))
+
+    def last_number(self, subject: str, kind: str) -> int:
+        """The highest number of such entries, 0 if there is none."""
+        return int(self._db.execute(_SELECT_NUMBER, (subject, kind)).fetchone()[0])
+
+    def day_totals(self, operator: str, currency: str, day: str) -> tuple[int, ...]:
+        """Purchases, bought, stages, staked, returned, ends and final balances of one UTC day ("YYYY-MM-DD")."""
+        return tuple(self._db.execute(_SELECT_DAY, (day, operator, currency)).fetchone())
 
     def session(self, regulator_session_id: str) -> SessionState | None:
         """The session of this id, if there is one."""
@@ -459,5 +484,5 @@ def _fold(
     elif kind == "end":
         participations[subject].ended = 1
         sessions[request["regulator_session_id"]].seated -= 1
-    else:
+    elif kind == "closing":
         sessions[subject].closed = 1

@@ -172,7 +172,7 @@ async def test_a_register_that_is_down(tmp_path: Path, monkeypatch: pytest.Monke
             raise RegulatorUnavailableError("no answer")
 
         with monkeypatch.context() as patched:
-            patched.setattr("rgs.clients.regulator.EmbeddedRegister.open_session", silent)
+            patched.setattr("rgs.clients.register.EmbeddedRegister.open_session", silent)
             late = Player(house.channel(), "late")
             opening = late.open_request()
             error = await refused(late.sessions.OpenSession(opening))

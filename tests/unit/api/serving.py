@@ -18,6 +18,7 @@ from rgs.api import catalog, play
 from rgs.api.auth import Gate
 from rgs.api.calls import Calls, Methods, Unary
 from rgs.api.endpoint import Endpoint, Tls
+from rgs.api.quotas import Limits
 from rgs.cli.init import ensure_home
 from rgs.cli.pki import Issued, fingerprint_of, issue_client, issue_server, load_issued, make_development_ca
 from rgs.clock import SystemClock
@@ -94,6 +95,11 @@ def operator_certificate() -> Issued:
     return issue_client(authority(), Role.OPERATOR, "op1", entropy().read, SystemClock().now_ms())
 
 
+@cache
+def other_certificate() -> Issued:
+    return issue_client(authority(), Role.OPERATOR, "op2", entropy().read, SystemClock().now_ms())
+
+
 Answer = Callable[[Caller, Any], Awaitable[bytes]]
 
 
@@ -140,12 +146,15 @@ def methods(**answers: Answer) -> Methods:
 
 
 @contextlib.asynccontextmanager
-async def small(*, grace_s: float = 5, **answers: Answer) -> AsyncIterator[Small]:
-    row = Row(fingerprint_of(operator_certificate().certificate), "op1", "operator", "demo")
-    parties, clock = AllowList([row]), Clock()
+async def small(*, grace_s: float = 5, limits: Limits = Limits(), **answers: Answer) -> AsyncIterator[Small]:  # noqa: B008
+    rows = [
+        Row(fingerprint_of(issued.certificate), party, "operator", "demo")
+        for party, issued in (("op1", operator_certificate()), ("op2", other_certificate()))
+    ]
+    parties, clock = AllowList(rows), Clock()
     gate = Gate(parties, clock, read_certificate)
     await gate.refresh()
-    calls, notices = Calls(gate, clock, ENCODER.act), Notices()
+    calls, notices = Calls(gate, clock, ENCODER.act, limits=limits), Notices()
     tls = Tls(server_certificate().key_pem, server_certificate().certificate_pem, authority().certificate_pem)
     endpoint = Endpoint(
         listen="127.0.0.1:0",

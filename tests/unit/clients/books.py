@@ -8,14 +8,17 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TypedDict
 
+from rgs.clients.register import EmbeddedRegister
 from rgs.clients.regulator import (
-    EmbeddedRegister,
+    DayTotals,
+    ModuleReport,
     ParticipationEnd,
     Purchase,
     RegulatorParticipation,
     RegulatorReceipt,
     SessionClose,
     SessionOpening,
+    SoftwareModule,
     StageReport,
 )
 from rgs.clients.wallet import EmbeddedWallet
@@ -136,6 +139,14 @@ def stage(
         end_ms=end_ms,
         final_hash=f"{stage_no:x}".rjust(64, "f"),
     )
+
+
+NOTHING = DayTotals(0, 0, 0, 0, 0, 0, 0)
+
+
+def modules(transaction_id: str) -> ModuleReport:
+    rng = SoftwareModule("rng", "1.0.0", "a" * 64, "b" * 40)
+    return ModuleReport(transaction_id, "node1", (rng, SoftwareModule("games", "1.0.0", "c" * 64)), NOW_MS)
 
 
 class Played:

@@ -65,7 +65,7 @@ def test_commits_are_durable_before_they_are_reported(tmp_path: Path, store: Cal
 @pytest.mark.parametrize(
     "planted",
     [
-        ("PRAGMA user_version = 2",),
+        ("PRAGMA user_version = 3",),
         ("PRAGMA application_id = 7",),
         ("PRAGMA application_id = 0", "PRAGMA user_version = 0"),
     ],

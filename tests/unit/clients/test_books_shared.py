@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from rgs.clients.regulator import EmbeddedRegister
+from rgs.clients.register import EmbeddedRegister
 from rgs.store.register import RegisterStore
 from rgs.store.wallet import WalletStore
 from tests.unit.clients.books import NOW_MS, Numbers, make_wallet, move, opening, purchase, stage

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from rgs.clients.register import EmbeddedRegister
 from rgs.clients.regulator import (
-    EmbeddedRegister,
     ParticipationEnd,
     RegulatorParticipation,
     SessionClose,

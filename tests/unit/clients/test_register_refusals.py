@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from rgs.clients.regulator import STAGES_MAX, Rejection
+from rgs.clients.register import STAGES_MAX
+from rgs.clients.regulator import DayAlignment, Rejection
 from rgs.core.errors import (
     AlreadySeatedError,
     FormatError,
@@ -21,7 +22,8 @@ from rgs.core.errors import (
     RgsError,
     SessionClosedError,
 )
-from tests.unit.clients.books import NOW_MS, Played, opening, purchase, stage
+from rgs.core.times import format_date
+from tests.unit.clients.books import NOTHING, NOW_MS, Played, modules, opening, purchase, stage
 
 Act = Callable[[Played], Awaitable[Any]]
 FUTURE = NOW_MS + 1
@@ -111,6 +113,12 @@ ILLEGAL: list[tuple[Rejection, type[RgsError], Act, Act]] = [
     (Rejection.BALANCE_MISMATCH, RegulatorRefusedError, as_played, lambda p: p.end(439)),
     (Rejection.BALANCE_MISMATCH, RegulatorRefusedError, as_played, lambda p: p.end(441)),
     (Rejection.SEATED, ParticipationOpenError, as_played, lambda p: p.close()),
+    (Rejection.DATE_IN_FUTURE, RegulatorRefusedError, as_played, lambda p: p.register.align_day(
+        DayAlignment(p.number(), "op", "EUR", format_date(NOW_MS), NOTHING))),
+    (Rejection.DATE_IN_FUTURE, RegulatorRefusedError, as_played, lambda p: p.register.report_modules(
+        replace(modules(p.number()), report_ms=FUTURE))),
+    (Rejection.TOTALS_MISMATCH, RegulatorRefusedError, as_played, lambda p: p.register.align_day(
+        DayAlignment(p.number(), "op", "EUR", "2026-01-01", replace(NOTHING, staked_minor=1)))),
 ]  # fmt: skip
 
 
@@ -130,7 +138,9 @@ async def test_an_illegal_order_is_refused_and_leaves_nothing(
 
 
 def test_every_rejection_is_shown() -> None:
-    assert {row[0] for row in ILLEGAL} | {Rejection.TRANSACTION_CONFLICT} == set(Rejection)
+    elsewhere = {Rejection.LIMIT_REACHED, Rejection.JURISDICTION_REFUSED, Rejection.INVALID_FIELD}
+    """Of the contract alone: this register keeps no such limits, and names malformed fields itself."""
+    assert {row[0] for row in ILLEGAL} | {Rejection.TRANSACTION_CONFLICT} | elsewhere == set(Rejection)
 
 
 async def test_one_bad_stage_refuses_its_whole_batch_and_is_named(played: Played) -> None:

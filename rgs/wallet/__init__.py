@@ -1,0 +1,1 @@
+"""Generated from `protos/`, never edited: change the contract and run `make protos`."""

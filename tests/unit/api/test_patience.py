@@ -1,0 +1,311 @@
+"""Clients that keep the server waiting, and connections that no gRPC library would make: each is ended or bounded, and
+others go on. The times are the test's: nothing waits for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from rgs.api.calls import Download
+from rgs.api.quotas import Limits
+from rgs.core.rounds import RoundStatus
+from rgs.service.callers import Caller, Role
+from rgs.service.notices import Notice
+from rgs.v1 import play_pb2
+from tests.unit.api import frames
+from tests.unit.api.client import refused
+from tests.unit.api.serving import (
+    Small,
+    authority,
+    channel_of,
+    operator_certificate,
+    other_certificate,
+    reason_in,
+    server_certificate,
+    small,
+    status_in,
+)
+from tests.unit.api.test_calls import ACT, act, versions
+from tests.unit.api.test_quotas import until
+from tests.unit.api.views import ROUND_ID, SESSION_ID
+
+LARGE = play_pb2.ActResponse(final=b"x" * 30_000).SerializeToString()
+LIMITS = Limits(stall_s=60, idle_s=3_600)
+OP1 = Caller("op1", Role.OPERATOR, "demo")
+
+
+async def large(_caller: Caller, _message: Any) -> bytes:
+    return LARGE
+
+
+async def unread(house: Small) -> tuple[Any, asyncio.Task[None]]:
+    """A stream that was asked until its answers filled everything between the two sides."""
+    stream = house.stream()
+
+    async def write() -> None:
+        for nth in range(2_000):
+            await stream.write(act(nth))
+
+    writing = asyncio.create_task(write())
+    await until_stuck(house)
+    return stream, writing
+
+
+async def until_stuck(house: Small) -> None:
+    """Until the one stream waits for its client to read, at forty looks one after the other."""
+    looks = 0
+
+    def is_stuck() -> bool:
+        nonlocal looks
+        writes = any(stream.writes_s is not None for stream in house.calls.streams._open)
+        looks = looks + 1 if writes else 0
+        return looks > 40
+
+    await until(is_stuck)
+
+
+async def read_out(call: Any) -> tuple[int, grpc.aio.AioRpcError]:
+    """How many answers there still are, and with what the stream ends."""
+    answers = 0
+    while True:
+        try:
+            assert await call.read() is not grpc.aio.EOF
+        except grpc.aio.AioRpcError as error:
+            return answers, error
+        answers += 1
+
+
+async def let_go(stream: Any, writing: asyncio.Task[None]) -> None:
+    writing.cancel()
+    stream.cancel()
+    await asyncio.gather(writing, return_exceptions=True)
+
+
+# --- who does not read ------------------------------------------------------------------------------------------------
+
+
+async def test_a_stream_that_is_not_read_is_ended_and_says_so() -> None:
+    async with small(Act=large, limits=LIMITS) as house:
+        stream, writing = await unread(house)
+        house.calls.streams.look(59.9)
+        await asyncio.sleep(0.05)
+        assert house.calls.under_way == 1
+        house.calls.streams.look(60.0)
+        await asyncio.wait_for(house.calls.finished(), 20)
+        answers, error = await read_out(stream)
+        assert answers
+        assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert reason_in(status_in(error)) == "STREAM_STALLED"
+        await let_go(stream, writing)
+    assert house.logs == []
+
+
+async def test_who_does_not_read_the_end_either_holds_his_place_until_his_connection_ends() -> None:
+    async with small(Act=large, limits=LIMITS) as house:
+        stream, writing = await unread(house)
+        house.calls.streams.look(100.0)
+        await asyncio.wait_for(house.calls.finished(), 20)
+        one = house.calls.quotas.of(OP1)
+        await asyncio.sleep(0.05)
+        assert (one.streams, one.calls) == (1, 0)  # its end waits to be read
+        house.calls.streams.look(900.0)
+        await let_go(stream, writing)
+        await until(lambda: one.streams == 0)
+        assert not house.calls.streams._open
+    assert house.logs == []
+
+
+async def test_a_notice_that_is_not_read_ends_the_stream_too() -> None:
+    async with small(Act=large, limits=LIMITS) as house:
+        stream = house.stream()
+        play = play_pb2.PlayRequest(act=play_pb2.ActRequest(session_id=SESSION_ID, request_id="r"))
+        await stream.write(play)
+        assert (await stream.read()).WhichOneof("response") == "act"
+        (held,) = house.calls.streams._open
+        await until(lambda: held.reads_s is not None)
+        stuck = 0
+
+        def tell_until_stuck() -> bool:
+            nonlocal stuck
+            house.notices.tell(Notice(SESSION_ID, ROUND_ID, RoundStatus.OPEN, "x" * 30_000))
+            stuck = stuck + 1 if held.writes_s is not None else 0
+            return stuck > 40
+
+        await until(tell_until_stuck)
+        house.calls.streams.look(100.0)
+        await until(lambda: held.ending is not None)
+        assert held.ending.reason == "STREAM_STALLED"  # type: ignore[union-attr]
+        stream.cancel()
+        await until(lambda: not house.calls.streams._open)
+
+
+async def test_a_download_that_is_not_read_is_ended() -> None:
+    async def answers(_caller: Caller, _message: Any) -> AsyncIterator[bytes]:
+        for _ in range(1_000):
+            yield LARGE
+
+    async with small(limits=LIMITS) as house:
+        download = house.calls.download("rgs.v1.PlayService/GetRound", Download(play_pb2.GetRoundRequest, answers))
+        server = grpc.aio.server()
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("down.Load", {"Load": download}),))
+        tls = grpc.ssl_server_credentials(
+            [(server_certificate().key_pem, server_certificate().certificate_pem)],
+            authority().certificate_pem,
+            require_client_auth=True,
+        )
+        port = server.add_secure_port("localhost:0", tls)
+        await server.start()
+        channel: Any = channel_of(port, operator_certificate())
+        call = channel.unary_stream("/down.Load/Load")(b"")
+        await until_stuck(house)
+        house.calls.streams.look(100.0)
+        await asyncio.wait_for(house.calls.finished(), 20)
+        _, error = await read_out(call)
+        assert reason_in(status_in(error)) == "STREAM_STALLED"
+        await channel.close()
+        await server.stop(1)
+
+
+# --- who does not ask -------------------------------------------------------------------------------------------------
+
+
+async def test_an_idle_stream_is_ended_and_a_busy_one_is_not() -> None:
+    inside, released = asyncio.Event(), asyncio.Event()
+
+    async def answer(caller: Caller, message: Any) -> bytes:
+        if message.round_version == 99:
+            inside.set()
+            await released.wait()
+        return await versions(caller, message)
+
+    async with small(Act=answer, limits=LIMITS) as house:
+        streams = house.calls.streams
+        idle, lively, busy = house.stream(), house.stream(), house.stream()
+        for stream in (idle, lively, busy):
+            await stream.write(act(1))
+            assert (await stream.read()).act.round.round_version == 1
+        await busy.write(act(99))
+        await inside.wait()
+        streams.look(3_000.0)
+        await lively.write(act(2))
+        assert (await lively.read()).act.round.round_version == 2
+        await until(lambda: sorted(held.reads_s or -1.0 for held in streams._open) == [-1.0, -1.0, 3_000.0])
+        streams.look(3_600.0)
+        error = await refused(idle.read())
+        assert (error.code(), reason_in(status_in(error))) == (grpc.StatusCode.UNAVAILABLE, "STREAM_IDLE")
+        streams.look(6_599.0)
+        released.set()
+        assert (await busy.read()).act.round.round_version == 99
+        await lively.write(act(3))
+        assert (await lively.read()).act.round.round_version == 3
+        for stream in (lively, busy):
+            await stream.done_writing()
+            assert await stream.read() is grpc.aio.EOF
+        await until(lambda: house.calls.quotas.of(OP1).streams == 0)
+
+
+# --- connections ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_flood_of_pings_is_cut_off(tmp_path: Path) -> None:
+    async with small() as house:
+        port = house.endpoint.port
+        async with frames.connected(tmp_path, port, operator_certificate(), authority()) as raw:
+            goaways = []
+
+            async def read() -> None:
+                goaways.extend([payload async for kind, _, _, payload in raw.told() if kind == frames.GOAWAY])
+
+            reading = asyncio.create_task(read())
+            for _ in range(10):
+                raw.send(frames.PING, 0, 0, bytes(8))
+                await asyncio.sleep(0.01)
+            await asyncio.wait_for(reading, 20)
+        assert goaways
+        assert int.from_bytes(goaways[-1][4:8]) == frames.ENHANCE_YOUR_CALM
+        assert await house.unary(ACT)(b"") == b""
+
+
+async def test_who_takes_no_answers_from_his_connection_has_them_under_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A window of nothing: answers cannot be sent and hold their places, which are this party's and not everybody's."""
+    monkeypatch.setattr("rgs.api.endpoint.CALLS_MAX", 64)
+    async with small(Act=large, limits=Limits(calls_max=16)) as house:
+        one = house.calls.quotas.of(OP1)
+        port = house.endpoint.port
+        async with frames.connected(tmp_path, port, operator_certificate(), authority(), window=0) as raw:
+            for nth in range(200):
+                raw.call(2 * nth + 1, ACT, b"")
+                await raw.drained()
+                if nth % 10 == 9:
+                    await until(lambda: one.calls == min(16, nth + 1))  # noqa: B023 - awaited in this turn
+                    await asyncio.sleep(0.01)
+            assert house.calls.under_way == 0
+            channel: Any = channel_of(port, other_certificate())
+            for _ in range(20):
+                assert await channel.unary_unary(ACT)(b"", timeout=20) == LARGE
+            await channel.close()
+        await until(lambda: one.calls == 0)
+        assert sum(one.refused.values()) > 100
+        assert await house.unary(ACT)(b"") == LARGE
+
+
+async def test_calls_that_are_reset_at_once_leave_nothing_behind(tmp_path: Path) -> None:
+    async with small(Act=versions) as house:
+        one = house.calls.quotas.of(OP1)
+        async with frames.connected(tmp_path, house.endpoint.port, operator_certificate(), authority()) as raw:
+            for nth in range(1_500):
+                raw.call(2 * nth + 1, ACT, b"")
+                raw.send(frames.RST_STREAM, 0, 2 * nth + 1, frames.CANCEL.to_bytes(4))
+                await raw.drained()
+        channel: Any = channel_of(house.endpoint.port, other_certificate())
+        assert await channel.unary_unary(ACT)(b"\x20\x05", timeout=20)
+        await channel.close()
+        await asyncio.wait_for(house.calls.finished(), 20)
+        await until(lambda: one.calls == 0)
+    assert house.logs == []
+
+
+async def test_metadata_that_is_too_large_is_refused_by_grpc() -> None:
+    async with small(Act=versions) as house:
+        error = await refused(house.unary(ACT)(b"", metadata=(("x-large", "x" * 20_000),)))
+        assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert await house.unary(ACT)(b"", metadata=(("x-small", "x" * 100),))
+
+
+async def test_what_is_sent_ahead_of_being_read_is_bounded() -> None:
+    """64 KiB a stream, whatever the client would like to send: what the server takes in does not grow with it."""
+    taken = written = 0
+
+    async def answer(_caller: Caller, _message: Any) -> bytes:
+        nonlocal taken
+        taken += 1
+        return LARGE
+
+    async with small(Act=answer, limits=LIMITS) as house:
+        stream = house.stream()
+        request = play_pb2.PlayRequest(act=play_pb2.ActRequest(round_id="x" * 1_000))
+
+        async def write() -> None:
+            nonlocal written
+            for _ in range(5_000):
+                await stream.write(request)
+                written += 1
+
+        writing = asyncio.create_task(write())
+        await until_stuck(house)
+        before = -1
+        while written != before:  # until the client can send no more either
+            before = written
+            await asyncio.sleep(0.2)
+        ahead_bytes = (written - taken) * len(request.SerializeToString())
+        await let_go(stream, writing)
+    assert taken < written
+    assert ahead_bytes <= 256 * 1024, ahead_bytes
