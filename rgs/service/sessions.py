@@ -264,11 +264,17 @@ class Sessions:
         check_request_id(request.request_id)
         digest = request.digest(caller.party)
         async with self._locks.of(session_id):
-            session = await owned_session(self._store, caller, session_id)
-            known = await self._known(caller, method, request.request_id, digest)
-            if known is not None:
-                return known
-            prepare(session)
+            while True:
+                session = await owned_session(self._store, caller, session_id)
+                known = await self._known(caller, method, request.request_id, digest)
+                if known is not None:
+                    return known
+                try:
+                    prepare(session)
+                    break
+                except RgsError:
+                    if not await moved(self._store, session):  # else it says something of what is past
+                        raise
             now_ms = max(self._clock.now_ms(), session.last_ms)
             affair = self._affair(
                 kind, caller, session_id, method, request.request_id, digest, now_ms,
@@ -292,10 +298,11 @@ class Sessions:
 
     async def _known(self, caller: Caller, method: str, request_id: str, digest: bytes) -> Reply | None:
         """The stored answer, or the continued affair, of a request that came before; None for a new one."""
+        # In this order: one that another process ends between the two looks is found by the second.
+        affair = await self._store.affair_of_request(caller.party, method, request_id)
         answer = await self._store.answer(caller.party, method, request_id)
         if answer is not None:
             return reply_of(answer, digest)
-        affair = await self._store.affair_of_request(caller.party, method, request_id)
         if affair is None:
             return None
         verify_same_content(affair.digest, digest, affair.request_id, method)
