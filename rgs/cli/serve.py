@@ -18,6 +18,7 @@ from rgs.clock import SystemClock
 from rgs.config import LOG_LEVELS, Config
 from rgs.logging import Log
 from rgs.manifest import Manifest, verify_loaded
+from rgs.store.address import PostgresAddress, parse_address
 
 
 def command(
@@ -41,7 +42,9 @@ def command(
     manifest: Manifest = context.obj
     manifest.verify_locked()
     if home == HOME and not home.exists():
-        report(home, ensure_home(home, None, entropy().read, now_ms()))
+        address = None if store is None else parse_address(store)
+        database = address if isinstance(address, PostgresAddress) else None
+        report(home, ensure_home(home, None, entropy().read, now_ms(), database))
     options: dict[str, object] = {
         "store": store,
         "listen": listen,
