@@ -48,10 +48,15 @@ class Seen:
 class WitnessRefusalError(VerificationError):
     """The witness does not cosign: `status` is the HTTP status, `size` the size last seen where that is the answer."""
 
-    def __init__(self, status: int, message: str, *, size: int | None = None) -> None:
-        super().__init__(message, status=status)
-        self.status = status
-        self.size = size
+    reason = "WITNESS_REFUSED"
+
+    @property
+    def status(self) -> int:
+        return int(self.metadata["status"])
+
+    @property
+    def size(self) -> int | None:
+        return int(self.metadata["size"]) if "size" in self.metadata else None
 
 
 def format_add_checkpoint(request: AddCheckpoint) -> bytes:
@@ -89,17 +94,17 @@ def judge(request: AddCheckpoint, keys: Sequence[NoteKey], seen: Seen) -> Checkp
     """
     checkpoint = parse_checkpoint(request.checkpoint.text)
     if not keys:
-        raise WitnessRefusalError(UNKNOWN_ORIGIN, "this witness does not know the origin")
+        raise WitnessRefusalError("this witness does not know the origin", status=UNKNOWN_ORIGIN)
     try:
         verify_note(request.checkpoint, keys)
     except VerificationError as error:
-        raise WitnessRefusalError(NOT_SIGNED, str(error)) from None
+        raise WitnessRefusalError(str(error), status=NOT_SIGNED) from None
     if request.old > checkpoint.size:
-        raise WitnessRefusalError(OLD_TOO_LARGE, f"old {request.old} is above the size {checkpoint.size}")
+        raise WitnessRefusalError(f"old {request.old} is above the size {checkpoint.size}", status=OLD_TOO_LARGE)
     if request.old != seen.size:
-        raise WitnessRefusalError(STALE, f"the size last seen is {seen.size}", size=seen.size)
+        raise WitnessRefusalError(f"the size last seen is {seen.size}", status=STALE, size=seen.size)
     try:
         verify_consistency(seen.size, seen.root, checkpoint.size, checkpoint.root, request.proof)
     except VerificationError as error:
-        raise WitnessRefusalError(INCONSISTENT, str(error)) from None
+        raise WitnessRefusalError(str(error), status=INCONSISTENT) from None
     return checkpoint

@@ -19,8 +19,8 @@ from tests.unit.api.client import Player
 from tests.unit.api.serving import reason_in, status_in
 from tests.wired import Wire, wired
 
-NOISY = 64
-AT_ONCE = 24
+NOISY = 32
+AT_ONCE = 12
 """Calls that the noisy operator may have under way: it always has as many as it can."""
 
 
@@ -82,7 +82,7 @@ async def test_a_noisy_operator_does_not_starve_another(tmp_path: Path, on_strea
             quiet.seen(answer)
             return answer
 
-        for _ in range(6):
+        for _ in range(3):
             wire.house.clock.tick(1_500)
             await ask("start_round", quiet.start_request())
             quiet.stage_no += 1
@@ -94,7 +94,7 @@ async def test_a_noisy_operator_does_not_starve_another(tmp_path: Path, on_strea
         for player in crowd:
             await player.leave()
         request = session_pb2.GetSessionRequest(session_id=quiet.session_id)
-        assert (await quiet.sessions.GetSession(request)).session.next_stage_no == 7
+        assert (await quiet.sessions.GetSession(request)).session.next_stage_no == 4
         await wire.house.settle()
     assert noise.refused > NOISY
     # A few turns of those whom the other may have under way, and never more, however many it would like to have.
