@@ -44,7 +44,7 @@ from rgs.cli.pki import (
     parse_party_uri,
     verify_client_certificate,
 )
-from rgs.cli.workers import SERVING
+from rgs.cli.workers import SERVING, InstanceLostError
 from rgs.clients.register import EmbeddedRegister
 from rgs.clients.wallet import EmbeddedWallet
 from rgs.clock import Clock, ClockWatch, SystemClock
@@ -424,12 +424,6 @@ def _artifacts(books: Books, manifest: Manifest) -> list[Artifact]:
 
 
 # --- the process ------------------------------------------------------------------------------------------------------
-
-
-class InstanceLostError(RgsError):
-    """Others have declared the instance of this process lost: it ends, and begins again as the next one."""
-
-    reason = "INSTANCE_LOST"
 
 
 async def run(config: Config, manifest: Manifest, log: Log, worker: int | None, port: int) -> None:

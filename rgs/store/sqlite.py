@@ -251,13 +251,15 @@ class SqliteStore(SqliteReads):
         self._memory.keep(change, signed)
         return signed
 
-    async def session(self, session_id: str, *, fresh: bool = True) -> Session | None:  # noqa: ARG002
-        """The session; from memory where this process committed it last: no other one writes, it is always fresh."""
-        return self._memory.session(session_id) or await super().session(session_id)
+    async def session(self, session_id: str, *, fresh: bool = True) -> Session | None:
+        """The session; from memory where this process committed it last: no other one writes."""
+        known = None if fresh else self._memory.session(session_id)
+        return known or await super().session(session_id)
 
-    async def round(self, round_id: str, *, fresh: bool = True) -> Round | None:  # noqa: ARG002
+    async def round(self, round_id: str, *, fresh: bool = True) -> Round | None:
         """The round; from memory where it is the one in play of a session in memory."""
-        return self._memory.round(round_id) or await super().round(round_id)
+        known = None if fresh else self._memory.round(round_id)
+        return known or await super().round(round_id)
 
     async def forget_reports(self, row_ids: Sequence[int]) -> None:
         """Drop queued stage reports: the regulator has them."""
