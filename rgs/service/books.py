@@ -40,8 +40,18 @@ class Books:
 
 
 async def owned_session(store: Store, caller: Caller, session_id: str, *, fresh: bool = True) -> Session:
-    """The session, if it is this operator's (auditors and regulators read all); NotFoundError otherwise."""
+    """The session, if it is this operator's (auditors and regulators read all); NotFoundError otherwise. Not
+    `fresh`: as this process left it, though another one may have moved it since.
+    """
     session = await store.session(check_ulid(session_id, "session_id"), fresh=fresh)
     if session is None or (caller.role is Role.OPERATOR and session.operator != caller.party):
         raise NotFoundError(f"no session {session_id}", kind="session", field="session_id", session_id=session_id)
     return session
+
+
+async def moved(store: Store, session: Session) -> bool:
+    """Whether any process has moved the session since it was read: what was read beside it may belong to another state
+    of it then.
+    """
+    now = await store.session(session.session_id, fresh=True)
+    return now is None or now.version != session.version

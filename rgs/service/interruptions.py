@@ -62,12 +62,12 @@ class Interruptions:
         return finished
 
     async def _finish_if_due(self, round_: Round) -> bool:
-        session = await self._store.session(round_.session_id)
+        session = await self._store.session(round_.session_id, fresh=True)
         if session is None or not self._is_due(session, round_):
             return False
         async with self._locks.of(round_.session_id):
-            session = await self._store.session(round_.session_id)
-            current = await self._store.round(round_.round_id)
+            session = await self._store.session(round_.session_id, fresh=True)
+            current = await self._store.round(round_.round_id, fresh=True)
             if session is None or current is None or not self._is_due(session, current):
                 return False
             try:

@@ -97,3 +97,10 @@ def test_no_key_lies_where_a_copy_of_the_store_takes_it_along(tmp_path: Path, fi
 def test_every_default_passes_its_own_check() -> None:
     for name, setting in SETTINGS.items():
         setting.check(name, setting.default)
+
+
+def test_a_file_has_one_process(tmp_path: Path) -> None:
+    with pytest.raises(InvalidFieldError) as caught:
+        load_config(tmp_path, {"workers": 2})
+    assert (caught.value.field, caught.value.metadata["limit"], caught.value.metadata["value"]) == ("workers", "1", "2")
+    assert load_config(tmp_path, {"workers": 2, "store": "postgresql://rgs@db/rgs"}).workers == 2
