@@ -36,7 +36,7 @@ def verify_version(found: int, kind: str, where: str) -> None:
     if found == known:
         return
     if not found:
-        what = f"there is no store at {where}: run `rgs init` first"
+        what = f"the store has schema none: there is no store at {where}, `rgs init` makes one"
     elif found < known:
         what = f"the store has schema {found}, this version needs {known}: stop all nodes and run `rgs migrate`"
     else:
