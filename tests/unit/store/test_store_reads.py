@@ -43,7 +43,7 @@ from tests.unit.store.shelf import affair, dealt, open_shelf, opened, report, se
 
 # --- rows -------------------------------------------------------------------------------------------------------------
 
-SCHEMA = Path(__file__).parents[3] / "rgs" / "store" / "migrations" / "0001.sql"
+SCHEMA = Path(__file__).parents[3] / "rgs" / "store" / "migrations" / "sqlite" / "0001.sql"
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)
 NUMBERS = st.integers(0, (1 << 62))
 STRATEGIES: dict[object, st.SearchStrategy[Any]] = {
@@ -126,6 +126,7 @@ def test_a_round_comes_back(first: Round, second: Round, opening_hash: str) -> N
 # --- pages ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("either_store")
 async def test_sessions_come_newest_first_page_by_page(tmp_path: Path) -> None:
     async with open_shelf(tmp_path) as store:
         for number in range(1, 10):
@@ -150,6 +151,7 @@ async def test_sessions_come_newest_first_page_by_page(tmp_path: Path) -> None:
         assert await pages("carl", open_only=False) == []
 
 
+@pytest.mark.usefixtures("either_store")
 async def test_ended_rounds_come_last_ended_first_page_by_page(tmp_path: Path) -> None:
     ends = {1: 900, 2: 700, 3: 900, 4: 0, 5: 800, 6: 900}
     async with open_shelf(tmp_path) as store:
@@ -173,6 +175,7 @@ async def test_ended_rounds_come_last_ended_first_page_by_page(tmp_path: Path) -
         assert await store.rounds_started("op-2", "anna", 0, 1 << 62, 10) == []
 
 
+@pytest.mark.usefixtures("either_store")
 async def test_statements_by_hash_instance_session_and_round(tmp_path: Path) -> None:
     async with open_shelf(tmp_path) as store:
         await store.commit(opened(session(1)))
@@ -211,6 +214,7 @@ async def test_statements_by_hash_instance_session_and_round(tmp_path: Path) -> 
         assert await store.any_session_open()
 
 
+@pytest.mark.usefixtures("either_store")
 async def test_pending_affairs_come_oldest_first_page_by_page(tmp_path: Path) -> None:
     async with open_shelf(tmp_path) as store:
         for number in (3, 1, 5, 2, 4):
