@@ -5,7 +5,7 @@ What is real: every table, column, constraint and index; the columns of rounds, 
 server wrote them, with their sizes; the envelopes, byte for byte those of the rounds played. What is synthetic: ids,
 numbers, times and players are counted up; hashes and request ids are random, so that they are no hashes of the
 envelopes (such a store cannot be exported and replayed); all rounds are settled, `ROUNDS_A_SESSION` to a session that is
-closed; purchases, affairs, and the statements of opening and closing a session stand only for the sessions that were
+closed; every stored answer is of this minute, so that none has been dropped yet; purchases, affairs, and the statements of opening and closing a session stand only for the sessions that were
 played. Indexes are made behind the rows, so that their pages are fuller than those of a store that has grown.
 
 Refuses a store in use, and more than the disk is left with: `affordable`.
@@ -69,7 +69,7 @@ def fill(path: Path, rounds: int, open_sessions: int, end_ms: int, tell: Callabl
         for first in range(0, rounds, STEP_ROUNDS):
             tell(f"filling: {first} of {rounds} rounds")
             db.execute("BEGIN")
-            _add_rounds(db, first, min(rounds, first + STEP_ROUNDS), end_ms - rounds * ROUND_MS)
+            _add_rounds(db, first, min(rounds, first + STEP_ROUNDS), end_ms - rounds * ROUND_MS, end_ms)
             db.execute("COMMIT")
         _add_sessions(db, rounds, open_sessions)
         for name, text in indexes:
@@ -115,7 +115,7 @@ def _add_instance(db: sqlite3.Connection, rounds: int) -> None:
     )
 
 
-def _add_rounds(db: sqlite3.Connection, first: int, last: int, from_ms: int) -> None:
+def _add_rounds(db: sqlite3.Connection, first: int, last: int, from_ms: int, end_ms: int) -> None:
     start = f"{from_ms} + g.i * {ROUND_MS}"
     common = {"session_id": _SESSION, "round_id": _ROUND, "instance": f"'{_INSTANCE}'"}
     of_round = {
@@ -140,7 +140,7 @@ def _add_rounds(db: sqlite3.Connection, first: int, last: int, from_ms: int) -> 
     per_round = _count(db, "answers") / _count(db, "rounds")
     request_id = "lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || hex(randomblob(13)))"
     _copy(
-        db, "answers", "answers", {"request_id": f"substr({request_id}, 1, 36)", "time_ms": f"{from_ms} + g.i"},
+        db, "answers", "answers", {"request_id": f"substr({request_id}, 1, 36)", "time_ms": str(end_ms)},
         int(first * per_round), int(last * per_round),
     )  # fmt: skip
     db.execute(
