@@ -4,9 +4,10 @@ schema.
 What is real: every table, column, constraint and index; the columns of rounds, statements, sessions and answers as the
 server wrote them, with their sizes; the envelopes, byte for byte those of the rounds played. What is synthetic: ids,
 numbers, times and players are counted up; hashes and request ids are random, so that they are no hashes of the
-envelopes (such a store cannot be exported and replayed); all rounds are settled, `ROUNDS_A_SESSION` to a session that is
-closed; every stored answer is of this minute, so that none has been dropped yet; purchases, affairs, and the statements of opening and closing a session stand only for the sessions that were
-played. Indexes are made behind the rows, so that their pages are fuller than those of a store that has grown.
+envelopes (such a store cannot be exported and replayed); all rounds are settled, `ROUNDS_A_SESSION` to a session, which
+is closed; every stored answer is of this minute, so that none has been dropped yet; purchases, affairs, and the
+statements of opening and closing a session stand only for the sessions that were played. Indexes are made behind the
+rows, so that their pages are fuller than those of a store that has grown.
 
 Refuses a store in use, and more than the disk is left with: `affordable`.
 """
@@ -25,8 +26,8 @@ from bench.figures import BenchError
 
 ROUNDS_A_SESSION: Final = 100
 HEAVY_PLAYER: Final = "history"
-"""Every tenth session is this player's: the one whose history is long."""
-HEAVY_SHARE: Final = 10
+"""Every second session is this player's: the one whose history is long."""
+HEAVY_SHARE: Final = 2
 PLAYERS: Final = 9_973
 ROUND_MS: Final = 1_000
 """Between the starts of two rounds."""
@@ -164,10 +165,8 @@ def _add_sessions(db: sqlite3.Connection, rounds: int, open_sessions: int) -> No
     db.execute("COMMIT")
 
 
-def _copy(
-    db: sqlite3.Connection, table: str, template: str, other: Mapping[str, str], first: int, last: int
-) -> None:
-    """One row for each number from `first` on, below `last`: the template's, but for `id` and the columns in `other`."""
+def _copy(db: sqlite3.Connection, table: str, template: str, other: Mapping[str, str], first: int, last: int) -> None:
+    """A row for each number from `first` on, below `last`: the template's, but for `id` and the columns in `other`."""
     if last <= first:
         return
     columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})") if row[1] != "id"]

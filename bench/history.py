@@ -26,8 +26,10 @@ from rgs.v1 import session_pb2 as sessions
 from rgs.v1.history_pb2_grpc import HistoryServiceStub
 from rgs.v1.session_pb2_grpc import SessionServiceStub
 
-ROUNDS: Final = 10_000_000
-QUICK_ROUNDS: Final = 30_000
+ROUNDS: Final = 300_000
+"""Unless more are asked for: what a full run has the time for."""
+GOAL_ROUNDS: Final = 10_000_000
+QUICK_ROUNDS: Final = 20_000
 OPEN_SESSIONS: Final = 100_000
 SEED_ROUNDS: Final = 300
 """Played, then multiplied."""
@@ -35,7 +37,7 @@ CONCURRENCY: Final = 64
 PAGE_SIZE: Final = 10
 WALK_SIZE: Final = 200
 DEEP_PAGE: Final = 10_000
-QUICK_DEEP_PAGE: Final = 200
+"""Or the last that there is."""
 CALLS_PER_BLOCK: Final = 40
 EMPTY: Final = "empty"
 FULL: Final = "sqlite_history"
@@ -44,18 +46,15 @@ Page = Callable[[str], Awaitable[str]]
 """Asks for the page at a token; the next one's token."""
 
 
-async def run(
-    folder: Path, wanted: int, deep_page: int, repeats: int, pool: int, tell: Callable[[str], None]
-) -> list[Figure]:
+async def run(folder: Path, wanted: int, repeats: int, pool: int, tell: Callable[[str], None]) -> list[Figure]:
     """All figures of history; prints how long the history is."""
-    open_sessions = min(OPEN_SESSIONS, wanted)
+    open_sessions = min(OPEN_SESSIONS, wanted // 2)
     (empty, full) = folder / "empty", folder / "full"
-    folder.mkdir()
     make_home(empty)
     rounds = await _make_full(full, wanted, open_sessions, tell)
     print(
-        f"{'history':20} {rounds} rounds ({wanted / rounds:.3g} times fewer than {wanted}), {open_sessions} open sessions,"
-        f" {_store_of(full).stat().st_size / rounds:.0f} bytes a round",
+        f"{'history':20} {rounds} rounds (asked for: {wanted}; a factor of {GOAL_ROUNDS / rounds:.3g} below"
+        f" {GOAL_ROUNDS}), {open_sessions} open sessions, {_store_of(full).stat().st_size / rounds:.0f} bytes a round",
         flush=True,
     )
     async with serving(empty) as empty_load, serving(full) as full_load:
@@ -65,7 +64,8 @@ async def run(
             repeated = await measure(loads, folder, concurrency, repeats, pool, tell)
             figures += growth(concurrency, repeated)
         tell("pages")
-        return [*figures, *await _pages(empty_load, full_load, deep_page, repeats)]
+        listed = min(rounds // filling.HEAVY_SHARE, open_sessions)
+        return [*figures, *await _pages(empty_load, full_load, min(DEEP_PAGE, listed // PAGE_SIZE), repeats)]
 
 
 def _store_of(home: Path) -> Path:

@@ -16,18 +16,19 @@ import sys
 import time
 from pathlib import Path
 from typing import Final
+from unittest.mock import patch
 
 import grpc.aio
 import uvloop
 from google.protobuf.empty_pb2 import Empty
 
-import rgs.server
 from rgs.api.endpoint import CALLS_MAX, OPTIONS
 from rgs.cli.files import read_whole
 from rgs.clock import SystemClock
 from rgs.config import Config, load_config
 from rgs.logging import Log
 from rgs.manifest import Manifest, make_manifest
+from rgs.server import Server
 from rgs.store.address import StoreAddress
 from rgs.store.interface import Store
 from rgs.store.opening import open_store
@@ -45,9 +46,9 @@ async def run(config: Config, manifest: Manifest) -> None:
         opened.append(await open_store(where))
         return opened[-1]
 
-    rgs.server.open_store = open_and_tell
-    server = rgs.server.Server(config, manifest)
-    await server.start()
+    server = Server(config, manifest)
+    with patch("rgs.server.open_store", open_and_tell):
+        await server.start()
     try:
         (store,) = opened
         echo, port = _echo_server(config)

@@ -27,11 +27,13 @@ from bench.process import Subject
 from bench.subject import ECHO_METHOD
 
 CONCURRENCIES: Final = (1, 16, 64)
+QUICK_CONCURRENCIES: Final = (1, 64)
 CHANNELS: Final = 4
 """Connections of the load, to the server and to the echo; the players share them evenly."""
 WINDOW_S: Final = 0.5
 SQLITE: Final = "sqlite"
 """The server whose figures need no suffix, and beside which the echo runs."""
+POSTGRES: Final = "postgres"
 ECHO: Final = "echo"
 
 Step = Callable[[], Awaitable[None]]
@@ -160,7 +162,9 @@ async def measure(
     """
     players = {name: await load.players(concurrency) for name, load in loads.items()}
     first_load = next(iter(loads.values()))
-    kinds: dict[tuple[str, str], tuple[Load, Sequence[Step]]] = {("", ECHO): (first_load, first_load.echoes(concurrency))}
+    kinds: dict[tuple[str, str], tuple[Load, Sequence[Step]]] = {
+        ("", ECHO): (first_load, first_load.echoes(concurrency))
+    }
     for name, load in loads.items():
         kinds[name, "unary"] = load, [player.play_unary for player in players[name]]
         kinds[name, "stream"] = load, [player.play_streamed for player in players[name]]
