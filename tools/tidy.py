@@ -67,7 +67,8 @@ ROOMS: Final = (
     Room("rgs/store/", ("rgs.core", "rgs.store", CLOCK), ("asyncpg", "duckdb")),
     Room("rgs/clients/", (*INNER, "rgs.clients"), ("structlog", *GRPC), generated=True),
     Room("rgs/translog/", (*INNER, "rgs.translog"), ("structlog",)),
-    Room("rgs/simulators/", (*INNER, "rgs.simulators"), ("structlog",)),
+    # The embedded books are the honest half of each simulator; what lies is the wire before them.
+    Room("rgs/simulators/", (*INNER, "rgs.clients", "rgs.simulators"), GRPC, generated=True),
     Room("rgs/service/", ("rng", *INNER, "rgs.clients", "rgs.translog", "rgs.service"), ("cryptography", "structlog")),
     Room("rgs/api/", ("rgs.core", "rgs.service", "rgs.api", CLOCK), ("structlog", *GRPC), generated=True),
     # The outermost layer: the server and the command lines, which put the rest together. Nothing imports them.

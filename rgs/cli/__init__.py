@@ -1,4 +1,5 @@
-"""The command line of the house: `rgs init | party | keys | serve | demo | play | call | export | manifest`.
+"""The command line of the house: `rgs init | party | keys | serve | demo | play | call | simulate | conformance |
+export | manifest`.
 
 Every error that the house knows ends in one line on stderr: what is wrong, then the stable reason with field, limit and
 value. Exit 0 is success, 1 a refusal, 2 a command that is not understood, 130 an interrupt. Refuses to show a traceback
@@ -27,6 +28,8 @@ _LATER: Final = {
     "demo": "Play a whole game, verify it, show what is proved.",
     "play": "Play by hand.",
     "call": "Call one method of the server, JSON in and out.",
+    "simulate": "A wallet or central system that misbehaves as it is told.",
+    "conformance": "Check a wallet or a regulator's gateway against the contract.",
 }
 _PASSED_ON: Final = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 

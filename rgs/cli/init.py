@@ -49,6 +49,7 @@ from rgs.cli.pki import (
     ReadEntropy,
     fingerprint_of,
     issue_client,
+    issue_outward,
     issue_server,
     make_development_ca,
 )
@@ -64,6 +65,8 @@ from rgs.store.interface import PartyRow
 from rgs.store.opening import create_store, open_parties
 
 DEFAULT_NODE: Final = "node1"
+OUTWARD: Final = "outward"
+"""Stem of the certificate and key with which the node calls wallets and central systems, in the tls folder."""
 DEMO_PARTIES: Final = tuple((role, f"demo-{role}") for role in Role)
 """One party of each role."""
 
@@ -154,10 +157,15 @@ def _fill(home: Path, node: str, read: ReadEntropy, time_ms: int, store: Postgre
     write_new(home / CONFIG_FILE, config.encode("utf-8"), PUBLIC_MODE if store is None else SECRET_MODE)
     write_new(home / "kek" / "kek.json", format_kek({1: read(KEK_BYTES)}), SECRET_MODE)
     _make_keys(home / "keys", node, read, time_ms)
+<<<<<<< HEAD
     fingerprints = _make_certificates(home / "tls", read, time_ms)
     making = _make_store(home / "store" / "rgs.db" if store is None else store, fingerprints, read, time_ms)
     with ThreadPoolExecutor(1) as alone:  # with a loop of its own: our caller may run in one
         alone.submit(asyncio.run, making).result()
+=======
+    fingerprints = _make_certificates(home / "tls", node, read, time_ms)
+    _make_store(home / "store" / "rgs.db", fingerprints, read, time_ms)
+>>>>>>> sims
 
 
 def _make_keys(folder: Path, node: str, read: ReadEntropy, time_ms: int) -> None:
@@ -173,11 +181,12 @@ def _make_keys(folder: Path, node: str, read: ReadEntropy, time_ms: int) -> None
     write_new(folder / ROOT_FINGERPRINT, f"{root.keyid}\n".encode("ascii"), PUBLIC_MODE)
 
 
-def _make_certificates(folder: Path, read: ReadEntropy, time_ms: int) -> dict[str, str]:
-    """Write authority, server and clients; the clients' fingerprints by party."""
+def _make_certificates(folder: Path, node: str, read: ReadEntropy, time_ms: int) -> dict[str, str]:
+    """Write authority, server, the node's own for outward calls, and clients; the clients' fingerprints by party."""
     authority = make_development_ca(read, time_ms)
     write_issued(folder / "ca", authority)
     write_issued(folder / "server", issue_server(authority, SERVER_NAMES, read, time_ms))
+    write_issued(folder / OUTWARD, issue_outward(authority, node, read, time_ms))
     fingerprints: dict[str, str] = {}
     for role, party in DEMO_PARTIES:
         issued = issue_client(authority, role, party, read, time_ms)

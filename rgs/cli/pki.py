@@ -105,6 +105,12 @@ def issue_client(authority: Issued, role: Role, party: str, read: ReadEntropy, n
     return _issue(authority, party, [uri], ExtendedKeyUsageOID.CLIENT_AUTH, read, now_ms)
 
 
+def issue_outward(authority: Issued, node: str, read: ReadEntropy, now_ms: int) -> Issued:
+    """A client certificate with which a node calls wallets and central systems: it is no party of ours."""
+    uri = x509.UniformResourceIdentifier(f"rgs://node/{check_name(node, 'node')}")
+    return _issue(authority, node, [uri], ExtendedKeyUsageOID.CLIENT_AUTH, read, now_ms)
+
+
 def load_issued(certificate_pem: bytes, key_pem: bytes) -> Issued:
     """An authority as read from its files; FormatError if they do not belong together."""
     certificate = load_certificate(certificate_pem)

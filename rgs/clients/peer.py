@@ -119,6 +119,7 @@ class Peer:
         self._refusals = refusals
         self._unavailable = unavailable
         self._on_contradiction = on_contradiction
+        self._closed = False
         self._circuit = Circuit(
             name,
             now_ms,
@@ -148,9 +149,11 @@ class Peer:
 
         RefusedError, or the unavailable error: it may have happened.
         """
+        if self._closed:
+            raise self._unavailable(f"{self.name} is closed", code="CANCELLED")
         with self._circuit.call() as outcome:
             try:
-                response: _Response = await method(request, timeout=self._deadline_s)
+                response: _Response | None = await method(request, timeout=self._deadline_s)
             except asyncio.CancelledError:
                 task = asyncio.current_task()
                 if task is None or task.cancelling():
@@ -164,6 +167,8 @@ class Peer:
                     raise self._unavailable(f"{self.name} did not answer {name}: {code}", code=code) from None
                 outcome.answered()
                 raise refused from None
+            if response is None:  # gRPC's word for bytes that are no message
+                self._contradicted(name, transaction_id, "message")
             if what := judge(response):
                 self._contradicted(name, transaction_id, what)
             outcome.answered()
@@ -171,6 +176,7 @@ class Peer:
 
     async def close(self) -> None:
         """Let calls under way end, for one deadline, and close the channel."""
+        self._closed = True
         await self.channel.close(self._deadline_s)
 
     def _contradicted(self, method: str, transaction_id: str, what: str) -> NoReturn:

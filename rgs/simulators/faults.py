@@ -1,0 +1,232 @@
+"""Which faults a simulator commits, and when: by schedule, or by chance under a seed, the same in every run.
+
+A plan is TOML or JSON:
+
+    seed = "demo-1"
+    until_call = 200          # from call 201 on there are no faults; 0 or left out: never
+    [per_mille]               # of all calls, by chance
+    lost_reply = 50
+    [[schedule]]
+    fault = "delay"
+    method = "Debit"          # left out: every method
+    call = 3                  # counted per method from 1; left out: every call
+    calls = 1                 # how many from there on
+
+Chance without randomness: SHA-256 of seed, method and call number decides. Refuses unknown faults and keys, and more
+than a thousand in a thousand.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum, unique
+from typing import Any, Final
+
+from rgs.core.errors import InvalidFieldError, UnknownFieldError
+
+DOMAIN: Final = "rgs/simulator/fault/v1"
+PER_MILLE: Final = 1000
+_CALLS_MAX: Final = 10**9
+
+
+@unique
+class Fault(StrEnum):
+    """What a simulator can do wrong. The first group belongs to the way, the others to the books of one simulator."""
+
+    LOST_REQUEST = "lost_request"  # nothing arrives, nothing is done
+    LOST_REPLY = "lost_reply"  # done, but the answer is lost
+    DELAY = "delay"  # done after the caller's deadline
+    DUPLICATE = "duplicate"  # delivered twice
+    REORDER = "reorder"  # delivered after the next message of the same transaction: a debit after its rollback
+    OUTAGE = "outage"  # `calls` calls of every method, this one first, find nobody
+    RESTART = "restart"  # done, then the process starts anew with its books; the answer is lost
+    RESTART_EMPTY = "restart_empty"  # done, then it starts anew without its books (they are kept beside)
+    CONFLICTING_RETRY = "conflicting_retry"  # a repeat of a known transaction is refused as a conflict
+    NO_CONFLICT = "no_conflict"  # a known id with other values is answered as a repeat
+
+    # The wallet's books.
+    WRONG_AMOUNT = "wrong_amount"  # one minor unit more is entered; the answer says what was asked
+    WRONG_ECHO = "wrong_echo"  # the answer names one minor unit more than was asked and entered
+    ROUNDED = "rounded"  # whole hundreds are entered; the answer says what was asked
+    DOUBLE_ENTRY = "double_entry"  # a repeat moves the money again
+    NO_TOMBSTONE = "no_tombstone"  # a rollback of an unknown debit leaves nothing
+    ROLLBACK_REFUSED = "rollback_refused"  # a rollback of an unknown debit is refused as such
+    LATE_DEBIT = "late_debit"  # a debit that was rolled back takes money when it comes again
+    NOT_FINAL = "not_final"  # a debit that was not covered succeeds later
+    TOKEN_FIRST = "token_first"  # noqa: S105 - the token is looked at before the transaction: an expired one stops a repeat
+    ZERO_TAKEN = "zero_taken"  # a debit of nothing is accepted
+    FORGETFUL = "forgetful"  # GetTransaction knows nothing
+    WRONG_BALANCE = "wrong_balance"  # GetBalance tells one minor unit more
+
+    # The central system's books.
+    NEW_IDS = "new_ids"  # a repeat is answered with an id that was never issued
+    WRONG_ID = "wrong_id"  # the id that is issued has not the form of one
+    NO_CAP = "no_cap"  # the cap of a participation is not kept
+    CLOSES_SEATED = "closes_seated"  # a session is closed over a seated player
+    ENDS_TWICE = "ends_twice"  # a second end of a participation is accepted
+    FUTURE_DATES = "future_dates"  # times after the clock are accepted
+    CHANGED_HASH = "changed_hash"  # a stage is entered with another final hash
+    ALIGNMENT_RUNNING = "alignment_running"  # "later", and nothing is done
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A row of the schedule; `method` "" is every method, `call` 0 every call."""
+
+    fault: Fault
+    method: str = ""
+    call: int = 0
+    calls: int = 1
+
+    def hits(self, method: str, call: int) -> bool:
+        """Whether it is this call's."""
+        if self.method not in ("", method):
+            return False
+        # An outage is begun by one call and counted over all methods by the server.
+        return self.call in (0, call) if self.fault is Fault.OUTAGE else self._covers(call)
+
+    def _covers(self, call: int) -> bool:
+        return self.call == 0 or self.call <= call < self.call + self.calls
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to go wrong."""
+
+    schedule: tuple[Planned, ...] = ()
+    per_mille: tuple[tuple[Fault, int], ...] = ()
+    seed: str = ""
+    until_call: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call as it came in: its number among those of its method, and what goes wrong with it."""
+
+    method: str
+    number: int
+    faults: frozenset[Fault]
+    outage_calls: int = 0
+
+
+class Faults:
+    """A plan at work: counts the calls. `tell` gets a line for every fault that is committed."""
+
+    def __init__(self, plan: Plan, tell: Callable[[str], None] = lambda _: None) -> None:
+        self._plan = plan
+        self._tell = tell
+        self._calls: Counter[str] = Counter()
+        self.is_on = True
+        self.committed: Counter[Fault] = Counter()
+
+    def next(self, method: str) -> Call:
+        """Count a call, and say what goes wrong with it."""
+        self._calls[method] += 1
+        number, plan = self._calls[method], self._plan
+        if not self.is_on or (plan.until_call and self._calls.total() > plan.until_call):
+            return Call(method, number, frozenset())
+        hits = [row for row in plan.schedule if row.hits(method, number)]
+        faults = {row.fault for row in hits}
+        if chosen := chance(plan.seed, method, number, plan.per_mille):
+            faults.add(chosen)
+        outage_calls = max((row.calls for row in hits if row.fault is Fault.OUTAGE), default=1)
+        return Call(method, number, frozenset(faults), outage_calls)
+
+    def commit(self, call: Call, fault: Fault, subject: str) -> None:
+        """Say that a fault takes place now."""
+        self.committed[fault] += 1
+        self._tell(f"fault {self.committed.total()}: {call.method} call {call.number} {subject or '-'}: {fault}")
+
+
+def chance(seed: str, method: str, number: int, per_mille: Sequence[tuple[Fault, int]]) -> Fault | None:
+    """The fault that falls to a call, if one does."""
+    text = "\0".join((DOMAIN, seed, method, str(number))).encode()
+    drawn = int.from_bytes(hashlib.sha256(text).digest()[:8], "big") * PER_MILLE >> 64
+    for fault, share in per_mille:
+        if drawn < share:
+            return fault
+        drawn -= share
+    return None
+
+
+def parse_plan(text: str) -> Plan:
+    """A plan from TOML or JSON. InvalidFieldError, UnknownFieldError."""
+    try:
+        document: Any = json.loads(text) if text.lstrip().startswith("{") else tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidFieldError(f"the plan of faults is neither TOML nor JSON: {error}", field="faults") from None
+    table = _table(document, "faults", ("seed", "until_call", "per_mille", "schedule"))
+    rows = table.get("schedule", [])
+    if not isinstance(rows, list):
+        raise InvalidFieldError("schedule must be a list of tables", field="schedule")
+    return make_plan(
+        [_planned(_table(row, "schedule", ("fault", "method", "call", "calls"))) for row in rows],
+        _table(table.get("per_mille", {}), "per_mille", tuple(Fault)),
+        seed=_text(table.get("seed", ""), "seed"),
+        until_call=_number(table.get("until_call", 0), "until_call", 0, _CALLS_MAX),
+    )
+
+
+def make_plan(
+    schedule: Sequence[Planned], per_mille: Mapping[str, object], *, seed: str = "", until_call: int = 0
+) -> Plan:
+    """A plan of checked parts. InvalidFieldError."""
+    shares = tuple((_fault(name), _number(share, "per_mille", 0, PER_MILLE)) for name, share in per_mille.items())
+    if (total := sum(share for _, share in shares)) > PER_MILLE:
+        raise InvalidFieldError(
+            f"the chances come to {total} of {PER_MILLE}", field="per_mille", limit=PER_MILLE, value=total
+        )
+    return Plan(tuple(schedule), shares, seed, until_call)
+
+
+def parse_planned(text: str) -> Planned:
+    """`METHOD:CALL:FAULT`, `*` for every method or call: "Debit:3:lost_reply". InvalidFieldError."""
+    parts = text.split(":")
+    if len(parts) != 3:
+        raise InvalidFieldError(f"{text[:80]!r} is not METHOD:CALL:FAULT", field="fault", value=text[:80])
+    method, call, fault = parts
+    number = 0 if call == "*" else int(call) if call.isascii() and call.isdigit() else -1
+    return Planned(_fault(fault), "" if method == "*" else method, _number(number, "call", 0, _CALLS_MAX))
+
+
+def _planned(row: Mapping[str, Any]) -> Planned:
+    return Planned(
+        _fault(row.get("fault")),
+        _text(row.get("method", ""), "method"),
+        _number(row.get("call", 0), "call", 0, _CALLS_MAX),
+        _number(row.get("calls", 1), "calls", 1, _CALLS_MAX),
+    )
+
+
+def _table(value: object, field: str, keys: Sequence[str]) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise InvalidFieldError(f"{field} must be a table", field=field)
+    for key in value:
+        if key not in keys:
+            raise UnknownFieldError(f"{field} has no {key}; there are {', '.join(keys)}", field=field, value=key)
+    return value
+
+
+def _fault(name: object) -> Fault:
+    if not isinstance(name, str) or name not in set(Fault):
+        raise InvalidFieldError(f"{name!r} is no fault; there are {', '.join(Fault)}", field="fault", value=name)
+    return Fault(name)
+
+
+def _text(value: object, field: str) -> str:
+    if not isinstance(value, str):
+        raise InvalidFieldError(f"{field} must be text", field=field, value=str(value)[:80])
+    return value
+
+
+def _number(value: object, field: str, least: int, most: int) -> int:
+    if type(value) is not int or not least <= value <= most:
+        raise InvalidFieldError(
+            f"{field} must be a whole number from {least} to {most}", field=field, limit=most, value=str(value)[:80]
+        )
+    return value
