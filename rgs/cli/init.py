@@ -157,15 +157,10 @@ def _fill(home: Path, node: str, read: ReadEntropy, time_ms: int, store: Postgre
     write_new(home / CONFIG_FILE, config.encode("utf-8"), PUBLIC_MODE if store is None else SECRET_MODE)
     write_new(home / "kek" / "kek.json", format_kek({1: read(KEK_BYTES)}), SECRET_MODE)
     _make_keys(home / "keys", node, read, time_ms)
-<<<<<<< HEAD
-    fingerprints = _make_certificates(home / "tls", read, time_ms)
+    fingerprints = _make_certificates(home / "tls", node, read, time_ms)
     making = _make_store(home / "store" / "rgs.db" if store is None else store, fingerprints, read, time_ms)
     with ThreadPoolExecutor(1) as alone:  # with a loop of its own: our caller may run in one
         alone.submit(asyncio.run, making).result()
-=======
-    fingerprints = _make_certificates(home / "tls", node, read, time_ms)
-    _make_store(home / "store" / "rgs.db", fingerprints, read, time_ms)
->>>>>>> sims
 
 
 def _make_keys(folder: Path, node: str, read: ReadEntropy, time_ms: int) -> None:
