@@ -107,7 +107,8 @@ def _peer(where: str, value: object, home: Path) -> PeerSettings:
         for name, default in _FILES.items()
     }
     numbers = {name: _number(f"{where}.{name}", rows.get(name, row[0]), row) for name, row in _NUMBERS.items()}
-    return PeerSettings(**texts, **files, **numbers)
+    settings: dict[str, Any] = {**texts, **files, **numbers}
+    return PeerSettings(**settings)
 
 
 def _table(where: str, value: object) -> dict[str, Any]:

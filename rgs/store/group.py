@@ -13,6 +13,7 @@ from rgs.core.statements import KINDS, Signer, format_canonical, leaf_hash, seal
 from rgs.store.changes import Change, Draft, LargeWin, Record, Signed, StoreError, Turn
 from rgs.store.rows import (
     affair_insert,
+    day_row,
     report_insert,
     round_insert,
     round_update,
@@ -52,6 +53,7 @@ class Group:
         self.answers: list[tuple[Any, ...]] = []
         self.affairs: list[tuple[Any, ...]] = []
         self.reports: list[tuple[Any, ...]] = []
+        self.days: list[tuple[Any, ...]] = []
         self.artifacts: list[tuple[Any, ...]] = []
         self.ends: list[tuple[int, str]] = []
         self.totals: list[tuple[Any, ...]] = []
@@ -141,8 +143,8 @@ class Group:
                 (answer.party, answer.method, answer.request_id, answer.digest, answer.body,
                  last.instance if last else "", last.statement_no if last else 0, answer.time_ms)
             )  # fmt: skip
-        if change.affair is not None:
-            self.affairs.append(affair_insert(change.affair))
+        self.affairs.extend(affair_insert(affair) for affair in (change.affair, change.owed) if affair is not None)
+        self.days.extend(day_row(count) for count in (change.counted,) if count is not None)
         if change.report is not None and last is not None:
             self.reports.append(report_insert(change.report, last.hash.hex()))
         if session is not None and change.round is not None and change.round.status is not RoundStatus.OPEN:
