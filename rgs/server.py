@@ -52,6 +52,7 @@ from rgs.core.errors import FormatError, JurisdictionError, RgsError
 from rgs.core.statements.lines import parse_key_bundle
 from rgs.logging import Log
 from rgs.manifest import Manifest, ManifestError, make_manifest
+from rgs.service.answers import Answers
 from rgs.service.books import Books
 from rgs.service.callers import Caller, Role
 from rgs.service.catalog import Catalog
@@ -239,6 +240,7 @@ class Server:
         self._run_in_background("allow_list", gate.poll)
         self._run_in_background("events", events.flush)
         self._run_in_background("large_wins", events.tell_wins)
+        self._run_in_background("answers", Answers(store, clock, config.retry_window_h).look)
         files = KeyFiles(partial(read_whole, config.bundle, "key bundle"), partial(load_node_signer, config))
         self._run_in_background("keys", services.node_keys(bundle, node_signer.keyid, files).look)
         await endpoint.start()

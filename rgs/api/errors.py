@@ -146,6 +146,11 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
     "WALLET_UNAVAILABLE": ErrorRow(
         _DOWN, "The operator's wallet did not answer; the affair is kept and continued.", 2_000
     ),
+    "STORE_OUTCOME_UNKNOWN": ErrorRow(
+        _DOWN,
+        "The store has not told in time whether it committed. Send the same request id again: it takes effect once.",
+        2_000,
+    ),
     "STORE_UNAVAILABLE": ErrorRow(_DOWN, "The store could not commit; nothing took effect.", 1_000),
     "STREAM_IDLE": ErrorRow(
         _DOWN, "Nothing was asked on the stream for too long: open another when there is a need.", 1_000

@@ -1,5 +1,5 @@
-"""The command line of the house: `rgs init | party | keys | serve | demo | play | call | simulate | conformance |
-export | manifest`.
+"""The command line of the house: `rgs init | party | keys | migrate | serve | demo | play | call | simulate |
+conformance | export | manifest`.
 
 Every error that the house knows ends in one line on stderr: what is wrong, then the stable reason with field, limit and
 value. Exit 0 is success, 1 a refusal, 2 a command that is not understood, 130 an interrupt. Refuses to show a traceback
@@ -16,7 +16,7 @@ from typing import Annotated, Final
 import typer
 
 from rgs import __version__
-from rgs.cli import export, init, keys, party, serve
+from rgs.cli import export, init, keys, migrate, party, serve
 from rgs.cli.options import part
 from rgs.core.errors import RgsError, UnavailableError
 from rgs.manifest import Manifest, ManifestError
@@ -46,6 +46,7 @@ def build_app() -> typer.Typer:
     app.command("init", rich_help_panel="Setting up")(init.command)
     app.add_typer(party.app, name="party", rich_help_panel="Setting up")
     app.add_typer(keys.app, name="keys", rich_help_panel="Setting up")
+    app.command("migrate", rich_help_panel="Setting up")(migrate.command)
     app.command("serve", rich_help_panel="Running")(serve.command)
     for name, text in _LATER.items():
         app.command(name, help=text, rich_help_panel="Running", context_settings=_PASSED_ON)(_later(name))
@@ -80,7 +81,7 @@ def run(argv: list[str], manifest: Manifest) -> int:
         return _fail(": ".join(str(part) for part in (error.filename, error.strerror or error) if part))
     except Exception as error:
         # The store's driver is not imported here: all SQL is the store's, and so are the names of its errors.
-        if type(error).__module__ != "sqlite3":
+        if type(error).__module__.partition(".")[0] not in {"sqlite3", "asyncpg"}:
             raise
         return _fail(f"the store cannot be used: {error} [{UnavailableError.reason}]")
 

@@ -12,6 +12,7 @@ not begun.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,7 +22,7 @@ from rgs.core.ids import REGULATOR_ID_ALPHABET, REGULATOR_ID_CHARACTERS, ULID_RA
 from rgs.core.statements import Ed25519Signer
 from rgs.core.times import format_time
 from rgs.service.sealing import Sealer
-from rgs.store.changes import Change, Draft, LatchSet, Record, Turn
+from rgs.store.changes import Change, Draft, LatchSet, Record, StoreError, Turn
 from rgs.store.interface import Store
 from rng import __version__ as rng_version
 from rng.errors import RngError
@@ -119,15 +120,19 @@ class Instance:
             node_signer=node_signer,
             signer=signer,
         )
-        for row in await self._store.instances(alive_only=True):
-            if row.instance != self.name:
-                await self._sign_lost(row.instance, row.draw_no, row.statement_no)
+        await self.tell_lost()
         for artifact in artifacts:
             await self._sign(
                 "artifact", _artifact_body(artifact), artifact=(artifact.sha256, artifact.name, artifact.content)
             )
         for event in self._generator.events():
             await self._sign("event", _life_body(event.kind, event.reason, self.name))
+
+    async def tell_lost(self) -> None:
+        """Sign that instances whose lease has ended without a word are lost, each with its last durable numbers."""
+        for row in await self._store.lapsed_instances():
+            with contextlib.suppress(StoreError):  # another node was first, or it lives after all
+                await self._sign_lost(row.instance, row.draw_no, row.statement_no)
 
     def _start_body(self, boot_no: int, signer: Ed25519Signer, now_ms: int) -> dict[str, object]:
         return {

@@ -27,6 +27,15 @@ class PostgresAddress:
     url: str = field(repr=False)
     """The whole of it, password too."""
 
+    def beginning_at(self, number: int) -> str:
+        """The URL with its hosts in turn: for one host always the same."""
+        matched = _URL.fullmatch(self.url)
+        hosts = matched[3].split(",") if matched is not None else []
+        if matched is None or len(hosts) < 2:
+            return self.url
+        at = number % len(hosts)
+        return "".join([self.url[: matched.start(3)], ",".join([*hosts[at:], *hosts[:at]]), self.url[matched.end(3) :]])
+
     def __str__(self) -> str:
         matched = _URL.fullmatch(self.url)
         if matched is None:

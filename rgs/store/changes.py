@@ -23,6 +23,12 @@ class StoreError(UnavailableError):
     reason = "STORE_UNAVAILABLE"
 
 
+class StoreUnknownError(StoreError):
+    """The store has not told in time whether it committed. It may have, or may yet: the same request id tells."""
+
+    reason = "STORE_OUTCOME_UNKNOWN"
+
+
 class StoreRefusedError(RgsError):
     """The store is not fit to be opened: in use by another process, of another schema, or of a dead instance."""
 

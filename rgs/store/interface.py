@@ -118,6 +118,9 @@ class StoreReads(Protocol):
     async def meta(self, key: str) -> str:
         """A value of the store's own: `schema`, `store_epoch`, `parties` (a counter of changes)."""
 
+    async def changes(self, key: str) -> int:
+        """A counter of changes, `switches` or `parties`: it rises in the commit that changes one of them."""
+
     # --- the play path --------------------------------------------------------------------------------------------
 
     async def session(self, session_id: str, *, fresh: bool = True) -> Session | None:
@@ -218,6 +221,30 @@ class Store(StoreReads, Protocol):
 
     async def forget_reports(self, row_ids: Sequence[int]) -> None:
         """Drop queued stage reports: the regulator has them."""
+
+    async def forget_answers(self, now_ms: int, before_ms: int) -> int:
+        """Drop stored answers from before a time, a share of them or a whole day's, and make room for those of the days
+        from now on. Called now and then by one process: 0 when there is nothing more to drop.
+        """
+
+    # --- many processes over one store; a file has one, which leads everything and hears nothing --------------------
+
+    async def renew_lease(self, lease_ms: int) -> bool:
+        """This instance lives at least so long, by the database's clock; False if it was ended by another."""
+
+    async def lapsed_instances(self) -> list[InstanceRow]:
+        """Other instances that have not ended, but whose lease has, or whose worker has begun anew: whoever leads signs
+        that they are lost. A commit that ends one is refused if it lives after all.
+        """
+
+    async def lead(self, duty: str) -> bool:
+        """Whether this process leads the duty now, and no other: ask before each round of it."""
+
+    async def tell(self, payload: str) -> None:
+        """Tell every process that listens, this one too; best effort, nothing waits for it."""
+
+    async def listen(self, callback: Callable[[str], None]) -> None:
+        """Call it with whatever is told, over reconnections too; what was told meanwhile is lost."""
 
 
 class Parties(Protocol):

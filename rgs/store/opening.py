@@ -7,49 +7,66 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import ExitStack
-from pathlib import Path
 
+from rgs.store import sqlite
 from rgs.store.address import PostgresAddress, StoreAddress
 from rgs.store.changes import StoreRefusedError
 from rgs.store.interface import Parties, Store, StoreReads
 from rgs.store.parties import SqliteParties
+from rgs.store.postgres import schema
+from rgs.store.postgres.parties import PostgresParties
+from rgs.store.postgres.reads import PostgresReads
+from rgs.store.postgres.store import PostgresStore
 from rgs.store.reads import SqliteReads
-from rgs.store.sqlite import SqliteStore, connect, verify_schema
-from rgs.store.sqlite import create_store as create_file
 
 
 async def create_store(where: StoreAddress, store_epoch: str) -> None:
     """Make a new, empty store, whole or without a table; StoreRefusedError if there is one."""
-    create_file(_path(where), store_epoch)
+    if isinstance(where, PostgresAddress):
+        await schema.create(where, store_epoch)
+    else:
+        sqlite.create_store(where, store_epoch)
+
+
+async def migrate_store(where: StoreAddress) -> tuple[int, int]:
+    """Bring a store to the schema of this version; the schema before and after. StoreRefusedError."""
+    return await schema.migrate(where) if isinstance(where, PostgresAddress) else sqlite.migrate_store(where)
 
 
 async def open_store(where: StoreAddress) -> Store:
     """The store, to serve from; StoreRefusedError."""
-    return SqliteStore(_path(where))
+    return await PostgresStore.open(where) if isinstance(where, PostgresAddress) else sqlite.SqliteStore(where)
 
 
 async def open_parties(where: StoreAddress) -> Parties:
     """The allow-list, beside a server or in one; StoreRefusedError."""
-    return SqliteParties(_path(where))
+    if isinstance(where, PostgresAddress):
+        await _verify(where)
+        return PostgresParties(where)
+    return SqliteParties(where)
 
 
 async def open_reads(where: StoreAddress) -> StoreReads:
     """The store to read from only, beside a server; StoreRefusedError."""
-    path = _path(where)
-    if not path.is_file():
-        raise StoreRefusedError(f"there is no store at {path}", path=path)
+    if isinstance(where, PostgresAddress):
+        await _verify(where)
+        return PostgresReads(where)
+    if not where.is_file():
+        raise StoreRefusedError(f"there is no store at {where}", path=where)
     with ExitStack() as opened:
         try:
-            connection = connect(path, read_only=True)
+            connection = sqlite.connect(where, read_only=True)
         except sqlite3.Error as error:
-            raise StoreRefusedError(f"{path} cannot be opened ({type(error).__name__})", path=path) from None
+            raise StoreRefusedError(f"{where} cannot be opened ({type(error).__name__})", path=where) from None
         opened.callback(connection.close)
-        verify_schema(connection, path)
+        sqlite.verify_schema(connection, where)
         opened.pop_all()
     return SqliteReads(connection)
 
 
-def _path(where: StoreAddress) -> Path:
-    if isinstance(where, PostgresAddress):
-        raise StoreRefusedError("this version has no PostgreSQL store yet", address=str(where))
-    return where
+async def _verify(where: PostgresAddress) -> None:
+    link = await schema.reach(where)
+    try:
+        await schema.verify_schema(link, where)
+    finally:
+        await link.close()

@@ -62,7 +62,8 @@ def _statement_from(row: Any) -> StatementRow:
     )
 
 
-def _instance_from(row: Any) -> InstanceRow:
+def instance_from(row: Any) -> InstanceRow:
+    """The instance of a row of its columns, in the order of InstanceRow."""
     instance, node, boot_no, worker, alive, statement_no, draw_no, start_ms = row
     return InstanceRow(instance, node, boot_no, worker, bool(alive), statement_no, draw_no, start_ms)
 
@@ -73,6 +74,10 @@ class Reads(OutboxReads):
     def _stream(self, query: str, *values: Any) -> AsyncIterator[Any]:
         """Rows of a long answer, a few in memory at a time."""
         raise NotImplementedError
+
+    async def changes(self, key: str) -> int:
+        """A counter of changes, `switches` or `parties`: it rises in the commit that changes one of them."""
+        return int(await self.meta(key) or 0)
 
     async def meta(self, key: str) -> str:
         """A value of the store's own: `schema`, `store_epoch`, `parties` (a counter of changes)."""
@@ -235,7 +240,7 @@ class Reads(OutboxReads):
             " WHERE alive >= ? ORDER BY start_ms, instance"
         )
         rows = await self._rows(query, int(alive_only))
-        return [_instance_from(row) for row in rows]
+        return [instance_from(row) for row in rows]
 
     async def start_of(self, instance: str) -> bytes:
         """The envelope of its statement 1."""
@@ -250,7 +255,7 @@ class Reads(OutboxReads):
             " WHERE node = ? AND worker = ? ORDER BY boot_no DESC LIMIT 1"
         )
         row = await self._row(query, node, worker)
-        return None if row is None else _instance_from(row)
+        return None if row is None else instance_from(row)
 
 
 class SqliteReads(Reads):

@@ -9,15 +9,15 @@ does not know.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import fcntl
 import json
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple
-from importlib import resources
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from rgs.core.rounds import Round
 from rgs.core.sessions import Session
@@ -30,10 +30,14 @@ from rgs.store.changes import (
     Signed,
     StoreError,
     StoreRefusedError,
+    SwitchOff,
+    SwitchOn,
     Turn,
 )
 from rgs.store.group import Group, Identity, sign_statement
+from rgs.store.interface import InstanceRow
 from rgs.store.memory import Memory
+from rgs.store.migrations import Migration, steps, verify_version
 from rgs.store.reads import SqliteReads
 from rgs.store.rows import (
     INSERT_AFFAIR,
@@ -49,7 +53,9 @@ from rgs.store.rows import (
 )
 from rgs.store.writer import Outcome, Writer
 
-SCHEMA_VERSION: Final = 1
+KIND: Final = "sqlite"
+FORGOTTEN_MAX: Final = 500
+"""Stored answers that one transaction drops."""
 
 _INSERT_STATEMENT: Final = (
     "INSERT INTO statements"
@@ -74,6 +80,11 @@ _END_INSTANCE: Final = "UPDATE instances SET alive = 0, end_ms = ? WHERE instanc
 _SELECT_VERSIONS: Final = (
     "SELECT session_id, version FROM sessions WHERE session_id IN (SELECT value FROM json_each(?))"
 )
+_DELETE_ANSWERS: Final = "DELETE FROM answers WHERE id IN (SELECT id FROM answers ORDER BY id LIMIT ?) AND time_ms < ?"
+_STATE_CHANGED: Final = (
+    "INSERT INTO meta (key, value) VALUES (?, '1')"
+    " ON CONFLICT (key) DO UPDATE SET value = CAST(CAST(value AS INTEGER) + 1 AS TEXT)"
+)
 _DELETE_REPORT: Final = "DELETE FROM stage_reports WHERE id = ?"
 
 
@@ -93,20 +104,18 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     return connection
 
 
-def verify_schema(connection: sqlite3.Connection, path: Path) -> None:
-    """StoreRefusedError unless the store has exactly the schema of this version."""
+def found_version(connection: sqlite3.Connection) -> int:
+    """The schema of the store in this file, 0 if there is none."""
     try:
         row = connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
     except sqlite3.Error:
         row = None
-    found = row[0] if row is not None else "none"
-    if found != str(SCHEMA_VERSION):
-        raise StoreRefusedError(
-            f"the store has schema {found}, this version needs {SCHEMA_VERSION}",
-            value=found,
-            limit=SCHEMA_VERSION,
-            path=path,
-        )
+    return int(row[0]) if row is not None and str(row[0]).isdecimal() else 0
+
+
+def verify_schema(connection: sqlite3.Connection, path: Path) -> None:
+    """StoreRefusedError unless the store has exactly the schema of this version."""
+    verify_version(found_version(connection), KIND, str(path))
 
 
 def create_store(path: Path, store_epoch: str) -> None:
@@ -116,15 +125,52 @@ def create_store(path: Path, store_epoch: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     connection = connect(path)
     try:
-        script = resources.files("rgs.store").joinpath("migrations/0001.sql").read_text(encoding="ascii")
-        connection.executescript("BEGIN IMMEDIATE;\n" + script)
-        connection.execute("INSERT INTO meta (key, value) VALUES ('schema', ?)", (str(SCHEMA_VERSION),))
+        connection.execute("BEGIN IMMEDIATE")
+        _apply_steps(connection, steps(KIND))
         connection.execute("INSERT INTO meta (key, value) VALUES ('store_epoch', ?)", (store_epoch,))
         connection.execute("INSERT INTO meta (key, value) VALUES ('parties', '0')")
         connection.execute("COMMIT")
     finally:
         connection.close()
     path.chmod(0o600)
+
+
+def migrate_store(path: Path) -> tuple[int, int]:
+    """Bring the store to this version's schema, in one transaction; the schema before and after.
+
+    StoreRefusedError while a server holds it, and for a schema that is newer.
+    """
+    if not path.is_file():
+        raise StoreRefusedError(f"there is no store at {path}: run `rgs init` first", path=path)
+    with path.with_suffix(".lock").open("w", encoding="ascii") as lock:
+        _hold(lock, path)
+        with contextlib.closing(connect(path)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            before, todo = found_version(connection), steps(KIND)
+            if not 0 < before <= len(todo):
+                verify_version(before, KIND, str(path))
+            _apply_steps(connection, todo[before:])
+            connection.execute("COMMIT")
+            return before, len(todo)
+
+
+def _apply_steps(connection: sqlite3.Connection, todo: list[Migration]) -> None:
+    """In the transaction that is open: `executescript` would end it."""
+    for step in todo:
+        statement = ""
+        for line in step.script.splitlines(keepends=True):
+            statement += line
+            if sqlite3.complete_statement(statement):
+                connection.execute(statement)
+                statement = ""
+        connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('schema', ?)", (str(step.version),))
+
+
+def _hold(lock: IO[str], path: Path) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise StoreRefusedError(f"the store at {path} is in use by another process", path=path) from None
 
 
 class SqliteStore(SqliteReads):
@@ -134,13 +180,9 @@ class SqliteStore(SqliteReads):
         if not path.exists():
             raise StoreRefusedError(f"there is no store at {path}: run `rgs init` first", path=path)
         self._lock = path.with_suffix(".lock").open("w", encoding="ascii")
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self._lock.close()
-            raise StoreRefusedError(f"the store at {path} is in use by another process", path=path) from None
         with contextlib.ExitStack() as opened:
             opened.callback(self._lock.close)
+            _hold(self._lock, path)
             try:
                 self._db = connect(path)
                 opened.callback(self._db.close)
@@ -152,7 +194,7 @@ class SqliteStore(SqliteReads):
             verify_schema(reader, path)
             opened.pop_all()
         self.path = path
-        self.writer = Writer(self.apply)
+        self.writer = Writer(self.apply, self._owe)
         self._identity = Identity()
         """Changed in the writer's thread only, behind a commit."""
         self._owed: list[Draft] = []
@@ -168,7 +210,11 @@ class SqliteStore(SqliteReads):
     @property
     def draws_owed(self) -> int:
         """Draws that were not used and whose account is not durable yet: they are in flight still."""
-        return len(self._owed)
+        return len(self._owed) + self.writer.draws_unknown
+
+    def _owe(self, change: Change) -> None:
+        if change.discard is not None:
+            self._owed.append(change.discard)
 
     # --- the life of this process in the store --------------------------------------------------------------------
 
@@ -221,6 +267,28 @@ class SqliteStore(SqliteReads):
         self._forget.extend((row_id,) for row_id in row_ids)
         await self.writer.commit(Change())
 
+    async def forget_answers(self, now_ms: int, before_ms: int) -> int:  # noqa: ARG002 - a table has room
+        """The oldest first, so many at a time that no commit waits long."""
+        return await asyncio.get_running_loop().run_in_executor(self.writer.thread, self._drop_answers, before_ms)
+
+    def _drop_answers(self, before_ms: int) -> int:
+        return self._db.execute(_DELETE_ANSWERS, (FORGOTTEN_MAX, before_ms)).rowcount
+
+    async def renew_lease(self, lease_ms: int) -> bool:  # noqa: ARG002 - the lock file is the lease
+        return True
+
+    async def lapsed_instances(self) -> list[InstanceRow]:
+        return [row for row in await self.instances(alive_only=True) if row.instance != self._identity.instance]
+
+    async def lead(self, duty: str) -> bool:  # noqa: ARG002
+        return True
+
+    async def tell(self, payload: str) -> None:
+        """There is nobody else."""
+
+    async def listen(self, callback: Callable[[str], None]) -> None:
+        """There is nobody else."""
+
     async def close(self) -> None:
         """Commit what waits and let go of the store."""
         await self.writer.close()
@@ -260,7 +328,8 @@ class SqliteStore(SqliteReads):
             outcomes: list[Outcome] = []
             group = Group(self._identity, self.large_win_minor)
             known = self._versions(changes)
-            for draft in self._owed:
+            owed = list(self._owed)
+            for draft in owed:
                 group.sign(draft)
             for change in changes:
                 session = change.session
@@ -281,7 +350,7 @@ class SqliteStore(SqliteReads):
             # 4. Commit. The counters follow only a commit.
             self._commit(group)
         self._identity = group.identity
-        self._owed.clear()
+        del self._owed[: len(owed)]
         del self._forget[: len(forgotten)]
         return outcomes
 
@@ -335,7 +404,7 @@ class SqliteStore(SqliteReads):
             (_INSERT_ANSWER, group.answers),
             (INSERT_AFFAIR, group.affairs),
             (INSERT_REPORT, group.reports),
-            (INSERT_DAY, group.days),
+            (INSERT_DAY, group.day_rows()),
             (INSERT_TOTALS, group.totals),
             (_INSERT_ARTIFACT, group.artifacts),
             (_DELETE_REPORT, forgotten),
@@ -346,6 +415,8 @@ class SqliteStore(SqliteReads):
             done = self._db.execute(RECORD_SQL[type(record)], astuple(record))
             if done.rowcount != 1 and isinstance(record, ONE_ROW):
                 raise sqlite3.IntegrityError("records: what is to change is not there")
+        if any(isinstance(record, SwitchOff | SwitchOn) for record in group.records):
+            self._db.execute(_STATE_CHANGED, ("switches",))
         if group.rounds and run(UPDATE_ROUND, group.rounds).rowcount != len(group.rounds):
             raise sqlite3.IntegrityError("rounds: a round is not at the version below")
         self._verify_alive(group)

@@ -2,17 +2,21 @@
 
 A change is committed at once when nobody else is likely to come, else together with its neighbours: the group is closed
 when as many wait as were under way lately, at most `GROUP_MAX`, or when nobody came for `QUIET_S`, and never later than
-`LINGER_S` after its first. Nobody is answered before the commit. Refuses to know what a change means; `apply` does the
-work in the writer's own thread.
+`LINGER_S` after its first. Nobody is answered before the commit; but nobody waits longer than `COMMIT_WAIT_S` either:
+the commit goes on undisturbed, its callers are told that its outcome is unknown, and until it has come to its end
+others are refused at once. Refuses to know what a change means; `apply` does the work, in the writer's own thread or as
+a coroutine.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
-from rgs.store.changes import Change, Signed, StoreError
+from rgs.store.changes import Change, Signed, StoreError, StoreUnknownError
 
 GROUP_MAX = 32
 """Changes that make a group full."""
@@ -20,34 +24,51 @@ LINGER_S = 0.005
 """Longest wait of a change for company, in seconds (ARCHITECTURE 2.18: 2 to 5 ms)."""
 QUIET_S = 0.002
 """So long without another change ends the wait."""
+COMMIT_WAIT_S = 6.0
+"""Longest wait of a caller for his group's commit, in seconds: a little longer than SQLite waits for a lock."""
 _LOAD_DECAY = 0.9
 _TIMER_SLACK_S = 0.0003
 
 Outcome = tuple[Signed, ...] | Exception
 Apply = Callable[[list[Change]], Sequence[Outcome]]
+ApplyAsync = Callable[[list[Change]], Coroutine[Any, Any, Sequence[Outcome]]]
 
 
 class Writer:
     """One per store and process. `commit` returns after the commit or raises what `apply` gave for this change."""
 
-    def __init__(self, apply: Apply) -> None:
+    def __init__(self, apply: Apply | ApplyAsync, refused: Callable[[Change], None] = lambda _: None) -> None:
+        """`refused` is told of every change that never came to `apply`."""
         self._apply = apply
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store-writer")
+        self._refused = refused
+        self._is_async = inspect.iscoroutinefunction(apply)
+        self.thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store-writer")
+        """The writer's; what else writes now and then goes through it too."""
         self._waiting: list[tuple[Change, asyncio.Future[tuple[Signed, ...]]]] = []
         self._committing = 0
         self._load = 1.0
         self._timer: asyncio.TimerHandle | None = None
         self._first_s = self._last_s = 0.0
         """When the first and the last of those that wait came."""
+        self._overdue: asyncio.TimerHandle | None = None
+        self._group: list[tuple[Change, asyncio.Future[tuple[Signed, ...]]]] = []
+        """What is being committed."""
+        self.is_stuck = False
+        """Whether a group has been committed for longer than anybody waits."""
         self._closing = False
         self._closed = False
         self.groups = 0
         self.changes = 0
 
     async def commit(self, change: Change) -> tuple[Signed, ...]:
-        """Durable when this returns. A cancelled caller does not undo the commit. StoreError after `close`."""
+        """Durable when this returns. A cancelled caller does not undo the commit. StoreError after `close`, and while
+        the writer is stuck; StoreUnknownError if it becomes so.
+        """
         if self._closed:
             raise StoreError("the store is closed")
+        if self.is_stuck:
+            self._refused(change)
+            raise StoreError("the store is not answering; nothing of it took effect")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[tuple[Signed, ...]] = loop.create_future()
         self._waiting.append((change, future))
@@ -56,14 +77,14 @@ class Writer:
         return await future
 
     async def close(self) -> None:
-        """Commit what waits, then stop the thread."""
+        """Commit what waits, then stop the thread. A group that is stuck is left to itself."""
         self._closing = True
         loop = asyncio.get_running_loop()
-        while self._waiting or self._committing:
+        while (self._waiting or self._committing) and not (self.is_stuck and self._is_async):
             self._consider(loop)
             await asyncio.sleep(0.001)
         self._closed = True
-        self._thread.shutdown(wait=True)
+        self.thread.shutdown(wait=True)
 
     def _consider(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._committing or not self._waiting:
@@ -94,9 +115,34 @@ class Writer:
         self._committing = len(group)
         self.groups += 1
         self.changes += len(group)
+        self._group = group
+        self._overdue = loop.call_later(COMMIT_WAIT_S, self._give_up)
         changes = [change for change, _ in group]
-        job = loop.run_in_executor(self._thread, self._apply, changes)
+        job: asyncio.Future[Sequence[Outcome]]
+        if self._is_async:
+            job = loop.create_task(self._apply(changes))  # type: ignore[arg-type]
+        else:
+            job = loop.run_in_executor(self.thread, self._apply, changes)  # type: ignore[arg-type]
         job.add_done_callback(lambda done: self._finish(loop, group, done))
+
+    def _give_up(self) -> None:
+        """Tell those who wait; the group itself is not touched."""
+        self.is_stuck = True
+        for _, future in self._group:
+            if not future.done():
+                future.set_exception(
+                    StoreUnknownError("the store has not told whether it committed: send the same request id again")
+                )
+        waiting, self._waiting = self._waiting, []
+        for change, future in waiting:
+            self._refused(change)
+            if not future.done():
+                future.set_exception(StoreError("the store is not answering; nothing of it took effect"))
+
+    @property
+    def draws_unknown(self) -> int:
+        """Draws in a group that nobody waits for any more, and that is not at its end."""
+        return sum(1 for change, _ in self._group if change.draw_no) if self.is_stuck else 0
 
     def _finish(
         self,
@@ -105,6 +151,9 @@ class Writer:
         done: asyncio.Future[Sequence[Outcome]],
     ) -> None:
         self._committing = 0
+        self._group, self.is_stuck = [], False
+        if self._overdue is not None:
+            self._overdue.cancel()
         # Those that came while this group was committed belong to the same load.
         self._load = max(1.0, self._load * _LOAD_DECAY, float(len(group)))
         failure = done.exception()

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import asyncpg
 
 from rgs.core.ids import format_ulid
 from rgs.core.ledger import Participation
 from rgs.core.rounds import Round
 from rgs.core.sessions import Session, SessionStatus
 from rgs.core.statements import Ed25519Signer
+from rgs.store.address import PostgresAddress, StoreAddress
 from rgs.store.changes import Affair, Answer, Change, Draft, Signed, StageReport
+from rgs.store.interface import StatementRow, Store
+from rgs.store.opening import open_reads, open_store
+from rgs.store.postgres.store import PostgresStore
 from rgs.store.sqlite import SqliteStore, connect, create_store
 
 NODE_KEY = Ed25519Signer.from_seed(b"n" * 32)
@@ -22,11 +28,19 @@ INSTANCE_KEY = Ed25519Signer.from_seed(b"i" * 32)
 NAME = "node-1-b1-w0"
 
 
+DATABASES: dict[Path, PostgresAddress] = {}
+"""Folders that stand for a database (`either_store`); in any other lies a file."""
+
+
+def address_of(folder: Path) -> StoreAddress:
+    return DATABASES.get(folder, folder / "rgs.db")
+
+
 def ulid(number: int) -> str:
     return format_ulid(1_795_000_000_000, number.to_bytes(10, "big"))
 
 
-async def start_instance(store: SqliteStore, name: str = NAME, boot_no: int = 1) -> Signed:
+async def start_instance(store: Store, name: str = NAME, boot_no: int = 1) -> Signed:
     return await store.start_instance(
         instance=name,
         node="node-1",
@@ -40,12 +54,13 @@ async def start_instance(store: SqliteStore, name: str = NAME, boot_no: int = 1)
 
 
 @asynccontextmanager
-async def open_shelf(folder: Path, *, started: bool = True) -> AsyncIterator[SqliteStore]:
+async def open_shelf(folder: Path, *, started: bool = True) -> AsyncIterator[Any]:
     """A new store in the folder (or the one that is there), and by default a started instance."""
-    path = folder / "rgs.db"
-    if not path.exists():
-        create_store(path, ulid(0))
-    store = SqliteStore(path)
+    where = address_of(folder)
+    if isinstance(where, Path) and not where.exists():
+        create_store(where, ulid(0))
+    store = await open_store(where)
+    assert isinstance(store, SqliteStore | PostgresStore)
     try:
         if started:
             await start_instance(store)
@@ -79,7 +94,9 @@ def opened(made: Session) -> Change:
 
 
 def answer(number: int, party: str = "op-1", method: str = "Act") -> Answer:
-    return Answer(party, method, f"request-{number}", bytes([number]) * 32, f"body {number}".encode(), 1000 + number)
+    return Answer(
+        party, method, f"request-{number}", bytes([number % 256]) * 32, f"body {number}".encode(), 1000 + number
+    )
 
 
 def discarded(draw_no: int) -> Draft:
@@ -135,10 +152,46 @@ def report(session_id: str, stage_no: int) -> StageReport:
     return StageReport(session_id, stage_no, "M" * 16, "N" * 16, 1000, 200, 0, "ab" * 32, 3000)
 
 
-def table(folder: Path, query: str) -> list[tuple[Any, ...]]:
+async def table(folder: Path, query: str) -> list[tuple[Any, ...]]:
     """Rows as they stand on the disk."""
-    with closing(connect(folder / "rgs.db", read_only=True)) as connection:
-        return list(connection.execute(query))
+    where = address_of(folder)
+    if isinstance(where, PostgresAddress):
+        connection = await asyncpg.connect(where.url)
+        try:
+            return [tuple(row) for row in await connection.fetch(query)]
+        finally:
+            await connection.close()
+    with closing(connect(where, read_only=True)) as reader:
+        return list(reader.execute(query))
+
+
+async def change_by_hand(folder: Path, query: str) -> None:
+    """What no store would do."""
+    where = address_of(folder)
+    if isinstance(where, PostgresAddress):
+        connection = await asyncpg.connect(where.url)
+        await connection.execute(query)
+        await connection.close()
+    else:
+        with closing(connect(where)) as other:
+            other.execute(query)
+
+
+async def stored(folder: Path) -> list[StatementRow]:
+    """All statements in commit order, over a connection of their own."""
+    reads = await open_reads(address_of(folder))
+    try:
+        return [row async for row in reads.statements_in_order()]
+    finally:
+        await reads.close()
+
+
+async def applied(store: Any, changes: list[Change]) -> Sequence[Any]:
+    """The outcomes of one group."""
+    if isinstance(store, PostgresStore):
+        return await store.apply(changes)
+    outcomes: Sequence[Any] = store.apply(changes)
+    return outcomes
 
 
 class BrokenConnection:

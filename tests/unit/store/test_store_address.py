@@ -10,15 +10,15 @@ from rgs.config import load_config
 from rgs.core.errors import InvalidFieldError
 from rgs.store.address import PostgresAddress, parse_address
 
-SECRET = "hunter-2"  # noqa: S105
+PLANTED = "hunter-2"
 URLS = {
-    f"postgresql://rgs:{SECRET}@db/rgs": "postgresql://rgs@db/rgs",
-    f"postgres://rgs:{SECRET}@one:5432,two:5433/rgs?target_session_attrs=read-write": (
+    f"postgresql://rgs:{PLANTED}@db/rgs": "postgresql://rgs@db/rgs",
+    f"postgres://rgs:{PLANTED}@one:5432,two:5433/rgs?target_session_attrs=read-write": (
         "postgresql://rgs@one:5432,two:5433/rgs?target_session_attrs=read-write"
     ),
-    f"postgresql:///rgs?user=rgs&password={SECRET}&host=/run/pg": "postgresql:///rgs?user=rgs&host=/run/pg",
+    f"postgresql:///rgs?user=rgs&password={PLANTED}&host=/run/pg": "postgresql:///rgs?user=rgs&host=/run/pg",
     "postgresql://db": "postgresql://db",
-    f"postgresql://:{SECRET}@db": "postgresql://db",
+    f"postgresql://:{PLANTED}@db": "postgresql://db",
 }
 
 
@@ -29,7 +29,7 @@ def test_no_password_is_printed(url: str, tmp_path: Path) -> None:
     assert (str(address), address.url) == (URLS[url], url)
     config = load_config(tmp_path, {"store": url})
     for text in (f"{address}", repr(address), repr(config), str({"where": address})):
-        assert SECRET not in text
+        assert PLANTED not in text
 
 
 def test_the_password_is_not_in_the_hash_of_the_settings(tmp_path: Path) -> None:
@@ -42,12 +42,12 @@ def test_the_password_is_not_in_the_hash_of_the_settings(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     "url",
-    [f"mysql://rgs:{SECRET}@db", f"postgresql://{SECRET}@a@b/c", "postgresql://" + SECRET * 200, "postgresql://a#b"],
+    [f"mysql://rgs:{PLANTED}@db", f"postgresql://{PLANTED}@a@b/c", "postgresql://" + PLANTED * 200, "postgresql://a#b"],
 )
 def test_another_url_is_refused_without_a_word_of_it(url: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidFieldError) as refused:
         load_config(tmp_path, {"store": url})
-    assert SECRET not in f"{refused.value} {refused.value.metadata} {refused.value.message}"
+    assert PLANTED not in f"{refused.value} {refused.value.metadata} {refused.value.message}"
 
 
 def test_anything_else_is_a_path() -> None:

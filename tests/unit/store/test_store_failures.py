@@ -30,8 +30,8 @@ from tests.unit.store.shelf import (
 TABLES = ("sessions", "rounds", "statements", "answers", "privates", "affairs", "stage_reports", "instances")
 
 
-def contents(folder: Path) -> dict[str, list[tuple[object, ...]]]:
-    return {name: table(folder, f"SELECT * FROM {name}") for name in TABLES}  # noqa: S608 - our own names
+async def contents(folder: Path) -> dict[str, list[tuple[object, ...]]]:
+    return {name: await table(folder, f"SELECT * FROM {name}") for name in TABLES}  # noqa: S608 - our own names
 
 
 async def with_sessions(store: SqliteStore, count: int) -> list[Change]:
@@ -65,7 +65,7 @@ async def test_a_locked_store_fails_all_at_once_and_owes_their_draws(tmp_path: P
         store._db.execute("PRAGMA busy_timeout = 20")
         begun: list[str] = []
         store._db.set_trace_callback(begun.append)
-        before = contents(tmp_path)
+        before = await contents(tmp_path)
         with closing(connect(tmp_path / "rgs.db")) as other:
             other.execute("BEGIN IMMEDIATE")
             results = store.apply(changes)
@@ -73,7 +73,7 @@ async def test_a_locked_store_fails_all_at_once_and_owes_their_draws(tmp_path: P
         assert [type(result) for result in results] == [StoreError] * 4
         # One wait for the whole group, not one for each of its changes.
         assert begun.count("BEGIN IMMEDIATE") <= 1
-        assert contents(tmp_path) == before
+        assert await contents(tmp_path) == before
         assert store.draws_owed == 4
         store._db.set_trace_callback(None)
         await store.commit(started(session(1, link_no=1), 5))
@@ -89,14 +89,14 @@ async def test_a_locked_store_fails_all_at_once_and_owes_their_draws(tmp_path: P
 async def test_a_full_disk_leaves_nothing_half_done(tmp_path: Path) -> None:
     async with open_shelf(tmp_path) as store:
         changes = await with_sessions(store, 3)
-        before = contents(tmp_path)
+        before = await contents(tmp_path)
         pages = store._db.execute("PRAGMA page_count").fetchone()[0]
         store._db.execute(f"PRAGMA max_page_count = {pages}")
         for change in changes:
             assert change.answer is not None
             change.answer = answer(change.draw_no, method="x" * 8000)  # needs pages of its own
         assert [type(result) for result in store.apply(changes)] == [StoreError] * 3
-        after = contents(tmp_path)
+        after = await contents(tmp_path)
         assert {name: after[name] for name in ("sessions", "rounds", "answers")} == {
             name: before[name] for name in ("sessions", "rounds", "answers")
         }
@@ -212,7 +212,7 @@ async def test_what_cannot_be_read_back_stops_the_store(tmp_path: Path) -> None:
         first, second = await with_sessions(store, 2)
         break_store(store, blind)
         assert isinstance(store.apply([first])[0], StoreError)
-        store._db = store._db._inner  # type: ignore[attr-defined]
+        store._db = store._db._inner
         for change in (second, Change(session=session(1, version=3), answer=answer(1))):
             assert isinstance(store.apply([change])[0], StoreError)
     assert accounted(tmp_path) == [("round_opening", 1)]

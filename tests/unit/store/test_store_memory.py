@@ -12,25 +12,25 @@ from rgs.core.rounds import Round
 from rgs.core.sessions import Session
 from rgs.service.callers import RoundMovedError
 from rgs.store.changes import Change, RequestSeenError, SessionRaceError
-from rgs.store.reads import SqliteReads
-from rgs.store.sqlite import SqliteStore
+from rgs.store.interface import Store
 from tests.house import Player, open_house
 from tests.oracles import verify_books
 from tests.unit.store.shelf import answer, dealt, open_shelf, opened, session, started, ulid
 
 
-async def both(store: SqliteStore, number: int) -> tuple[Session, Round | None]:
+async def both(store: Store, number: int) -> tuple[Session, Round | None]:
     """The session and its round in play, the same from memory and from the disk."""
     remembered = await store.session(ulid(number), fresh=False)
     assert remembered is not None
-    assert remembered == await SqliteReads.session(store, ulid(number))
+    assert remembered == await store.session(ulid(number), fresh=True)
     if not remembered.open_round_id:
         return remembered, None
     round_ = await store.round(remembered.open_round_id, fresh=False)
-    assert round_ == await SqliteReads.round(store, remembered.open_round_id)
+    assert round_ == await store.round(remembered.open_round_id, fresh=True)
     return remembered, round_
 
 
+@pytest.mark.usefixtures("either_store")
 async def test_what_is_remembered_is_what_was_committed(tmp_path: Path) -> None:
     async with open_shelf(tmp_path) as store:
         await store.commit(opened(session(1)))
@@ -51,6 +51,7 @@ async def test_what_is_remembered_is_what_was_committed(tmp_path: Path) -> None:
         assert (await both(store, 1))[0].version == 3
 
 
+@pytest.mark.usefixtures("either_store")
 async def test_a_cancelled_caller_leaves_no_old_copy_behind(tmp_path: Path) -> None:
     async with open_shelf(tmp_path) as store:
         await store.commit(opened(session(1)))
@@ -63,6 +64,7 @@ async def test_a_cancelled_caller_leaves_no_old_copy_behind(tmp_path: Path) -> N
         assert (await both(store, 1))[0].open_round_id == dealt(made, 1).round_id
 
 
+@pytest.mark.usefixtures("either_store")
 async def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rgs.store.memory.FRESH_MAX", 3)
     async with open_shelf(tmp_path) as store:

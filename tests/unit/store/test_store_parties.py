@@ -3,39 +3,36 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from rgs.core.errors import NotFoundError
 from rgs.store.changes import StoreRefusedError
-from rgs.store.interface import PartyRow
+from rgs.store.interface import Parties, PartyRow
+from rgs.store.opening import open_parties
 from rgs.store.parties import SqliteParties
 from rgs.store.sqlite import connect, create_store
-from tests.unit.store.shelf import ulid
-from tests.waiting import at_once
+from tests.unit.store.shelf import address_of, ulid
 
 ANNA = PartyRow("aa" * 32, "op-1", "operator", "demo", 1000, None)
 SECOND = PartyRow("bb" * 32, "op-1", "operator", "demo", 2000, None)
 AUDIT = PartyRow("cc" * 32, "audit-1", "auditor", "", 1500, None)
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    create_store(tmp_path / "rgs.db", ulid(0))
-    return tmp_path / "rgs.db"
-
-
-@pytest.fixture
-def parties(path: Path) -> Iterator[SqliteParties]:
-    opened = SqliteParties(path)
+@pytest_asyncio.fixture
+async def parties(either_store: str, tmp_path: Path) -> AsyncIterator[Parties]:
+    if either_store == "sqlite":
+        create_store(tmp_path / "rgs.db", ulid(0))
+    opened = await open_parties(address_of(tmp_path))
     yield opened
-    at_once(opened.close())
+    await opened.close()
 
 
-async def test_certificates_are_allowed_until_they_are_removed(parties: SqliteParties) -> None:
+async def test_certificates_are_allowed_until_they_are_removed(parties: Parties) -> None:
     assert (await parties.allowed(), await parties.all(), await parties.changes()) == ([], [], 0)
     for row in (SECOND, AUDIT, ANNA):
         await parties.add(row)
@@ -47,7 +44,7 @@ async def test_certificates_are_allowed_until_they_are_removed(parties: SqlitePa
     assert await parties.changes() == 4
 
 
-async def test_a_removed_certificate_never_comes_back(parties: SqliteParties) -> None:
+async def test_a_removed_certificate_never_comes_back(parties: Parties) -> None:
     await parties.add(ANNA)
     await parties.remove(ANNA.fingerprint, 3000)
     with pytest.raises(NotFoundError):
@@ -58,7 +55,7 @@ async def test_a_removed_certificate_never_comes_back(parties: SqliteParties) ->
     assert (await parties.all())[0].removed_ms == 3000
 
 
-async def test_what_is_not_there_cannot_be_removed(parties: SqliteParties) -> None:
+async def test_what_is_not_there_cannot_be_removed(parties: Parties) -> None:
     before = await parties.changes()
     with pytest.raises(NotFoundError):
         await parties.remove("dd" * 32, 1000)
@@ -74,7 +71,7 @@ async def test_what_is_not_there_cannot_be_removed(parties: SqliteParties) -> No
         PartyRow("dd" * 32, "op-1", "operator", "it-adm", 1000, None),
     ],
 )
-async def test_a_party_keeps_role_and_jurisdiction(parties: SqliteParties, other: PartyRow) -> None:
+async def test_a_party_keeps_role_and_jurisdiction(parties: Parties, other: PartyRow) -> None:
     await parties.add(ANNA)
     with pytest.raises(StoreRefusedError, match="operator in jurisdiction demo"):
         await parties.add(other)
@@ -83,14 +80,14 @@ async def test_a_party_keeps_role_and_jurisdiction(parties: SqliteParties, other
     await parties.add(SECOND)
 
 
-async def test_only_the_known_roles_exist(parties: SqliteParties) -> None:
+async def test_only_the_known_roles_exist(parties: Parties) -> None:
     with pytest.raises(StoreRefusedError):
         await parties.add(PartyRow("dd" * 32, "op-9", "owner", "", 1000, None))
     assert await parties.all() == []
 
 
-async def test_another_connection_sees_the_change(path: Path, parties: SqliteParties) -> None:
-    server = SqliteParties(path)
+async def test_another_connection_sees_the_change(tmp_path: Path, parties: Parties) -> None:
+    server = await open_parties(address_of(tmp_path))
     before = await server.changes()
     await parties.add(ANNA)
     assert await server.changes() == before + 1
@@ -114,7 +111,9 @@ async def test_another_file_is_refused(tmp_path: Path, what: str) -> None:
 
 
 @pytest.mark.parametrize("step", ["add", "remove"])
-async def test_a_failure_in_the_middle_leaves_no_transaction(parties: SqliteParties, step: str) -> None:
+async def test_a_failure_in_the_middle_leaves_no_transaction(tmp_path: Path, step: str) -> None:
+    create_store(tmp_path / "rgs.db", ulid(0))
+    parties = SqliteParties(tmp_path / "rgs.db")
     await parties.add(ANNA)
     parties._db.execute("CREATE TRIGGER broken BEFORE UPDATE ON meta BEGIN SELECT RAISE(ABORT, 'broken'); END")
     with pytest.raises((sqlite3.Error, StoreRefusedError)):
@@ -122,3 +121,4 @@ async def test_a_failure_in_the_middle_leaves_no_transaction(parties: SqlitePart
     parties._db.execute("DROP TRIGGER broken")
     assert await parties.allowed() == [ANNA]
     await parties.add(AUDIT)
+    await parties.close()

@@ -43,7 +43,7 @@ from tests.unit.store.shelf import affair, dealt, open_shelf, opened, report, se
 
 # --- rows -------------------------------------------------------------------------------------------------------------
 
-SCHEMA = Path(__file__).parents[3] / "rgs" / "store" / "migrations" / "0001.sql"
+SCHEMA = Path(__file__).parents[3] / "rgs" / "store" / "migrations" / "sqlite" / "0001.sql"
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)
 NUMBERS = st.integers(0, (1 << 62))
 STRATEGIES: dict[object, st.SearchStrategy[Any]] = {
@@ -102,6 +102,7 @@ def test_a_session_comes_back(first: Session, second: Session, link_no: int, lin
         "currency",
         "open_ms",
         "limits",
+        "funding",
     )
     second = replace(second, **{name: getattr(first, name) for name in fixed})
     connection.execute(UPDATE_SESSION, session_update(second, link_no, link_hash))
@@ -127,6 +128,7 @@ def test_a_round_comes_back(first: Round, second: Round, opening_hash: str) -> N
 # --- pages ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("either_store")
 async def test_sessions_come_newest_first_page_by_page(tmp_path: Path) -> None:
     async with open_shelf(tmp_path) as store:
         for number in range(1, 10):
@@ -151,6 +153,7 @@ async def test_sessions_come_newest_first_page_by_page(tmp_path: Path) -> None:
         assert await pages("carl", open_only=False) == []
 
 
+@pytest.mark.usefixtures("either_store")
 async def test_ended_rounds_come_last_ended_first_page_by_page(tmp_path: Path) -> None:
     ends = {1: 900, 2: 700, 3: 900, 4: 0, 5: 800, 6: 900}
     async with open_shelf(tmp_path) as store:
@@ -174,6 +177,7 @@ async def test_ended_rounds_come_last_ended_first_page_by_page(tmp_path: Path) -
         assert await store.rounds_started("op-2", "anna", 0, 1 << 62, 10) == []
 
 
+@pytest.mark.usefixtures("either_store")
 async def test_statements_by_hash_instance_session_and_round(tmp_path: Path) -> None:
     async with open_shelf(tmp_path) as store:
         await store.commit(opened(session(1)))
@@ -212,6 +216,7 @@ async def test_statements_by_hash_instance_session_and_round(tmp_path: Path) -> 
         assert await store.any_session_open()
 
 
+@pytest.mark.usefixtures("either_store")
 async def test_pending_affairs_come_oldest_first_page_by_page(tmp_path: Path) -> None:
     async with open_shelf(tmp_path) as store:
         for number in (3, 1, 5, 2, 4):

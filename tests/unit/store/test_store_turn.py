@@ -6,11 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from rgs.core.statements import Ed25519Signer, parse_envelope, verify_signature
 from rgs.store.changes import Change, Draft, StoreError, Turn
-from rgs.store.sqlite import SqliteStore
-from tests.unit.store.shelf import INSTANCE_KEY, NAME, NODE_KEY, open_shelf, opened, session
+from rgs.store.interface import Store
+from tests.unit.store.shelf import INSTANCE_KEY, NAME, NODE_KEY, applied, open_shelf, opened, session
 from tests.unit.store.test_store_failures import with_sessions
+
+pytestmark = pytest.mark.usefixtures("either_store")
 
 NEXT_KEY, NEXT = Ed25519Signer.from_seed(b"j" * 32), "node-1-b2-w0"
 
@@ -33,7 +37,7 @@ def turning(**changes: Any) -> Change:
     return Change(drafts=(end,), ends=(NAME, 2000), turn=replace(turn, **changes))
 
 
-async def signed_by(store: SqliteStore) -> list[tuple[str, int, str, str]]:
+async def signed_by(store: Store) -> list[tuple[str, int, str, str]]:
     """Instance, number, kind and signer of every statement; the signature is verified."""
     names = {NODE_KEY.keyid: "node", INSTANCE_KEY.keyid: NAME, NEXT_KEY.keyid: NEXT}
     keys = {signer.keyid: signer.public_key for signer in (NODE_KEY, INSTANCE_KEY, NEXT_KEY)}
@@ -47,7 +51,7 @@ async def signed_by(store: SqliteStore) -> list[tuple[str, int, str, str]]:
 
 async def test_a_turn_in_a_group_keeps_the_order_of_the_changes(tmp_path: Path) -> None:
     async with open_shelf(tmp_path) as store:
-        outcomes = store.apply([opened(session(1)), turning(), opened(session(2)), opened(session(3))])
+        outcomes = await applied(store, [opened(session(1)), turning(), opened(session(2)), opened(session(3))])
         assert [outcome[0].instance for outcome in outcomes if not isinstance(outcome, Exception)] == [
             *(NAME, NAME, NEXT, NEXT)
         ]
@@ -70,7 +74,7 @@ async def test_a_turn_in_a_group_keeps_the_order_of_the_changes(tmp_path: Path) 
 
 async def test_no_instance_ends_with_a_draw_that_is_not_accounted_for(tmp_path: Path) -> None:
     async with open_shelf(tmp_path) as store:
-        outcomes = store.apply([opened(session(1)), turning(last_draw_no=1), opened(session(2))])
+        outcomes = await applied(store, [opened(session(1)), turning(last_draw_no=1), opened(session(2))])
         assert isinstance(outcomes[1], StoreError)
         assert [row[:3] for row in await signed_by(store)] == [
             (NAME, 1, "instance_start"),
@@ -81,8 +85,8 @@ async def test_no_instance_ends_with_a_draw_that_is_not_accounted_for(tmp_path: 
 
 async def test_a_turn_to_a_name_that_is_taken_changes_nothing(tmp_path: Path) -> None:
     async with open_shelf(tmp_path) as store:
-        assert isinstance(store.apply([turning(instance=NAME)])[0], StoreError)
-        assert not isinstance(store.apply([opened(session(1))])[0], Exception)
+        assert isinstance((await applied(store, [turning(instance=NAME)]))[0], StoreError)
+        assert not isinstance((await applied(store, [opened(session(1))]))[0], Exception)
         assert [row[:2] for row in await signed_by(store)] == [(NAME, 1), (NAME, 2)]
 
 
@@ -92,9 +96,9 @@ async def test_a_draw_of_the_instance_before_is_neither_signed_nor_accounted_for
         (late,) = await with_sessions(store, 1)
         assert late.round is not None
         assert late.round.instance == NAME
-        turned, refused = store.apply([turning(), late])
+        turned, refused = await applied(store, [turning(), late])
         assert not isinstance(turned, Exception)
         assert isinstance(refused, StoreError)
-        assert store.apply([opened(session(2))])[0][0].instance == NEXT  # type: ignore[index]
+        assert (await applied(store, [opened(session(2))]))[0][0].instance == NEXT
         assert "discarded_draw" not in [row[2] for row in await signed_by(store)]
         assert "round_opening" not in [row[2] for row in await signed_by(store)]

@@ -1,0 +1,419 @@
+"""The writing half on PostgreSQL (ARCHITECTURE 2.18): one connection a process, one transaction a group.
+
+In this order: lock the sessions' rows, compare versions, assign numbers, sign, insert all of it by one statement,
+commit. A commit whose end nobody saw (the connection broke, the server warned that it gave up waiting for its standby,
+or no answer came for long) is *unknown*: the connection is dropped, never cancelled, and the group is looked for
+through a write on the instance's own row. That row was written by the group too: while the lost transaction lives, the
+look waits, and once the look is committed, what it saw is as durable as itself. Only then are numbers used again or
+gone. Refuses to say anything of a commit before that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import astuple
+from typing import Any, Final
+
+import asyncpg
+
+from rgs.core.statements import Signer
+from rgs.store.address import PostgresAddress
+from rgs.store.changes import (
+    Change,
+    Draft,
+    RequestSeenError,
+    SessionRaceError,
+    Signed,
+    StoreError,
+    StoreRefusedError,
+    SwitchOff,
+    SwitchOn,
+    Turn,
+)
+from rgs.store.group import Group, Identity, sign_statement
+from rgs.store.numbers import SLOTS, RowNumbers
+from rgs.store.postgres import texts
+from rgs.store.postgres.link import GAP_S, LOST, Link, connect, verify_durable
+from rgs.store.rows import ONE_ROW
+from rgs.store.writer import Outcome
+
+REACH_S: Final = 2.0
+"""So long a group is tried again while no server takes writes: about what a promotion takes."""
+ABANDON_S: Final = 10.0
+"""After so long without an answer a connection counts as lost."""
+LOCK_WAIT: Final = "SET LOCAL lock_timeout = '2s'"
+LEASE_FIRST_MS: Final = 60_000
+"""The lease that an instance starts with."""
+_WIDTHS: Final = (24, 27, 12, 11, 3, 8, 11, 10)
+"""Columns of sessions, new rounds, rounds, statements, privates, answers, reports, totals in COMMIT."""
+_SESSION_ID_AT: Final = 23
+"""Where a new session's row has its session id."""
+
+
+class OutageError(Exception):
+    """The database did not commit, whatever it was asked. Nobody outside hears of it but as a StoreError."""
+
+
+class LostError(Exception):
+    """The connection was lost with nothing committed."""
+
+
+class ShortError(Exception):
+    """A statement changed fewer rows than the group has: what it was computed from is not there any more."""
+
+
+class Commits:
+    """Applies groups of changes; one call of `apply` at a time."""
+
+    def __init__(self, address: PostgresAddress, link: Link) -> None:
+        self._address = address
+        self._link: Link | None = link
+        self._attempt = 0
+        self._identity = Identity()
+        self._slot = 0
+        self._last_id = 0
+        """The greatest row number of the instance that is durable."""
+        self.large_win_minor = 0
+        self.owed: list[Draft] = []
+        """Discarded draws whose statement could not be committed yet: they go first into the next group."""
+        self.forget: list[int] = []
+        """Stage reports that the regulator has; they are deleted with the next group."""
+        self._closed = False
+
+    @property
+    def instance(self) -> str:
+        """As whom the store signs."""
+        return self._identity.instance
+
+    async def start(
+        self, *, instance: str, node: str, boot_no: int, worker: int, start_ms: int, start: Draft, node_signer: Signer,
+        signer: Signer,
+    ) -> Signed:  # fmt: skip
+        """Insert the instance's row, in a slot of its own, and its statement 1."""
+        body = {**start.body, "instance": instance, "kind": start.kind, "statement_no": "1"}
+        signed = sign_statement(start.kind, body, instance, 1, node_signer)
+        group = Group(Identity(instance, signer), 0)
+        group.statement_no = 1
+        group.statements.append((instance, 1, start.kind, "", "", 0, "", 0, signed.hash, signed.envelope))
+        slots: list[int] = []
+
+        async def insert(link: Link) -> None:
+            await link.connection.execute(texts.LOCK_SLOTS)
+            ((slot, previous, now_ms),) = await link.connection.fetch(texts.FREE_SLOT)
+            if slot is None:
+                raise StoreRefusedError("as many instances are alive in the store as there are slots", limit=SLOTS)
+            row = (instance, node, boot_no, worker, start_ms, slot, previous, LEASE_FIRST_MS)
+            await link.connection.execute(texts.INSERT_INSTANCE, *row)
+            slots[:] = [slot, await self._write(link, group, RowNumbers(slot, now_ms, previous), {}, [])]
+
+        try:
+            await self._transaction(insert)
+        except OutageError as error:
+            raise StoreError(str(error)) from None
+        except asyncpg.PostgresError as error:
+            raise StoreError(f"the instance could not be started ({type(error).__name__})") from None
+        self._identity, (self._slot, self._last_id) = group.identity, slots
+        return signed
+
+    def owe(self, change: Change) -> None:
+        """The change never came to be applied: its draw is accounted for with the next group."""
+        if change.discard is not None:
+            self.owed.append(change.discard)
+
+    async def close(self) -> None:
+        """Let go of the connection; a commit that is stuck on it is left to the database."""
+        self._closed = True
+        link, self._link = self._link, None
+        if link is not None:
+            await link.close()
+
+    # --- groups ---------------------------------------------------------------------------------------------------
+
+    async def apply(self, changes: list[Change]) -> Sequence[Outcome]:
+        """Commit the changes in one transaction; if that fails, each in one of its own, so that one cannot fail its
+        neighbours. If the database is not there, or did not commit what it was asked, all fail.
+        """
+        parts = list(_apart(changes))
+        if len(parts) > 1:
+            return [outcome for part in parts for outcome in await self.apply(part)]
+        try:
+            return await self._apply(changes)
+        except OutageError as error:
+            self.owed.extend(change.discard for change in changes if change.discard is not None)
+            return [StoreError(str(error)) for _ in changes]
+        except Exception as error:  # noqa: BLE001 - whatever it was, it fails one change and leaves no draw unaccounted
+            if len(changes) > 1:
+                return [(await self.apply([change]))[0] for change in changes]
+            (change,) = changes
+            if change.discard is not None:
+                self.owed.append(change.discard)
+            return [_failure_of(change, error)]
+
+    async def _apply(self, changes: list[Change]) -> list[Outcome]:
+        outcomes: list[Outcome] = []
+        last: list[Group] = []
+        forgotten = list(self.forget)
+        owed = list(self.owed)
+        mark = 0
+
+        async def write(link: Link) -> tuple[str, int]:
+            nonlocal mark
+            outcomes.clear()
+            group = Group(self._identity, self.large_win_minor)
+            # 1. Lock. The versions of the sessions that are to change; last, the database's clock.
+            ids = sorted({c.session.session_id for c in changes if c.session is not None and c.session.version > 1})
+            *rows, clock = await _fetch(link, texts.LOCK_SESSIONS, ids)
+            known = {row[0]: row[1] for row in rows}
+            last_ids = {row[0]: row[2] for row in rows}
+            previous = max(self._last_id, 0, *last_ids.values())
+            for change in changes:
+                previous = max(previous, await self._lock_ended(link, change))
+            for draft in owed:
+                group.sign(draft)
+            for change in changes:
+                session = change.session
+                if session is not None and known.get(session.session_id, 0) != session.version - 1:
+                    if change.discard is not None:
+                        group.sign(change.discard)
+                    outcomes.append(SessionRaceError("the session was changed by another request"))
+                    continue
+                # 2. Numbers, signatures, rows.
+                outcomes.append(group.add(change))
+            # 3. Insert.
+            numbers = RowNumbers(self._slot, clock[3], previous)
+            mark = await self._write(link, group, numbers, last_ids, forgotten)
+            look = (group.instance, mark)
+            if changes and changes[0].turn is not None:
+                group, mark = await self._turn(link, changes[0].turn, group, numbers)
+            last[:] = [group]
+            return look
+
+        # 4. Commit. The counters follow only a commit.
+        await self._transaction(write)
+        self._identity, self._last_id = last[0].identity, mark
+        del self.owed[: len(owed)]
+        del self.forget[: len(forgotten)]
+        return outcomes
+
+    async def _turn(self, link: Link, turn: Turn, ended: Group, numbers: RowNumbers) -> tuple[Group, int]:
+        """Behind the last statement of one instance, in the same transaction and slot, the first ones of the next."""
+        if ended.draw_no != turn.last_draw_no:
+            raise StoreError(
+                f"{turn.last_draw_no} draws were made, {ended.draw_no} are accounted for: no instance ends"
+            )
+        begun = Group(Identity(turn.instance, turn.signer), self.large_win_minor)
+        row = (turn.instance, turn.node, turn.boot_no, turn.worker, turn.start_ms, self._slot, 0, LEASE_FIRST_MS)
+        await link.connection.execute(texts.INSERT_INSTANCE, *row)
+        begun.begin(turn, ended)
+        for draft in turn.drafts:
+            begun.sign(draft)
+        begun.artifacts.extend(turn.artifacts)
+        return begun, await self._write(link, begun, numbers, {}, [])
+
+    async def _lock_ended(self, link: Link, change: Change) -> int:
+        """Lock the row of another instance that this change ends; its last row number. StoreError unless it is dead to
+        the store, and its numbers are those that the statement names.
+        """
+        if change.ends is None or change.ends[0] == self._identity.instance:
+            return 0
+        named = change.ends[0]
+        rows = await _fetch(link, texts.LOCK_INSTANCE, named, self._identity.instance)
+        lost = next((draft.body.get("lost") for draft in change.drafts if draft.kind == "instance_lost"), None)
+        if not rows or not rows[0]["alive"] or not rows[0]["lapsed"]:
+            raise StoreError(f"instance {named} is not one to end: it has ended, or its lease was renewed")
+        found = (str(rows[0]["statement_no"]), str(rows[0]["draw_no"]))
+        if lost is not None and found != (lost["last_statement_no"], lost["last_draw_no"]):
+            raise StoreError(f"instance {named} has gone on since its last numbers were read")
+        last_id: int = rows[0]["last_id"]
+        return last_id
+
+    async def _write(
+        self, link: Link, group: Group, numbers: RowNumbers, last_ids: dict[str, int], forgotten: list[int]
+    ) -> int:
+        """Insert the rows of a group; the row number that its instance's row now stands at."""
+        run = link.connection
+        newest = dict(last_ids)
+        new_sessions = [(numbers.take(), *row) for row in group.new_sessions]
+        new_rounds = [(numbers.take(), *row) for row in group.new_rounds]
+        reports = [(numbers.take(), *row) for row in group.reports]
+        statements = []
+        for row in group.statements:
+            number = numbers.take()
+            statements.append((number, *row))
+            newest[row[4]] = number
+        mark = numbers.take()
+        if new_sessions:
+            opened = [(*row, newest.get(row[_SESSION_ID_AT], 0)) for row in new_sessions]
+            await run.execute(texts.OPEN_SESSIONS, *_columns(opened, 36))
+        for affair in group.affairs:
+            await run.execute(texts.INSERT_AFFAIR, *affair)
+        for day in group.day_rows():
+            await run.execute(texts.INSERT_DAY, *day)
+        tables = (
+            [(*row, newest.get(row[-1], 0)) for row in group.sessions], new_rounds, group.rounds, statements,
+            group.privates, group.answers, reports, group.totals,
+        )  # fmt: skip
+        arrays = [column for rows, width in zip(tables, _WIDTHS, strict=True) for column in _columns(rows, width)]
+        counters = (group.statement_no, group.draw_no, mark, group.instance, group.first_no)
+        (counts,) = await _fetch(link, texts.COMMIT, *arrays, forgotten, *counters)
+        for what, count, wanted in zip(
+            ("sessions", "rounds", "instances"), counts, (len(group.sessions), len(group.rounds), 1), strict=True
+        ):
+            if count != wanted:
+                raise ShortError(what)
+        for record in group.records:
+            status = await run.execute(texts.RECORD_SQL[type(record)], *astuple(record))
+            if isinstance(record, ONE_ROW) and not status.endswith(" 1"):
+                raise ShortError("records")
+        if any(isinstance(record, SwitchOff | SwitchOn) for record in group.records):
+            await run.execute(texts.STATE_CHANGED, "switches")
+        for artifact in group.artifacts:
+            await run.execute(texts.INSERT_ARTIFACT, *artifact)
+        for end in group.ends:
+            if not await _fetch(link, texts.END_INSTANCE, *end):
+                raise ShortError("instances")
+        return mark
+
+    # --- one transaction ------------------------------------------------------------------------------------------
+
+    async def _transaction(self, body: Callable[[Link], Awaitable[tuple[str, int] | None]]) -> None:
+        """Run it and commit; again on another connection while nothing was committed and the database is not there.
+
+        `body` returns by which row its landing shows (instance, its `last_id`). OutageError: it has not landed.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + REACH_S
+        while True:
+            try:
+                return await self._once(await self._connected(), body)
+            except LostError:
+                if self._closed or loop.time() >= deadline:
+                    raise OutageError("the database takes no writes; nothing of it took effect") from None
+            await asyncio.sleep(GAP_S)
+
+    async def _once(self, link: Link, body: Callable[[Link], Awaitable[tuple[str, int] | None]]) -> None:
+        watchdog = asyncio.get_running_loop().call_later(ABANDON_S, link.drop)
+        try:
+            try:
+                await link.connection.execute("BEGIN")
+                look = await body(link)
+            except asyncpg.DataError:
+                await self._roll_back(link)
+                raise
+            except LOST:
+                self._drop(link)
+                raise LostError from None
+            except BaseException:
+                await self._roll_back(link)
+                raise
+            link.warned = False
+            try:
+                await link.connection.execute("COMMIT")
+                is_known = not link.warned
+            except Exception:  # noqa: BLE001 - whatever it was, it came too late to say that nothing was committed
+                is_known = False
+        finally:
+            watchdog.cancel()
+        if not is_known:
+            self._drop(link)
+            if look is None or not await self._has_landed(*look):
+                raise OutageError("the database did not commit; nothing of it took effect")
+
+    async def _has_landed(self, instance: str, mark: int) -> bool:
+        """Look for a group by the row that it wrote, until there is an answer; OutageError when the store closes."""
+        gap_s = GAP_S
+        while not self._closed:
+            try:
+                link = await self._connected()
+            except LostError:
+                link = None
+            if link is not None:
+                watchdog = asyncio.get_running_loop().call_later(ABANDON_S, link.drop)
+                # No answer is no answer: another connection is asked.
+                try:
+                    with contextlib.suppress(Exception):
+                        await link.connection.execute("BEGIN")
+                        await link.connection.execute(LOCK_WAIT)
+                        found = await link.connection.fetchval(texts.READ_BACK, instance)
+                        link.warned = False
+                        await link.connection.execute("COMMIT")
+                        if not link.warned:
+                            return bool(found == mark)
+                finally:
+                    watchdog.cancel()
+                self._drop(link)
+            await asyncio.sleep(gap_s)
+            gap_s = min(1.0, 2 * gap_s)
+        raise OutageError("the store was closed before the database told whether it committed")
+
+    async def _connected(self) -> Link:
+        if self._link is None or not self._link.is_open:
+            try:
+                link = await connect(self._address, self._attempt)
+                try:
+                    await verify_durable(link)
+                except BaseException:
+                    link.drop()
+                    raise
+            except (*LOST, StoreRefusedError):
+                self._attempt += 1
+                raise LostError from None
+            self._link = link
+        return self._link
+
+    def _drop(self, link: Link) -> None:
+        link.drop()
+        self._link = None
+
+    async def _roll_back(self, link: Link) -> None:
+        try:
+            await link.connection.execute("ROLLBACK")
+        except Exception:  # noqa: BLE001 - a connection that is gone rolls back by itself
+            self._drop(link)
+
+
+def _apart(changes: list[Change]) -> Iterator[list[Change]]:
+    """The changes in their order, each that turns to another instance by itself, and a session once in a part: the one
+    statement that writes a part sees none of its own rows.
+    """
+    part: list[Change] = []
+    moved: set[str] = set()
+    for change in changes:
+        ids = {one.session_id for one in (change.session, change.round) if one is not None}
+        if part and (change.turn is not None or part[-1].turn is not None or ids & moved):
+            yield part
+            part, moved = [], set()
+        part.append(change)
+        moved |= ids
+    if part:
+        yield part
+
+
+def _columns(rows: Sequence[tuple[Any, ...]], width: int) -> Sequence[Sequence[Any]]:
+    return list(zip(*rows, strict=True)) if rows else [()] * width
+
+
+async def _fetch(link: Link, text: str, *values: Any) -> Sequence[Any]:
+    """Through a statement that is prepared once a connection."""
+    prepared = link.prepared.get(text)
+    if prepared is None:
+        prepared = link.prepared[text] = await link.connection.prepare(text)
+    rows: Sequence[Any] = await prepared.fetch(*values)
+    return rows
+
+
+def _failure_of(change: Change, error: Exception) -> Exception:
+    """What a change that failed on its own is told. Names of tables are ours; no value of a row is in them."""
+    if isinstance(error, asyncpg.UniqueViolationError):
+        table = str(error.table_name)
+        if change.answer is not None and table.startswith("answers"):
+            return RequestSeenError("the request id was used before", request_id=change.answer.request_id)
+        if table in {"affairs", "rounds"}:
+            return SessionRaceError("the session was changed by another request")
+    if isinstance(error, ShortError) and error.args == ("rounds",):
+        return SessionRaceError("the session was changed by another request")
+    if isinstance(error, asyncpg.PostgresError | asyncpg.InterfaceError | ShortError):
+        return StoreError(f"the store could not commit ({type(error).__name__}); nothing of it took effect")
+    return error

@@ -1,0 +1,100 @@
+"""Connections to the database: how they are made, and which errors say that one is lost.
+
+Every connection asks for a server that takes writes, over as many hosts as the URL names; a promotion is waited for by
+whoever asks again. Refuses a server that reports commits before they are on a disk (synchronous_commit off or local).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import asyncpg
+from asyncpg.connect_utils import SessionAttribute
+
+from rgs.store.address import PostgresAddress
+from rgs.store.changes import StoreRefusedError
+
+CONNECT_S: Final = 2.0
+"""Longest wait for one connection."""
+GAP_S: Final = 0.1
+"""Between two tries to reach the database."""
+_SETTINGS: Final = {
+    "application_name": "rgs",
+    # A prepared statement is planned once, for tables of any size: every query rides on an index.
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "jit": "off",
+}
+LOST: Final = (
+    OSError,  # TimeoutError and ConnectionError too
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # no host takes writes
+    asyncpg.PostgresConnectionError,
+    asyncpg.OperatorInterventionError,  # shut down, starting up
+    asyncpg.ReadOnlySQLTransactionError,  # a primary that is one no more
+    asyncpg.TooManyConnectionsError,
+)
+"""What says nothing of the question, only that this connection does not answer it."""
+
+
+@dataclass(slots=True)
+class Link:
+    """A connection, and whether the server has warned on it since `warned` was last cleared."""
+
+    connection: asyncpg.Connection[Any]
+    warned: bool = False
+    prepared: dict[str, Any] = field(default_factory=dict)
+
+    def drop(self) -> None:
+        """Let go of it without a word: the server is sent no cancel, and goes on with what it does."""
+        self.connection.terminate()
+
+    async def close(self) -> None:
+        """Take leave, where there is somebody to take leave of."""
+        try:
+            await self.connection.close(timeout=CONNECT_S)
+        except LOST:
+            self.drop()
+
+    @property
+    def is_open(self) -> bool:
+        return not self.connection.is_closed()
+
+
+async def connect(address: PostgresAddress, attempt: int = 0) -> Link:
+    """A connection that takes writes; one of LOST, StoreRefusedError. Each further attempt begins at another host, so
+    that one that accepts and never answers does not stand in the way of the next.
+    """
+    try:
+        connection = await asyncpg.connect(
+            address.beginning_at(attempt),
+            timeout=CONNECT_S,
+            target_session_attrs=SessionAttribute.read_write,
+            server_settings=_SETTINGS,
+            max_cached_statement_lifetime=0,
+        )
+    except (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError) as error:
+        raise StoreRefusedError(f"{address} lets nobody in ({type(error).__name__})", address=str(address)) from None
+    except (ValueError, asyncpg.ClientConfigurationError) as error:
+        raise StoreRefusedError(f"{address} is no address ({type(error).__name__})", address=str(address)) from None
+    link = Link(connection)
+
+    def hear(_connection: object, message: asyncpg.PostgresLogMessage) -> None:
+        if getattr(message, "severity_en", None) in {None, "WARNING"}:
+            link.warned = True
+
+    connection.add_log_listener(hear)
+    return link
+
+
+async def verify_durable(link: Link) -> None:
+    """StoreRefusedError where a commit would be reported before it is on a disk."""
+    level = await link.connection.fetchval("SHOW synchronous_commit")
+    if level in {"off", "local"}:
+        raise StoreRefusedError(
+            f"the database has synchronous_commit = {level}: a commit must be durable before it is told of",
+            field="synchronous_commit",
+            limit="on, remote_write or remote_apply",
+            value=level,
+        )

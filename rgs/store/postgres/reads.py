@@ -1,0 +1,96 @@
+"""The reads of the shared store: the queries of `rgs.store.reads`, over a few connections that are kept open.
+
+A read that finds its connection lost is asked again for about as long as a promotion takes; one that takes long is
+given up, which a commit never is. Refuses to write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Final
+
+import asyncpg
+
+from rgs.store.address import PostgresAddress
+from rgs.store.changes import StoreError
+from rgs.store.postgres.link import GAP_S, LOST, Link, connect
+from rgs.store.postgres.texts import postgres_text
+from rgs.store.reads import Reads
+
+READERS: Final = 4
+"""Connections for reads of one process."""
+READ_S: Final = 2.0
+"""Longest wait for one answer, and for a server that gives one."""
+STREAM_ROWS: Final = 512
+"""Rows of a stream in memory at a time."""
+
+
+class PostgresReads(Reads):
+    """Queries over at most `READERS` connections."""
+
+    def __init__(self, address: PostgresAddress) -> None:
+        self._address = address
+        self._idle: list[Link] = []
+        self._free = asyncio.Semaphore(READERS)
+        self._attempt = 0
+
+    def _verify_answering(self) -> None:
+        """Whether it makes sense to ask: StoreError otherwise."""
+
+    async def _rows(self, query: str, *values: Any) -> Sequence[Any]:
+        return await self.ask(query, *values)
+
+    async def ask(self, query: str, *values: Any) -> Sequence[Any]:
+        """The rows of a query; StoreError if no server answers in time."""
+        text = postgres_text(query)
+        self._verify_answering()
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + READ_S
+        try:
+            async with asyncio.timeout(2 * READ_S), self._free:
+                while True:
+                    link = None
+                    try:
+                        link = await self._take()
+                        rows: Sequence[Any] = await link.connection.fetch(text, *values, timeout=READ_S)
+                    except (asyncpg.DataError, *LOST) as error:
+                        if link is not None:
+                            link.drop()
+                        if isinstance(error, asyncpg.DataError):
+                            raise
+                        if loop.time() >= deadline:
+                            raise StoreError("the store does not answer") from None
+                    except BaseException:
+                        if link is not None:
+                            link.drop()
+                        raise
+                    else:
+                        self._idle.append(link)
+                        return rows
+                    await asyncio.sleep(GAP_S)
+        except TimeoutError:
+            raise StoreError("the store does not answer") from None
+
+    async def _stream(self, query: str, *values: Any) -> AsyncIterator[Any]:
+        link = await connect(self._address)
+        try:
+            async with link.connection.transaction(isolation="repeatable_read", readonly=True):
+                async for row in link.connection.cursor(postgres_text(query), *values, prefetch=STREAM_ROWS):
+                    yield row
+        except LOST as error:
+            raise StoreError(f"the store broke off ({type(error).__name__})") from None
+        finally:
+            await link.close()
+
+    async def _take(self) -> Link:
+        while self._idle:
+            link = self._idle.pop()
+            if link.is_open:
+                return link
+        self._attempt += 1
+        return await connect(self._address, self._attempt)
+
+    async def close(self) -> None:
+        while self._idle:
+            await self._idle.pop().close()

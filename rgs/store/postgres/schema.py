@@ -1,0 +1,92 @@
+"""The schema of the shared store: made, found, and brought up to this version (`rgs.store.migrations`)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import asyncpg
+
+from rgs.store.address import PostgresAddress
+from rgs.store.changes import StoreRefusedError
+from rgs.store.migrations import Migration, steps, verify_version
+from rgs.store.postgres.link import LOST, Link, connect, verify_durable
+
+KIND: Final = "postgres"
+_LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('rgs schema'))"
+_HAS_META: Final = "SELECT to_regclass('meta') IS NOT NULL"
+_SCHEMA: Final = "SELECT value FROM meta WHERE key = 'schema'"
+_SET: Final = "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+
+
+async def reach(address: PostgresAddress) -> Link:
+    """A connection for once; StoreRefusedError where nobody answers."""
+    try:
+        return await connect(address)
+    except LOST as error:
+        raise StoreRefusedError(
+            f"no database answers at {address} ({type(error).__name__})", address=str(address)
+        ) from None
+
+
+async def found_version(connection: asyncpg.Connection[Any]) -> int:
+    """The schema of the store in this database, 0 if there is none."""
+    if not await connection.fetchval(_HAS_META):
+        return 0
+    value = await connection.fetchval(_SCHEMA)
+    return int(value) if value is not None and value.isdecimal() else 0
+
+
+async def verify_schema(link: Link, address: PostgresAddress) -> None:
+    """StoreRefusedError unless the database holds a store of exactly this version's schema."""
+    verify_version(await found_version(link.connection), KIND, str(address))
+
+
+async def create(address: PostgresAddress, store_epoch: str) -> None:
+    """Make a new, empty store in the database, whole or without a table. A store in which no instance has ever started
+    is made anew: an init that was cut short left it. StoreRefusedError for any other.
+    """
+    link = await reach(address)
+    try:
+        await verify_durable(link)
+        async with link.connection.transaction():
+            await link.connection.execute(_LOCK)
+            if version := await found_version(link.connection):
+                verify_version(version, KIND, str(address))
+                if await link.connection.fetchval("SELECT EXISTS (SELECT FROM instances)"):
+                    raise StoreRefusedError(f"there is a store already at {address}", address=str(address))
+                await link.connection.execute("DELETE FROM certificates")
+                await link.connection.execute("DELETE FROM parties")
+            else:
+                await _apply(link, steps(KIND))
+            for key, value in (("store_epoch", store_epoch), ("parties", "0")):
+                await link.connection.execute(_SET, key, value)
+    except LOST as error:
+        raise StoreRefusedError(
+            f"the database at {address} broke off ({type(error).__name__})", address=str(address)
+        ) from None
+    finally:
+        await link.close()
+
+
+async def migrate(address: PostgresAddress) -> tuple[int, int]:
+    """Bring the store to this version's schema, in one transaction; the schema before and after."""
+    link = await reach(address)
+    try:
+        async with link.connection.transaction():
+            await link.connection.execute(_LOCK)
+            before = await found_version(link.connection)
+            if not before:
+                raise StoreRefusedError(f"there is no store at {address}: run `rgs init` first", address=str(address))
+            todo = steps(KIND)
+            if before > len(todo):
+                verify_version(before, KIND, str(address))
+            await _apply(link, todo[before:])
+            return before, len(todo)
+    finally:
+        await link.close()
+
+
+async def _apply(link: Link, todo: list[Migration]) -> None:
+    for step in todo:
+        await link.connection.execute(step.script)
+        await link.connection.execute(_SET, "schema", str(step.version))

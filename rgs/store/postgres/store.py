@@ -1,0 +1,153 @@
+"""The main store on PostgreSQL: any number of processes over one database, each with one connection that commits, a few
+that read and one on the side.
+
+The same interface, outcomes and errors as on SQLite. What this process committed last is kept in memory as a first
+guess only, for another process may have moved the session since; a commit compares versions either way. Refuses to
+answer while a commit of its own is stuck: new commits and reads fail at once, and go on by themselves when the database
+is back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, Self
+
+from rgs.core.rounds import Round
+from rgs.core.sessions import Session
+from rgs.core.statements import Signer
+from rgs.store.address import PostgresAddress
+from rgs.store.changes import Change, Draft, Signed, StoreError
+from rgs.store.interface import InstanceRow
+from rgs.store.memory import Memory
+from rgs.store.postgres import texts
+from rgs.store.postgres.commits import Commits
+from rgs.store.postgres.link import Link, verify_durable
+from rgs.store.postgres.reads import PostgresReads
+from rgs.store.postgres.schema import reach, verify_schema
+from rgs.store.postgres.side import Side
+from rgs.store.reads import instance_from
+from rgs.store.writer import Outcome, Writer
+
+DAY_MS: Final = 86_400_000
+PARTITION_DAYS: Final = 7
+"""Days of answers that have their partition made before they begin; the first is yesterday."""
+
+
+class PostgresStore(PostgresReads):
+    """The open store of one process, made by `open`."""
+
+    def __init__(self, address: PostgresAddress, link: Link) -> None:
+        super().__init__(address)
+        self._commits = Commits(address, link)
+        self._side = Side(address)
+        self._memory = Memory()
+        self.writer = Writer(self._commits.apply, self._commits.owe)
+        self.on_failure: Callable[[StoreError], None] = lambda _: None
+
+    @classmethod
+    async def open(cls, address: PostgresAddress) -> Self:
+        """StoreRefusedError unless there is a store of this schema, in a database that commits durably."""
+        link = await reach(address)
+        try:
+            await verify_durable(link)
+            await verify_schema(link, address)
+        except BaseException:
+            link.drop()
+            raise
+        return cls(address, link)
+
+    @property
+    def large_win_minor(self) -> int:
+        return self._commits.large_win_minor
+
+    @large_win_minor.setter
+    def large_win_minor(self, value: int) -> None:
+        self._commits.large_win_minor = value
+
+    @property
+    def draws_owed(self) -> int:
+        return len(self._commits.owed) + self.writer.draws_unknown
+
+    async def start_instance(
+        self, *, instance: str, node: str, boot_no: int, worker: int, start_ms: int, start: Draft, node_signer: Signer,
+        signer: Signer,
+    ) -> Signed:  # fmt: skip
+        signed = await self._commits.start(
+            instance=instance, node=node, boot_no=boot_no, worker=worker, start_ms=start_ms, start=start,
+            node_signer=node_signer, signer=signer,
+        )  # fmt: skip
+        await self.make_days(start_ms)
+        return signed
+
+    async def commit(self, change: Change) -> tuple[Signed, ...]:
+        self._memory.forget(change)
+        try:
+            signed = await self.writer.commit(change)
+        except StoreError as error:
+            self.on_failure(error)
+            raise
+        self._memory.keep(change, signed)
+        return signed
+
+    async def apply(self, changes: list[Change]) -> Sequence[Outcome]:
+        """One group, by hand."""
+        return await self._commits.apply(changes)
+
+    async def session(self, session_id: str, *, fresh: bool = False) -> Session | None:
+        known = None if fresh else self._memory.session(session_id)
+        if known is not None:
+            self._verify_answering()
+            return known
+        return await super().session(session_id)
+
+    async def round(self, round_id: str, *, fresh: bool = False) -> Round | None:
+        known = None if fresh else self._memory.round(round_id)
+        if known is not None:
+            self._verify_answering()
+            return known
+        return await super().round(round_id)
+
+    async def forget_reports(self, row_ids: Sequence[int]) -> None:
+        self._commits.forget.extend(row_ids)
+        await self.writer.commit(Change())
+
+    async def close(self) -> None:
+        await self.writer.close()
+        await self._commits.close()
+        await self._side.close()
+        await super().close()
+
+    def _verify_answering(self) -> None:
+        if self.writer.is_stuck:
+            raise StoreError("the store is not answering")
+
+    # --- answers --------------------------------------------------------------------------------------------------
+
+    async def make_days(self, now_ms: int) -> int:
+        """Make the partitions of the days to come; how many were not there yet."""
+        rows = await self.ask("SELECT make_partitions(?, ?)", max(0, now_ms - DAY_MS), PARTITION_DAYS)
+        made: int = rows[0][0]
+        return made
+
+    async def forget_answers(self, now_ms: int, before_ms: int) -> int:
+        await self.make_days(now_ms)
+        rows = await self.ask("SELECT drop_answers(?)", before_ms)
+        gone: int = rows[0][0]
+        return gone
+
+    # --- many processes -------------------------------------------------------------------------------------------
+
+    async def renew_lease(self, lease_ms: int) -> bool:
+        return bool(await self.ask(texts.RENEW_LEASE, self._commits.instance, lease_ms))
+
+    async def lapsed_instances(self) -> list[InstanceRow]:
+        return [instance_from(row) for row in await self.ask(texts.LAPSED, self._commits.instance)]
+
+    async def lead(self, duty: str) -> bool:
+        return await self._side.lead(duty)
+
+    async def tell(self, payload: str) -> None:
+        await self._side.tell(payload)
+
+    async def listen(self, callback: Callable[[str], None]) -> None:
+        await self._side.listen(callback)

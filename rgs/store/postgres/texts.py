@@ -1,0 +1,154 @@
+"""The SQL that only PostgreSQL is asked, and how the queries of `rgs.store.reads` read there.
+
+Refuses to put anything into a text: what varies is a parameter.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib import resources
+from itertools import count
+from typing import Final
+
+from rgs.store.changes import (
+    AllowListChanged,
+    CertificateOff,
+    CertificateOn,
+    DayAligned,
+    LargeWin,
+    LargeWinTold,
+    LatchCleared,
+    LatchSet,
+    MetaSet,
+    PartyOn,
+    ReportsHeld,
+    ReportsReleased,
+    SwitchOff,
+    SwitchOn,
+    VoidProposal,
+    VoidProposalEnd,
+)
+
+_PLACEHOLDER: Final = re.compile(r"\?")
+_HINT: Final = re.compile(r"INDEXED BY \w+ ?")
+
+
+@cache
+def postgres_text(query: str) -> str:
+    """A query of the house as PostgreSQL reads it: numbered parameters, no hints of SQLite's."""
+    numbers = count(1)
+    plain = _HINT.sub("", query).replace("x''", "''::bytea")
+    return _PLACEHOLDER.sub(lambda _: "$" + str(next(numbers)), plain)
+
+
+def _file(name: str) -> str:
+    return resources.files("rgs.store.postgres").joinpath(name).read_text(encoding="ascii")
+
+
+COMMIT: Final = _file("commit.sql")
+OPEN_SESSIONS: Final = _file("open.sql")
+LOCK_SESSIONS: Final = """
+    WITH locked AS (
+      SELECT session_id, version, last_id FROM sessions WHERE session_id = ANY($1::text[])
+      ORDER BY session_id FOR UPDATE
+    )
+    SELECT session_id, version, last_id, 0::bigint FROM locked
+    UNION ALL SELECT '', 0, 0, (extract(epoch FROM clock_timestamp()) * 1000)::bigint
+"""
+"""The last row is the database's clock in milliseconds."""
+LOCK_INSTANCE: Final = """
+    SELECT alive, statement_no, draw_no, last_id, (
+      lease_ms < (extract(epoch FROM clock_timestamp()) * 1000)::bigint
+      OR (node, worker) IN (SELECT o.node, o.worker FROM instances o WHERE o.instance = $2)
+    ) AS lapsed FROM instances WHERE instance = $1 FOR UPDATE
+"""
+"""Whether it has lapsed: its lease has run out, or the same worker of the same node has begun anew."""
+END_INSTANCE: Final = "UPDATE instances SET alive = 0, end_ms = $1 WHERE instance = $2 AND alive = 1 RETURNING 1"
+INSERT_INSTANCE: Final = """
+    INSERT INTO instances (instance, node, boot_no, worker, alive, statement_no, draw_no, start_ms, slot, last_id,
+    lease_ms) VALUES ($1, $2, $3, $4, 1, 0, 0, $5, $6, $7,
+    (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $8)
+"""
+LOCK_SLOTS: Final = "SELECT pg_advisory_xact_lock(hashtext('rgs slots'))"
+FREE_SLOT: Final = """
+    SELECT (SELECT min(n) FROM generate_series(0, 4095) AS n
+    WHERE NOT EXISTS (SELECT FROM instances WHERE alive = 1 AND slot = n)),
+    (SELECT COALESCE(max(last_id), 0) FROM instances),
+    (extract(epoch FROM clock_timestamp()) * 1000)::bigint
+"""
+"""A slot, what its first number must stand behind, and the database's clock."""
+INSERT_AFFAIR: Final = """
+    INSERT INTO affairs (affair_id, session_id, kind, status, party, method, request_id, digest, amount_minor,
+    purchase_no, created_ms, detail, stage, attempts, next_ms, reason) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
+    $11, $12, $13, $14, $15, $16) ON CONFLICT (affair_id) DO UPDATE SET status = excluded.status,
+    stage = excluded.stage, attempts = excluded.attempts, next_ms = excluded.next_ms, reason = excluded.reason
+    WHERE affairs.status = 'pending' AND (excluded.status <> 'pending' OR excluded.stage >= affairs.stage)
+"""
+INSERT_DAY: Final = """
+    INSERT INTO register_days AS d (operator, currency, day, purchases, bought_minor, stages, staked_minor,
+    returned_minor, ends, final_balance_minor) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+    ON CONFLICT (operator, day, currency) DO UPDATE SET purchases = d.purchases + excluded.purchases,
+    bought_minor = d.bought_minor + excluded.bought_minor, stages = d.stages + excluded.stages,
+    staked_minor = d.staked_minor + excluded.staked_minor,
+    returned_minor = d.returned_minor + excluded.returned_minor, ends = d.ends + excluded.ends,
+    final_balance_minor = d.final_balance_minor + excluded.final_balance_minor
+"""
+INSERT_ARTIFACT: Final = "INSERT INTO artifacts (sha256, name, content) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING"
+READ_BACK: Final = """
+    UPDATE instances SET alive = alive WHERE instance = $1 RETURNING last_id
+"""
+"""A write on the instance's row: it waits for whoever still holds the row, and once its commit is replicated, so is
+all that it saw.
+"""
+RENEW_LEASE: Final = """
+    UPDATE instances SET lease_ms = (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $2
+    WHERE instance = $1 AND alive = 1 RETURNING 1
+"""
+LAPSED: Final = """
+    SELECT instance, node, boot_no, worker, alive, statement_no, draw_no, start_ms FROM instances
+    WHERE alive = 1 AND instance <> $1 AND (
+      lease_ms < (extract(epoch FROM clock_timestamp()) * 1000)::bigint
+      OR (node, worker) IN (SELECT node, worker FROM instances WHERE instance = $1)
+    ) ORDER BY start_ms, instance
+"""
+STATE_CHANGED: Final = """
+    INSERT INTO meta AS m (key, value) VALUES ($1, '1')
+    ON CONFLICT (key) DO UPDATE SET value = (m.value::bigint + 1)::text
+"""
+RECORD_SQL: Final[dict[type, str]] = {
+    VoidProposal: """
+        INSERT INTO voids (round_id, reason, party, time_ms) VALUES ($1, $2, $3, $4)
+        ON CONFLICT (round_id) DO UPDATE SET reason = excluded.reason, party = excluded.party,
+        time_ms = excluded.time_ms
+    """,
+    VoidProposalEnd: "DELETE FROM voids WHERE round_id = $1",
+    SwitchOff: """
+        INSERT INTO switches (scope, subject, reason, party, time_ms) VALUES ($1, $2, $3, $4, $5)
+        ON CONFLICT (scope, subject) DO UPDATE SET reason = excluded.reason, party = excluded.party,
+        time_ms = excluded.time_ms
+    """,
+    SwitchOn: "DELETE FROM switches WHERE scope = $1 AND subject = $2",
+    LatchSet: "INSERT INTO latches (node, guard, code, time_ms) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
+    LatchCleared: "DELETE FROM latches WHERE node = $1 AND guard = $2",
+    PartyOn: """
+        INSERT INTO parties (party, role, jurisdiction, added_ms) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING
+    """,
+    CertificateOn: """
+        INSERT INTO certificates (fingerprint, added_ms, party) SELECT $1::text, $2::bigint, party FROM parties
+        WHERE party = $3 AND role = $4 AND jurisdiction = $5
+    """,
+    CertificateOff: "UPDATE certificates SET removed_ms = $1 WHERE fingerprint = $2 AND removed_ms IS NULL",
+    AllowListChanged: "UPDATE meta SET value = (value::bigint + 1)::text WHERE key = 'parties'",
+    MetaSet: """
+        INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value
+    """,
+    LargeWin: "INSERT INTO large_wins (round_id, session_id, won_minor, end_ms) VALUES ($1, $2, $3, $4)",
+    LargeWinTold: "DELETE FROM large_wins WHERE round_id = $1",
+    DayAligned: "UPDATE register_days SET aligned = $1 WHERE operator = $2 AND day = $3 AND currency = $4",
+    ReportsHeld: """
+        INSERT INTO held_reports (kind, subject, reason, since_ms) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING
+    """,
+    ReportsReleased: "DELETE FROM held_reports WHERE kind = $1 AND subject = $2",
+}
+"""How the records of admins are written; the fields of a record are its parameters, in order."""

