@@ -59,6 +59,11 @@ class Subject:
         subject.address, subject.echo_address = str(ready["address"]), str(ready["echo_address"])
         return subject
 
+    @property
+    def process_id(self) -> int:
+        """Of the operating system."""
+        return self._process.pid
+
     async def read(self) -> Reading:
         """The counts now."""
         if self._process.stdin is None:

@@ -243,7 +243,9 @@ class Server:
         self._run_in_background("answers", Answers(store, clock, config.retry_window_h).look)
         files = KeyFiles(partial(read_whole, config.bundle, "key bundle"), partial(load_node_signer, config))
         self._run_in_background("keys", services.node_keys(bundle, node_signer.keyid, files).look)
+        calls.look()  # from now on it has a time to give to streams
         await endpoint.start()
+        opened.callback(calls.look)  # a last time, when the last call has ended
         opened.push_async_callback(endpoint.stop, config.drain_s)
         self.port = endpoint.port
 

@@ -69,7 +69,12 @@ ROOMS: Final = (
     Room("rgs/translog/", (*INNER, "rgs.translog"), ("structlog",)),
     # The embedded books are the honest half of each simulator; what lies is the wire before them.
     Room("rgs/simulators/", (*INNER, "rgs.clients", "rgs.simulators"), GRPC, generated=True),
-    Room("rgs/service/", ("rng", *INNER, "rgs.clients", "rgs.translog", "rgs.service"), ("cryptography", "structlog")),
+    Room("rgs/reporting/", ("rgs.core", "rgs.reporting"), ("jinja2",)),  # documents to pages, pure
+    Room(
+        "rgs/service/",
+        ("rng", *INNER, "rgs.clients", "rgs.translog", "rgs.reporting", "rgs.service"),
+        ("cryptography", "structlog"),
+    ),
     Room("rgs/api/", ("rgs.core", "rgs.service", "rgs.api", CLOCK), ("structlog", *GRPC), generated=True),
     # The outermost layer: the server and the command lines, which put the rest together. Nothing imports them.
     *(

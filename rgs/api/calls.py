@@ -27,7 +27,7 @@ from rgs.api.access import OK, CallLines
 from rgs.api.auth import Context, Gate, certificate_of
 from rgs.api.errors import FAULT_NUMBERS, INTERNAL, ToActResponse, status_of
 from rgs.api.parsing import parse_message
-from rgs.api.quotas import Account, Limits, OpenStream, Quotas, Streams, ending_of
+from rgs.api.quotas import Account, Limits, OpenStream, Quotas, Streams
 from rgs.clock import Clock
 from rgs.core.errors import DeadlineTooShortError, RgsError, UnavailableError
 from rgs.service.callers import Caller
@@ -132,9 +132,9 @@ class Calls:
                     await context.write(answer)
                     stream.writes_s = None
             except asyncio.CancelledError:
-                if (why := ending_of(stream)) is None:
-                    raise
-                end_with(context, self.status(why, name, ""))
+                if stream is None or stream.ending is None:
+                    raise  # the client has gone
+                end_with(context, self.status(stream.ending, name, ""))
             except Exception as error:  # noqa: BLE001 - as above
                 end_with(context, self.status(error, name, ""))
             finally:

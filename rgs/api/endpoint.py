@@ -36,6 +36,9 @@ OPTIONS: Final[tuple[tuple[str, int], ...]] = (
     ("grpc.so_reuseport", 0),
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
     ("grpc.max_concurrent_streams", 1_024),
+    # What a stream may send ahead of being read stays at 64 KiB, however fast the line: requests are small, and who
+    # does not read his answers must not fill our memory with questions.
+    ("grpc.http2.bdp_probe", 0),
     # A connection without a call for half an hour is closed; clients open it again by themselves. There is no largest
     # age: who may call is asked at every call and message, however old the connection is.
     ("grpc.max_connection_idle_ms", 1_800_000),

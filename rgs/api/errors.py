@@ -162,6 +162,8 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
     "MALFORMED": ErrorRow(_DATA, "A stored document is not in its one form."),
     "RULESET_REFUSED": ErrorRow(_DATA, "A ruleset or jurisdiction is refused."),
     "VERIFICATION_FAILED": ErrorRow(_DATA, "A stored record does not verify."),
+    "WITNESS_REFUSED": ErrorRow(_DATA, "A witness does not cosign the log's checkpoint."),
+    "RECONCILIATION_FAILED": ErrorRow(_DATA, "A reconciliation ran out of memory or disk, or a file of it changed."),
     "STORE_REFUSED": ErrorRow(_DATA, "The store is not fit to be used."),
     INTERNAL: ErrorRow(
         grpc.StatusCode.INTERNAL,

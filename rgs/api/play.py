@@ -26,7 +26,7 @@ from rgs.api.auth import Context, certificate_of
 from rgs.api.calls import Calls, Methods, Unary, end_with
 from rgs.api.mapping import ROUND_STATUSES, field_bytes, reply_bytes, round_message, tag_of
 from rgs.api.parsing import parse_act, parse_message, parse_start_round
-from rgs.api.quotas import RETRY_MS, OpenStream, ending_of
+from rgs.api.quotas import RETRY_MS, OpenStream
 from rgs.core.errors import InvalidFieldError
 from rgs.service.callers import Caller
 from rgs.service.notices import NOTICES_MAX, Notice, Notices
@@ -100,9 +100,9 @@ class PlayStream:
                 # A second look: who was refused in band is not read from again.
                 self._calls.admit(certificate, STREAM_NAME, context)
         except asyncio.CancelledError:
-            if (why := ending_of(stream)) is None:
-                raise
-            end_with(context, self._calls.status(why, STREAM_NAME, ""))
+            if stream is None or stream.ending is None:
+                raise  # the client has gone
+            end_with(context, self._calls.status(stream.ending, STREAM_NAME, ""))
         except Exception as error:  # noqa: BLE001 - the end of a stream is a status, whatever ended it
             end_with(context, self._calls.status(error, STREAM_NAME, ""))
         finally:

@@ -179,16 +179,6 @@ class OpenStream:
         self.task.cancel()
 
 
-def ending_of(stream: OpenStream | None) -> RgsError | None:
-    """Why a stream was cancelled that `Streams.look` has ended, told in place of the cancellation; None if it was
-    cancelled by anything else: the client has gone.
-    """
-    if stream is None or stream.ending is None:
-        return None
-    stream.task.uncancel()
-    return stream.ending
-
-
 class Streams:
     """The open streams of this process. `now_s` is the time of the last `look`: what streams take their times from."""
 

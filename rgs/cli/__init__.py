@@ -1,5 +1,5 @@
 """The command line of the house: `rgs init | party | keys | migrate | serve | demo | play | call | simulate |
-conformance | export | manifest`.
+conformance | reconcile | export | manifest`.
 
 Every error that the house knows ends in one line on stderr: what is wrong, then the stable reason with field, limit and
 value. Exit 0 is success, 1 a refusal, 2 a command that is not understood, 130 an interrupt. Refuses to show a traceback
@@ -16,7 +16,7 @@ from typing import Annotated, Final
 import typer
 
 from rgs import __version__
-from rgs.cli import export, init, keys, migrate, party, serve
+from rgs.cli import export, export_books, init, keys, migrate, party, serve
 from rgs.cli.options import part
 from rgs.core.errors import RgsError, UnavailableError
 from rgs.manifest import Manifest, ManifestError
@@ -31,6 +31,7 @@ _LATER: Final = {
     "simulate": "A wallet or central system that misbehaves as it is told.",
     "conformance": "Check a wallet or a regulator's gateway against the contract.",
 }
+_RECONCILE: Final = "Compare the record with the operator's wallet and the regulator's register."
 _PASSED_ON: Final = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
 
@@ -51,6 +52,11 @@ def build_app() -> typer.Typer:
     for name, text in _LATER.items():
         app.command(name, help=text, rich_help_panel="Running", context_settings=_PASSED_ON)(_later(name))
     app.command("export", rich_help_panel="Proving")(export.command)
+    app.command("export-wallet", rich_help_panel="Proving")(export_books.wallet_command)
+    app.command("export-register", rich_help_panel="Proving")(export_books.register_command)
+    app.command("reconcile", help=_RECONCILE, rich_help_panel="Proving", context_settings=_PASSED_ON)(
+        _later("reconcile")
+    )
     app.command("manifest", rich_help_panel="Proving")(_show_manifest)
     return app
 

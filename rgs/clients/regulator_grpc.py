@@ -39,7 +39,7 @@ from rgs.core.ids import check_ulid
 from rgs.regulator.v1 import regulator_pb2 as pb
 from rgs.regulator.v1.regulator_pb2_grpc import CentralSystemServiceStub
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the typed stubs know it, the generated code does not
     from rgs.regulator.v1.regulator_pb2_grpc import CentralSystemServiceAsyncStub
 
 DOMAIN: Final = "rgs.regulator.v1"

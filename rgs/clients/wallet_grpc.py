@@ -42,7 +42,7 @@ from rgs.core.money import parse_currency
 from rgs.wallet.v1 import wallet_pb2 as pb
 from rgs.wallet.v1.wallet_pb2_grpc import WalletServiceStub
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the typed stubs know it, the generated code does not
     from rgs.wallet.v1.wallet_pb2_grpc import WalletServiceAsyncStub
 
 DOMAIN: Final = "rgs.wallet.v1"

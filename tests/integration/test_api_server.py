@@ -24,8 +24,17 @@ from rgs.service.affairs import Affairs
 from rgs.service.instance import Instance
 from rgs.store.sqlite import SqliteStore
 from rgs.v1 import session_pb2
-from tests.unit.api.client import Player, body_of
-from tests.unit.api.serving import House, authority, manifest, operator_certificate, serving
+from tests.unit.api.client import Player, body_of, refused
+from tests.unit.api.serving import (
+    House,
+    authority,
+    info_in,
+    manifest,
+    operator_certificate,
+    reason_in,
+    serving,
+    status_in,
+)
 
 
 async def statements_of(house: House) -> list[dict[str, Any]]:
@@ -160,6 +169,18 @@ async def test_work_in_the_background_is_tried_again_and_told_once(
     log = house.config.log.read_text("ascii")
     assert log.count("background_work_failed") == 1
     assert '"work":"stage_reports"' in log
+
+
+async def test_the_server_itself_ends_a_stream_that_its_settings_call_idle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rgs.server.BACKGROUND_S", 0.02)
+    async with serving(tmp_path, stream_idle_s=1, stream_stall_s=86_400) as house:
+        player = Player(house.channel())
+        error = await refused(player.play.Play().read())
+        assert reason_in(status_in(error)) == "STREAM_IDLE"
+        assert info_in(status_in(error)).metadata["limit"] == "1"
+        assert (await player.open()).session.session_id
 
 
 async def test_calls_under_way_are_answered_by_a_stopping_server(

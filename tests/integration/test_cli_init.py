@@ -21,7 +21,16 @@ from rgs.store.parties import SqliteParties
 from rgs.store.sqlite import SqliteStore
 from tests.unit.cli.running import Cli, secrets_of
 
-SECRET = {"ca.key", "server.key", "node.key", "root.key", "kek.json", "rgs.db", *(f"demo-{role}.key" for role in Role)}
+SECRET = {
+    "ca.key",
+    "server.key",
+    "outward.key",
+    "node.key",
+    "root.key",
+    "kek.json",
+    "rgs.db",
+    *(f"demo-{role}.key" for role in Role),
+}
 
 
 @pytest.fixture

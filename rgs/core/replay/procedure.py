@@ -80,21 +80,25 @@ class Replay:
         """
         self._failures: list[VerificationError] = []
         self.summary = Summary()
+        self.statement: Statement | None = None
+        """What the last line fed was, if it is authentic (checks 1 to 4), for who reads on: reconciliation."""
 
     def feed(self, line: bytes) -> list[VerificationError]:
         """The next line of the files, without its line feed. The failures that it shows, most often none."""
         self.summary.lines += 1
+        self.statement = None
         try:
-            statement = read_authentic(line, self._keys)
+            self.statement = read_authentic(line, self._keys)
         except VerificationError as error:
             self._report(error)
         else:
-            self._take(statement)
+            self._take(self.statement)
         return self._drain()
 
     def refuse(self, message: str) -> list[VerificationError]:
         """Instead of `feed`, for a line that the reader could not read whole (check 1)."""
         self.summary.lines += 1
+        self.statement = None
         self._report(LINE.failure(message))
         return self._drain()
 

@@ -93,14 +93,14 @@ class PostgresStore(PostgresReads):
         """One group, by hand."""
         return await self._commits.apply(changes)
 
-    async def session(self, session_id: str, *, fresh: bool = False) -> Session | None:
+    async def session(self, session_id: str, *, fresh: bool = True) -> Session | None:
         known = None if fresh else self._memory.session(session_id)
         if known is not None:
             self._verify_answering()
             return known
         return await super().session(session_id)
 
-    async def round(self, round_id: str, *, fresh: bool = False) -> Round | None:
+    async def round(self, round_id: str, *, fresh: bool = True) -> Round | None:
         known = None if fresh else self._memory.round(round_id)
         if known is not None:
             self._verify_answering()

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
+from structlog.testing import capture_logs
 
-from rgs.api.access import CallLines, ids_of, quoted
-from rgs.api.calls import Calls, Unary
+from rgs.api.access import REFUSALS_MAX, CallLines, ids_of, quoted
+from rgs.api.calls import FAULT_LINES_MAX, Calls, Unary
 from rgs.config import load_config
 from rgs.logging import Log
 from rgs.server import Server
 from rgs.service.callers import Caller, Role
 from rgs.v1 import admin_pb2, common_pb2, play_pb2, session_pb2
 from tests.unit.api.client import Player, body_of, refused, request_id
-from tests.unit.api.serving import Clock, House, manifest
+from tests.unit.api.serving import Clock, House, manifest, reason_in, status_in
 
 SESSION, ROUND = "01K4ZQ6A0B1C2D3E4F5G6H7J81", "01K4ZQ7M2J8T5V9X3B6C1D0EFG"
 FIELDS = ["time", "level", "event", "method", "party", "request_id", "session_id", "round_id", "reason", "ms"]
@@ -96,6 +98,82 @@ def test_a_line_has_its_fields_and_no_other() -> None:
     )
     assert (line["request_id"], line["session_id"], line["round_id"]) == ("r-1", "", "")
     assert "the " not in written[0]
+
+
+# --- too many of them ---------------------------------------------------------------------------------------------
+
+
+def test_of_refusals_a_party_has_so_many_lines_and_then_their_number() -> None:
+    written: list[str] = []
+    lines = CallLines(written.append, Clock())
+    request = play_pb2.ActRequest(request_id=request_id(), session_id=SESSION, round_id=ROUND)
+
+    def tell(party: str, reason: str, times: int) -> None:
+        for _ in range(times):
+            lines.tell("rgs.v1.PlayService/Act", party, request, b"", reason, 0.0)
+
+    tell("op-1", "ILLEGAL_ACTION", 5_000)
+    assert len(written) == REFUSALS_MAX
+    tell("op-2", "ILLEGAL_ACTION", 3)
+    tell("op-1", "OK", 50)  # what took effect is always told
+    assert len(written) == REFUSALS_MAX + 53
+    for _ in range(3):
+        lines.look()
+    told = json.loads(written[-1])
+    assert (told["event"], told["party"], told["count"]) == ("calls_left_out", "op-1", 5_000 - REFUSALS_MAX)
+    assert len(written) == REFUSALS_MAX + 54
+    tell("op-1", "ILLEGAL_ACTION", REFUSALS_MAX)
+    lines.look()
+    assert len(written) == 2 * REFUSALS_MAX + 54
+
+
+async def test_a_flood_that_is_refused_does_not_fill_the_log_of_a_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Refused by its quota, by a fault of ours, and by the service: for each a bounded number of lines, and numbers."""
+    looks = 0
+    look = Calls.look
+
+    def count(self: Calls) -> None:
+        nonlocal looks
+        looks += 1
+        look(self)
+
+    monkeypatch.setattr(Calls, "look", count)
+    house = House(tmp_path / "home", party_messages_per_s=150)
+    with Log(house.config.log, "info", house.clock, people=None) as log:
+        house.server = Server(house.config, manifest(), clock=house.clock, log=log)
+        await house.start()
+        try:
+            player = await Player(house.channel()).seated()
+            still_ms = house.clock.now_ms() + 2_000
+            house.clock.now_ms = lambda: still_ms  # type: ignore[method-assign]
+            reasons: Counter[str] = Counter()
+            for _ in range(400):
+                error = await refused(player.play.StartRound(player.start_request(stage_no=9)))
+                reasons[reason_in(status_in(error))] += 1
+        finally:
+            await house.stop()
+    assert reasons == {"NUMBER_NOT_EXPECTED": 150, "PARTY_LIMIT": 250}
+    every = [json.loads(line) for line in house.config.log.read_text("ascii").splitlines()]
+    events = Counter(line["event"] for line in every)
+    assert events["call"] <= 2 + REFUSALS_MAX * (looks + 1)
+    assert sum(line.get("count", 1) for line in every if line["event"] in ("call", "calls_left_out")) == 2 + 150
+    assert sum(line["refused"] for line in every if line["event"] == "party_limit") == 250
+    assert events["party_limit"] <= looks
+
+
+async def test_faults_that_come_in_floods_are_told_by_their_number() -> None:
+    calls = Calls(None, Clock(), None)  # type: ignore[arg-type]
+    with capture_logs() as logs:
+        for _ in range(500):
+            calls.status(RuntimeError("no"), "rgs.v1.PlayService/Act", "r")
+        calls.look()
+        calls.look()
+        calls.status(RuntimeError("no"), "rgs.v1.PlayService/Act", "r")
+    events = [line["event"] for line in logs]
+    assert events == ["fault"] * FAULT_LINES_MAX + ["faults_left_out", "fault"]
+    assert logs[FAULT_LINES_MAX]["count"] == 500 - FAULT_LINES_MAX
 
 
 # --- a server ----------------------------------------------------------------------------------------------------

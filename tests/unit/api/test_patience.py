@@ -278,3 +278,34 @@ async def test_metadata_that_is_too_large_is_refused_by_grpc() -> None:
         error = await refused(house.unary(ACT)(b"", metadata=(("x-large", "x" * 20_000),)))
         assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert await house.unary(ACT)(b"", metadata=(("x-small", "x" * 100),))
+
+
+async def test_what_is_sent_ahead_of_being_read_is_bounded() -> None:
+    """64 KiB a stream, whatever the client would like to send: what the server takes in does not grow with it."""
+    taken = written = 0
+
+    async def answer(_caller: Caller, _message: Any) -> bytes:
+        nonlocal taken
+        taken += 1
+        return LARGE
+
+    async with small(Act=answer, limits=LIMITS) as house:
+        stream = house.stream()
+        request = play_pb2.PlayRequest(act=play_pb2.ActRequest(round_id="x" * 1_000))
+
+        async def write() -> None:
+            nonlocal written
+            for _ in range(5_000):
+                await stream.write(request)
+                written += 1
+
+        writing = asyncio.create_task(write())
+        await until_stuck(house)
+        before = -1
+        while written != before:  # until the client can send no more either
+            before = written
+            await asyncio.sleep(0.2)
+        ahead_bytes = (written - taken) * len(request.SerializeToString())
+        await let_go(stream, writing)
+    assert taken < written
+    assert ahead_bytes <= 256 * 1024, ahead_bytes

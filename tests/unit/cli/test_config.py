@@ -62,6 +62,11 @@ WRONG = [
     ("draws_in_flight_max", "1.0", "1.0"),
     ("reflection", "1", "1"),
     ("drain_s", "-1", "-1"),
+    ("party_calls_max", "0", "0"),
+    ("party_messages_per_s", "1000001", "1000001"),
+    ("party_streams_max", '"many"', "many"),
+    ("stream_stall_s", "0", "0"),
+    ("stream_idle_s", "86401", "86401"),
 ]
 
 

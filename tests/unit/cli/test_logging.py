@@ -16,7 +16,7 @@ import pytest
 import structlog
 
 from rgs.core.errors import InvalidFieldError
-from rgs.logging import BUFFER_BYTES, FLUSH_AFTER_MS, WITHHELD, Log
+from rgs.logging import BUFFER_BYTES, FLUSH_AFTER_MS, LIBRARY_LINES_MAX, WITHHELD, Log
 
 SECRET = "5ec7e7" * 8
 
@@ -158,6 +158,17 @@ def test_libraries_are_heard_without_their_values(made: Made) -> None:
     ]
     assert lines[1]["error"] == "KeyError"
     assert SECRET not in made.path.read_text()
+
+
+def test_libraries_that_say_too_much_are_told_by_their_number(made: Made) -> None:
+    for _ in range(1_000):
+        logging.getLogger("some.library").error("a client has gone")
+    made.log.flush()
+    made.log.flush()
+    logging.getLogger("some.library").error("another")
+    lines = made.lines()
+    assert [line["event"] for line in lines] == ["library"] * LIBRARY_LINES_MAX + ["library_lines_left_out", "library"]
+    assert lines[LIBRARY_LINES_MAX]["count"] == 1_000 - LIBRARY_LINES_MAX
 
 
 def test_the_level_is_the_least_that_is_kept(tmp_path: Path) -> None:

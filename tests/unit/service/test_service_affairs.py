@@ -24,7 +24,7 @@ from rgs.service.affairs import Affairs
 from rgs.store.changes import Affair
 from tests.house import ACCOUNT_MINOR, House, Player, Request, open_house
 from tests.oracles import stored_statements, verify_books
-from tests.unit.store.shelf import table
+from tests.unit.service.rows import table
 
 REFUSAL = RegulatorRefusedError("refused by plan", rejection="PLANNED")
 

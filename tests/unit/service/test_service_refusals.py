@@ -39,7 +39,7 @@ from rgs.service.callers import Caller, Role, RoundMovedError
 from rgs.service.requests import Act, BuyParticipation, CloseSession, EndParticipation, OpenSession, StartRound
 from tests.house import House, Player, round_document, session_document
 from tests.oracles import stored_statements
-from tests.unit.store.shelf import table
+from tests.unit.service.rows import table
 
 TABLES = ("sessions", "rounds", "statements", "answers", "affairs", "stage_reports")
 

@@ -1,0 +1,155 @@
+"""`rgs export-wallet` and `rgs export-register`: the embedded books in the layouts that `rgs reconcile` reads.
+
+Stand-ins for what an operator's wallet and a regulator's system would hand out (docs/reconciliation.md). Both say of
+themselves that they are embedded (`book`, `test_register`), so that a reconciliation cannot take them for outsiders.
+They work beside a running server, from one moment of each file.
+
+Refuses to make a book where there is none, and to write over a file.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from rgs.cli.files import FileRefusedError
+from rgs.cli.options import HOME, HomeOption, note, open_home
+from rgs.core.reconcile.matching import ACCEPTED, REFUSED, TOMBSTONE
+from rgs.core.statements import leaf_hash, parse_canonical, parse_envelope, parse_statement
+from rgs.store.register import RegisterStore
+from rgs.store.wallet import WalletEntry, WalletStore
+
+WALLET_COLUMNS: Final = (
+    *("transaction_id", "kind", "player", "currency", "amount_minor", "time", "reference", "status"),
+    *("balance_after_minor", "operator", "book"),
+)
+EMBEDDED: Final = "embedded"
+
+OutOption = Annotated[Path, typer.Option(help="A new file.", dir_okay=False)]
+
+
+def wallet_command(out: OutOption, home: HomeOption = HOME) -> int:
+    """Write the embedded wallet's transactions as CSV, for a reconciliation."""
+    store = WalletStore(_existing(open_home(home).wallet, "wallet"))
+    try:
+        count = _write(out, wallet_lines(store.rows()))
+    finally:
+        store.close()
+    note(f"exported {count - 1} transactions of the embedded wallet")
+    return 0
+
+
+def register_command(out: OutOption, home: HomeOption = HOME) -> int:
+    """Write the test register's journal as JSON lines, with daily totals, for a reconciliation."""
+    store = RegisterStore(_existing(open_home(home).register, "register"))
+    try:
+        count = _write(out, register_lines(parse_canonical(entry.body.encode("ascii")) for entry in store.entries()))
+    finally:
+        store.close()
+    note(f"exported {count} rows of the test register")
+    return 0
+
+
+def _existing(path: Path, what: str) -> Path:
+    if not path.is_file():
+        raise FileRefusedError(f"there is no embedded {what} at {path}", path=path)
+    return path
+
+
+def _write(path: Path, lines: Iterable[bytes]) -> int:
+    try:
+        with path.open("xb") as file:
+            count = 0
+            for line in lines:
+                file.write(line)
+                count += 1
+    except FileExistsError:
+        raise FileRefusedError(f"{path} is there already and is not overwritten", path=path) from None
+    return count
+
+
+def wallet_lines(entries: Iterable[WalletEntry]) -> Iterator[bytes]:
+    """The header and one line a transaction; openings of accounts are none."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+
+    def line(cells: Iterable[object]) -> bytes:
+        text.seek(0)
+        text.truncate()
+        writer.writerow(cells)
+        return text.getvalue().encode()
+
+    yield line(WALLET_COLUMNS)
+    for entry in entries:
+        if entry.kind == "opening":
+            continue
+        status = ACCEPTED
+        if entry.kind == "refused_debit":
+            status = REFUSED
+        elif entry.kind == "rollback" and not entry.movement_minor:
+            status = TOMBSTONE
+        balance = "" if entry.balance_after_minor is None else entry.balance_after_minor
+        kind = entry.kind.removeprefix("refused_")
+        yield line(
+            (entry.transaction_id, kind, entry.player, entry.currency, entry.amount_minor, entry.recorded_time,
+             entry.reference, status, balance, entry.operator, EMBEDDED)
+        )  # fmt: skip
+
+
+_KEPT: Final = {"opening": "session", "purchase": "purchase", "stage": "stage", "end": "end", "closing": "close"}
+_TIMES: Final = ("open_time", "purchase_time", "end_time", "close_time")
+_DROPPED: Final = frozenset({"jurisdiction", "participation_cap_minor", *_TIMES})
+
+
+def register_lines(entries: Iterable[dict[str, Any]]) -> Iterator[bytes]:
+    """One line an entry of the journal, then one a day, operator and currency with its totals."""
+    sessions: dict[str, tuple[str, str]] = {}
+    totals: dict[tuple[str, str, str], dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for entry in entries:
+        request: dict[str, str] = entry["request"]
+        time = next(request[name] for name in _TIMES if name in request)
+        row: dict[str, object] = {name: value for name, value in request.items() if name not in _DROPPED}
+        row |= {"kind": _KEPT[entry["kind"]], "test_register": True, "time": time}
+        match entry["kind"]:
+            case "opening":
+                row["regulator_session_id"] = entry["subject"]
+                sessions[entry["subject"]] = (request["operator"], request["currency"])
+            case "purchase":
+                row |= {"regulator_participation_id": entry["subject"], "transaction_id": entry["transaction_id"]}
+            case _:
+                pass
+        sums = totals[time[:10], *sessions[str(row["regulator_session_id"])]]
+        sums["bought_minor"] += int(request.get("amount_minor", 0))
+        sums["rounds"] += entry["kind"] == "stage"
+        sums["staked_minor"] += int(request.get("staked_minor", 0))
+        sums["returned_minor"] += int(request.get("returned_minor", 0))
+        sums["paid_out_minor"] += int(request.get("final_balance_minor", 0))
+        yield _json_line(row)
+    for (date, operator, currency), sums in sorted(totals.items()):
+        told: dict[str, object] = {"currency": currency, "date": date, "kind": "total", "operator": operator}
+        yield _json_line({**told, **{name: str(value) for name, value in sums.items()}, "test_register": True})
+
+
+def receipt_line(opening: bytes) -> bytes:
+    """What an operator keeps of an opening that it was answered with: one line of its receipts."""
+    _, body = parse_statement(parse_envelope(opening))
+    return _json_line(
+        {
+            "opening_hash": leaf_hash(opening).hex(),
+            "round_id": body["deal"]["round_id"],
+            "session_id": body["session_id"],
+            "stage_no": body["stage_no"],
+            "time": body["time"],
+        }
+    )
+
+
+def _json_line(row: dict[str, object]) -> bytes:
+    return json.dumps(row, sort_keys=True, separators=(",", ":")).encode("ascii") + b"\n"

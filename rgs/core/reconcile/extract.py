@@ -1,0 +1,261 @@
+"""From verified statements to the rows that are compared: legs of money, seats of rounds, sessions.
+
+Takes what the replay has read, in its order, and says for each row whether every check passed (`is_sound`). Memory
+grows with open sessions, as the replay's does. Refuses to guess what a private block said that has been erased: such a
+leg or session has no id to match by, and is named in `missing`.
+
+A `money_leg` (reserved; planned body in docs/formats.md) is read in both forms: transaction id in the body or in the
+private block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rgs.core.reconcile.matching import CREDIT, DEBIT
+from rgs.core.reconcile.records import OPEN
+from rgs.core.reconcile.rows import Row
+from rgs.core.replay import Rulebook
+from rgs.core.replay.reading import Statement
+from rgs.core.times import parse_time
+
+LEGS, SEATS, SESSIONS = "legs", "seats", "sessions"
+FINISH_AFTER_S: Final = 86_400
+"""Where the jurisdiction is not in the files."""
+_NO_BLOCK: Final = "private block is absent: there is no id to match by"
+
+
+@dataclass(slots=True)
+class _Seat:
+    opening: str
+    round_id: str
+    stage_no: str
+    available: str
+    staked: int
+    opened_ms: int
+    is_sound: bool
+
+
+@dataclass(slots=True)
+class _Session:
+    """What the links so far tell of one session. Amounts as they stand in statements."""
+
+    session_id: str
+    operator: str = ""
+    currency: str = ""
+    game: str = ""
+    player: str = ""
+    regulator_session_id: str = ""
+    test_register: bool = False
+    finish_after_ms: int = FINISH_AFTER_S * 1000
+    opened_ms: int = 0
+    closed_ms: int = 0
+    ended_ms: int = 0
+    participation_id: str = ""
+    regulator_participation_id: str = ""
+    bought: str = "0"
+    staked: str = "0"
+    returned: str = "0"
+    paid_out: str = "0"
+    rounds: str = "0"
+    is_whole: bool = False
+    is_sound: bool = True
+    seat: _Seat | None = None
+
+
+class Extract:
+    """One pass over the statements of an export: `take` each, then `finish` once."""
+
+    def __init__(self, rulebook: Rulebook, *, overdue_s: int | None = None, operator: str | None = None) -> None:
+        """`overdue_s` goes before the jurisdiction's own time; `operator`: only this one's sessions are compared."""
+        self._rulebook = rulebook
+        self._overdue_s = overdue_s
+        self._operator = operator
+        self._sessions: dict[str, _Session] = {}
+        self.newest_ms = 0
+        self.operators: set[str] = set()
+        self.test_register = False
+        self.missing: list[tuple[str, str]] = []
+        """(statement, reason) of what cannot be matched for want of its private block."""
+
+    def take(self, statement: Statement, *, is_sound: bool) -> Iterator[tuple[str, Row]]:
+        """The rows (table, fields) that this statement completes."""
+        body, kind = statement.body, statement.kind.name
+        time_ms = parse_time(body["time"])
+        if not statement.kind.numbered:
+            return
+        self.newest_ms = max(self.newest_ms, time_ms)
+        if not statement.kind.linked:
+            return
+        session = self._sessions.setdefault(body["session_id"], _Session(body["session_id"]))
+        block: dict[str, str] = (statement.private or {}).get("block", {})
+        session.regulator_participation_id = block.get("regulator_participation_id", session.regulator_participation_id)
+        match kind:
+            case "session_open":
+                self._open(session, statement, block, time_ms)
+                session.is_sound &= is_sound
+            case "purchase":
+                session.participation_id, session.bought = body["participation_id"], body["bought_minor"]
+                yield from self._leg(session, statement, block, (DEBIT, body["amount_minor"]), is_sound=is_sound)
+            case "money_leg":
+                moved = (body["direction"], body["amount_minor"])
+                if body.get("status", "accepted") == "accepted":
+                    yield from self._leg(session, statement, block, moved, is_sound=is_sound)
+            case "round_opening":
+                staked = sum(int(bet["amount_minor"]) for bet in body["seat"]["bets"])
+                session.seat = _Seat(
+                    statement.hash, statement.round_id, body["stage_no"], body["balance_before_minor"], staked,
+                    time_ms, is_sound,
+                )  # fmt: skip
+            case "round_final":
+                yield from self._final(session, statement, time_ms, is_sound=is_sound)
+            case "participation_end":
+                session.ended_ms, session.rounds, session.is_sound = (
+                    time_ms,
+                    body["rounds"],
+                    session.is_sound & is_sound,
+                )
+                session.staked, session.returned = body["staked_minor"], body["returned_minor"]
+                session.bought, session.paid_out = body["bought_minor"], body["paid_out_minor"]
+                yield from self._leg(session, statement, block, (CREDIT, session.paid_out), is_sound=is_sound)
+            case _:
+                session.closed_ms, session.is_sound = time_ms, session.is_sound & is_sound
+                yield from self._done(self._sessions.pop(session.session_id))
+
+    def finish(self) -> Iterator[tuple[str, Row]]:
+        """The rows of what is still open."""
+        for session_id in sorted(self._sessions):
+            yield from self._done(self._sessions[session_id])
+
+    def _open(self, session: _Session, statement: Statement, block: dict[str, str], time_ms: int) -> None:
+        body: dict[str, Any] = statement.body
+        session.operator, session.currency, session.game = body["operator"], body["currency"], body["ruleset"]["id"]
+        session.test_register, session.opened_ms, session.is_whole = body["test_register"], time_ms, True
+        session.player = block.get("player", "")
+        session.regulator_session_id = block.get("regulator_session_id", "")
+        jurisdiction = self._rulebook.jurisdiction(body["jurisdiction"])
+        own_s = jurisdiction.finish_after_s if jurisdiction else FINISH_AFTER_S
+        session.finish_after_ms = 1000 * (own_s if self._overdue_s is None else self._overdue_s)
+        self.operators.add(session.operator)
+        self.test_register |= session.test_register
+        if not session.regulator_session_id and self._is_compared(session):
+            self.missing.append((statement.hash, _NO_BLOCK))
+
+    def _leg(
+        self,
+        session: _Session,
+        statement: Statement,
+        block: dict[str, str],
+        moved: tuple[str, str],
+        *,
+        is_sound: bool,
+    ) -> Iterator[tuple[str, Row]]:
+        body = statement.body
+        transaction_id = block.get("wallet_transaction_id", body.get("transaction_id", ""))
+        if not self._is_compared(session):
+            return
+        if not transaction_id:
+            self.missing.append((statement.hash, _NO_BLOCK))
+            return
+        kind, amount = moved
+        yield (
+            LEGS,
+            (
+                transaction_id,
+                kind,
+                amount,
+                session.currency,
+                session.operator,
+                session.player,
+                session.game,
+                session.session_id,
+                session.participation_id,
+                body.get("purchase_no", "0"),
+                session.regulator_session_id,
+                session.regulator_participation_id,
+                statement.kind.name,
+                str(parse_time(body["time"])),
+                statement.hash,
+                _flag(is_sound),
+            ),
+        )
+
+    def _final(
+        self, session: _Session, statement: Statement, time_ms: int, *, is_sound: bool
+    ) -> Iterator[tuple[str, Row]]:
+        seat, session.seat = session.seat, None
+        body = statement.body
+        if seat is None or seat.opening != body["opening"]:  # its opening is outside the files, or the replay said so
+            return
+        seat.is_sound &= is_sound
+        yield from self._seat(
+            session, seat, (statement.hash, body["staked_minor"], body["returned_minor"], time_ms, body["status"])
+        )
+
+    def _seat(self, session: _Session, seat: _Seat, final: tuple[str, str, str, int, str]) -> Iterator[tuple[str, Row]]:
+        if not self._is_compared(session):
+            return
+        final_hash, staked, returned, ended_ms, status = final
+        yield (
+            SEATS,
+            (
+                session.session_id,
+                seat.stage_no,
+                seat.round_id,
+                seat.opening,
+                final_hash,
+                seat.available,
+                staked,
+                returned,
+                str(seat.opened_ms),
+                str(ended_ms),
+                str(seat.opened_ms + session.finish_after_ms),
+                status,
+                session.currency,
+                session.operator,
+                session.game,
+                session.player,
+                session.regulator_session_id,
+                session.regulator_participation_id,
+                _flag(seat.is_sound),
+            ),
+        )
+
+    def _done(self, session: _Session) -> Iterator[tuple[str, Row]]:
+        if session.seat is not None:
+            yield from self._seat(session, session.seat, ("", str(session.seat.staked), "0", 0, OPEN))
+        if not self._is_compared(session):
+            return
+        yield (
+            SESSIONS,
+            (
+                session.session_id,
+                session.operator,
+                session.currency,
+                session.game,
+                session.player,
+                session.regulator_session_id,
+                _flag(session.test_register),
+                str(session.opened_ms),
+                str(session.closed_ms),
+                str(session.ended_ms),
+                session.participation_id,
+                session.regulator_participation_id,
+                session.bought,
+                session.staked,
+                session.returned,
+                session.paid_out,
+                session.rounds,
+                _flag(session.is_whole),
+                _flag(session.is_sound),
+            ),
+        )
+
+    def _is_compared(self, session: _Session) -> bool:
+        return self._operator is None or session.operator in ("", self._operator)
+
+
+def _flag(value: bool) -> str:
+    return "true" if value else "false"

@@ -1,0 +1,243 @@
+"""The matching rules for money: what the facts about one transaction id come to. Pure; the joining is the store's.
+
+Ids first: everything in one call bears the same id (a register's ticket may bear participation and number instead).
+Amounts are compared only after that, with zero tolerance. Refuses to call a repeat harmless that moved money.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from rgs.core.reconcile.classes import BreakClass
+from rgs.core.reconcile.facts import Break, Leg, Ticket, WalletRow
+from rgs.core.times import format_time
+
+ACCEPTED, REFUSED, PENDING, TOMBSTONE = "accepted", "refused", "pending", "tombstone"
+STATUSES = (ACCEPTED, REFUSED, PENDING, TOMBSTONE)
+DEBIT, CREDIT, ROLLBACK = "debit", "credit", "rollback"
+KINDS = (DEBIT, CREDIT, ROLLBACK)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a run compares. `from_ms`..`to_ms` is the period, its end excluded; `as_of_ms` the moment of the report.
+
+    A source's `…_until_ms` is how far it claims to reach: what is younger and missing there is timing. Sources that
+    were not given are not compared.
+    """
+
+    as_of_ms: int
+    from_ms: int
+    to_ms: int
+    wallet: bool
+    regulator: bool
+    receipts: bool
+    wallet_until_ms: int
+    regulator_until_ms: int
+    receipts_until_ms: int
+    is_cut: bool = False
+    """The export is a part: other sources may know more, and what they know later than `as_of_ms` is not held
+    against it.
+    """
+
+    def is_due(self, time_ms: int) -> bool:
+        """Whether this run has to explain what happened then."""
+        return self.from_ms <= time_ms < self.to_ms
+
+    def may_be_outside(self, time_ms: int) -> bool:
+        """Whether the record need not hold what another source dates so."""
+        return not self.is_due(time_ms) or (self.is_cut and time_ms > self.as_of_ms)
+
+
+def match_money(
+    key: str, legs: Sequence[Leg], rows: Sequence[WalletRow], tickets: Sequence[Ticket], terms: Terms
+) -> Iterator[Break]:
+    """The breaks of one transaction id, most often none."""
+    if any(not leg.is_sound for leg in legs):
+        return  # the check that failed is a break already
+    standing = [leg for leg in legs if leg.kind != ROLLBACK]
+    cancelled = {leg.kind for leg in legs} >= {ROLLBACK}
+    if standing and not cancelled:
+        if len(standing) > 1:
+            found = tuple((f"statement {leg.statement}", _money(leg)) for leg in standing)
+            yield _of_leg(BreakClass.DUPLICATE, standing[0], found, ("statements",))
+            return
+        yield from _match_leg(standing[0], rows, tickets, terms)
+    else:
+        yield from _match_nothing(key, rows, tickets, terms)
+
+
+# --- the record names it ------------------------------------------------------------------------------------------
+
+
+def _match_leg(leg: Leg, rows: Sequence[WalletRow], tickets: Sequence[Ticket], terms: Terms) -> Iterator[Break]:
+    moved = [row for row in rows if row.status == ACCEPTED and row.kind != ROLLBACK]
+    differing: dict[BreakClass, list[tuple[str, str]]] = {}
+    off = [_distance(row, leg) for row in moved] + [abs(ticket.amount_minor - leg.amount_minor) for ticket in tickets]
+    if terms.wallet:
+        for row in moved:
+            if leg.currency and row.currency != leg.currency:
+                differing.setdefault(BreakClass.CURRENCY_DIFFERS, []).append(("wallet", _money(row)))
+            elif (row.kind, row.amount_minor) != (leg.kind, leg.amount_minor):
+                differing.setdefault(BreakClass.AMOUNT_DIFFERS, []).append(("wallet", _money(row)))
+            elif leg.player and row.player and row.player != leg.player:
+                differing.setdefault(BreakClass.CONTENT_DIFFERS, []).append(("wallet", f"player {row.player}"))
+    for ticket in tickets:
+        if ticket.amount_minor != leg.amount_minor:
+            differing.setdefault(BreakClass.AMOUNT_DIFFERS, []).append(("regulator", str(ticket.amount_minor)))
+        elif leg.player and ticket.player and ticket.player != leg.player:
+            differing.setdefault(BreakClass.CONTENT_DIFFERS, []).append(("regulator", f"player {ticket.player}"))
+    if terms.is_due(leg.time_ms):
+        for kind, found in sorted(differing.items()):
+            said = _money(leg) if kind is not BreakClass.CONTENT_DIFFERS else f"player {leg.player}"
+            at_stake = max(off) if kind is BreakClass.AMOUNT_DIFFERS else leg.amount_minor
+            about = (("statements", said), *found)
+            is_owed = kind is BreakClass.AMOUNT_DIFFERS and any(_is_short(row, leg) for row in moved)
+            sources = ("statements", *dict(found))
+            yield replace(_of_leg(kind, leg, about, sources, amount_minor=at_stake), is_owed=is_owed)
+    if terms.wallet:
+        yield from _match_times(leg, moved, rows, terms)
+    if terms.regulator and leg.source == "purchase" and terms.is_due(leg.time_ms):
+        yield from _match_tickets(leg, tickets, terms)
+
+
+def _match_times(leg: Leg, moved: Sequence[WalletRow], rows: Sequence[WalletRow], terms: Terms) -> Iterator[Break]:
+    """Whether the wallet moved the leg's money once, in this period, and left it so."""
+    back = [row for row in rows if row.kind == ROLLBACK and row.status == ACCEPTED]
+    left = len(moved) - len(back)
+    said = (("statements", _money(leg)), ("wallet", _rows(rows)))
+    if left == 1:
+        dated = max(row.time_ms for row in moved)
+        if terms.is_due(leg.time_ms) != terms.is_due(dated):
+            yield _of_leg(BreakClass.TIMING, leg, said, ("statements", "wallet"))
+    elif not terms.is_due(leg.time_ms):
+        return
+    elif left > 1:
+        told = _of_leg(BreakClass.DUPLICATE, leg, said, ("wallet",), amount_minor=leg.amount_minor * (left - 1))
+        yield replace(told, is_owed=leg.kind == DEBIT)
+    elif leg.kind == CREDIT:
+        if leg.amount_minor:  # a credit of nothing may be left unsaid
+            late = not rows and leg.time_ms >= terms.wallet_until_ms
+            yield _of_leg(BreakClass.TIMING if late else BreakClass.MISSING_CREDIT, leg, said, ("statements", "wallet"))
+    elif moved or any(row.status == PENDING for row in rows):
+        yield _of_leg(BreakClass.STATE_DIFFERS, leg, said, ("statements", "wallet"))
+    else:
+        late = not rows and leg.time_ms >= terms.wallet_until_ms
+        yield _of_leg(BreakClass.TIMING if late else BreakClass.MISSING_DEBIT, leg, said, ("statements", "wallet"))
+
+
+def _match_tickets(leg: Leg, tickets: Sequence[Ticket], terms: Terms) -> Iterator[Break]:
+    ours = f"purchase {leg.purchase_no} of {leg.amount_minor}"
+    if not tickets:
+        late = leg.time_ms >= terms.regulator_until_ms
+        kind = BreakClass.TIMING if late else BreakClass.MISSING_AT_REGULATOR
+        yield _of_leg(kind, leg, (("statements", ours), ("regulator", "nothing")), ("statements", "regulator"))
+    elif len(tickets) > 1:
+        found = (("statements", ours), ("regulator", f"{len(tickets)} purchases of this number"))
+        yield _of_leg(BreakClass.DUPLICATE, leg, found, ("regulator",))
+
+
+# --- the record does not name it, or names it as taken back ---------------------------------------------------------
+
+
+def _match_nothing(key: str, rows: Sequence[WalletRow], tickets: Sequence[Ticket], terms: Terms) -> Iterator[Break]:
+    """Nothing may have moved, and no right of participation may stand."""
+    debits = [row for row in rows if row.kind == DEBIT and row.status == ACCEPTED]
+    credits_ = [row for row in rows if row.kind == CREDIT and row.status == ACCEPTED]
+    backs = [row for row in rows if row.kind == ROLLBACK]
+    landed = [row for row in backs if row.status == ACCEPTED]
+    kind: BreakClass | None = None
+    about: WalletRow | None = None
+    if debits and backs and min(row.time_ms for row in backs) < max(row.time_ms for row in debits):
+        kind, about = BreakClass.LATE_AFTER_ROLLBACK, max(debits, key=lambda row: row.time_ms)
+    elif len(debits) > len(landed):
+        about = debits[0]
+        kind = BreakClass.MISSING_IN_RGS if not tickets else BreakClass.LINK_MISSING
+        if len(debits) > 1 and backs:
+            kind = BreakClass.DUPLICATE
+    elif len(credits_) > max(0, len(landed) - len(debits)):
+        kind, about = BreakClass.MISSING_IN_RGS, credits_[0]
+    elif pending := [row for row in rows if row.status == PENDING]:
+        kind, about = BreakClass.STATE_DIFFERS, pending[0]
+    if kind is not None and about is not None:
+        if not terms.may_be_outside(about.time_ms):
+            found = [("statements", "nothing"), ("wallet", _rows(rows))]
+            if tickets:
+                found.append(("regulator", f"purchase of {tickets[0].amount_minor}"))
+            yield Break(
+                kind,
+                f"transaction {key}",
+                tuple(found),
+                about.time_ms,
+                amount_minor=about.amount_minor,
+                operator=about.operator,
+                player=about.player,
+                currency=about.currency,
+                sources=("wallet", *(("regulator",) if tickets else ())),
+                is_owed=about.kind == DEBIT and about.status == ACCEPTED,
+            )
+    elif tickets:
+        yield from _lone_ticket(key, rows, tickets[0], terms)
+
+
+def _lone_ticket(key: str, rows: Sequence[WalletRow], ticket: Ticket, terms: Terms) -> Iterator[Break]:
+    if not ticket.is_session_known or terms.may_be_outside(ticket.time_ms):
+        return  # the missing session is told once, for all that is in it
+    kind = BreakClass.ORPHAN_TICKET if terms.wallet else BreakClass.LINK_MISSING
+    found = [("statements", "nothing"), ("regulator", f"purchase {ticket.purchase_no} of {ticket.amount_minor}")]
+    if terms.wallet:
+        found.insert(1, ("wallet", _rows(rows)))
+    yield Break(
+        kind,
+        f"transaction {key}",
+        tuple(found),
+        ticket.time_ms,
+        amount_minor=ticket.amount_minor,
+        player=ticket.player,
+        sources=("regulator",),
+    )
+
+
+def _of_leg(
+    kind: BreakClass,
+    leg: Leg,
+    found: tuple[tuple[str, str], ...],
+    sources: tuple[str, ...],
+    *,
+    amount_minor: int | None = None,
+) -> Break:
+    return Break(
+        kind,
+        f"transaction {leg.transaction_id}",
+        found,
+        leg.time_ms,
+        amount_minor=leg.amount_minor if amount_minor is None else amount_minor,
+        operator=leg.operator,
+        player=leg.player,
+        currency=leg.currency,
+        game=leg.game,
+        sources=sources,
+        is_owed=kind is BreakClass.MISSING_CREDIT,
+    )
+
+
+def _distance(row: WalletRow, leg: Leg) -> int:
+    """How far apart what was moved and what should have been are."""
+    return abs(row.amount_minor - leg.amount_minor) if row.kind == leg.kind else row.amount_minor + leg.amount_minor
+
+
+def _is_short(row: WalletRow, leg: Leg) -> bool:
+    """Whether the wallet gave the player less than is due, or took more."""
+    moved, due = (fact.amount_minor if fact.kind == CREDIT else -fact.amount_minor for fact in (row, leg))
+    return moved < due
+
+
+def _money(fact: Leg | WalletRow) -> str:
+    return f"{fact.kind} {fact.amount_minor} {fact.currency}"
+
+
+def _rows(rows: Sequence[WalletRow]) -> str:
+    """The wallet's rows of one id, in order of time."""
+    said = [f"{_money(row)} {row.status} {format_time(row.time_ms)}" for row in rows]
+    return "; ".join(said) or "nothing"

@@ -1,0 +1,258 @@
+"""The matching rules for what is not money of the wallet: rounds, receipts, sessions, participations, daily totals.
+
+Each function takes what the sources say of one thing and yields its breaks. A thing whose session is missing as a whole
+is passed over: the session is one break, not one for each of its rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rgs.core.reconcile.classes import BreakClass
+from rgs.core.reconcile.facts import (
+    Break,
+    ReceiptRow,
+    RegisterEnd,
+    RegisterSession,
+    SeatFact,
+    SessionFact,
+    Stage,
+)
+from rgs.core.reconcile.matching import Terms
+from rgs.core.times import format_time, parse_date
+
+OPEN = "open"
+
+
+def match_round(seat: SeatFact | None, stages: Sequence[Stage], terms: Terms) -> Iterator[Break]:
+    """A seat of the record against the stages of the same participation and number at the regulator."""
+    if seat is None:
+        first = stages[0]
+        if first.is_session_known and not terms.may_be_outside(first.time_ms):
+            yield Break(
+                BreakClass.MISSING_IN_RGS,
+                f"participation {first.regulator_participation_id} stage {first.stage_no}",
+                (("statements", "nothing"), ("regulator", _stage(first))),
+                first.time_ms,
+                amount_minor=first.staked_minor,
+                sources=("regulator",),
+            )
+        return
+    if not seat.is_sound or not terms.is_due(seat.ended_ms or seat.opened_ms):
+        return
+    if seat.status == OPEN:
+        if stages and not terms.may_be_outside(stages[0].time_ms):
+            found = (("statements", OPEN), ("regulator", _stage(stages[0])))
+            yield _of_seat(BreakClass.STATE_DIFFERS, seat, found, ("statements", "regulator"))
+    elif not stages:
+        kind = BreakClass.TIMING if seat.ended_ms >= terms.regulator_until_ms else BreakClass.MISSING_AT_REGULATOR
+        yield _of_seat(kind, seat, (("statements", _seat(seat)), ("regulator", "nothing")), ("statements", "regulator"))
+    elif len(stages) > 1:
+        found = (("statements", _seat(seat)), ("regulator", f"{len(stages)} stages of this number"))
+        yield _of_seat(BreakClass.DUPLICATE, seat, found, ("regulator",))
+    else:
+        yield from _compare_stage(seat, stages[0])
+
+
+def _compare_stage(seat: SeatFact, stage: Stage) -> Iterator[Break]:
+    if (stage.opening, stage.final) != (seat.opening, seat.final):
+        found = [
+            (f"{source}: {name}", value)
+            for name, ours, theirs in (("opening", seat.opening, stage.opening), ("final", seat.final, stage.final))
+            if ours != theirs
+            for source, value in (("statements", ours), ("regulator", theirs))
+        ]
+        yield _of_seat(BreakClass.CONTENT_DIFFERS, seat, tuple(found), ("statements", "regulator"))
+    ours = (seat.available_minor, seat.staked_minor, seat.returned_minor)
+    if ours != (stage.available_minor, stage.staked_minor, stage.returned_minor):
+        found_ = (("statements", _seat(seat)), ("regulator", _stage(stage)))
+        yield _of_seat(BreakClass.AMOUNT_DIFFERS, seat, found_, ("statements", "regulator"))
+
+
+def match_receipt(seat: SeatFact | None, receipts: Sequence[ReceiptRow], terms: Terms) -> Iterator[Break]:
+    """A seat of the record against what the operator stored of the same session and stage."""
+    if seat is None:
+        first = receipts[0]
+        if not first.is_session_known and terms.is_cut:
+            return
+        if first.time_ms and terms.may_be_outside(first.time_ms):
+            return
+        found = (("statements", "nothing"), ("receipts", first.opening))
+        yield Break(
+            BreakClass.SEAT_MISSING,
+            f"session {first.session_id} stage {first.stage_no}",
+            found,
+            first.time_ms or terms.as_of_ms,
+            sources=("receipts",),
+        )
+        return
+    if not seat.is_sound or not terms.is_due(seat.opened_ms):
+        return
+    if not receipts:
+        kind = BreakClass.TIMING if seat.opened_ms >= terms.receipts_until_ms else BreakClass.SEAT_MISSING
+        nothing = (("statements", seat.opening), ("receipts", "nothing"))
+        yield _of_seat(kind, seat, nothing, ("statements", "receipts"))
+    elif others := sorted({receipt.opening for receipt in receipts} - {seat.opening}):
+        found = (("statements", seat.opening), *(("receipts", other) for other in others))
+        yield _of_seat(BreakClass.CONTENT_DIFFERS, seat, found, ("statements", "receipts"))
+
+
+def match_overdue(seat: SeatFact, terms: Terms) -> Iterator[Break]:
+    """An opening without its final, longer than the jurisdiction lets it stand."""
+    if seat.is_sound and seat.status == OPEN and terms.as_of_ms > seat.due_ms and terms.is_due(seat.opened_ms):
+        found = (("statements", f"opened {format_time(seat.opened_ms)}, due {format_time(seat.due_ms)}"),)
+        yield _of_seat(BreakClass.OVERDUE_OPENING, seat, found, ("statements",))
+
+
+def match_session(
+    session: SessionFact | None,
+    known: Sequence[RegisterSession],
+    ends: Sequence[RegisterEnd],
+    terms: Terms,
+) -> Iterator[Break]:
+    """A session of the record against the regulator's of the same id, and the end of its participation."""
+    if session is None:
+        opened_ms = known[0].opened_ms if known else 0
+        if known and not terms.is_cut and not terms.may_be_outside(opened_ms):
+            found = (("statements", "nothing"), ("regulator", f"opened {format_time(opened_ms)}"))
+            yield Break(
+                BreakClass.LINK_MISSING,
+                f"regulator session {known[0].regulator_session_id}",
+                found,
+                opened_ms,
+                operator=known[0].operator,
+                currency=known[0].currency,
+                sources=("regulator",),
+            )
+        return
+    if not session.is_sound or not session.is_whole or not terms.is_due(session.opened_ms):
+        return
+    both = ("statements", "regulator")
+    if not known:
+        late = session.opened_ms >= terms.regulator_until_ms
+        found = (("statements", f"opened {format_time(session.opened_ms)}"), ("regulator", "nothing"))
+        yield _of_session(BreakClass.TIMING if late else BreakClass.LINK_MISSING, session, found, both)
+        return
+    first = known[0]
+    if len(known) > 1:
+        found = (("statements", "one session"), ("regulator", f"{len(known)} sessions of this id"))
+        yield _of_session(BreakClass.DUPLICATE, session, found, both)
+    if first.currency != session.currency:
+        found = (("statements", session.currency), ("regulator", first.currency))
+        yield _of_session(BreakClass.CURRENCY_DIFFERS, session, found, both)
+    if first.reference and first.reference != session.session_id:
+        found = (("statements", session.session_id), ("regulator", f"reference {first.reference}"))
+        yield _of_session(BreakClass.CONTENT_DIFFERS, session, found, both)
+    yield from _match_end(session, first, ends, terms)
+
+
+def _match_end(
+    session: SessionFact, known: RegisterSession, ends: Sequence[RegisterEnd], terms: Terms
+) -> Iterator[Break]:
+    """Whether participation and session are over on both sides, with the same balance and number of rounds."""
+    both = ("statements", "regulator")
+    told = [end for end in ends if session.ended_ms or not terms.may_be_outside(end.time_ms)]
+    closed = known.closes and (session.closed_ms or not terms.may_be_outside(known.closed_ms))
+    ours, theirs = _state(session.ended_ms, session.closed_ms), _state(len(told), closed)
+    if ours != theirs:
+        newest = max(session.ended_ms, session.closed_ms)
+        late = len(ours) > len(theirs) and newest >= terms.regulator_until_ms
+        found = (("statements", " ".join(ours) or OPEN), ("regulator", " ".join(theirs) or OPEN))
+        yield _of_session(BreakClass.TIMING if late else BreakClass.STATE_DIFFERS, session, found, both)
+    if len(told) > 1:
+        found = (("statements", "one end"), ("regulator", f"{len(told)} ends of this participation"))
+        yield _of_session(BreakClass.DUPLICATE, session, found, ("regulator",))
+    elif told and session.ended_ms:
+        end = told[0]
+        if end.final_balance_minor != session.paid_out_minor:
+            found = (("statements", f"paid out {session.paid_out_minor}"), ("regulator", str(end.final_balance_minor)))
+            amount = abs(end.final_balance_minor - session.paid_out_minor)
+            yield _of_session(BreakClass.AMOUNT_DIFFERS, session, found, both, amount_minor=amount)
+        if end.rounds != session.rounds:
+            found = (("statements", f"{session.rounds} rounds"), ("regulator", f"{end.rounds} rounds"))
+            yield _of_session(BreakClass.STATE_DIFFERS, session, found, both)
+
+
+def match_identity(session: SessionFact) -> Iterator[Break]:
+    """Bought - staked + returned = paid out, for a participation that has ended and is whole in the record."""
+    if not session.is_sound or not session.is_whole or not session.ended_ms:
+        return
+    left = session.bought_minor - session.staked_minor + session.returned_minor
+    if left != session.paid_out_minor:
+        sums = f"{session.bought_minor} - {session.staked_minor} + {session.returned_minor} = {left}"
+        found = (("statements", f"{sums}, paid out {session.paid_out_minor}"),)
+        amount = abs(left - session.paid_out_minor)
+        yield _of_session(BreakClass.AMOUNT_DIFFERS, session, found, ("statements",), amount_minor=amount)
+
+
+def match_total(
+    date: str, operator: str, currency: str, declared: dict[str, int], listed: dict[str, int], ours: dict[str, int]
+) -> Iterator[Break]:
+    """A day's totals as the regulator declares them. What single stages explain (`listed`: the sum of its own rows) is
+    not told again; a total that agrees neither with the record nor with the rows beside it is.
+    """
+    for name, value in sorted(declared.items()):
+        if value not in (ours.get(name, 0), listed.get(name, 0)):
+            yield Break(
+                BreakClass.AMOUNT_DIFFERS,
+                f"total {name} of {date} {operator} {currency}",
+                (
+                    ("statements", str(ours.get(name, 0))),
+                    ("regulator", str(value)),
+                    ("regulator's own rows", str(listed.get(name, 0))),
+                ),
+                parse_date(date),
+                amount_minor=abs(value - ours.get(name, 0)),
+                operator=operator,
+                currency=currency,
+                sources=("regulator",),
+            )
+
+
+def _state(ended: object, closed: object) -> tuple[str, ...]:
+    return (*(("ended",) if ended else ()), *(("closed",) if closed else ()))
+
+
+def _seat(seat: SeatFact) -> str:
+    return f"available {seat.available_minor}, staked {seat.staked_minor}, returned {seat.returned_minor}"
+
+
+def _stage(stage: Stage) -> str:
+    return f"available {stage.available_minor}, staked {stage.staked_minor}, returned {stage.returned_minor}"
+
+
+def _of_seat(kind: BreakClass, seat: SeatFact, found: tuple[tuple[str, str], ...], sources: tuple[str, ...]) -> Break:
+    return Break(
+        kind,
+        seat.subject,
+        found,
+        seat.ended_ms or seat.opened_ms,
+        amount_minor=seat.staked_minor,
+        operator=seat.operator,
+        player=seat.player,
+        currency=seat.currency,
+        game=seat.game,
+        sources=sources,
+    )
+
+
+def _of_session(
+    kind: BreakClass,
+    session: SessionFact,
+    found: tuple[tuple[str, str], ...],
+    sources: tuple[str, ...],
+    *,
+    amount_minor: int = 0,
+) -> Break:
+    return Break(
+        kind,
+        f"session {session.session_id}",
+        found,
+        session.closed_ms or session.ended_ms or session.opened_ms,
+        amount_minor=amount_minor,
+        operator=session.operator,
+        player=session.player,
+        currency=session.currency,
+        game=session.game,
+        sources=sources,
+    )

@@ -1,0 +1,76 @@
+"""Charts as plain numbers for a template to draw as SVG: bars and their labels, no library, no script.
+
+Refuses to scale two things on two axes: one chart, one unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+WIDTH: Final = 720
+ROW: Final = 26
+LABEL: Final = 250
+NUMBER: Final = 70
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One rectangle: place and size in the chart's units, which series it is of, what a pointer is told."""
+
+    x: float
+    y: int
+    width: float
+    series: int
+    told: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One row of the chart: its label, its bars, the number at its end."""
+
+    label: str
+    y: int
+    bars: tuple[Bar, ...]
+    end: float
+    number: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """Rows of bars."""
+
+    height: int
+    lines: tuple[Line, ...]
+    series: tuple[str, ...]
+
+
+def stacked(rows: Sequence[tuple[str, Sequence[int]]], series: Sequence[str]) -> Chart:
+    """One bar a row, made of one part a series; parts of nothing are left out."""
+    most = max((sum(parts) for _, parts in rows), default=0) or 1
+    room = WIDTH - LABEL - NUMBER
+    lines = []
+    for place, (label, parts) in enumerate(rows):
+        x, bars = float(LABEL), []
+        for number, value in enumerate(parts):
+            width = room * value / most
+            if value:
+                bars.append(Bar(x, place * ROW + 4, max(width, 2.0), number, f"{label}, {series[number]}: {value}"))
+            x += width
+        lines.append(Line(label, place * ROW + 17, tuple(bars), x + 6, f"{sum(parts):,}"))
+    return Chart(len(rows) * ROW + 4, tuple(lines), tuple(series))
+
+
+def sources(totals: Sequence[Mapping[str, Any]], name: str) -> list[tuple[str, Chart]]:
+    """(currency, one bar a day and source) of one amount: what the three books say of the same days."""
+    sums: dict[tuple[str, str, str], int] = {}
+    for row in totals:
+        key = (row["currency"], row["date"], row["source"])
+        sums[key] = sums.get(key, 0) + row[name]
+    charts = []
+    for currency in sorted({key[0] for key in sums}):
+        keys = sorted(key for key in sums if key[0] == currency)
+        rows = [(f"{date} {source}", [sums[currency, date, source]]) for _, date, source in keys]
+        charts.append((currency, stacked(rows, (name,))))
+    return charts

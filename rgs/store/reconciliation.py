@@ -1,0 +1,277 @@
+"""Reconciliation over files: duckdb with a memory limit, a folder of its own to spill into, and no way out.
+
+What it implements: joining by id and leaving what does not agree to `rgs.core.reconcile`; totals; the order of the
+report. Extensions are neither installed nor loaded by themselves; once opened, the database reads and writes the named
+folders and files and nothing else, and its settings are locked. The memory limit is three quarters of what was
+promised: the rest is Python's and duckdb's own overhead. Two threads; every result has an order, so that the same rows
+give the same report in whatever order they came.
+
+Refuses a value in SQL that is not bound, and to keep anything: the folder is the caller's to remove.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+
+from rgs.core.errors import RgsError
+from rgs.core.reconcile.facts import (
+    Leg,
+    ReceiptRow,
+    RegisterEnd,
+    RegisterSession,
+    SeatFact,
+    SessionFact,
+    Stage,
+    Ticket,
+    WalletRow,
+)
+from rgs.core.reconcile.matching import Terms
+from rgs.store import reconciliation_sql as sql
+
+THREADS: Final = 2
+MEMORY_MB_MIN: Final = 256
+ROWS_AT_ONCE: Final = 2048
+Key = Any
+Group = tuple[Key, list[list[Any]]]
+
+
+class ReconciliationStoreError(RgsError):
+    """duckdb could not finish: memory, disk, or a file that changed while it was read."""
+
+    reason = "RECONCILIATION_FAILED"
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Rows of each table, in the order of the query that counts them."""
+
+    legs: int
+    seats: int
+    sessions: int
+    wallet: int
+    receipts: int
+    r_sessions: int
+    r_purchases: int
+    r_stages: int
+    r_ends: int
+    embedded_wallet: int
+    test_sessions: int
+
+
+class Comparison:
+    """One comparison: load every source, then read what does not agree. `folder` exists and is empty."""
+
+    def __init__(self, folder: Path, *, memory_mb: int, files: Sequence[Path] = ()) -> None:
+        """`files` are what may be read beside `folder`. Raises ReconciliationStoreError."""
+        config: dict[str, str | bool | int | float | list[str]] = {
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "memory_limit": f"{memory_mb * 3 // 4}MB",
+            "threads": str(THREADS),
+            "temp_directory": str(folder / "spill"),
+            "preserve_insertion_order": "false",
+        }
+        self._db = duckdb.connect(":memory:", config=config)
+        self._run(sql.FOLDERS, [[str(folder)]])
+        self._run(sql.FILES, [[str(path) for path in files]])
+        for statement in (*sql.LIMITS, *sql.TABLES):
+            self._run(statement)
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self._db.close()
+
+    def _run(self, statement: str, values: Any = None) -> duckdb.DuckDBPyConnection:
+        try:
+            return self._db.execute(statement, values)
+        except duckdb.Error as error:
+            raise ReconciliationStoreError(f"duckdb: {str(error).splitlines()[0][:300]}") from error
+
+    # --- loading ---
+
+    def load(self, table: str, path: Path) -> None:
+        """Take in a file of rows that `rgs.core.reconcile` has checked: tab-separated, without quotes."""
+        self._run(sql.LOAD[table], [str(path)])
+
+    def load_plain_wallet(self, path: Path, *, is_parquet: bool) -> int | None:
+        """Take in a wallet statement in our own layout as it stands; its number of rows.
+
+        None where a row is doubtful, and then nothing was taken: the strict reader says which, and why.
+        """
+        try:
+            self._db.execute(sql.PLAIN_PARQUET if is_parquet else sql.PLAIN_CSV, [str(path)])
+            (doubtful,) = self._one(sql.PLAIN_DOUBTFUL)
+        except duckdb.Error:
+            doubtful = -1
+        if doubtful:
+            self._run(sql.PLAIN_DROP)
+            return None
+        (count,) = self._one(sql.PLAIN_COUNT)
+        for statement in sql.PLAIN_TAKE:
+            self._run(statement)
+        return int(count)
+
+    def load_legs(self, path: Path) -> None:
+        """Take in the extract of legs that an earlier verifying pass wrote (`write_legs`)."""
+        self._run(sql.ATTACH_LEGS[0])
+        self._run(sql.ATTACH_LEGS[1], [str(path)])
+
+    def write_legs(self, path: Path) -> None:
+        """The extract of legs as Parquet."""
+        self._run(sql.LEGS_OUT, [str(path)])
+
+    def parquet_rows(self, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+        """(row number from 1, values by column) of a Parquet file, in its order. Raises ReconciliationStoreError."""
+        found = self._run(sql.PARQUET_ROWS, [str(path)])
+        names = [column[0] for column in found.description or ()]
+        for row in self._rows(found):
+            record = dict(zip(names, row, strict=True))
+            yield record.pop("file_row_number") + 1, record
+
+    def parquet_columns(self, path: Path) -> dict[str, str]:
+        """Types by column of a Parquet file. Raises ReconciliationStoreError where it is none."""
+        return dict(self._run(sql.PARQUET_SCHEMA, [str(path)]).fetchall())
+
+    def _rows(self, found: duckdb.DuckDBPyConnection) -> Iterator[Any]:
+        while rows := self._fetch(found):
+            yield from rows
+
+    @staticmethod
+    def _fetch(found: duckdb.DuckDBPyConnection) -> list[Any]:
+        try:
+            return found.fetchmany(ROWS_AT_ONCE)
+        except duckdb.Error as error:
+            raise ReconciliationStoreError(f"duckdb: {str(error).splitlines()[0][:300]}") from error
+
+    def _one(self, statement: str, values: Any = None) -> Any:
+        return self._run(statement, values).fetchone()
+
+    # --- joining ---
+
+    def join(self, terms: Terms) -> None:
+        """Find what does not agree in plain. Call once, after everything is loaded."""
+        period = {"from_ms": terms.from_ms, "to_ms": terms.to_ms}
+        told = {"is_regulator": terms.regulator}
+        self._run(sql.UNKNOWN_SESSIONS, told)
+        if terms.wallet:
+            self._run(sql.MONEY_JOIN, period)
+            self._run(sql.MONEY_TAKE)
+            joined, legs, rows = self._one(sql.MONEY_COUNTS)
+            if not joined == legs == rows:  # some id stands twice on a side and still agrees: look for it
+                self._run(sql.MONEY_REPEATED)
+        else:
+            self._run(sql.LEGS_ALL)
+        self._run(sql.TICKETS, told)
+        if terms.regulator:
+            self._run(sql.TICKETS_TAKE)
+            self._run(sql.ROUNDS_TAKE)
+        if terms.receipts:
+            self._run(sql.RECEIPTS_TAKE)
+        self._run(sql.PARTICIPATIONS, period)
+
+    def money(self) -> Iterator[tuple[str, list[Leg], list[WalletRow], list[Ticket]]]:
+        """The facts of each transaction id that does not agree in plain, in order of the ids."""
+        for key, (legs, rows, tickets) in self._grouped(sql.SELECT_LEGS, sql.SELECT_WALLET, sql.SELECT_TICKETS):
+            yield (
+                key,
+                [Leg(*row) for row in legs],
+                [WalletRow(*row) for row in rows],
+                [Ticket(*row) for row in tickets],
+            )
+
+    def unknown_sessions(self) -> set[str]:
+        """Regulator's ids of sessions in the record that the register does not have."""
+        return {row[0] for row in self._run(sql.SELECT_UNKNOWN).fetchall()}
+
+    def rounds(self) -> Iterator[tuple[list[SeatFact], list[Stage]]]:
+        """Seats and stages of each participation and number that do not agree."""
+        for _, (seats, stages) in self._grouped(sql.SELECT_ROUND_SEATS, sql.SELECT_STAGES):
+            yield [SeatFact(*row) for row in seats], [Stage(*row) for row in stages]
+
+    def receipts(self) -> Iterator[tuple[list[SeatFact], list[ReceiptRow]]]:
+        """Seats and receipts of each session and stage that do not agree."""
+        for _, (seats, receipts) in self._grouped(sql.SELECT_OPENED_SEATS, sql.SELECT_RECEIPTS):
+            yield [SeatFact(*row) for row in seats], [ReceiptRow(*row) for row in receipts]
+
+    def open_seats(self) -> Iterator[SeatFact]:
+        """Openings without a final."""
+        for row in self._rows(self._run(sql.SELECT_OPEN_SEATS)):
+            yield SeatFact(*row)
+
+    def sessions(self) -> Iterator[tuple[list[SessionFact], list[RegisterSession], list[RegisterEnd]]]:
+        """What both sides say of every session, by the regulator's id."""
+        streams = (sql.SELECT_SESSIONS, sql.SELECT_REGISTER_SESSIONS, sql.SELECT_REGISTER_ENDS)
+        for _, (ours, known, ends) in self._grouped(*streams):
+            yield (
+                [SessionFact(*row) for row in ours],
+                [RegisterSession(*row) for row in known],
+                [RegisterEnd(*row) for row in ends],
+            )
+
+    def ended(self) -> Iterator[SessionFact]:
+        """The sessions whose participation has ended."""
+        for row in self._rows(self._run(sql.SELECT_ENDED)):
+            yield SessionFact(*row)
+
+    def _grouped(self, *queries: str) -> Iterator[Group]:
+        """Ordered results, each of (key, fields…), merged by key: for each key a list of rows a query."""
+        streams = [self._stream(place, query) for place, query in enumerate(queries)]
+        for key, rows in groupby(heapq.merge(*streams, key=itemgetter(0, 1)), key=itemgetter(0)):
+            sides: list[list[Any]] = [[] for _ in queries]
+            for _, place, fields in rows:
+                sides[place].append(fields)
+            yield key, sides
+
+    def _stream(self, place: int, query: str) -> Iterator[tuple[Key, int, tuple[Any, ...]]]:
+        cursor = self._db.cursor()
+        try:
+            cursor.execute(query)
+            while rows := self._fetch(cursor):
+                for row in rows:
+                    yield row[0], place, row[1:]
+        except duckdb.Error as error:
+            raise ReconciliationStoreError(f"duckdb: {str(error).splitlines()[0][:300]}") from error
+        finally:
+            cursor.close()
+
+    # --- sums and the report's order ---
+
+    def totals(self, terms: Terms) -> list[tuple[Any, ...]]:
+        """(day, operator, currency, game, source, rounds, bought, paid out, staked, returned), ordered. `day` counts
+        from 1970-01-01 UTC.
+        """
+        period = {"from_ms": terms.from_ms, "to_ms": terms.to_ms}
+        return self._run(sql.TOTALS, period).fetchall()
+
+    def declared(self) -> list[tuple[Any, ...]]:
+        """The daily totals of the register: (date, operator, currency, rounds, bought, staked, returned, paid out)."""
+        return self._run(sql.DECLARED).fetchall()
+
+    def counts(self) -> Counts:
+        """How many rows there are of each kind."""
+        return Counts(*self._one(sql.COUNTS))
+
+    def identity(self) -> tuple[int, ...]:
+        """(ended, holds in the record, told by the wallet, holds there, told by the regulator, holds there)."""
+        return tuple(self._one(sql.IDENTITY))
+
+    def write_participations(self, path: Path) -> None:
+        """Every participation with its sums in each source, as CSV."""
+        self._run(sql.PARTICIPATIONS_OUT, [str(path)])
+
+    def breaks(self) -> Iterator[tuple[str, bool]]:
+        """(document, stood in the earlier report) of every break loaded, in the order of the report."""
+        for document, is_known in self._rows(self._run(sql.SELECT_BREAKS)):
+            yield document, bool(is_known)
+
+    def gone(self) -> list[tuple[str, str, str]]:
+        """(class, subject, id) of the earlier report's breaks that are no more."""
+        return self._run(sql.SELECT_GONE).fetchall()

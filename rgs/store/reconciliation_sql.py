@@ -1,0 +1,313 @@
+"""The SQL of reconciliation, for duckdb: tables, loading, and the joins by id that leave only what does not agree.
+
+Everything is bound, nothing is put together; every result that is read has an ORDER BY. Table names follow
+`rgs.core.reconcile`: legs, seats and sessions are the record's, wallet and receipts the operator's, r_… the
+regulator's.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+FOLDERS: Final = "SET VARIABLE folders = ?"
+FILES: Final = "SET VARIABLE files = ?"
+LIMITS: Final = (
+    "SET allowed_directories = getvariable('folders')",
+    "SET allowed_paths = getvariable('files')",
+    "SET enable_external_access = false",
+    "SET lock_configuration = true",
+)
+
+TABLES: Final = (
+    """CREATE TABLE legs (transaction_id VARCHAR, kind VARCHAR, amount_minor BIGINT, currency VARCHAR, operator VARCHAR,
+        player VARCHAR, game VARCHAR, session_id VARCHAR, participation_id VARCHAR, purchase_no BIGINT,
+        regulator_session_id VARCHAR, regulator_participation_id VARCHAR, source VARCHAR, time_ms BIGINT,
+        statement VARCHAR, is_sound BOOLEAN)""",
+    """CREATE TABLE seats (session_id VARCHAR, stage_no BIGINT, round_id VARCHAR, opening VARCHAR, final VARCHAR,
+        available_minor BIGINT, staked_minor BIGINT, returned_minor BIGINT, opened_ms BIGINT, ended_ms BIGINT,
+        due_ms BIGINT, status VARCHAR, currency VARCHAR, operator VARCHAR, game VARCHAR, player VARCHAR,
+        regulator_session_id VARCHAR, regulator_participation_id VARCHAR, is_sound BOOLEAN)""",
+    """CREATE TABLE sessions (session_id VARCHAR, operator VARCHAR, currency VARCHAR, game VARCHAR, player VARCHAR,
+        regulator_session_id VARCHAR, test_register BOOLEAN, opened_ms BIGINT, closed_ms BIGINT, ended_ms BIGINT,
+        participation_id VARCHAR, regulator_participation_id VARCHAR, bought_minor BIGINT, staked_minor BIGINT,
+        returned_minor BIGINT, paid_out_minor BIGINT, rounds BIGINT, is_whole BOOLEAN, is_sound BOOLEAN)""",
+    """CREATE TABLE wallet (transaction_id VARCHAR, kind VARCHAR, player VARCHAR, currency VARCHAR, amount_minor BIGINT,
+        time_ms BIGINT, reference VARCHAR, status VARCHAR, balance_after_minor BIGINT, operator VARCHAR,
+        book VARCHAR)""",
+    "CREATE TABLE receipts (session_id VARCHAR, stage_no BIGINT, opening VARCHAR, time_ms BIGINT)",
+    """CREATE TABLE r_sessions (regulator_session_id VARCHAR, reference VARCHAR, operator VARCHAR, currency VARCHAR,
+        opened_ms BIGINT, ruleset VARCHAR, test_register BOOLEAN)""",
+    """CREATE TABLE r_purchases (regulator_session_id VARCHAR, regulator_participation_id VARCHAR, purchase_no BIGINT,
+        player VARCHAR, amount_minor BIGINT, transaction_id VARCHAR, time_ms BIGINT)""",
+    """CREATE TABLE r_stages (regulator_session_id VARCHAR, regulator_participation_id VARCHAR, stage_no BIGINT,
+        available_minor BIGINT, staked_minor BIGINT, returned_minor BIGINT, opening VARCHAR, final VARCHAR,
+        time_ms BIGINT)""",
+    """CREATE TABLE r_ends (regulator_session_id VARCHAR, regulator_participation_id VARCHAR, rounds BIGINT,
+        final_balance_minor BIGINT, time_ms BIGINT)""",
+    "CREATE TABLE r_closes (regulator_session_id VARCHAR, time_ms BIGINT)",
+    """CREATE TABLE r_totals (date VARCHAR, operator VARCHAR, currency VARCHAR, rounds BIGINT, bought_minor BIGINT,
+        staked_minor BIGINT, returned_minor BIGINT, paid_out_minor BIGINT)""",
+    """CREATE TABLE breaks (priority BIGINT, time_ms BIGINT, subject VARCHAR, break_id VARCHAR, class VARCHAR,
+        document VARCHAR)""",
+    "CREATE TABLE earlier (break_id VARCHAR, class VARCHAR, subject VARCHAR)",
+    "CREATE TABLE money (key VARCHAR)",
+    "CREATE TABLE rounds (participation VARCHAR, stage_no BIGINT)",
+    "CREATE TABLE opened (session_id VARCHAR, stage_no BIGINT)",
+)
+
+LOAD: Final = {
+    "legs": """INSERT INTO legs SELECT * FROM read_csv(?, auto_detect = false, header = false, delim = chr(9),
+        quote = '', escape = '', nullstr = '\\N', columns = {'transaction_id': 'VARCHAR', 'kind': 'VARCHAR',
+        'amount_minor': 'BIGINT', 'currency': 'VARCHAR', 'operator': 'VARCHAR', 'player': 'VARCHAR', 'game': 'VARCHAR',
+        'session_id': 'VARCHAR', 'participation_id': 'VARCHAR', 'purchase_no': 'BIGINT',
+        'regulator_session_id': 'VARCHAR', 'regulator_participation_id': 'VARCHAR', 'source': 'VARCHAR',
+        'time_ms': 'BIGINT', 'statement': 'VARCHAR', 'is_sound': 'BOOLEAN'})""",
+    "seats": """INSERT INTO seats SELECT * FROM read_csv(?, auto_detect = false, header = false, delim = chr(9),
+        quote = '', escape = '', nullstr = '\\N', columns = {'session_id': 'VARCHAR', 'stage_no': 'BIGINT',
+        'round_id': 'VARCHAR', 'opening': 'VARCHAR', 'final': 'VARCHAR', 'available_minor': 'BIGINT',
+        'staked_minor': 'BIGINT', 'returned_minor': 'BIGINT', 'opened_ms': 'BIGINT', 'ended_ms': 'BIGINT',
+        'due_ms': 'BIGINT', 'status': 'VARCHAR', 'currency': 'VARCHAR', 'operator': 'VARCHAR', 'game': 'VARCHAR',
+        'player': 'VARCHAR', 'regulator_session_id': 'VARCHAR', 'regulator_participation_id': 'VARCHAR',
+        'is_sound': 'BOOLEAN'})""",
+    "sessions": """INSERT INTO sessions SELECT * FROM read_csv(?, auto_detect = false, header = false, delim = chr(9),
+        quote = '', escape = '', nullstr = '\\N', columns = {'session_id': 'VARCHAR', 'operator': 'VARCHAR',
+        'currency': 'VARCHAR', 'game': 'VARCHAR', 'player': 'VARCHAR', 'regulator_session_id': 'VARCHAR',
+        'test_register': 'BOOLEAN', 'opened_ms': 'BIGINT', 'closed_ms': 'BIGINT', 'ended_ms': 'BIGINT',
+        'participation_id': 'VARCHAR', 'regulator_participation_id': 'VARCHAR', 'bought_minor': 'BIGINT',
+        'staked_minor': 'BIGINT', 'returned_minor': 'BIGINT', 'paid_out_minor': 'BIGINT', 'rounds': 'BIGINT',
+        'is_whole': 'BOOLEAN', 'is_sound': 'BOOLEAN'})""",
+    "wallet": """INSERT INTO wallet SELECT * FROM read_csv(?, auto_detect = false, header = false, delim = chr(9),
+        quote = '', escape = '', nullstr = '\\N', columns = {'transaction_id': 'VARCHAR', 'kind': 'VARCHAR',
+        'player': 'VARCHAR', 'currency': 'VARCHAR', 'amount_minor': 'BIGINT', 'time_ms': 'BIGINT',
+        'reference': 'VARCHAR', 'status': 'VARCHAR', 'balance_after_minor': 'BIGINT', 'operator': 'VARCHAR',
+        'book': 'VARCHAR'})""",
+    "receipts": """INSERT INTO receipts SELECT * FROM read_csv(?, auto_detect = false, header = false, delim = chr(9),
+        quote = '', escape = '', nullstr = '\\N', columns = {'session_id': 'VARCHAR', 'stage_no': 'BIGINT',
+        'opening': 'VARCHAR', 'time_ms': 'BIGINT'})""",
+    "r_sessions": """INSERT INTO r_sessions SELECT * FROM read_csv(?, auto_detect = false, header = false,
+        delim = chr(9), quote = '', escape = '', nullstr = '\\N', columns = {'regulator_session_id': 'VARCHAR',
+        'reference': 'VARCHAR', 'operator': 'VARCHAR', 'currency': 'VARCHAR', 'opened_ms': 'BIGINT',
+        'ruleset': 'VARCHAR', 'test_register': 'BOOLEAN'})""",
+    "r_purchases": """INSERT INTO r_purchases SELECT * FROM read_csv(?, auto_detect = false, header = false,
+        delim = chr(9), quote = '', escape = '', nullstr = '\\N', columns = {'regulator_session_id': 'VARCHAR',
+        'regulator_participation_id': 'VARCHAR', 'purchase_no': 'BIGINT', 'player': 'VARCHAR',
+        'amount_minor': 'BIGINT', 'transaction_id': 'VARCHAR', 'time_ms': 'BIGINT'})""",
+    "r_stages": """INSERT INTO r_stages SELECT * FROM read_csv(?, auto_detect = false, header = false,
+        delim = chr(9), quote = '', escape = '', nullstr = '\\N', columns = {'regulator_session_id': 'VARCHAR',
+        'regulator_participation_id': 'VARCHAR', 'stage_no': 'BIGINT', 'available_minor': 'BIGINT',
+        'staked_minor': 'BIGINT', 'returned_minor': 'BIGINT', 'opening': 'VARCHAR', 'final': 'VARCHAR',
+        'time_ms': 'BIGINT'})""",
+    "r_ends": """INSERT INTO r_ends SELECT * FROM read_csv(?, auto_detect = false, header = false, delim = chr(9),
+        quote = '', escape = '', nullstr = '\\N', columns = {'regulator_session_id': 'VARCHAR',
+        'regulator_participation_id': 'VARCHAR', 'rounds': 'BIGINT', 'final_balance_minor': 'BIGINT',
+        'time_ms': 'BIGINT'})""",
+    "r_closes": """INSERT INTO r_closes SELECT * FROM read_csv(?, auto_detect = false, header = false, delim = chr(9),
+        quote = '', escape = '', nullstr = '\\N', columns = {'regulator_session_id': 'VARCHAR',
+        'time_ms': 'BIGINT'})""",
+    "r_totals": """INSERT INTO r_totals SELECT * FROM read_csv(?, auto_detect = false, header = false, delim = chr(9),
+        quote = '', escape = '', nullstr = '\\N', columns = {'date': 'VARCHAR', 'operator': 'VARCHAR',
+        'currency': 'VARCHAR', 'rounds': 'BIGINT', 'bought_minor': 'BIGINT', 'staked_minor': 'BIGINT',
+        'returned_minor': 'BIGINT', 'paid_out_minor': 'BIGINT'})""",
+    "breaks": """INSERT INTO breaks SELECT * FROM read_csv(?, auto_detect = false, header = false, delim = chr(9),
+        quote = '', escape = '', nullstr = '\\N', max_line_size = 16777216, columns = {'priority': 'BIGINT',
+        'time_ms': 'BIGINT', 'subject': 'VARCHAR', 'break_id': 'VARCHAR', 'class': 'VARCHAR',
+        'document': 'VARCHAR'})""",
+    "earlier": """INSERT INTO earlier SELECT * FROM read_csv(?, auto_detect = false, header = false, delim = chr(9),
+        quote = '', escape = '', nullstr = '\\N', columns = {'break_id': 'VARCHAR', 'class': 'VARCHAR',
+        'subject': 'VARCHAR'})""",
+}
+
+# --- the plain wallet file, without a mapping: read and checked by duckdb; one doubtful row and the strict reader takes
+# over. Column names are bound by the header, which has been checked. ---
+
+PLAIN_CSV: Final = """CREATE TABLE plain AS SELECT transaction_id, kind, player, currency,
+    CASE WHEN regexp_full_match(amount_minor, '0|[1-9][0-9]{0,17}') THEN TRY_CAST(amount_minor AS BIGINT) END
+        AS amount_minor,
+    CASE WHEN length(time) = 24 AND time[11] = 'T' AND time[24] = 'Z'
+        THEN epoch_ms(TRY_CAST(time[:23] AS TIMESTAMP)) END AS time_ms,
+    reference, status, CASE WHEN balance_after_minor = '' THEN -1
+        WHEN regexp_full_match(balance_after_minor, '0|[1-9][0-9]{0,17}')
+        THEN TRY_CAST(balance_after_minor AS BIGINT) END AS balance_after_minor, operator, book
+    FROM read_csv(?, auto_detect = false, header = true, delim = ',', quote = '', escape = '', nullstr = '\\N',
+        strict_mode = true, columns = {'transaction_id': 'VARCHAR', 'kind': 'VARCHAR', 'player': 'VARCHAR',
+        'currency': 'VARCHAR', 'amount_minor': 'VARCHAR', 'time': 'VARCHAR', 'reference': 'VARCHAR',
+        'status': 'VARCHAR', 'balance_after_minor': 'VARCHAR', 'operator': 'VARCHAR', 'book': 'VARCHAR'})"""
+PLAIN_PARQUET: Final = """CREATE TABLE plain AS SELECT transaction_id, kind, player, currency, amount_minor,
+    CASE WHEN length(time) = 24 AND time[11] = 'T' AND time[24] = 'Z'
+        THEN epoch_ms(TRY_CAST(time[:23] AS TIMESTAMP)) END AS time_ms,
+    reference, status, coalesce(balance_after_minor, -1) AS balance_after_minor, operator, book FROM read_parquet(?)"""
+PLAIN_DOUBTFUL: Final = """SELECT count(*) FROM plain WHERE NOT coalesce(
+    transaction_id <> '' AND length(transaction_id) <= 256 AND length(player) <= 256 AND length(reference) <= 256
+    AND length(operator) <= 256 AND length(book) <= 256
+    AND regexp_full_match(concat(transaction_id, player, reference, operator, book), '[!-~]+')
+    AND kind IN ('debit', 'credit', 'rollback') AND status IN ('accepted', 'refused', 'pending', 'tombstone')
+    AND regexp_full_match(currency, '[A-Z]{3}') AND amount_minor BETWEEN 0 AND 999999999999999999 AND time_ms >= 0
+    AND balance_after_minor >= -1 AND player IS NOT NULL AND reference IS NOT NULL AND operator IS NOT NULL
+    AND book IS NOT NULL, false)"""
+PLAIN_COUNT: Final = "SELECT count(*) FROM plain"
+PLAIN_TAKE: Final = (
+    "DROP TABLE wallet",
+    "ALTER TABLE plain RENAME TO wallet",
+)
+PLAIN_DROP: Final = "DROP TABLE IF EXISTS plain"
+PARQUET_SCHEMA: Final = "SELECT column_name, column_type FROM (DESCRIBE SELECT * FROM read_parquet(?)) ORDER BY 1"
+PARQUET_ROWS: Final = "SELECT * FROM read_parquet(?, file_row_number = true) ORDER BY file_row_number"
+ATTACH_LEGS: Final = ("DROP TABLE legs", "CREATE TABLE legs AS SELECT * FROM read_parquet(?)")
+
+# --- money: which ids do not agree in plain ---
+
+MONEY_JOIN: Final = """CREATE TABLE joined AS
+    SELECT CASE WHEN l.transaction_id = w.transaction_id AND l.kind = w.kind AND l.amount_minor = w.amount_minor
+        AND (l.currency = w.currency OR l.currency = '') AND (l.player = w.player OR l.player = '' OR w.player = '')
+        AND w.status = 'accepted' AND l.is_sound
+        AND (l.time_ms >= $from_ms AND l.time_ms < $to_ms) = (w.time_ms >= $from_ms AND w.time_ms < $to_ms)
+        THEN NULL ELSE coalesce(l.transaction_id, w.transaction_id) END AS key, count(*) AS n
+    FROM legs l FULL JOIN wallet w ON l.transaction_id = w.transaction_id GROUP BY 1"""
+MONEY_TAKE: Final = "INSERT INTO money SELECT key FROM joined WHERE key IS NOT NULL ORDER BY key"
+MONEY_COUNTS: Final = """SELECT (SELECT coalesce(sum(n), 0) FROM joined WHERE key IS NULL),
+    (SELECT count(*) FROM legs WHERE transaction_id NOT IN (SELECT key FROM money)),
+    (SELECT count(*) FROM wallet WHERE transaction_id NOT IN (SELECT key FROM money))"""
+MONEY_REPEATED: Final = """INSERT INTO money SELECT transaction_id FROM wallet GROUP BY transaction_id
+    HAVING count(*) > 1 UNION SELECT transaction_id FROM legs GROUP BY transaction_id HAVING count(*) > 1 ORDER BY 1"""
+LEGS_ALL: Final = (
+    "INSERT INTO money SELECT transaction_id FROM legs GROUP BY transaction_id HAVING count(*) > 1 ORDER BY 1"
+)
+TICKETS: Final = """CREATE TABLE tickets AS SELECT coalesce(l.transaction_id, nullif(p.transaction_id, ''),
+    'participation ' || p.regulator_participation_id || ' purchase ' || p.purchase_no) AS key, p.*,
+    (NOT $is_regulator OR p.regulator_session_id IN (SELECT regulator_session_id FROM sessions)) AS is_known
+    FROM r_purchases p LEFT JOIN (SELECT regulator_participation_id, purchase_no, min(transaction_id) AS transaction_id
+        FROM legs WHERE source = 'purchase' GROUP BY 1, 2) l
+    ON l.regulator_participation_id = p.regulator_participation_id AND l.purchase_no = p.purchase_no"""
+TICKETS_TAKE: Final = """INSERT INTO money SELECT coalesce(l.transaction_id, t.key)
+    FROM (SELECT * FROM legs WHERE source = 'purchase') l FULL JOIN tickets t ON l.transaction_id = t.key
+    WHERE l.transaction_id IS NULL OR t.key IS NULL OR l.amount_minor <> t.amount_minor
+        OR (l.player <> t.player AND l.player <> '' AND t.player <> '')
+    UNION SELECT key FROM tickets GROUP BY key HAVING count(*) > 1 ORDER BY 1"""
+
+SELECT_LEGS: Final = """SELECT transaction_id, l.* FROM legs l WHERE transaction_id IN (SELECT key FROM money)
+    ORDER BY transaction_id, time_ms, statement"""
+SELECT_WALLET: Final = """SELECT transaction_id, w.* FROM wallet w WHERE transaction_id IN (SELECT key FROM money)
+    ORDER BY transaction_id, time_ms, kind DESC, amount_minor, player, currency, status, reference"""
+SELECT_TICKETS: Final = """SELECT key, regulator_session_id, regulator_participation_id, purchase_no, player,
+    amount_minor, transaction_id, time_ms, is_known FROM tickets WHERE key IN (SELECT key FROM money)
+        AND (regulator_session_id = '' OR regulator_session_id NOT IN (SELECT regulator_session_id FROM unknown))
+    ORDER BY key, time_ms, regulator_participation_id, purchase_no, amount_minor"""
+UNKNOWN_SESSIONS: Final = """CREATE TABLE unknown AS SELECT DISTINCT s.regulator_session_id FROM sessions s
+    WHERE $is_regulator AND s.regulator_session_id <> '' AND s.is_whole
+        AND s.regulator_session_id NOT IN (SELECT regulator_session_id FROM r_sessions) ORDER BY 1"""
+
+# --- rounds, receipts, sessions ---
+
+ROUNDS_TAKE: Final = """INSERT INTO rounds
+    SELECT coalesce(s.regulator_participation_id, r.regulator_participation_id), coalesce(s.stage_no, r.stage_no)
+    FROM (SELECT * FROM seats WHERE regulator_participation_id <> '') s FULL JOIN r_stages r
+        ON s.regulator_participation_id = r.regulator_participation_id AND s.stage_no = r.stage_no
+    WHERE (s.stage_no IS NULL OR r.stage_no IS NULL OR s.opening <> r.opening OR s.final <> r.final
+        OR s.available_minor <> r.available_minor OR s.staked_minor <> r.staked_minor
+        OR s.returned_minor <> r.returned_minor) AND NOT (r.stage_no IS NULL AND s.status = 'open')
+    UNION SELECT regulator_participation_id, stage_no FROM r_stages GROUP BY 1, 2 HAVING count(*) > 1 ORDER BY 1, 2"""
+SELECT_ROUND_SEATS: Final = """SELECT (regulator_participation_id, s.stage_no), s.* FROM seats s
+    WHERE (regulator_participation_id, s.stage_no) IN (SELECT (participation, stage_no) FROM rounds)
+        AND regulator_session_id NOT IN (SELECT regulator_session_id FROM unknown)
+    ORDER BY regulator_participation_id, s.stage_no, session_id"""
+SELECT_STAGES: Final = """SELECT (regulator_participation_id, r.stage_no), r.*,
+        r.regulator_session_id IN (SELECT regulator_session_id FROM sessions) AS is_known
+    FROM r_stages r WHERE (regulator_participation_id, r.stage_no) IN (SELECT (participation, stage_no) FROM rounds)
+        AND regulator_session_id NOT IN (SELECT regulator_session_id FROM unknown)
+    ORDER BY regulator_participation_id, r.stage_no, time_ms, opening, final, staked_minor, returned_minor"""
+RECEIPTS_TAKE: Final = """INSERT INTO opened
+    SELECT coalesce(s.session_id, r.session_id), coalesce(s.stage_no, r.stage_no)
+    FROM seats s FULL JOIN receipts r ON s.session_id = r.session_id AND s.stage_no = r.stage_no
+    WHERE s.session_id IS NULL OR r.session_id IS NULL OR s.opening <> r.opening GROUP BY 1, 2 ORDER BY 1, 2"""
+SELECT_OPENED_SEATS: Final = """SELECT (session_id, stage_no), s.* FROM seats s
+    WHERE (session_id, stage_no) IN (SELECT (session_id, stage_no) FROM opened) ORDER BY session_id, stage_no"""
+SELECT_RECEIPTS: Final = """SELECT (session_id, stage_no), r.*,
+        session_id IN (SELECT session_id FROM sessions) AS is_known FROM receipts r
+    WHERE (session_id, stage_no) IN (SELECT (session_id, stage_no) FROM opened)
+    ORDER BY session_id, stage_no, time_ms, opening"""
+SELECT_OPEN_SEATS: Final = "SELECT * FROM seats WHERE status = 'open' ORDER BY session_id, stage_no"
+SELECT_SESSIONS: Final = """SELECT regulator_session_id, s.* FROM sessions s WHERE regulator_session_id <> ''
+    ORDER BY regulator_session_id, session_id"""
+SELECT_REGISTER_SESSIONS: Final = """SELECT r.regulator_session_id, r.regulator_session_id, r.reference, r.operator,
+        r.currency, r.opened_ms, coalesce(c.n, 0), coalesce(c.time_ms, 0)
+    FROM r_sessions r LEFT JOIN (SELECT regulator_session_id, count(*) AS n, min(time_ms) AS time_ms FROM r_closes
+        GROUP BY 1) c ON c.regulator_session_id = r.regulator_session_id
+    ORDER BY r.regulator_session_id, r.opened_ms, r.reference"""
+SELECT_REGISTER_ENDS: Final = """SELECT regulator_session_id, regulator_session_id, regulator_participation_id, rounds,
+    final_balance_minor, time_ms FROM r_ends
+    ORDER BY regulator_session_id, regulator_participation_id, time_ms, final_balance_minor, rounds"""
+SELECT_ENDED: Final = "SELECT * FROM sessions WHERE ended_ms > 0 ORDER BY session_id"
+
+# --- totals ---
+
+TOTALS: Final = """
+    SELECT day, operator, currency, game, 'statements' AS source, sum(rounds), sum(bought), sum(paid_out), sum(staked),
+        sum(returned)
+    FROM (SELECT time_ms // 86400000 AS day, operator, currency, game, 0 AS rounds,
+            sum(CASE kind WHEN 'debit' THEN amount_minor WHEN 'rollback' THEN -amount_minor ELSE 0 END) AS bought,
+            sum(CASE kind WHEN 'credit' THEN amount_minor ELSE 0 END) AS paid_out, 0 AS staked, 0 AS returned
+        FROM legs WHERE is_sound AND time_ms >= $from_ms AND time_ms < $to_ms GROUP BY 1, 2, 3, 4
+        UNION ALL SELECT ended_ms // 86400000, operator, currency, game, count(*), 0, 0, sum(staked_minor),
+            sum(returned_minor)
+        FROM seats WHERE is_sound AND status <> 'open' AND ended_ms >= $from_ms AND ended_ms < $to_ms
+        GROUP BY 1, 2, 3, 4) GROUP BY 1, 2, 3, 4
+    UNION ALL SELECT time_ms // 86400000, operator, currency, '', 'wallet', 0,
+        sum(CASE kind WHEN 'debit' THEN amount_minor WHEN 'rollback' THEN -amount_minor ELSE 0 END),
+        sum(CASE kind WHEN 'credit' THEN amount_minor ELSE 0 END), 0, 0
+    FROM wallet WHERE status = 'accepted' AND time_ms >= $from_ms AND time_ms < $to_ms GROUP BY 1, 2, 3
+    UNION ALL SELECT day, coalesce(s.operator, ''), coalesce(s.currency, ''), coalesce(s.ruleset, ''), 'regulator',
+        sum(rounds), sum(bought), sum(paid_out), sum(staked), sum(returned)
+    FROM (SELECT regulator_session_id, time_ms // 86400000 AS day, 0 AS rounds, amount_minor AS bought, 0 AS paid_out,
+            0 AS staked, 0 AS returned FROM r_purchases WHERE time_ms >= $from_ms AND time_ms < $to_ms
+        UNION ALL SELECT regulator_session_id, time_ms // 86400000, 0, 0, final_balance_minor, 0, 0 FROM r_ends
+            WHERE time_ms >= $from_ms AND time_ms < $to_ms
+        UNION ALL SELECT regulator_session_id, time_ms // 86400000, 1, 0, 0, staked_minor, returned_minor
+            FROM r_stages WHERE time_ms >= $from_ms AND time_ms < $to_ms) x
+    LEFT JOIN (SELECT regulator_session_id, min(operator) AS operator, min(currency) AS currency,
+        min(ruleset) AS ruleset FROM r_sessions GROUP BY 1) s USING (regulator_session_id) GROUP BY 1, 2, 3, 4
+    ORDER BY 1, 2, 3, 4, 5"""
+DECLARED: Final = "SELECT * FROM r_totals ORDER BY date, operator, currency, rounds, bought_minor, staked_minor"
+
+# --- participations: the identity in each source ---
+
+PARTICIPATIONS: Final = """CREATE TABLE participations AS
+    SELECT s.participation_id, s.session_id, s.operator, s.currency, s.game, s.bought_minor, s.staked_minor,
+        s.returned_minor, s.paid_out_minor, s.ended_ms > 0 AS is_ended,
+        w.debited AS wallet_debited_minor, w.credited AS wallet_credited_minor,
+        p.bought AS regulator_bought_minor, g.staked AS regulator_staked_minor, g.returned AS regulator_returned_minor,
+        e.balance AS regulator_final_minor
+    FROM sessions s
+    LEFT JOIN (SELECT reference,
+            sum(CASE kind WHEN 'debit' THEN amount_minor WHEN 'rollback' THEN -amount_minor ELSE 0 END) AS debited,
+            sum(CASE kind WHEN 'credit' THEN amount_minor ELSE 0 END) AS credited
+        FROM wallet WHERE status = 'accepted' AND reference <> '' GROUP BY 1) w ON w.reference = s.participation_id
+    LEFT JOIN (SELECT regulator_participation_id AS id, sum(amount_minor) AS bought FROM r_purchases GROUP BY 1) p
+        ON p.id = s.regulator_participation_id
+    LEFT JOIN (SELECT regulator_participation_id AS id, sum(staked_minor) AS staked, sum(returned_minor) AS returned
+        FROM r_stages GROUP BY 1) g ON g.id = s.regulator_participation_id
+    LEFT JOIN (SELECT regulator_participation_id AS id, min(final_balance_minor) AS balance FROM r_ends GROUP BY 1) e
+        ON e.id = s.regulator_participation_id
+    WHERE s.participation_id <> '' AND s.is_whole AND s.is_sound AND s.opened_ms >= $from_ms AND s.opened_ms < $to_ms"""
+IDENTITY: Final = """SELECT count(*) FILTER (is_ended),
+    count(*) FILTER (is_ended AND bought_minor - staked_minor + returned_minor = paid_out_minor),
+    count(*) FILTER (is_ended AND wallet_debited_minor IS NOT NULL),
+    count(*) FILTER (is_ended AND wallet_debited_minor = bought_minor AND wallet_credited_minor = paid_out_minor),
+    count(*) FILTER (is_ended AND regulator_final_minor IS NOT NULL),
+    count(*) FILTER (is_ended AND regulator_bought_minor - coalesce(regulator_staked_minor, 0)
+        + coalesce(regulator_returned_minor, 0) = regulator_final_minor AND regulator_final_minor = paid_out_minor)
+    FROM participations"""
+PARTICIPATIONS_OUT: Final = """COPY (SELECT * FROM participations ORDER BY participation_id, session_id) TO ?
+    (FORMAT csv, HEADER true)"""
+
+# --- breaks ---
+
+SELECT_BREAKS: Final = """SELECT document, break_id IN (SELECT break_id FROM earlier) FROM breaks
+    ORDER BY priority, time_ms, subject, break_id"""
+SELECT_GONE: Final = """SELECT class, subject, break_id FROM earlier
+    WHERE break_id NOT IN (SELECT break_id FROM breaks) ORDER BY class, subject, break_id"""
+COUNTS: Final = """SELECT (SELECT count(*) FROM legs), (SELECT count(*) FROM seats), (SELECT count(*) FROM sessions),
+    (SELECT count(*) FROM wallet), (SELECT count(*) FROM receipts), (SELECT count(*) FROM r_sessions),
+    (SELECT count(*) FROM r_purchases), (SELECT count(*) FROM r_stages), (SELECT count(*) FROM r_ends),
+    (SELECT count(*) FROM wallet WHERE book = 'embedded'), (SELECT count(*) FROM r_sessions WHERE test_register)"""
+SELECT_UNKNOWN: Final = "SELECT regulator_session_id FROM unknown ORDER BY 1"
+LEGS_OUT: Final = "COPY (SELECT * FROM legs ORDER BY transaction_id, time_ms, statement) TO ? (FORMAT parquet)"

@@ -1,0 +1,390 @@
+"""Reconciliation of files from strangers: the same bytes for the same inputs, broken rows named, nothing trusted."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rgs.cli.reconcile import main
+from rgs.core.errors import InvalidFieldError, RgsError, VerificationError
+from rgs.core.reconcile.classes import BreakClass
+from rgs.store.reconciliation import Comparison, ReconciliationStoreError
+from tests.house import NODE_KEY, ROOT_KEY
+from tests.reconciling import Day, Row, play_day
+
+
+@pytest.fixture(scope="module")
+def clean(tmp_path_factory: pytest.TempPathFactory) -> Day:
+    return play_day(tmp_path_factory.mktemp("clean"))
+
+
+@pytest.fixture
+def day(clean: Day, tmp_path: Path) -> Day:
+    return clean.copy(tmp_path / "day")
+
+
+def rejects(out: Path) -> list[list[str]]:
+    with (out / "rejects.csv").open(newline="") as file:
+        return list(csv.reader(file))[1:]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+# --- the same bytes -------------------------------------------------------------------------------------------------
+
+
+def test_the_same_inputs_give_the_same_bytes(day: Day, tmp_path: Path) -> None:
+    day.change_wallet(lambda rows: rows[2:])
+    for name in ("one", "two"):
+        day.run(tmp_path / name)
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+    assert "report.jsonl" in contents(tmp_path / "one")
+
+
+def test_rows_in_another_order_give_the_same_breaks(day: Day, tmp_path: Path) -> None:
+    day.change_wallet(lambda rows: [row for row in rows if row["kind"] != "credit"])
+    day.change_regulator(lambda rows: [row for row in rows if row["kind"] != "stage"])
+    first = day.run(tmp_path / "one").document["breaks"]
+    day.change_wallet(lambda rows: random.Random(7).sample(rows, len(rows)))
+    day.change_regulator(lambda rows: random.Random(8).sample(rows, len(rows)))
+    day.change_receipts(lambda rows: random.Random(9).sample(rows, len(rows)))
+    assert day.run(tmp_path / "two").document["breaks"] == first
+    assert len(first) == 12
+
+
+def test_the_strict_reader_and_the_plain_one_say_the_same(day: Day, tmp_path: Path) -> None:
+    day.change_wallet(lambda rows: rows[1:])
+    plain = day.run(tmp_path / "plain").document
+    day.wallet.write_text(day.wallet.read_text() + "\n")  # a blank line: the strict reader
+    strict = day.run(tmp_path / "strict").document
+    assert (plain["breaks"], plain["totals"], plain["compared"]) == (
+        strict["breaks"], strict["totals"], strict["compared"],
+    )  # fmt: skip
+
+
+# --- rejects --------------------------------------------------------------------------------------------------------
+
+
+BAD_ROWS: list[tuple[str, bytes, str]] = [
+    ("NUL", b"T\x00,debit,anna,EUR,1,2026-11-18T11:06:40.000Z,,accepted,,,", "NUL"),
+    ("long", b"T," + b"x" * 70_000, "longer than 65536 bytes"),
+    ("not UTF-8", b"T\xff,debit,anna,EUR,1,2026-11-18T11:06:40.000Z,,accepted,,,", "not utf-8 at byte 1"),
+    ("float", b"T,debit,anna,EUR,1.5,2026-11-18T11:06:40.000Z,,accepted,,,", "no whole number"),
+    ("thousands", b'T,debit,anna,EUR,"1,500",2026-11-18T11:06:40.000Z,,accepted,,,', "no whole number"),
+    ("negative", b"T,debit,anna,EUR,-1,2026-11-18T11:06:40.000Z,,accepted,,,", "no whole number"),
+    ("local time", b"T,debit,anna,EUR,1,2026-11-18T11:06:40,,accepted,,,", "RFC 3339"),
+    ("no such day", b"T,debit,anna,EUR,1,2026-02-30T11:06:40.000Z,,accepted,,,", "does not exist"),
+    ("kind", b"T,bet,anna,EUR,1,2026-11-18T11:06:40.000Z,,accepted,,,", "none of debit"),
+    ("currency", b"T,debit,anna,eur,1,2026-11-18T11:06:40.000Z,,accepted,,,", "three capital letters"),
+    ("no id", b",debit,anna,EUR,1,2026-11-18T11:06:40.000Z,,accepted,,,", "transaction_id is missing"),
+    ("fields", b"T,debit", "2 fields"),
+    ("open quote", b'T,"debit,anna,EUR,1,2026-11-18T11:06:40.000Z,,accepted,,,', "quoted field"),
+    ("control", b"T\x01,debit,anna,EUR,1,2026-11-18T11:06:40.000Z,,accepted,,,", "not printable"),
+]
+
+
+@pytest.mark.parametrize(("row", "reason"), [row[1:] for row in BAD_ROWS], ids=[row[0] for row in BAD_ROWS])
+def test_a_broken_row_is_named_and_the_run_is_incomplete(day: Day, tmp_path: Path, row: bytes, reason: str) -> None:
+    lines = day.wallet.read_bytes().splitlines(keepends=True)
+    day.wallet.write_bytes(b"".join([*lines[:3], row + b"\n", *lines[3:]]))
+    done = day.run(tmp_path / "out")
+    (found,) = rejects(tmp_path / "out")
+    assert found[:2] == ["wallet", "4"]
+    assert reason in found[2]
+    assert (done.verdict, done.open_breaks) == ("incomplete", 0)
+    assert day.run(tmp_path / "allowed", allow_rejects=True).verdict == "clean"
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "is empty"),
+        (b"\n", "no header"),
+        (b"kind,kind\n", "kind more than once"),
+        (b"\xff\xfek\x00i\x00", "UTF-16"),
+    ],
+)
+def test_a_file_that_cannot_be_used_at_all(day: Day, tmp_path: Path, content: bytes, reason: str) -> None:
+    day.wallet.write_bytes(content)
+    with pytest.raises(InvalidFieldError, match=reason):
+        day.run(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_json_lines_of_the_regulator_are_read_strictly(day: Day, tmp_path: Path) -> None:
+    bad = ['{"kind":"stage","kind":"end"}', "[1]", '{"kind":"end","rounds":1.5}', "x", '{"kind":{}}', '{"kind":"?"}']
+    day.regulator.write_text(day.regulator.read_text() + "\n".join(bad) + "\n")
+    assert day.run(tmp_path / "out").rejected == len(bad)
+    said = " ".join(row[2] for row in rejects(tmp_path / "out"))
+    for reason in ("a key is repeated", "not a JSON object", "1.5 is not an integer", "not JSON", "neither text"):
+        assert reason in said
+
+
+def test_a_private_block_that_is_erased_makes_the_run_incomplete(day: Day, tmp_path: Path) -> None:
+    lines = day.statements.read_bytes().splitlines()
+    place = next(at for at, line in enumerate(lines) if b"application/vnd.rgs.purchase" in line)
+    lines[place] = lines[place][: lines[place].index(b',"private":')] + b',"private":null}'
+    day.statements.write_bytes(b"".join(line + b"\n" for line in lines))
+    done = day.run(tmp_path / "out")
+    assert done.verdict == "incomplete"
+    assert "private block is absent" in rejects(tmp_path / "out")[0][2]
+
+
+# --- other layouts --------------------------------------------------------------------------------------------------
+
+MAPPING = """
+format = "csv"
+encoding = "cp1252"
+delimiter = ";"
+[columns]
+transaction_id = "TxId"
+kind = "Art"
+player = "Spieler"
+amount_minor = "Betrag"
+time = "Zeit"
+reference = "Ref"
+[constants]
+currency = "EUR"
+[values.kind]
+BUCHUNG = "debit"
+GUTSCHRIFT = "credit"
+[amounts]
+exponent = 2
+decimal = ","
+thousands = "."
+[time]
+format = "%d.%m.%Y %H:%M:%S"
+zone = "Europe/Rome"
+"""
+
+
+def german(day: Day, tmp_path: Path, *, extra: str = "") -> Path:
+    """The wallet statement as another house would write it."""
+    words = {"debit": "BUCHUNG", "credit": "GUTSCHRIFT"}
+    out = ["TxId;Art;Spieler;Betrag;Zeit;Ref;Bemerkung"]
+    for row in csv.DictReader(day.wallet.read_text().splitlines()):
+        minor = int(row["amount_minor"])
+        amount = f"{minor // 100:,}".replace(",", ".") + f",{minor % 100:02d}"
+        out.append(
+            ";".join(
+                (row["transaction_id"], words[row["kind"]], row["player"], amount, "18.11.2026 12:30:00",
+                 row["reference"], "Gebühr")
+            )
+        )  # fmt: skip
+    path = tmp_path / "german.csv"
+    path.write_bytes(("\r\n".join(out) + "\r\n" + extra).encode("cp1252"))
+    return path
+
+
+def test_another_layout_with_a_mapping(day: Day, tmp_path: Path) -> None:
+    mapping = tmp_path / "mapping.toml"
+    mapping.write_text(MAPPING)
+    done = day.run(tmp_path / "out", wallet=german(day, tmp_path), mappings={"wallet": mapping})
+    assert done.verdict == "clean"
+    wallet = next(row for row in done.document["inputs"] if row["source"] == "wallet")
+    assert len(wallet["mapping_sha256"]) == 64
+    assert wallet["rows"] == 7
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ("T;BUCHUNG;a;1.5,00;18.11.2026 12:30:00;;", "thousands separators"),
+        ("T;BUCHUNG;a;1,005;18.11.2026 12:30:00;;", "not exact"),
+        ("T;BUCHUNG;a;x;18.11.2026 12:30:00;;", "no decimal amount"),
+        ("T;BUCHUNG;a;1,00;25.10.2026 02:30:00;;", "twice or never"),
+        ("T;BUCHUNG;a;1,00;2026-11-18;;", "not of the form"),
+    ],
+)
+def test_what_a_mapping_would_have_to_guess_is_refused(day: Day, tmp_path: Path, row: str, reason: str) -> None:
+    mapping = tmp_path / "mapping.toml"
+    mapping.write_text(MAPPING)
+    wallet = german(day, tmp_path, extra=row + "\r\n")
+    day.run(tmp_path / "out", wallet=wallet, mappings={"wallet": mapping})
+    assert reason in rejects(tmp_path / "out")[0][2]
+
+
+def test_a_wallet_statement_in_parquet_and_in_json_lines(day: Day, tmp_path: Path) -> None:
+    rows = list(csv.DictReader(day.wallet.read_text().splitlines()))
+    lines = tmp_path / "wallet.jsonl"
+    lines.write_text("".join(json.dumps({**row, "amount_minor": int(row["amount_minor"])}) + "\n" for row in rows))
+    assert day.run(tmp_path / "lines", wallet=lines).verdict == "clean"
+    # The extract of our own legs is a Parquet file of other columns: with a mapping it is a wallet statement.
+    done = day.run(tmp_path / "kept", keep_extract=True)
+    assert done.verdict == "clean"
+    mapping = tmp_path / "mapping.toml"
+    mapping.write_text('format = "parquet"\n[columns]\nreference = "participation_id"\n[time]\nformat = "x"\n')
+    assert day.run(
+        tmp_path / "parquet", wallet=tmp_path / "kept" / "legs.parquet", mappings={"wallet": mapping}
+    ).rejected == len(rows)
+
+
+# --- hostile content ------------------------------------------------------------------------------------------------
+
+
+def test_names_that_look_like_code_are_text(day: Day, tmp_path: Path) -> None:
+    hostile = "'); DROP TABLE legs; --"
+
+    def add(rows: list[Row]) -> list[Row]:
+        times = {"time": "2026-11-18T11:07:00.000Z"}
+        return [
+            *rows,
+            {**rows[0], **times, "transaction_id": "=HYPERLINK(1)", "player": "<script>alert(1)</script>"},
+            {**rows[0], **times, "transaction_id": hostile, "player": "@SUM(A1)"},
+        ]
+
+    day.change_wallet(add)
+    done = day.run(tmp_path / "out")
+    assert [told["class"] for told in done.document["breaks"]] == [BreakClass.MISSING_IN_RGS] * 2
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+    with (tmp_path / "out" / "breaks.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["player"] for row in rows} == {"<script>alert(1)</script>", "'@SUM(A1)"}
+    assert all(not cell.startswith(("=", "+", "@")) for row in rows for cell in row.values())
+
+
+def test_the_store_reads_named_files_only(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    other = tmp_path / "other.tsv"
+    other.write_text("x\n")
+    store = Comparison(tmp_path / "work", memory_mb=256)
+    try:
+        with pytest.raises(ReconciliationStoreError, match="file system operations are disabled"):
+            store.load("r_closes", other)
+        with pytest.raises(ReconciliationStoreError, match="locked"):
+            store._run("SET enable_external_access = true")
+        assert store._one("SELECT current_setting('memory_limit')")[0] == "183.1 MiB"
+    finally:
+        store.close()
+
+
+# --- what cannot be run ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"root": "0" * 64}, VerificationError),
+        ({"memory_mb": 1}, InvalidFieldError),
+        ({"period": (5, 5)}, InvalidFieldError),
+        ({"wallet": None, "receipts": None, "regulator": None}, InvalidFieldError),
+        ({"keys": Path("/nonexistent")}, InvalidFieldError),
+        ({"statements": Path("/nonexistent")}, InvalidFieldError),
+        ({"earlier": Path("/nonexistent")}, InvalidFieldError),
+        ({"resolutions": Path("/nonexistent")}, InvalidFieldError),
+    ],
+)
+def test_refusals_leave_nothing(day: Day, tmp_path: Path, changes: dict[str, Any], error: type[RgsError]) -> None:
+    with pytest.raises(error):
+        day.run(tmp_path / "out", **changes)
+    assert not (tmp_path / "out").exists()
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_a_folder_with_something_in_it_is_left_alone(day: Day, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine").write_text("mine")
+    with pytest.raises(InvalidFieldError, match="not an empty folder"):
+        day.run(tmp_path / "out")
+    assert (tmp_path / "out" / "mine").read_text() == "mine"
+
+
+# --- the command ----------------------------------------------------------------------------------------------------
+
+
+def arguments(day: Day, out: Path, *more: str) -> list[str]:
+    return [
+        "--statements", str(day.statements), "--keys", str(day.keys), "--root", ROOT_KEY.keyid, "--receipts",
+        str(day.receipts), "--wallet", str(day.wallet), "--regulator", str(day.regulator), "--out", str(out),
+        "--memory-mb", "512", *more,
+    ]  # fmt: skip
+
+
+def test_exit_statuses(day: Day, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments(day, tmp_path / "clean"), None) == 0
+    assert "clean: 0 open breaks" in capsys.readouterr().out
+    day.change_wallet(lambda rows: [row for row in rows if row["kind"] != "credit"])
+    assert main(arguments(day, tmp_path / "breaks"), None) == 2
+    said = capsys.readouterr()
+    assert "3 open       0 resolved  Missing credit in the wallet" in said.out
+    assert "owed to players: " in said.out
+    assert "not signed" in said.err
+    day.wallet.write_text(day.wallet.read_text() + "x\n")
+    assert main(arguments(day, tmp_path / "incomplete"), None) == 1
+    assert main(arguments(day, tmp_path / "usage", "--nonsense"), None) == 1
+
+
+def test_an_earlier_report_and_resolutions(day: Day, tmp_path: Path) -> None:
+    whole = day.wallet.read_text()
+    day.change_wallet(lambda rows: [row for row in rows if row["kind"] != "credit"])
+    earlier = day.run(tmp_path / "earlier").document["breaks"]
+    day.wallet.write_text(whole)
+    day.change_wallet(lambda rows: [row for row in rows if row["transaction_id"] != rows[-1]["transaction_id"]])
+    log = tmp_path / "resolutions.jsonl"
+    late = day.run(tmp_path / "late", earlier=tmp_path / "earlier").document
+    assert (late["difference"]["new"], late["difference"]["still"], late["difference"]["gone_total"]) == (0, 1, 2)
+    said = ["--file", str(log), "--reason", "RESENT", "--evidence", "ticket 7", "--by", "anna"]
+    for told in earlier:
+        assert main(["resolve", *said, "--break", told["break_id"], "--approved-by", "bert"], None) == 0
+    with pytest.raises(InvalidFieldError, match="two different people"):
+        main(["resolve", *said, "--break", earlier[0]["break_id"], "--approved-by", "anna"], None)
+    done = day.run(tmp_path / "resolved", resolutions=log)
+    assert (done.verdict, done.open_breaks, done.resolved_breaks) == ("clean", 0, 1)
+    assert done.document["breaks"][0]["resolved"]["approved_by"] == "bert"
+    assert "resolved by anna and bert" in (tmp_path / "resolved" / "report.html").read_text()
+    lines = log.read_bytes().splitlines(keepends=True)
+    log.write_bytes(b"".join(lines[1:]))
+    with pytest.raises(VerificationError, match="does not follow"):
+        day.run(tmp_path / "cut", resolutions=log)
+
+
+def test_an_earlier_report_that_was_changed_is_refused(day: Day, tmp_path: Path) -> None:
+    day.run(tmp_path / "earlier")
+    with (tmp_path / "earlier" / "breaks.csv").open("a") as file:
+        file.write("more\n")
+    with pytest.raises(VerificationError, match="not the one it names"):
+        day.run(tmp_path / "out", earlier=tmp_path / "earlier")
+
+
+def key_file(path: Path, seed: bytes) -> Path:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415
+
+    from rgs.cli.keyring import format_private_key  # noqa: PLC0415
+
+    path.write_bytes(format_private_key(Ed25519PrivateKey.from_private_bytes(seed)))
+    path.chmod(0o600)
+    return path
+
+
+def test_signed_countersigned_and_verified(day: Day, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    node, operator = (
+        key_file(tmp_path / "node.pem", b"the node of a test house: 32 byt"),
+        key_file(tmp_path / "operator.pem", b"the operator " + bytes(19)),
+    )
+    assert main(arguments(day, out, "--signing-key", str(node)), None) == 0
+    assert main(["countersign", str(out), "--signing-key", str(operator), "--party", "casino-lugano"], None) == 0
+    keyid = capsys.readouterr().out.split()[-1]
+    verify = ["verify", str(out), "--keys", str(day.keys), "--root", ROOT_KEY.keyid]
+    assert main([*verify, "--countersigner", keyid], None) == 0
+    said = capsys.readouterr().out
+    assert "signed by node node-1, ANCHORED" in said
+    assert "countersigned by casino-lugano" in said
+    with pytest.raises(VerificationError, match="no countersignature of"):
+        main([*verify, "--countersigner", NODE_KEY.keyid], None)
+    with (out / "totals.csv").open("a") as file:
+        file.write("more\n")
+    with pytest.raises(VerificationError, match=r"totals\.csv is not the file"):
+        main(verify, None)
+    with pytest.raises(VerificationError, match=r"totals\.csv is not the file"):
+        main(["countersign", str(out), "--signing-key", str(operator), "--party", "casino-lugano"], None)

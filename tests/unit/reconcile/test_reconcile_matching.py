@@ -1,0 +1,206 @@
+"""The matching rules on facts alone: the corners that a whole day does not reach."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rgs.core.reconcile.classes import BUCKET_NAMES, MEANINGS, OLDEST, PRIORITY, BreakClass, bucket_of
+from rgs.core.reconcile.facts import (
+    Break,
+    Leg,
+    ReceiptRow,
+    RegisterEnd,
+    RegisterSession,
+    SeatFact,
+    SessionFact,
+    Stage,
+    Ticket,
+    WalletRow,
+)
+from rgs.core.reconcile.matching import Terms, match_money
+from rgs.core.reconcile.records import (
+    match_identity,
+    match_overdue,
+    match_receipt,
+    match_round,
+    match_session,
+    match_total,
+)
+
+FOREVER = 1 << 62
+TERMS = Terms(10_000, 0, FOREVER, True, True, True, FOREVER, FOREVER, FOREVER)
+LEG = Leg("T", "debit", 100, "EUR", "op", "anna", "uth", "S", "P", 1, "M", "N", "purchase", 500, "h", True)
+ROW = WalletRow("T", "debit", "anna", "EUR", 100, 500, "P", "accepted", None, "op", "")
+TICKET = Ticket("M", "N", 1, "anna", 100, "T", 500)
+SEAT = SeatFact(
+    "S", 1, "R", "o", "f", 1000, 100, 50, 400, 500, 900, "settled", "EUR", "op", "uth", "anna", "M", "N", True
+)
+STAGE = Stage("M", "N", 1, 1000, 100, 50, "o", "f", 500)
+SESSION = SessionFact(
+    "S", "op", "EUR", "uth", "anna", "M", False, 100, 900, 800, "P", "N", 1000, 100, 50, 950, 1, True, True
+)
+KNOWN = RegisterSession("M", "S", "op", "EUR", 100, 1, 900)
+END = RegisterEnd("M", "N", 1, 950, 800)
+
+
+def money(legs: list[Leg], rows: list[WalletRow], tickets: list[Ticket], **terms: Any) -> list[BreakClass]:
+    return [found.kind for found in match_money("T", legs, rows, tickets, replace(TERMS, **terms))]
+
+
+def test_what_agrees_is_no_break() -> None:
+    assert money([LEG], [ROW], [TICKET]) == []
+    assert list(match_round(SEAT, [STAGE], TERMS)) == []
+    assert list(match_receipt(SEAT, [ReceiptRow("S", 1, "o", 0)], TERMS)) == []
+    assert list(match_session(SESSION, [KNOWN], [END], TERMS)) == []
+    assert list(match_identity(SESSION)) == []
+
+
+def test_one_id_in_two_statements_is_a_duplicate() -> None:
+    assert money([LEG, replace(LEG, statement="i")], [ROW], [TICKET]) == [BreakClass.DUPLICATE]
+
+
+def test_a_bet_that_the_record_itself_takes_back_leaves_nothing() -> None:
+    back = replace(LEG, kind="rollback", source="money_leg")
+    bet = replace(LEG, source="money_leg")
+    returned = replace(ROW, kind="rollback", time_ms=600)
+    assert money([bet, back], [ROW, returned], []) == []
+    assert money([bet, back], [ROW], []) == [BreakClass.MISSING_IN_RGS]
+    assert money([bet, back], [replace(returned, status="tombstone"), replace(ROW, time_ms=700)], []) == [
+        BreakClass.LATE_AFTER_ROLLBACK
+    ]
+
+
+def test_a_statement_that_failed_is_told_once_elsewhere() -> None:
+    assert money([replace(LEG, is_sound=False)], [], []) == []
+    assert list(match_round(replace(SEAT, is_sound=False), [], TERMS)) == []
+    assert list(match_receipt(replace(SEAT, is_sound=False), [], TERMS)) == []
+    assert list(match_session(replace(SESSION, is_sound=False), [], [], TERMS)) == []
+    assert list(match_identity(replace(SESSION, is_sound=False, paid_out_minor=1))) == []
+
+
+def test_what_a_cut_export_does_not_tell_is_not_compared() -> None:
+    unknown = replace(LEG, currency="", player="")
+    assert money([unknown], [replace(ROW, currency="USD", player="bert")], [replace(TICKET, player="bert")]) == []
+    assert list(match_session(replace(SESSION, is_whole=False), [], [], TERMS)) == []
+    assert list(match_session(None, [KNOWN], [], replace(TERMS, is_cut=True))) == []
+    assert list(match_receipt(None, [ReceiptRow("X", 1, "o", 0, False)], replace(TERMS, is_cut=True))) == []
+    late = replace(ROW, time_ms=20_000)
+    assert money([], [late], [], is_cut=True) == []
+    assert money([], [late], []) == [BreakClass.MISSING_IN_RGS]
+
+
+def test_a_credit_of_nothing_may_be_left_unsaid() -> None:
+    credit = replace(LEG, kind="credit", amount_minor=0, source="participation_end")
+    assert money([credit], [], []) == []
+
+
+def test_an_extra_debit_that_was_reversed_is_no_break() -> None:
+    assert money([LEG], [ROW, ROW, replace(ROW, kind="rollback")], [TICKET]) == []
+
+
+def test_outside_the_period_nothing_is_due() -> None:
+    period = {"from_ms": 600, "to_ms": 700}
+    assert money([LEG], [], [], **period) == []
+    assert money([LEG], [replace(ROW, amount_minor=1)], [], **period) == []
+    assert money([LEG], [replace(ROW, time_ms=650)], [TICKET], **period) == [BreakClass.TIMING]
+    assert money([], [ROW], [TICKET], **period) == []
+    assert money([], [], [TICKET], **period) == []
+    assert list(match_round(SEAT, [], replace(TERMS, **period))) == []
+    assert list(match_round(None, [STAGE], replace(TERMS, **period))) == []
+    assert list(match_receipt(None, [ReceiptRow("S", 1, "o", 500)], replace(TERMS, **period))) == []
+    assert list(match_session(None, [KNOWN], [], replace(TERMS, **period))) == []
+
+
+@pytest.mark.parametrize("until", ["wallet_until_ms", "regulator_until_ms"])
+def test_behind_the_cut_off_it_is_timing(until: str) -> None:
+    rows, tickets = ([], [TICKET]) if until == "wallet_until_ms" else ([ROW], [])
+    assert money([LEG], rows, tickets, **{until: 400}) == [BreakClass.TIMING]
+    terms = replace(TERMS, regulator_until_ms=50, receipts_until_ms=50)
+    assert [found.kind for found in match_round(SEAT, [], terms)] == [BreakClass.TIMING]
+    assert [found.kind for found in match_receipt(SEAT, [], terms)] == [BreakClass.TIMING]
+    assert [found.kind for found in match_session(SESSION, [], [], terms)] == [BreakClass.TIMING]
+    open_there = replace(KNOWN, closes=0, closed_ms=0)
+    assert [found.kind for found in match_session(SESSION, [open_there], [], terms)] == [BreakClass.TIMING]
+
+
+def test_sources_that_were_not_given_are_not_compared() -> None:
+    assert money([LEG], [], [], wallet=False, regulator=False) == []
+    assert money([], [], [TICKET], wallet=False) == [BreakClass.LINK_MISSING]
+    assert money([], [], [replace(TICKET, is_session_known=False)]) == []
+    assert list(match_round(None, [replace(STAGE, is_session_known=False)], TERMS)) == []
+    assert money([replace(LEG, source="money_leg")], [ROW], []) == []  # a bet is no right of participation
+
+
+def test_a_stage_for_a_round_that_is_open() -> None:
+    open_seat = replace(SEAT, status="open", final="", ended_ms=0)
+    assert [found.kind for found in match_round(open_seat, [STAGE], TERMS)] == [BreakClass.STATE_DIFFERS]
+    assert list(match_round(open_seat, [replace(STAGE, time_ms=20_000)], replace(TERMS, is_cut=True))) == []
+    assert list(match_round(open_seat, [], TERMS)) == []
+    assert [found.kind for found in match_overdue(open_seat, TERMS)] == [BreakClass.OVERDUE_OPENING]
+    assert list(match_overdue(open_seat, replace(TERMS, as_of_ms=900))) == []
+
+
+def test_a_session_that_nobody_knows_of_but_by_its_end() -> None:
+    assert list(match_session(None, [], [END], TERMS)) == []
+
+
+def test_over_at_the_regulator_and_open_in_the_record() -> None:
+    running = replace(SESSION, closed_ms=0, ended_ms=0)
+    assert [found.kind for found in match_session(running, [KNOWN], [END], TERMS)] == [BreakClass.STATE_DIFFERS]
+    later = replace(TERMS, is_cut=True, as_of_ms=700)
+    assert list(match_session(running, [KNOWN], [END], later)) == []
+
+
+def test_an_identity_that_does_not_hold() -> None:
+    (found,) = match_identity(replace(SESSION, paid_out_minor=951))
+    assert (found.kind, found.amount_minor) == (BreakClass.AMOUNT_DIFFERS, 1)
+    assert found.found == (("statements", "1000 - 100 + 50 = 950, paid out 951"),)
+
+
+def test_a_total_that_single_rows_explain_is_not_told_twice() -> None:
+    ours, listed = {"bought": 5}, {"bought": 4}
+    for declared in (4, 5):
+        assert list(match_total("2026-11-22", "op", "EUR", {"bought": declared}, listed, ours)) == []
+    (found,) = match_total("2026-11-22", "op", "EUR", {"bought": 7}, listed, ours)
+    assert (found.kind, found.amount_minor, found.time_ms) == (BreakClass.AMOUNT_DIFFERS, 2, 1_795_305_600_000)
+
+
+def test_an_id_binds_to_what_was_found() -> None:
+    one = Break(BreakClass.DUPLICATE, "transaction T", (("wallet", "x"),), 5)
+    assert one.break_id == replace(one, time_ms=6).break_id
+    assert one.break_id != replace(one, found=(("wallet", "y"),)).break_id
+    assert len(one.break_id) == 32
+
+
+def test_every_class_has_a_meaning_and_owed_players_come_first() -> None:
+    assert set(MEANINGS) == set(BreakClass) == set(PRIORITY)
+    assert min(PRIORITY, key=lambda kind: PRIORITY[kind]) is BreakClass.MISSING_CREDIT
+
+
+def test_ages() -> None:
+    minute = 60_000
+    ages = (0, 15 * minute, 60 * minute, 24 * 60 * minute, 7 * 24 * 60 * minute)
+    assert tuple(bucket_of(age) for age in ages) == BUCKET_NAMES
+    assert bucket_of(ages[-1] - 1) != OLDEST
+
+
+@pytest.mark.parametrize(
+    ("leg", "row", "is_owed"),
+    [
+        (("debit", 100), ("debit", 101), True),
+        (("debit", 100), ("debit", 99), False),
+        (("credit", 100), ("credit", 99), True),
+        (("credit", 100), ("credit", 101), False),
+        (("credit", 100), ("debit", 100), True),
+        (("debit", 100), ("credit", 100), False),
+    ],
+)
+def test_who_is_short_by_an_amount(leg: tuple[str, int], row: tuple[str, int], is_owed: bool) -> None:
+    ours = replace(LEG, kind=leg[0], amount_minor=leg[1], source="participation_end")
+    theirs = replace(ROW, kind=row[0], amount_minor=row[1])
+    (found,) = match_money("T", [ours], [theirs], [], TERMS)
+    assert (found.kind, found.is_owed) == (BreakClass.AMOUNT_DIFFERS, is_owed)
+    assert found.amount_minor == (1 if leg[0] == row[0] else 200)
