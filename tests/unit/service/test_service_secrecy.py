@@ -26,7 +26,7 @@ from rgs.store.changes import Change, Draft
 from tests.house import OPERATOR, FakeClock, House, Player, open_house, plain_encode, read_statement
 from tests.oracles import replay, stored_statements
 from tests.unit.service.leaks import Secret, files, leaks, secret_of
-from tests.unit.service.rows import table
+from tests.unit.store.shelf import table
 
 # What is played before the look, and how many cards of the board are open then.
 DEALS: list[tuple[str, tuple[str, ...], int]] = [
