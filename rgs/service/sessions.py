@@ -23,11 +23,11 @@ from rgs.core.errors import (
 )
 from rgs.core.ids import check_reference, check_request_id
 from rgs.core.rounds import Round
-from rgs.core.sessions import Session, SessionStatus
-from rgs.core.views import SessionView
+from rgs.core.sessions import Funding, Session, SessionStatus
+from rgs.core.views import PendingAffair, SessionView
 from rgs.service.affairs import Affairs
 from rgs.service.books import Books, moved, owned_session
-from rgs.service.callers import Caller, Reply, Role, SessionLocks, reply_of, verify_same_content
+from rgs.service.callers import Caller, Reply, Role, SessionLocks, reply_of
 from rgs.service.instance import Instance
 from rgs.service.interruptions import Interruptions, idle_since
 from rgs.service.pages import PAGE_SIZE_MAX, check_page_size, format_page_token, parse_page_token
@@ -113,6 +113,7 @@ class Sessions:
             last_ms=now_ms,
             version=1,
             limits=request.limits,
+            funding=self._books.fundings.get(caller.party, Funding.PARTICIPATION),
         )
         if self._open_account is not None and self._books.jurisdictions[caller.jurisdiction].test_register_allowed:
             await self._open_account(caller.party, request.player, request.currency)
@@ -168,11 +169,11 @@ class Sessions:
         page = await self._store.pending_affairs(PAGE_SIZE_MAX)
         while page:
             for listed in page:
-                if listed.created_ms > last_ms:
+                if listed.created_ms > last_ms or listed.next_ms > self._clock.now_ms():
                     continue
                 async with self._locks.of(listed.session_id):
-                    affair = await self._store.pending_affair(listed.session_id)
-                    if affair is None:  # done meanwhile; if another one has begun, that one is continued
+                    affair = await self._store.affair(listed.affair_id)
+                    if affair is None or affair.status != "pending":  # done meanwhile
                         continue
                     try:
                         await self._affairs.advance(affair)
@@ -195,7 +196,16 @@ class Sessions:
             session = await owned_session(self._store, caller, session_id)
             open_round, opening = await self._play.open_round_of(session)
             if not session.open_round_id or not await moved(self._store, session):
-                return self._books.view(session, self._clock.now_ms(), open_round), opening
+                break
+        view = self._books.view(session, self._clock.now_ms(), open_round)
+        affair = await self._store.pending_affair(session_id) if session.pending_affair else None
+        if affair is not None:
+            pending = PendingAffair(
+                affair.kind, affair.stage, affair.request_id, affair.amount_minor, affair.created_ms, affair.attempts,
+                affair.reason,
+            )  # fmt: skip
+            view = replace(view, pending=pending)
+        return view, opening
 
     async def list(
         self, caller: Caller, player: str, open_only: bool, page_size: int, page_token: str
@@ -279,7 +289,7 @@ class Sessions:
             now_ms = max(self._clock.now_ms(), session.last_ms)
             affair = self._affair(
                 kind, caller, session_id, method, request.request_id, digest, now_ms,
-                amount_minor, purchase_no,
+                session.balance_minor if kind == "end" else amount_minor, purchase_no,
             )  # fmt: skip
             intent = replace(session, version=session.version + 1, pending_affair=affair.affair_id)
             if await self._begin(intent, affair):
@@ -306,13 +316,12 @@ class Sessions:
             return reply_of(answer, digest)
         if affair is None:
             return None
-        verify_same_content(affair.digest, digest, affair.request_id, method)
-        return await self._advance(affair)
+        return await self._advance(affair, digest)
 
-    async def _advance(self, affair: Affair) -> Reply:
-        """As `Affairs.advance`; where another process has brought it to its end meanwhile, the answer that it gave."""
+    async def _advance(self, affair: Affair, digest: bytes = b"") -> Reply:
+        """As `Affairs.resume`; where another process has brought it to its end meanwhile, the answer that it gave."""
         try:
-            return await self._affairs.advance(affair)
+            return await self._affairs.resume(affair, digest or affair.digest)
         except SessionChangedError:
             answer = await self._store.answer(affair.party, affair.method, affair.request_id)
             if answer is None:

@@ -20,7 +20,7 @@ from rgs.core.games.types import Action, Phase
 from rgs.core.ledger import Participation
 from rgs.core.limits import SessionLimits
 from rgs.core.rounds import Round, RoundStatus, TakenAction
-from rgs.core.sessions import Session, SessionStatus
+from rgs.core.sessions import Funding, Session, SessionStatus
 from rgs.store.changes import Answer, Change, Draft
 from rgs.store.interface import StatementRow
 from rgs.store.rows import (
@@ -43,7 +43,7 @@ from tests.unit.store.shelf import affair, dealt, open_shelf, opened, report, se
 
 # --- rows -------------------------------------------------------------------------------------------------------------
 
-SCHEMA = Path(__file__).parents[3] / "rgs" / "store" / "migrations" / "sqlite" / "0001.sql"
+SCHEMA = Path(__file__).parents[3] / "rgs" / "store" / "migrations" / "sqlite"
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)
 NUMBERS = st.integers(0, (1 << 62))
 STRATEGIES: dict[object, st.SearchStrategy[Any]] = {
@@ -51,6 +51,7 @@ STRATEGIES: dict[object, st.SearchStrategy[Any]] = {
     int: NUMBERS,
     bool: st.booleans(),
     bytes: st.binary(max_size=40),
+    Funding: st.sampled_from(Funding),
     SessionStatus: st.sampled_from(SessionStatus),
     RoundStatus: st.sampled_from(RoundStatus),
     Participation: st.builds(
@@ -80,7 +81,8 @@ def any_of(kind: type[Any]) -> st.SearchStrategy[Any]:
 
 def empty() -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:")
-    connection.executescript(SCHEMA.read_text("ascii"))
+    for step in sorted(SCHEMA.glob("*.sql")):
+        connection.executescript(step.read_text("ascii"))
     return connection
 
 
@@ -101,6 +103,7 @@ def test_a_session_comes_back(first: Session, second: Session, link_no: int, lin
         "currency",
         "open_ms",
         "limits",
+        "funding",
     )
     second = replace(second, **{name: getattr(first, name) for name in fixed})
     connection.execute(UPDATE_SESSION, session_update(second, link_no, link_hash))
