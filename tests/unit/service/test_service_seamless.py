@@ -19,6 +19,7 @@ from rgs.core.errors import (
 )
 from rgs.service.affairs import UNDO_AFTER_MS
 from rgs.service.callers import Caller, Role
+from rgs.service.orders import order_of
 from tests.house import OPERATOR, House, Player, open_house
 from tests.seamless import BRITISH, Better, debits, opened, verify_seamless
 
@@ -178,8 +179,6 @@ async def test_a_credit_is_owed_until_it_lands_and_stops_nothing(tmp_path: Path)
 
 
 async def test_a_void_returns_every_stake(tmp_path: Path) -> None:
-    from rgs.service.orders import order_of
-
     async with a_house(tmp_path) as (house, anna):
         house.clock.tick(6000)
         await anna.start(100)
