@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import os
 import signal
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -48,7 +49,7 @@ from rgs.clients.wallet import EmbeddedWallet
 from rgs.clock import Clock, ClockWatch, SystemClock
 from rgs.composition import Ground, Services
 from rgs.config import Config
-from rgs.core.errors import FormatError, JurisdictionError, RgsError
+from rgs.core.errors import FormatError, InvalidFieldError, JurisdictionError, RgsError
 from rgs.core.statements.lines import parse_key_bundle
 from rgs.logging import Log
 from rgs.manifest import Manifest, ManifestError, make_manifest
@@ -387,8 +388,26 @@ async def run(config: Config, manifest: Manifest, log: Log) -> None:
     structlog.get_logger().info("stopped", instance=server.instance)
 
 
+def schedule(config: Config) -> None:
+    """Before any thread is started, for threads take over how their starter is scheduled. InvalidFieldError where the
+    setting asks for what the system does not do.
+    """
+    if not config.sched_batch:
+        return
+    if not hasattr(os, "sched_setscheduler"):
+        raise InvalidFieldError("sched_batch must be false: only Linux knows SCHED_BATCH", field="sched_batch")
+    try:
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    except OSError as error:
+        why = error.strerror
+        raise InvalidFieldError(
+            f"sched_batch must be false: the system refuses it ({why})", field="sched_batch"
+        ) from None
+
+
 def serve(config: Config, manifest: Manifest) -> int:
     """`rgs serve`: the log, the loop, the server; 0 after an orderly end."""
+    schedule(config)
     clock = SystemClock()
     with Log(config.log, config.log_level, clock) as log, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(run(config, manifest, log))
