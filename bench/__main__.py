@@ -93,7 +93,7 @@ def _measure(parts: Sequence[str], folder: Path, plan: Plan) -> list[Figure]:
         with database() as (address, database_s):
             figures += asyncio.run(_play(folder, plan, address, database_s, tell))
     if "history" in parts:
-        figures += asyncio.run(history.run(folder / "history", plan.rounds, plan.repeats, 1, tell))
+        figures += asyncio.run(history.run(folder / "history", plan.rounds, plan.repeats, plan.pool, tell))
         shutil.rmtree(folder / "history")
     if "memory" in parts:
         figures += asyncio.run(memory.run(folder / "memory", plan.memory_s, tell))
