@@ -34,8 +34,8 @@ REPLAY_ROUNDS: Final = 200
 NOT_MEASURED: Final = """\
 Ratios are ours over the yardstick of the same repeat, smaller is better; `commit_batch_*` is better larger, and what
 has another unit is of this machine, in this hour, and no yardstick for another. Not measured: a network, other hosts,
-the largest load a server bears, whether the disk keeps what it flushed, PostgreSQL, several nodes, an operator's own
-wallet, a regulator's own system, start-up, memory, reads. The load runs beside the server on the same processors."""
+the largest load a server bears, whether the disk keeps what it flushed, several nodes, a standby, an operator's own
+wallet, a regulator's own system, start-up. The load, and PostgreSQL, run beside the server on the same processors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def _measure(parts: Sequence[str], folder: Path, plan: Plan) -> list[Figure]:
         with database() as (address, database_s):
             figures += asyncio.run(_play(folder, plan, address, database_s, tell))
     if "history" in parts:
-        figures += asyncio.run(history.run(folder / "history", plan.rounds, plan.repeats, 1, tell))
+        figures += asyncio.run(history.run(folder / "history", plan.rounds, plan.repeats, plan.pool, tell))
         shutil.rmtree(folder / "history")
     if "memory" in parts:
         figures += asyncio.run(memory.run(folder / "memory", plan.memory_s, tell))
@@ -138,6 +138,16 @@ def _teller() -> Callable[[str], None]:
     return lambda text: print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
 
+def _at_least(least: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        value = int(text)
+        if value < least:
+            raise argparse.ArgumentTypeError(f"{value} is too small: at least {least}")
+        return value
+
+    return number
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measure, as ratios within one run.")
     parser.add_argument(
@@ -145,8 +155,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--repeats", type=int, help=f"at least {REPEATS_MIN}")
     parser.add_argument("--pool", type=int, help="windows that a repeat pools")
-    parser.add_argument("--rounds", type=int, help=f"of history (default {history.ROUNDS}; the goal is 10000000)")
-    parser.add_argument("--seconds", type=float, help=f"of the run that memory is read over (default {MEMORY_S})")
+    parser.add_argument(
+        "--rounds",
+        type=_at_least(history.ROUNDS_MIN),
+        help=f"of history (default {history.ROUNDS}; the goal is 10000000)",
+    )
+    parser.add_argument(
+        "--seconds", type=_at_least(10), help=f"of the run that memory is read over (default {MEMORY_S})"
+    )
     parser.add_argument("--only", action="append", choices=PARTS, help="a part; nothing is written then")
     parser.add_argument(
         "--folder", type=Path, default=Path("var"), help="where the store is made: on a real disk (default: var)"

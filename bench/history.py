@@ -29,6 +29,7 @@ from rgs.v1.session_pb2_grpc import SessionServiceStub
 ROUNDS: Final = 300_000
 """Unless more are asked for: what a full run has the time for."""
 GOAL_ROUNDS: Final = 10_000_000
+ROUNDS_MIN: Final = 1_000
 QUICK_ROUNDS: Final = 20_000
 OPEN_SESSIONS: Final = 100_000
 SEED_ROUNDS: Final = 300
@@ -112,8 +113,9 @@ def _of(played: Played, way: str) -> list[Window]:
 
 async def _pages(empty: Load, full: Load, deep_page: int, repeats: int) -> list[Figure]:
     rounds, some_sessions = _rounds_page(full), _sessions_page(full)
-    deep_rounds = await _token_of(_rounds_page(full, WALK_SIZE), (deep_page - 1) * PAGE_SIZE // WALK_SIZE)
-    deep_sessions = await _token_of(_sessions_page(full, WALK_SIZE), (deep_page - 1) * PAGE_SIZE // WALK_SIZE)
+    rows = (deep_page - 1) * PAGE_SIZE
+    deep_rounds = await _token_behind(rows, _rounds_page(full, WALK_SIZE), rounds)
+    deep_sessions = await _token_behind(rows, _sessions_page(full, WALK_SIZE), some_sessions)
     blocks: dict[str, tuple[Page, str]] = {
         "page_1": (rounds, ""),
         "page_deep": (rounds, deep_rounds),
@@ -148,13 +150,14 @@ async def _block_s(page: Page, token: str) -> float:
     return median(times)
 
 
-async def _token_of(page: Page, pages: int) -> str:
-    """The token behind so many pages."""
+async def _token_behind(rows: int, walk: Page, page: Page) -> str:
+    """The token behind so many rows: in long steps as far as they go, then page by page."""
     token = ""
-    for number in range(pages):
-        token = await page(token)
+    steps, left = divmod(rows, WALK_SIZE)
+    for ask in [walk] * steps + [page] * (left // PAGE_SIZE):
+        token = await ask(token)
         if not token:
-            raise BenchError(f"the list ends at page {number + 1} of {pages}")
+            raise BenchError(f"a list has fewer than {rows} rows")
     return token
 
 

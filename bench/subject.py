@@ -28,7 +28,7 @@ from rgs.clock import SystemClock
 from rgs.config import Config, load_config
 from rgs.logging import Log
 from rgs.manifest import Manifest, make_manifest
-from rgs.server import Server
+from rgs.server import Server, schedule
 from rgs.store.address import StoreAddress
 from rgs.store.interface import Store
 from rgs.store.opening import open_store
@@ -104,6 +104,7 @@ def main() -> None:
     """One home, one life."""
     # One party is the whole load here: its messages are counted as ever, but it must not reach a limit of a share.
     config = load_config(Path(sys.argv[1]), {"listen": f"{HOST}:0", "party_messages_per_s": 1_000_000})
+    schedule(config)
     with (
         Log(config.log, config.log_level, SystemClock(), people=None),
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,

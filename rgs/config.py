@@ -45,6 +45,8 @@ class Config:
     `party_calls_max`, `party_messages_per_s` and `party_streams_max` are what one party may have under way, send a
     second and keep open, in each process. A stream whose client does not read for `stream_stall_s`, or asks nothing for
     `stream_idle_s`, is ended.
+
+    `sched_batch` asks Linux to schedule the server's threads as batch work (SCHED_BATCH): fewer switches between them.
     """
 
     home: Path
@@ -73,6 +75,7 @@ class Config:
     stream_stall_s: int
     stream_idle_s: int
     retry_window_h: int
+    sched_batch: bool
 
     @property
     def sha256(self) -> str:
@@ -257,4 +260,5 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     "stream_stall_s": Setting(60, _number(1, 86_400)),
     "stream_idle_s": Setting(3_600, _number(1, 86_400)),
     "retry_window_h": Setting(72, _number(24, 8_760)),
+    "sched_batch": Setting(False, _flag),
 }

@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import gc
 import hashlib
+import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable
@@ -52,7 +53,7 @@ from rgs.clients.wallet import EmbeddedWallet
 from rgs.clock import Clock, ClockWatch, SystemClock
 from rgs.composition import Ground, Services
 from rgs.config import Config
-from rgs.core.errors import FormatError, JurisdictionError, RgsError
+from rgs.core.errors import FormatError, InvalidFieldError, JurisdictionError, RgsError
 from rgs.core.statements.lines import parse_key_bundle
 from rgs.logging import Log
 from rgs.manifest import Manifest, ManifestError, make_manifest
@@ -501,10 +502,28 @@ async def run(config: Config, manifest: Manifest, log: Log, worker: int | None, 
     structlog.get_logger().info("stopped", instance=server.instance)
 
 
+def schedule(config: Config) -> None:
+    """Before any thread is started, for threads take over how their starter is scheduled. InvalidFieldError where the
+    setting asks for what the system does not do.
+    """
+    if not config.sched_batch:
+        return
+    if not hasattr(os, "sched_setscheduler"):
+        raise InvalidFieldError("sched_batch must be false: only Linux knows SCHED_BATCH", field="sched_batch")
+    try:
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    except OSError as error:
+        why = error.strerror
+        raise InvalidFieldError(
+            f"sched_batch must be false: the system refuses it ({why})", field="sched_batch"
+        ) from None
+
+
 def serve(config: Config, manifest: Manifest, *, worker: int | None = None, port: int = 0) -> int:
     """`rgs serve`: the log, the loop, the server; 0 after an orderly end. A worker has its number, a log of its own,
     and shares the port.
     """
+    schedule(config)
     clock = SystemClock()
     path = config.log if worker is None else config.log.with_stem(f"{config.log.stem}-w{worker}")
     with Log(path, config.log_level, clock) as log, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
