@@ -34,7 +34,8 @@ _PORT_MAX: Final = 65_535
 class Config:
     """One node's settings; all paths are absolute.
 
-    `store` is a file, or a PostgreSQL URL. `listen` is `host:port` (port 0: any free one). `log_calls` is whether the
+    `store` is a file, or a PostgreSQL URL. `outward` is the file that names wallets and the central system, if it is
+    there (`rgs.outward`). `listen` is `host:port` (port 0: any free one). `log_calls` is whether the
     log gets a line for every call that may change something. `draws_in_flight_max` is the bound that `instance_start`
     promises. `drain_s` is how long a stopping server lets calls finish, in seconds. A round that brings
     `large_win_minor` or more is a significant event. `rules_check_s` and `self_test_s` are the times between two looks
@@ -52,6 +53,7 @@ class Config:
     store: StoreAddress
     wallet: Path
     register: Path
+    outward: Path
     keys: Path
     kek: Path
     tls: Path
@@ -222,6 +224,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     "store": Setting("store/rgs.db", _store),
     "wallet": Setting("embedded/wallet.db", _path),
     "register": Setting("embedded/register.db", _path),
+    "outward": Setting("outward.toml", _path),
     "keys": Setting("keys", _path),
     "kek": Setting("kek/kek.json", _path),
     "tls": Setting("tls", _path),

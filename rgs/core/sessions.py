@@ -34,6 +34,17 @@ class SessionStatus(StrEnum):
     CLOSED = "closed"
 
 
+class Funding(StrEnum):
+    """Where the money of a session's stakes comes from (docs/money.md).
+
+    PARTICIPATION: the player buys a right of participation, stakes and returns move inside it. SEAMLESS: each bet is
+    debited from the operator's wallet, each return credited to it.
+    """
+
+    PARTICIPATION = "participation"
+    SEAMLESS = "seamless"
+
+
 @dataclass(frozen=True)
 class Session:
     """One row of the sessions table. `version` rises by one with every commit; writers compare and swap on it."""
@@ -63,6 +74,8 @@ class Session:
     """When the last round started, and how many starts fell into that second: RULEBOOK R-4's suffix."""
     code_count: int = 0
     limits: SessionLimits = field(default_factory=SessionLimits)
+    funding: Funding = Funding.PARTICIPATION
+    """As the operator was funded when the session was opened: it never changes."""
     pending_affair: str = ""
     """Purchase, end or close that is under way: its durable intent is stored, its effect not yet."""
     link_no: int = 0

@@ -8,6 +8,7 @@ set.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import IntEnum, unique
 from typing import Any
 
 from rgs.core.errors import RgsError, UnavailableError
@@ -74,9 +75,27 @@ class Answer:
     envelope: bytes = b""
 
 
+@unique
+class AffairStage(IntEnum):
+    """How far an affair has moved money. It only rises: what one process has found out no other forgets.
+
+    UNKNOWN: a call was not answered, it may have happened. PAID: the wallet holds the debit, the affair goes forward.
+    UNDOING: the debit is to be rolled back, whatever else is heard of it.
+    """
+
+    BEGUN = 0
+    UNKNOWN = 1
+    PAID = 2
+    UNDOING = 3
+
+
 @dataclass(frozen=True, slots=True)
 class Affair:
-    """A multi-step affair (ARCHITECTURE 2.17): durable from before its first outward call until it is done."""
+    """A multi-step affair (ARCHITECTURE 2.17): durable from before its first outward call until it is done.
+
+    `status`: pending, done, failed (refused before money moved), undone (its debit was rolled back). `attempts` that
+    were not answered or refused, the last for `reason`; `next_ms` is when recovery tries again.
+    """
 
     affair_id: str
     session_id: str
@@ -89,6 +108,12 @@ class Affair:
     amount_minor: int
     purchase_no: int
     created_ms: int
+    detail: str = ""
+    """Canonical JSON of what else the request asked."""
+    stage: int = AffairStage.BEGUN
+    attempts: int = 0
+    next_ms: int = 0
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +130,50 @@ class StageReport:
     opening_hash: str
     end_ms: int
     final_hash: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DayCount:
+    """What adds to one operator's day in one currency, as the central system counts it: UTC, minor units."""
+
+    operator: str
+    currency: str
+    day: str
+    purchases: int = 0
+    bought_minor: int = 0
+    stages: int = 0
+    staked_minor: int = 0
+    returned_minor: int = 0
+    ends: int = 0
+    final_balance_minor: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DayAligned:
+    """The central system has taken these sums of a day."""
+
+    aligned: str
+    operator: str
+    day: str
+    currency: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReportsHeld:
+    """The central system has refused: reports of this kind ("stages", "alignment") and subject are set aside."""
+
+    kind: str
+    subject: str
+    reason: str
+    since_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReportsReleased:
+    """They are told again."""
+
+    kind: str
+    subject: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +303,9 @@ Record = (
     | MetaSet
     | LargeWin
     | LargeWinTold
+    | DayAligned
+    | ReportsHeld
+    | ReportsReleased
 )
 
 
@@ -267,6 +339,9 @@ class Change:
     drafts: tuple[Draft, ...] = ()
     answer: Answer | None = None
     affair: Affair | None = None
+    owed: Affair | None = None
+    """Another affair: what the player is owed by what this change does."""
+    counted: DayCount | None = None
     report: StageReport | None = None
     """Queued for the regulator; its `final_hash` is filled with the hash of the change's last statement."""
     draw_no: int = 0

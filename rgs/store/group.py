@@ -10,9 +10,10 @@ from typing import Any
 
 from rgs.core.rounds import Round, RoundStatus
 from rgs.core.statements import KINDS, Signer, format_canonical, leaf_hash, seal_envelope
-from rgs.store.changes import Change, Draft, LargeWin, Record, Signed, StoreError, Turn
+from rgs.store.changes import Change, DayCount, Draft, LargeWin, Record, Signed, StoreError, Turn
 from rgs.store.rows import (
     affair_insert,
+    day_row,
     report_insert,
     round_insert,
     round_update,
@@ -52,6 +53,7 @@ class Group:
         self.answers: list[tuple[Any, ...]] = []
         self.affairs: list[tuple[Any, ...]] = []
         self.reports: list[tuple[Any, ...]] = []
+        self._days: dict[tuple[str, str, str], list[int]] = {}
         self.artifacts: list[tuple[Any, ...]] = []
         self.ends: list[tuple[int, str]] = []
         self.totals: list[tuple[Any, ...]] = []
@@ -141,8 +143,9 @@ class Group:
                 (answer.party, answer.method, answer.request_id, answer.digest, answer.body,
                  last.instance if last else "", last.statement_no if last else 0, answer.time_ms)
             )  # fmt: skip
-        if change.affair is not None:
-            self.affairs.append(affair_insert(change.affair))
+        self.affairs.extend(affair_insert(affair) for affair in (change.affair, change.owed) if affair is not None)
+        if change.counted is not None:
+            self._count(change.counted)
         if change.report is not None and last is not None:
             self.reports.append(report_insert(change.report, last.hash.hex()))
         if session is not None and change.round is not None and change.round.status is not RoundStatus.OPEN:
@@ -154,6 +157,17 @@ class Group:
             instance, end_ms = change.ends
             self.ends.append((end_ms, instance))
         return tuple(signed)
+
+    def day_rows(self) -> list[tuple[Any, ...]]:
+        """What adds to the register's days, one row a day, in the order of the key: two nodes never wait for one
+        another in a circle.
+        """
+        return [(*key, *self._days[key]) for key in sorted(self._days)]
+
+    def _count(self, count: DayCount) -> None:
+        operator, currency, day, *sums = day_row(count)
+        before = self._days.get((operator, currency, day), [0] * len(sums))
+        self._days[operator, currency, day] = [old + new for old, new in zip(before, sums, strict=True)]
 
     def _verify_own_draw(self, change: Change) -> None:
         round_ = change.round

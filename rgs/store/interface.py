@@ -18,15 +18,18 @@ from rgs.store.changes import (
     Affair,
     Answer,
     Change,
+    DayCount,
     Draft,
     LargeWin,
     LatchSet,
+    ReportsHeld,
     Signed,
     StageReport,
     StoreError,
     SwitchOff,
     VoidProposal,
 )
+from rgs.store.outbox import OutboxRow
 from rgs.store.writer import Writer
 
 ROW_MAX = 1 << 62
@@ -132,11 +135,18 @@ class StoreReads(Protocol):
 
     # --- affairs and reports --------------------------------------------------------------------------------------
 
-    async def pending_affair(self, session_id: str) -> Affair | None: ...
+    async def affair(self, affair_id: str) -> Affair | None: ...
+    async def pending_affair(self, session_id: str) -> Affair | None:
+        """The one that the session waits for; what is owed waits beside it."""
+
     async def affair_of_request(self, party: str, method: str, request_id: str) -> Affair | None: ...
     async def pending_affairs(self, limit: int, after: str = "") -> list[Affair]: ...
+    async def owed_affairs(self, operator: str, after: str, limit: int) -> list[Affair]: ...
+    async def outbox(self) -> list[OutboxRow]: ...
     async def reports(self, limit: int) -> list[tuple[int, StageReport]]: ...
     async def reports_of(self, session_id: str, limit: int) -> list[tuple[int, StageReport]]: ...
+    async def held_reports(self, after: tuple[str, str], limit: int) -> list[ReportsHeld]: ...
+    async def days_to_align(self, before_day: str, before_ms: int, limit: int) -> list[DayCount]: ...
 
     # --- rounds in play, admins, totals ---------------------------------------------------------------------------
 

@@ -12,16 +12,15 @@ from typing import Any, Final
 from rgs.core.rounds import Round
 from rgs.core.sessions import Session
 from rgs.store.changes import (
-    Affair,
     Answer,
     LargeWin,
     LatchSet,
-    StageReport,
     SwitchOff,
     VoidProposal,
 )
 from rgs.store.interface import ROW_MAX, InstanceRow, StatementRow, TotalsFilter, TotalsKey, TotalsRow
-from rgs.store.rows import SELECT_AFFAIR, SELECT_REPORTS, SELECT_ROUND, SELECT_SESSION, round_from, session_from
+from rgs.store.outbox import OutboxReads
+from rgs.store.rows import SELECT_ROUND, SELECT_SESSION, round_from, session_from
 
 _SESSION_BY_ID: Final = SELECT_SESSION + "WHERE session_id = ?"
 _ROUND_BY_ID: Final = SELECT_ROUND + "WHERE round_id = ? AND seat_no = 1"
@@ -69,16 +68,8 @@ def instance_from(row: Any) -> InstanceRow:
     return InstanceRow(instance, node, boot_no, worker, bool(alive), statement_no, draw_no, start_ms)
 
 
-class Reads:
+class Reads(OutboxReads):
     """The queries, once for both databases; how one is asked is theirs."""
-
-    async def _rows(self, query: str, *values: Any) -> Sequence[Any]:
-        raise NotImplementedError
-
-    async def _row(self, query: str, *values: Any) -> Any:
-        """The first row, None if there is none."""
-        rows = await self._rows(query, *values)
-        return rows[0] if rows else None
 
     def _stream(self, query: str, *values: Any) -> AsyncIterator[Any]:
         """Rows of a long answer, a few in memory at a time."""
@@ -109,36 +100,6 @@ class Reads:
         """The stored answer of a request, its signed statement with it."""
         row = await self._row(_ANSWER, request_id, method, party)
         return None if row is None else Answer(*row)
-
-    # --- affairs and reports --------------------------------------------------------------------------------------
-
-    async def pending_affair(self, session_id: str) -> Affair | None:
-        query = SELECT_AFFAIR + "WHERE session_id = ? AND status = 'pending'"
-        row = await self._row(query, session_id)
-        return None if row is None else Affair(*row)
-
-    async def affair_of_request(self, party: str, method: str, request_id: str) -> Affair | None:
-        """The affair that this request began, while it is pending."""
-        query = SELECT_AFFAIR + "WHERE request_id = ? AND method = ? AND party = ? AND status = 'pending'"
-        row = await self._row(query, request_id, method, party)
-        return None if row is None else Affair(*row)
-
-    async def pending_affairs(self, limit: int, after: str = "") -> list[Affair]:
-        """The oldest unfinished affairs behind the affair `after`: what recovery continues."""
-        # Named, because the order would tempt the planner to walk over all affairs that ever were.
-        which = "INDEXED BY affairs_pending WHERE status = 'pending' AND affair_id > ? ORDER BY affair_id LIMIT ?"
-        query = SELECT_AFFAIR + which
-        return [Affair(*row) for row in await self._rows(query, after, limit)]
-
-    async def reports(self, limit: int) -> list[tuple[int, StageReport]]:
-        """The oldest queued stage reports with their row numbers."""
-        query = SELECT_REPORTS + "ORDER BY id LIMIT ?"
-        return [(row[0], StageReport(*row[1:])) for row in await self._rows(query, limit)]
-
-    async def reports_of(self, session_id: str, limit: int) -> list[tuple[int, StageReport]]:
-        """The queued stage reports of one session, by stage number."""
-        query = SELECT_REPORTS + "WHERE session_id = ? ORDER BY stage_no LIMIT ?"
-        return [(row[0], StageReport(*row[1:])) for row in await self._rows(query, session_id, limit)]
 
     # --- rounds in play, admins, totals ---------------------------------------------------------------------------
 

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import astuple
 from typing import Any, Final
 
 from rgs.core.ledger import Participation
 from rgs.core.limits import SessionLimits
 from rgs.core.rounds import Round, RoundStatus, TakenAction
-from rgs.core.sessions import Session, SessionStatus
+from rgs.core.sessions import Funding, Session, SessionStatus
 from rgs.core.times import format_date
 from rgs.store.changes import (
     Affair,
     AllowListChanged,
     CertificateOff,
     CertificateOn,
+    DayAligned,
+    DayCount,
     LargeWin,
     LargeWinTold,
     LatchCleared,
     LatchSet,
     MetaSet,
     PartyOn,
+    ReportsHeld,
+    ReportsReleased,
     StageReport,
     SwitchOff,
     SwitchOn,
@@ -33,16 +38,16 @@ SELECT_SESSION: Final = """
     SELECT session_id, operator, player, operator_reference, ruleset_id, jurisdiction_id, currency, open_ms, status,
     last_ms, version, close_ms, regulator_session_id, test_register, participation_id, regulator_participation_id,
     bought_minor, staked_minor, returned_minor, paid_out_minor, ended, purchase_no, stage_no, rounds, open_round_id,
-    last_start_ms, code_count, pending_affair, limit_loss_minor, limit_stake_minor, limit_duration_ms, link_no,
-    link_hash, id FROM sessions
+    last_start_ms, code_count, pending_affair, limit_loss_minor, limit_stake_minor, limit_duration_ms, funding,
+    link_no, link_hash, id FROM sessions
 """
 INSERT_SESSION: Final = """
     INSERT INTO sessions (status, last_ms, version, close_ms, regulator_session_id, test_register, participation_id,
     regulator_participation_id, bought_minor, staked_minor, returned_minor, paid_out_minor, ended, purchase_no,
     stage_no, rounds, open_round_id, last_start_ms, code_count, pending_affair, link_no, link_hash, session_id,
     operator, player, operator_reference, ruleset_id, jurisdiction_id, currency, open_ms, limit_loss_minor,
-    limit_stake_minor, limit_duration_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
-    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    limit_stake_minor, limit_duration_ms, funding) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 UPDATE_SESSION: Final = """
     UPDATE sessions SET status = ?, last_ms = ?, version = ?, close_ms = ?, regulator_session_id = ?, test_register
@@ -67,13 +72,16 @@ UPDATE_ROUND: Final = """
 """
 SELECT_AFFAIR: Final = """
     SELECT affair_id, session_id, kind, status, party, method, request_id, digest, amount_minor, purchase_no,
-    created_ms FROM affairs
+    created_ms, detail, stage, attempts, next_ms, reason FROM affairs
 """
 INSERT_AFFAIR: Final = """
     INSERT INTO affairs (affair_id, session_id, kind, status, party, method, request_id, digest, amount_minor,
-    purchase_no, created_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (affair_id) DO UPDATE SET status =
-    excluded.status
+    purchase_no, created_ms, detail, stage, attempts, next_ms, reason) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+    ?, ?, ?) ON CONFLICT (affair_id) DO UPDATE SET status = excluded.status, stage = excluded.stage, attempts =
+    excluded.attempts, next_ms = excluded.next_ms, reason = excluded.reason WHERE affairs.status = 'pending' AND
+    (excluded.status <> 'pending' OR excluded.stage >= affairs.stage)
 """
+"""What has ended stays ended, and a stage never falls: a note that comes late changes nothing."""
 SELECT_REPORTS: Final = """
     SELECT id, session_id, stage_no, regulator_session_id, regulator_participation_id, available_minor,
     staked_minor, returned_minor, opening_hash, end_ms, final_hash FROM stage_reports
@@ -89,6 +97,14 @@ INSERT_TOTALS: Final = """
     ON CONFLICT (operator, day, player, game, currency) DO UPDATE SET rounds = rounds + excluded.rounds,
     staked_minor = staked_minor + excluded.staked_minor, returned_minor = returned_minor + excluded.returned_minor,
     void_rounds = void_rounds + excluded.void_rounds, void_minor = void_minor + excluded.void_minor
+"""
+INSERT_DAY: Final = """
+    INSERT INTO register_days (operator, currency, day, purchases, bought_minor, stages, staked_minor, returned_minor,
+    ends, final_balance_minor) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (operator, day, currency) DO UPDATE SET purchases = purchases + excluded.purchases, bought_minor =
+    bought_minor + excluded.bought_minor, stages = stages + excluded.stages, staked_minor = staked_minor +
+    excluded.staked_minor, returned_minor = returned_minor + excluded.returned_minor, ends = ends + excluded.ends,
+    final_balance_minor = final_balance_minor + excluded.final_balance_minor
 """
 RECORD_SQL: Final[dict[type, str]] = {
     VoidProposal: "INSERT OR REPLACE INTO voids (round_id, reason, party, time_ms) VALUES (?, ?, ?, ?)",
@@ -107,6 +123,9 @@ RECORD_SQL: Final[dict[type, str]] = {
     MetaSet: "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)",
     LargeWin: "INSERT INTO large_wins (round_id, session_id, won_minor, end_ms) VALUES (?, ?, ?, ?)",
     LargeWinTold: "DELETE FROM large_wins WHERE round_id = ?",
+    DayAligned: "UPDATE register_days SET aligned = ? WHERE operator = ? AND day = ? AND currency = ?",
+    ReportsHeld: "INSERT OR IGNORE INTO held_reports (kind, subject, reason, since_ms) VALUES (?, ?, ?, ?)",
+    ReportsReleased: "DELETE FROM held_reports WHERE kind = ? AND subject = ?",
 }
 """How the records of admins are written; the fields of a record are its parameters, in order."""
 ONE_ROW: Final = (CertificateOn, CertificateOff, LargeWinTold)
@@ -132,7 +151,7 @@ def session_insert(session: Session, link_no: int, link_hash: str) -> tuple[Any,
     return (
         *_session_state(session, link_no, link_hash), session.operator, session.player, session.operator_reference,
         session.ruleset_id, session.jurisdiction_id, session.currency, session.open_ms, session.limits.loss_minor,
-        session.limits.stake_minor, session.limits.duration_ms,
+        session.limits.stake_minor, session.limits.duration_ms, session.funding.value,
     )  # fmt: skip
 
 
@@ -169,8 +188,9 @@ def session_from(row: Row) -> Session:
         code_count=row[26],
         pending_affair=row[27],
         limits=SessionLimits(row[28], row[29], row[30]),
-        link_no=row[31],
-        link_hash=row[32],
+        funding=Funding(row[31]),
+        link_no=row[32],
+        link_hash=row[33],
     )
 
 
@@ -238,6 +258,7 @@ def affair_insert(affair: Affair) -> tuple[Any, ...]:
     return (
         affair.affair_id, affair.session_id, affair.kind, affair.status, affair.party, affair.method, affair.request_id,
         affair.digest, affair.amount_minor, affair.purchase_no, affair.created_ms,
+        affair.detail, int(affair.stage), affair.attempts, affair.next_ms, affair.reason,
     )  # fmt: skip
 
 
@@ -248,6 +269,11 @@ def report_insert(report: StageReport, final_hash: str) -> tuple[Any, ...]:
         report.available_minor, report.staked_minor, report.returned_minor, report.opening_hash, report.end_ms,
         final_hash,
     )  # fmt: skip
+
+
+def day_row(count: DayCount) -> tuple[Any, ...]:
+    """Parameters of INSERT_DAY."""
+    return astuple(count)
 
 
 def totals_row(round_: Round, currency: str) -> tuple[Any, ...]:

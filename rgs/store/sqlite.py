@@ -41,6 +41,7 @@ from rgs.store.migrations import Migration, steps, verify_version
 from rgs.store.reads import SqliteReads
 from rgs.store.rows import (
     INSERT_AFFAIR,
+    INSERT_DAY,
     INSERT_REPORT,
     INSERT_ROUND,
     INSERT_SESSION,
@@ -403,6 +404,7 @@ class SqliteStore(SqliteReads):
             (_INSERT_ANSWER, group.answers),
             (INSERT_AFFAIR, group.affairs),
             (INSERT_REPORT, group.reports),
+            (INSERT_DAY, group.day_rows()),
             (INSERT_TOTALS, group.totals),
             (_INSERT_ARTIFACT, group.artifacts),
             (_DELETE_REPORT, forgotten),

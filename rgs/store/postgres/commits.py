@@ -246,9 +246,11 @@ class Commits:
         mark = numbers.take()
         if new_sessions:
             opened = [(*row, newest.get(row[_SESSION_ID_AT], 0)) for row in new_sessions]
-            await run.execute(texts.OPEN_SESSIONS, *_columns(opened, 35))
+            await run.execute(texts.OPEN_SESSIONS, *_columns(opened, 36))
         for affair in group.affairs:
             await run.execute(texts.INSERT_AFFAIR, *affair)
+        for day in group.day_rows():
+            await run.execute(texts.INSERT_DAY, *day)
         tables = (
             [(*row, newest.get(row[-1], 0)) for row in group.sessions], new_rounds, group.rounds, statements,
             group.privates, group.answers, reports, group.totals,

@@ -15,12 +15,15 @@ from rgs.store.changes import (
     AllowListChanged,
     CertificateOff,
     CertificateOn,
+    DayAligned,
     LargeWin,
     LargeWinTold,
     LatchCleared,
     LatchSet,
     MetaSet,
     PartyOn,
+    ReportsHeld,
+    ReportsReleased,
     SwitchOff,
     SwitchOn,
     VoidProposal,
@@ -77,8 +80,19 @@ FREE_SLOT: Final = """
 """A slot, what its first number must stand behind, and the database's clock."""
 INSERT_AFFAIR: Final = """
     INSERT INTO affairs (affair_id, session_id, kind, status, party, method, request_id, digest, amount_minor,
-    purchase_no, created_ms) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-    ON CONFLICT (affair_id) DO UPDATE SET status = excluded.status
+    purchase_no, created_ms, detail, stage, attempts, next_ms, reason) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
+    $11, $12, $13, $14, $15, $16) ON CONFLICT (affair_id) DO UPDATE SET status = excluded.status,
+    stage = excluded.stage, attempts = excluded.attempts, next_ms = excluded.next_ms, reason = excluded.reason
+    WHERE affairs.status = 'pending' AND (excluded.status <> 'pending' OR excluded.stage >= affairs.stage)
+"""
+INSERT_DAY: Final = """
+    INSERT INTO register_days AS d (operator, currency, day, purchases, bought_minor, stages, staked_minor,
+    returned_minor, ends, final_balance_minor) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+    ON CONFLICT (operator, day, currency) DO UPDATE SET purchases = d.purchases + excluded.purchases,
+    bought_minor = d.bought_minor + excluded.bought_minor, stages = d.stages + excluded.stages,
+    staked_minor = d.staked_minor + excluded.staked_minor,
+    returned_minor = d.returned_minor + excluded.returned_minor, ends = d.ends + excluded.ends,
+    final_balance_minor = d.final_balance_minor + excluded.final_balance_minor
 """
 INSERT_ARTIFACT: Final = "INSERT INTO artifacts (sha256, name, content) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING"
 READ_BACK: Final = """
@@ -131,5 +145,10 @@ RECORD_SQL: Final[dict[type, str]] = {
     """,
     LargeWin: "INSERT INTO large_wins (round_id, session_id, won_minor, end_ms) VALUES ($1, $2, $3, $4)",
     LargeWinTold: "DELETE FROM large_wins WHERE round_id = $1",
+    DayAligned: "UPDATE register_days SET aligned = $1 WHERE operator = $2 AND day = $3 AND currency = $4",
+    ReportsHeld: """
+        INSERT INTO held_reports (kind, subject, reason, since_ms) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING
+    """,
+    ReportsReleased: "DELETE FROM held_reports WHERE kind = $1 AND subject = $2",
 }
 """How the records of admins are written; the fields of a record are its parameters, in order."""

@@ -20,7 +20,7 @@ from rgs.core.games.types import Action, Phase
 from rgs.core.ledger import Participation
 from rgs.core.limits import SessionLimits
 from rgs.core.rounds import Round, RoundStatus, TakenAction
-from rgs.core.sessions import Session, SessionStatus
+from rgs.core.sessions import Funding, Session, SessionStatus
 from rgs.store.changes import Answer, Change, Draft
 from rgs.store.interface import StatementRow
 from rgs.store.rows import (
@@ -51,6 +51,7 @@ STRATEGIES: dict[object, st.SearchStrategy[Any]] = {
     int: NUMBERS,
     bool: st.booleans(),
     bytes: st.binary(max_size=40),
+    Funding: st.sampled_from(Funding),
     SessionStatus: st.sampled_from(SessionStatus),
     RoundStatus: st.sampled_from(RoundStatus),
     Participation: st.builds(
@@ -101,6 +102,7 @@ def test_a_session_comes_back(first: Session, second: Session, link_no: int, lin
         "currency",
         "open_ms",
         "limits",
+        "funding",
     )
     second = replace(second, **{name: getattr(first, name) for name in fixed})
     connection.execute(UPDATE_SESSION, session_update(second, link_no, link_hash))

@@ -1,0 +1,143 @@
+"""Who stands outside the house: each operator's wallet and how his players are funded, and the central system.
+
+One TOML file beside the settings (`outward` in rgs.toml); without it wallet and register are the embedded ones. Paths
+are relative to the home.
+
+    [central]                        # left out: the embedded test register
+    target = "central.example:443"
+
+    [operator.op-1]
+    funding = "seamless"             # left out: "participation"
+
+    [operator.op-1.wallet]           # left out: the embedded wallet
+    target = "wallet.example:443"
+    deadline_ms = 3000
+
+Implements ARCHITECTURE 2.3, 2.17: one long-lived channel a peer, mutual TLS, a deadline on every call. Refuses unknown
+keys, wrong types and values out of bounds, and a key file that is missing where a peer needs it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from rgs.cli.files import read_whole
+from rgs.clients.peer import DEADLINE_MS, PeerSettings
+from rgs.core.errors import InvalidFieldError, UnknownFieldError
+from rgs.core.ids import check_name
+from rgs.core.sessions import Funding
+
+_BYTES_MAX: Final = 256 * 1024
+_TEXT_MAX: Final = 1024
+_NUMBERS: Final[Mapping[str, tuple[int, int, int]]] = {
+    "deadline_ms": (DEADLINE_MS, 10, 60_000),
+    "failures_max": (5, 1, 1_000),
+    "open_ms": (5_000, 1, 600_000),
+    "in_flight_max": (256, 1, 100_000),
+}
+"""Setting -> default, least, most."""
+_FILES: Final = {"ca": "tls/ca.pem", "certificate": "tls/outward.pem", "key": "tls/outward.key"}
+_TEXTS: Final = ("target", "server_name")
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """How one operator is dealt with; `wallet` None: the embedded one."""
+
+    funding: Funding = Funding.PARTICIPATION
+    wallet: PeerSettings | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outward:
+    """The whole file. `central` None: the embedded register. `sha256` is the file's, empty where there is none."""
+
+    central: PeerSettings | None = None
+    operators: Mapping[str, Operator] = field(default_factory=dict)
+    sha256: str = ""
+
+    @property
+    def fundings(self) -> dict[str, Funding]:
+        """How each operator's players are funded, of those that are named."""
+        return {name: operator.funding for name, operator in self.operators.items()}
+
+
+def load_outward(path: Path, home: Path) -> Outward:
+    """The file at `path`; all embedded where there is none. InvalidFieldError, UnknownFieldError."""
+    if not path.exists():
+        return Outward()
+    try:
+        data = path.read_bytes()
+        if len(data) > _BYTES_MAX:
+            raise InvalidFieldError(f"{path.name} is longer than {_BYTES_MAX} bytes", field="outward", limit=_BYTES_MAX)
+        document = tomllib.loads(data.decode("utf-8"))
+    except (ValueError, RecursionError, OSError) as error:
+        raise InvalidFieldError(f"{path.name} is not TOML: {error}", field="outward") from None
+    _check_keys("", document, ("central", "operator"))
+    central = _peer("central", document["central"], home) if "central" in document else None
+    operators = {
+        check_name(name, "operator"): _operator(f"operator.{name}", rows, home)
+        for name, rows in _table("operator", document.get("operator", {})).items()
+    }
+    return Outward(central, operators, hashlib.sha256(data).hexdigest())
+
+
+def _operator(where: str, value: object, home: Path) -> Operator:
+    rows = _table(where, value)
+    _check_keys(where, rows, ("funding", "wallet"))
+    funding = rows.get("funding", Funding.PARTICIPATION.value)
+    if funding not in set(Funding):
+        raise _refusal(f"{where}.funding", " or ".join(Funding), funding)
+    return Operator(Funding(funding), _peer(f"{where}.wallet", rows["wallet"], home) if "wallet" in rows else None)
+
+
+def _peer(where: str, value: object, home: Path) -> PeerSettings:
+    rows = _table(where, value)
+    _check_keys(where, rows, (*_TEXTS, *_FILES, *_NUMBERS))
+    texts = {name: _text(f"{where}.{name}", rows.get(name, "")) for name in _TEXTS}
+    if not texts["target"]:
+        raise _refusal(f"{where}.target", "host:port", "")
+    files = {
+        name: read_whole(home / _text(f"{where}.{name}", rows.get(name, default)), where, secret=name == "key")
+        for name, default in _FILES.items()
+    }
+    numbers = {name: _number(f"{where}.{name}", rows.get(name, row[0]), row) for name, row in _NUMBERS.items()}
+    settings: dict[str, Any] = {**texts, **files, **numbers}
+    return PeerSettings(**settings)
+
+
+def _table(where: str, value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _refusal(where, "a table", value)
+    return value
+
+
+def _check_keys(where: str, rows: Mapping[str, object], known: tuple[str, ...]) -> None:
+    for key in rows:
+        if key not in known:
+            name = f"{where}.{key}".lstrip(".")
+            raise UnknownFieldError(
+                f"{name[:120]} is no setting; there are {', '.join(known)}", field=name[:120], value=key[:80]
+            )
+
+
+def _text(field_: str, value: object) -> str:
+    if not isinstance(value, str) or len(value) > _TEXT_MAX or "\0" in value:
+        raise _refusal(field_, f"a text of at most {_TEXT_MAX} characters", value)
+    return value
+
+
+def _number(field_: str, value: object, row: tuple[int, int, int]) -> int:
+    _, least, most = row
+    if type(value) is not int or not least <= value <= most:
+        raise _refusal(field_, f"a whole number from {least} to {most}", value)
+    return value
+
+
+def _refusal(field_: str, limit: str, value: object) -> InvalidFieldError:
+    return InvalidFieldError(f"{field_} must be {limit}", field=field_, limit=limit, value=str(value)[:80])
