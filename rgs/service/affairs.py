@@ -8,37 +8,50 @@ definite refusal ends an affair without its effect.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import Any, TypedDict
+from typing import Any, Final
 
 from rgs.clients.regulator import CentralSystem, ParticipationEnd, Purchase, SessionClose, SessionOpening
-from rgs.clients.wallet import Wallet
+from rgs.clients.wallet import Leg, Receipt, Wallet
 from rgs.clock import Clock
-from rgs.core.errors import NotFoundError, RgsError, SessionChangedError, UnavailableError
+from rgs.core.errors import (
+    NotFoundError,
+    RegulatorUnavailableError,
+    RgsError,
+    SessionChangedError,
+    TransactionRolledBackError,
+    UnavailableError,
+    WalletUnavailableError,
+)
 from rgs.core.rounds import rules_object
 from rgs.core.sessions import Session, SessionStatus
 from rgs.core.statements import SALT_BYTES, private_hash
-from rgs.core.times import format_time
+from rgs.core.times import format_date, format_time
 from rgs.service.books import Books
-from rgs.service.callers import Encode, Reply
+from rgs.service.callers import Encode, Reply, verify_same_content
 from rgs.service.instance import Instance
-from rgs.store.changes import Affair, Answer, Change, Draft, SessionRaceError, StageReport
+from rgs.service.movements import Movement, Movements, gap_ms, is_standing
+from rgs.store.changes import (
+    Affair,
+    AffairStage,
+    Answer,
+    Change,
+    DayCount,
+    Draft,
+    SessionRaceError,
+    StageReport,
+    StoreError,
+)
 from rgs.store.interface import Store
 
 REPORT_BATCH = 256
 """Stage reports sent in one call."""
-
-
-class _Movement(TypedDict):
-    """What a debit and its rollback are called with, the same over all retries."""
-
-    operator: str
-    player: str
-    currency: str
-    amount_minor: int
-    transaction_id: str
-    reference: str
+UNDO_AFTER_MS: Final = 300_000
+"""A debit of an affair older than this, of which the wallet does not know, is rolled back: nobody waits for it."""
+OWED: Final = frozenset({"end", "return"})
+"""The kinds that pay the player: no refusal of the wallet ends them."""
 
 
 class Affairs:
@@ -59,7 +72,7 @@ class Affairs:
         self._instance = instance
         self._books = books
         self._clock = clock
-        self._wallet = wallet
+        self._movements = Movements(wallet)
         self._central = central
         self._encode = encode
         self._steps: Mapping[str, Callable[[Affair, Session], Awaitable[Reply]]] = {
@@ -76,7 +89,42 @@ class Affairs:
         session = await self._store.session(affair.session_id)
         if session is None:
             raise NotFoundError(f"no session {affair.session_id}", kind="session", session_id=affair.session_id)
-        return await self._steps[affair.kind](affair, session)
+        try:
+            return await self._steps[affair.kind](affair, session)
+        except StoreError:
+            raise
+        except RgsError as error:
+            if isinstance(error, UnavailableError) or affair.kind in OWED:
+                await self._note(affair.affair_id, error)
+            raise
+
+    async def resume(self, affair: Affair, digest: bytes) -> Reply:
+        """The answer to a request that began this affair before. TransactionRolledBackError if it was given up."""
+        verify_same_content(affair.digest, digest, affair.request_id, affair.method)
+        if affair.status == "undone":
+            raise TransactionRolledBackError(
+                f"{affair.method} {affair.request_id} was given up ({affair.reason}) and its debit rolled back: nothing"
+                " was taken; ask anew under another request id",
+                transaction_id=affair.affair_id,
+                refusal=affair.reason,
+            )
+        return await self.advance(affair)
+
+    async def _note(self, affair_id: str, error: RgsError) -> None:
+        """Keep what is known after an attempt that did not bring the affair to its end, and when to try again."""
+        affair = await self._store.affair(affair_id)
+        if affair is None or affair.status != "pending":
+            return
+        stage = affair.stage
+        if affair.kind == "purchase" and isinstance(error, RegulatorUnavailableError):
+            stage = max(stage, AffairStage.PAID)  # the register is asked behind the debit, and may know of it now
+        elif isinstance(error, WalletUnavailableError):
+            stage = max(stage, AffairStage.UNKNOWN)
+        attempts = affair.attempts + 1
+        next_ms = self._clock.now_ms() + gap_ms(affair_id, attempts)
+        noted = replace(affair, stage=stage, attempts=attempts, next_ms=next_ms, reason=error.reason)
+        with contextlib.suppress(StoreError):  # it is pending all the same
+            await self._store.commit(Change(affair=noted))
 
     # --- the four affairs -----------------------------------------------------------------------------------------
 
@@ -127,21 +175,11 @@ class Affairs:
     async def _purchase(self, affair: Affair, session: Session) -> Reply:
         # The first purchase's affair id is the participation's id: stable from the intent on.
         participation_id = session.participation_id or affair.affair_id
-        movement = _Movement(
-            operator=session.operator,
-            player=session.player,
-            currency=session.currency,
-            amount_minor=affair.amount_minor,
-            transaction_id=affair.affair_id,
-            reference=participation_id,
-        )
-        try:
-            receipt = await self._wallet.debit(**movement)
-        except UnavailableError:
-            raise
-        except RgsError:
-            await self._fail(affair, session)
-            raise
+        movement = self._movement(affair, session, affair.amount_minor, participation_id, Leg.PURCHASE)
+        receipt = await self._paid(affair, session, movement)
+        if affair.attempts and affair.stage < AffairStage.PAID:
+            # From here on it goes forward, whoever else looks at it: the register may come to know of it.
+            affair, session = await self._stage(affair, session, AffairStage.PAID)
         try:
             right = await self._central.buy_participation(
                 Purchase(
@@ -156,10 +194,8 @@ class Affairs:
             )
         except UnavailableError:
             raise
-        except RgsError:
-            await self._wallet.rollback(**movement)
-            await self._fail(affair, session)
-            raise
+        except RgsError as refusal:
+            raise await self._undone(affair, session, movement, refusal) from None
         money = session.participation.buy(affair.amount_minor, cap_minor=None)  # the cap was checked with the intent
         bought = replace(
             session,
@@ -181,7 +217,8 @@ class Affairs:
             "wallet_transaction_id": affair.affair_id,
             **({"operator_reference": receipt.wallet_reference} if receipt.wallet_reference else {}),
         }
-        return await self._done(affair, bought, "purchase", body, private)
+        counted = self._day(affair, session, purchases=1, bought_minor=affair.amount_minor)
+        return await self._done(affair, bought, "purchase", body, private, counted)
 
     async def _end(self, affair: Affair, session: Session) -> Reply:
         paid_out = session.balance_minor
@@ -203,14 +240,7 @@ class Affairs:
             await self._fail(affair, session)
             raise
         # Owed to the player from here on: repeated until accepted, never cancelled.
-        await self._wallet.credit(
-            operator=session.operator,
-            player=session.player,
-            currency=session.currency,
-            amount_minor=paid_out,
-            transaction_id=affair.affair_id,
-            reference=session.participation_id,
-        )
+        await self._movements.credit(self._movement(affair, session, paid_out, session.participation_id, Leg.PAYOUT))
         money = session.participation.end()
         body = {
             "bought_minor": str(money.bought_minor),
@@ -224,7 +254,9 @@ class Affairs:
             "regulator_participation_id": session.regulator_participation_id,
             "wallet_transaction_id": affair.affair_id,
         }
-        return await self._done(affair, replace(session, participation=money), "participation_end", body, private)
+        counted = self._day(affair, session, ends=1, final_balance_minor=paid_out)
+        ended = replace(session, participation=money)
+        return await self._done(affair, ended, "participation_end", body, private, counted)
 
     async def _close(self, affair: Affair, session: Session) -> Reply:
         try:
@@ -244,6 +276,66 @@ class Affairs:
         return await self._done(
             affair, closed, "session_close", {"reason": "OPERATOR", "rounds": str(session.rounds)}, None
         )
+
+    # --- money ----------------------------------------------------------------------------------------------------
+
+    def _movement(self, affair: Affair, session: Session, amount_minor: int, reference: str, leg: Leg) -> Movement:
+        return Movement(
+            operator=session.operator,
+            player=session.player,
+            currency=session.currency,
+            amount_minor=amount_minor,
+            transaction_id=affair.affair_id,
+            reference=reference,
+            leg=leg,
+            round_reference="",
+        )
+
+    async def _paid(self, affair: Affair, session: Session, movement: Movement) -> Receipt:
+        """The debit of the affair, made now or before. UnavailableError: unknown. Another RgsError: the affair has
+        ended without it.
+        """
+        if affair.stage == AffairStage.UNDOING:
+            raise await self._undone(affair, session, movement, None)
+        is_old = self._clock.now_ms() - affair.created_ms >= UNDO_AFTER_MS
+        if affair.stage == AffairStage.UNKNOWN or (is_old and affair.stage == AffairStage.BEGUN):
+            known = await self._movements.known(movement)
+            if known is not None and is_standing(known):
+                return known
+            if known is None and is_old:
+                raise await self._undone(affair, session, movement, WalletUnavailableError("the debit never arrived"))
+        try:
+            return await self._movements.debit(movement)
+        except UnavailableError:
+            raise
+        except RgsError:
+            await self._fail(affair, session)
+            raise
+
+    async def _undone(self, affair: Affair, session: Session, movement: Movement, refusal: RgsError | None) -> RgsError:
+        """Roll the debit back and end the affair; what its caller is told. Raises UnavailableError while the wallet
+        does not answer. `refusal` is why; None where that was stored before.
+        """
+        if affair.stage != AffairStage.UNDOING:
+            # Durable before the first rollback leaves: from here on nothing else may be done with the debit.
+            reason = refusal.reason if refusal is not None else affair.reason
+            affair, session = await self._stage(replace(affair, reason=reason), session, AffairStage.UNDOING)
+        await self._movements.rollback(movement)
+        ended = replace(session, version=session.version + 1, pending_affair="")
+        await self._commit(Change(session=ended, affair=replace(affair, status="undone")))
+        if refusal is not None and not isinstance(refusal, UnavailableError):
+            return refusal
+        return TransactionRolledBackError(
+            f"{affair.method} was given up ({affair.reason}) and its debit rolled back: nothing was taken",
+            transaction_id=affair.affair_id,
+            refusal=affair.reason,
+        )
+
+    async def _stage(self, affair: Affair, session: Session, stage: AffairStage) -> tuple[Affair, Session]:
+        """Affair and session behind a commit that no other process can have made otherwise."""
+        affair, session = replace(affair, stage=stage), replace(session, version=session.version + 1)
+        await self._commit(Change(session=session, affair=affair))
+        return affair, session
 
     # --- stage reports --------------------------------------------------------------------------------------------
 
@@ -268,7 +360,13 @@ class Affairs:
     # --- ends -----------------------------------------------------------------------------------------------------
 
     async def _done(
-        self, affair: Affair, session: Session, kind: str, body: dict[str, Any], block: dict[str, str] | None
+        self,
+        affair: Affair,
+        session: Session,
+        kind: str,
+        body: dict[str, Any],
+        block: dict[str, str] | None,
+        counted: DayCount | None = None,
     ) -> Reply:
         """Commit the effect, its statement and its stored answer at once."""
         now_ms = self._time_of(session)
@@ -285,6 +383,7 @@ class Affairs:
             drafts=(Draft(kind, body, private),),
             answer=Answer(affair.party, affair.method, affair.request_id, affair.digest, encoded, now_ms),
             affair=replace(affair, status="done"),
+            counted=counted,
         )
         (signed,) = await self._commit(change)
         return Reply(encoded, signed.envelope)
@@ -301,6 +400,10 @@ class Affairs:
             return await self._store.commit(change)
         except SessionRaceError:
             raise SessionChangedError("the session was changed by another request; read it again") from None
+
+    def _day(self, affair: Affair, session: Session, **sums: int) -> DayCount:
+        """What adds to the day of the affair, by the time that the central system is told."""
+        return DayCount(session.operator, session.currency, format_date(affair.created_ms), **sums)
 
     def _time_of(self, session: Session) -> int:
         return max(self._clock.now_ms(), session.last_ms)

@@ -23,11 +23,11 @@ from rgs.core.rounds import (
     void_body,
 )
 from rgs.core.sessions import Session
-from rgs.core.times import format_time
+from rgs.core.times import format_date, format_time
 from rgs.core.values import changed
 from rgs.core.views import RoundView, round_view
 from rgs.service.decks import Opened
-from rgs.store.changes import Change, Draft, StageReport
+from rgs.store.changes import Change, DayCount, Draft, StageReport
 
 
 def taken_action(seat: Seat, now_ms: int, *, by: str, party: str, digest: bytes) -> TakenAction:
@@ -125,4 +125,12 @@ def _ending(session: Session, round_: Round, body: dict[str, Any], now_ms: int) 
         opening_hash=round_.opening_hash,
         end_ms=round_.end_ms,
     )
-    return Change(session=session, round=round_, drafts=(draft,), report=report)
+    counted = DayCount(
+        session.operator,
+        session.currency,
+        format_date(round_.end_ms),
+        stages=1,
+        staked_minor=round_.staked_minor,
+        returned_minor=round_.returned_minor,
+    )
+    return Change(session=session, round=round_, drafts=(draft,), report=report, counted=counted)

@@ -27,7 +27,7 @@ from rgs.core.sessions import Session, SessionStatus
 from rgs.core.views import SessionView
 from rgs.service.affairs import Affairs
 from rgs.service.books import Books, owned_session
-from rgs.service.callers import Caller, Reply, Role, SessionLocks, reply_of, verify_same_content
+from rgs.service.callers import Caller, Reply, Role, SessionLocks, reply_of
 from rgs.service.instance import Instance
 from rgs.service.interruptions import Interruptions, idle_since
 from rgs.service.pages import PAGE_SIZE_MAX, check_page_size, format_page_token, parse_page_token
@@ -164,9 +164,11 @@ class Sessions:
         page = await self._store.pending_affairs(PAGE_SIZE_MAX)
         while page:
             for listed in page:
+                if listed.next_ms > self._clock.now_ms():
+                    continue
                 async with self._locks.of(listed.session_id):
-                    affair = await self._store.pending_affair(listed.session_id)
-                    if affair is None:  # done meanwhile; if another one has begun, that one is continued
+                    affair = await self._store.affair(listed.affair_id)
+                    if affair is None or affair.status != "pending":  # done meanwhile
                         continue
                     try:
                         await self._affairs.advance(affair)
@@ -264,7 +266,7 @@ class Sessions:
             now_ms = max(self._clock.now_ms(), session.last_ms)
             affair = self._affair(
                 kind, caller, session_id, method, request.request_id, digest, now_ms,
-                amount_minor, purchase_no,
+                session.balance_minor if kind == "end" else amount_minor, purchase_no,
             )  # fmt: skip
             intent = replace(session, version=session.version + 1, pending_affair=affair.affair_id)
             if await self._begin(intent, affair):
@@ -290,8 +292,7 @@ class Sessions:
         affair = await self._store.affair_of_request(caller.party, method, request_id)
         if affair is None:
             return None
-        verify_same_content(affair.digest, digest, affair.request_id, method)
-        return await self._affairs.advance(affair)
+        return await self._affairs.resume(affair, digest)
 
     async def _begin(self, session: Session, affair: Affair) -> bool:
         """Store the intent; False if another request was first."""

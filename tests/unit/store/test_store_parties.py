@@ -105,7 +105,7 @@ async def test_another_file_is_refused(tmp_path: Path, what: str) -> None:
     elif what == "newer":
         create_store(path, ulid(0))
         with closing(connect(path)) as connection:
-            connection.execute("UPDATE meta SET value = '2' WHERE key = 'schema'")
+            connection.execute("UPDATE meta SET value = '99' WHERE key = 'schema'")
     with pytest.raises(StoreRefusedError):
         SqliteParties(path)
 

@@ -43,7 +43,7 @@ from tests.unit.store.shelf import affair, dealt, open_shelf, opened, report, se
 
 # --- rows -------------------------------------------------------------------------------------------------------------
 
-SCHEMA = Path(__file__).parents[3] / "rgs" / "store" / "migrations" / "sqlite" / "0001.sql"
+SCHEMA = Path(__file__).parents[3] / "rgs" / "store" / "migrations" / "sqlite"
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)
 NUMBERS = st.integers(0, (1 << 62))
 STRATEGIES: dict[object, st.SearchStrategy[Any]] = {
@@ -81,7 +81,8 @@ def any_of(kind: type[Any]) -> st.SearchStrategy[Any]:
 
 def empty() -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:")
-    connection.executescript(SCHEMA.read_text("ascii"))
+    for step in sorted(SCHEMA.glob("*.sql")):
+        connection.executescript(step.read_text("ascii"))
     return connection
 
 

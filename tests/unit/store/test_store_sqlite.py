@@ -55,7 +55,7 @@ def foreign(path: Path, what: str) -> None:
     else:
         create_store(path, ulid(0))
         with closing(connect(path)) as connection:
-            query = "UPDATE meta SET value = '2'" if what == "newer" else "DELETE FROM meta"
+            query = "UPDATE meta SET value = '99'" if what == "newer" else "DELETE FROM meta"
             connection.execute(query + " WHERE key = 'schema'")
 
 

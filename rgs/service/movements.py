@@ -1,0 +1,101 @@
+"""Movements of the operator's wallet, each once in effect however often it is asked for (ARCHITECTURE 2.17).
+
+A debit that was not answered is asked for by its id before it is sent again; a conflict over an id that only we make is
+a wallet that has forgotten what it said, and is asked about as well. Refuses to read silence as a failure, and a
+refusal of a credit or of a rollback as its end: both stay owed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final, TypedDict
+
+from rgs.clients.wallet import Leg, Receipt, TransactionStatus, Wallet
+from rgs.core.errors import IdempotencyConflictError, RgsError, UnavailableError, WalletUnavailableError
+
+GAP_FIRST_MS: Final = 1_000
+GAP_LAST_MS: Final = 300_000
+"""Between two attempts of recovery: none after the first, then doubling up to this."""
+_STANDS: Final = frozenset({TransactionStatus.ACCEPTED, TransactionStatus.DUPLICATE})
+_GONE: Final = frozenset({TransactionStatus.ROLLED_BACK, TransactionStatus.REFUSED})
+
+
+class Movement(TypedDict):
+    """What a wallet is asked for, the same over all retries."""
+
+    operator: str
+    player: str
+    currency: str
+    amount_minor: int
+    transaction_id: str
+    reference: str
+    leg: Leg
+    round_reference: str
+
+
+def gap_ms(name: str, attempts: int) -> int:
+    """How long to wait after so many attempts, a quarter more or less by a hash of `name`: no two wait alike, and each
+    as long in every process.
+    """
+    if attempts < 2:
+        return 0
+    plain = min(GAP_LAST_MS, GAP_FIRST_MS << min(attempts - 2, 20))
+    chance = int.from_bytes(hashlib.sha256(f"{name} {attempts}".encode("ascii")).digest()[:4], "big")
+    return plain * 3 // 4 + plain * chance // (2 << 32)
+
+
+class Movements:
+    """The wallet, asked so that a repeat does no harm."""
+
+    def __init__(self, wallet: Wallet) -> None:
+        self._wallet = wallet
+
+    async def known(self, movement: Movement) -> Receipt | None:
+        """Where the transaction stands; None where the wallet knows of none, which says nothing of one on its way."""
+        return await self._wallet.get_transaction(
+            operator=movement["operator"], player=movement["player"], transaction_id=movement["transaction_id"]
+        )
+
+    async def debit(self, movement: Movement) -> Receipt:
+        """Take the money. UnavailableError: it may have been taken. Another RgsError: it was not, and never will be."""
+        try:
+            return await self._wallet.debit(**movement)
+        except IdempotencyConflictError as conflict:
+            return await self._standing(movement, conflict)
+
+    async def credit(self, movement: Movement) -> Receipt:
+        """Give the money. Any RgsError: it is owed."""
+        try:
+            return await self._wallet.credit(**movement)
+        except IdempotencyConflictError as conflict:
+            return await self._standing(movement, conflict)
+
+    async def rollback(self, movement: Movement) -> None:
+        """Undo the debit, arrived or not. UnavailableError: again later, whatever the wallet said."""
+        try:
+            await self._wallet.rollback(**movement)
+        except UnavailableError:
+            raise
+        except RgsError as error:
+            known = await self.known(movement)
+            if known is None or known.status not in _GONE:
+                raise _contradiction(movement, error) from None
+
+    async def _standing(self, movement: Movement, conflict: RgsError) -> Receipt:
+        known = await self.known(movement)
+        if known is None or known.status not in _STANDS:
+            raise _contradiction(movement, conflict)
+        return known
+
+
+def is_standing(known: Receipt | None) -> bool:
+    """Whether the wallet holds the movement."""
+    return known is not None and known.status in _STANDS
+
+
+def _contradiction(movement: Movement, error: RgsError) -> WalletUnavailableError:
+    return WalletUnavailableError(
+        f"the wallet answers {error.reason} for {movement['transaction_id']}, and does not know of it",
+        transaction_id=movement["transaction_id"],
+        refusal=error.reason,
+    )
