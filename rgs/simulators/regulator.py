@@ -116,7 +116,7 @@ class SimulatedCentralSystem:
 
     async def _open_session(self, request: pb.OpenSessionRequest, call: Call) -> pb.OpenSessionResponse:
         cap_minor = request.participation_cap_minor
-        if Fault.NO_CAP in call.faults:
+        if Fault.NO_CAP in call.faults and cap_minor > 0:
             self._commit(call, Fault.NO_CAP, request)
             cap_minor = NO_CAP_MINOR
         opening = SessionOpening(

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from rgs.clients import AMOUNT_MINOR_MAX
 from rgs.clients.wallet import (
     CREDIT_LEGS,
     DEBIT_LEGS,
@@ -142,10 +143,9 @@ class SimulatedWallet:
             balance = await self._book.get_balance(**_account(movement))
             zero = Receipt(movement.transaction_id, TransactionStatus.ACCEPTED, balance.balance_minor, "0")
             return pb.DebitResponse(receipt=self._receipt(movement, zero, call))
-        if Fault.NOT_FINAL in call.faults and known is None and undone is None:
+        if Fault.NOT_FINAL in call.faults and known is None and undone is None and movement.currency == self._currency:
             await self._refuse_uncovered(movement, call)
-        if known is not None and known.kind == "debit" and undone is None and Fault.DOUBLE_ENTRY in call.faults:
-            self._commit(call, Fault.DOUBLE_ENTRY, movement)
+        if undone is None and self._doubles(call, known, asked, "debit"):
             return pb.DebitResponse(receipt=self._receipt(movement, await self._again(self._book.debit, asked), call))
         try:
             receipt = await self._book.debit(**asked)
@@ -163,8 +163,7 @@ class SimulatedWallet:
         self._refuse_retry(call, movement, known or undone)
         if self._lies(call, Fault.NO_CONFLICT, known, asked):
             return pb.CreditResponse(receipt=self._receipt(movement, self._as_repeat(known), call))
-        if known is not None and known.kind == "credit" and Fault.DOUBLE_ENTRY in call.faults:
-            self._commit(call, Fault.DOUBLE_ENTRY, movement)
+        if self._doubles(call, known, asked, "credit"):
             return pb.CreditResponse(receipt=self._receipt(movement, await self._again(self._book.credit, asked), call))
         return pb.CreditResponse(receipt=self._receipt(movement, await self._book.credit(**asked), call))
 
@@ -177,10 +176,11 @@ class SimulatedWallet:
         if self._lies(call, Fault.NO_CONFLICT, undone or known, asked):
             rolled_back = replace(self._as_repeat(undone or known), status=TransactionStatus.ROLLED_BACK)
             return pb.RollbackResponse(receipt=self._receipt(movement, rolled_back, call))
-        if known is None and undone is None and Fault.ROLLBACK_REFUSED in call.faults:
+        new = known is None and undone is None and movement.amount_minor > 0
+        if new and Fault.ROLLBACK_REFUSED in call.faults:
             self._commit(call, Fault.ROLLBACK_REFUSED, movement)
             raise WireError(TRANSACTION_UNKNOWN, "there is no such debit")
-        if known is None and undone is None and Fault.NO_TOMBSTONE in call.faults:
+        if new and Fault.NO_TOMBSTONE in call.faults:
             self._commit(call, Fault.NO_TOMBSTONE, movement)
             balance = await self._book.get_balance(**_account(movement))
             none = Receipt(movement.transaction_id, TransactionStatus.ROLLED_BACK, balance.balance_minor, "0")
@@ -229,7 +229,7 @@ class SimulatedWallet:
         if leg is None:
             raise InvalidFieldError("leg is none of this contract's", field="leg", value=movement.leg)
         format_reference(legs, leg, movement.reference, movement.round_reference)
-        if movement.transaction_id not in self._skewed:
+        if movement.transaction_id not in self._skewed and movement.amount_minor > 0:
             if Fault.WRONG_AMOUNT in call.faults:
                 self._commit(call, Fault.WRONG_AMOUNT, movement)
                 self._skewed[movement.transaction_id] = 1
@@ -267,7 +267,7 @@ class SimulatedWallet:
     async def _refuse_uncovered(self, movement: pb.Movement, call: Call) -> None:
         """Refuse what is not covered without keeping it, so that the same id may succeed later."""
         balance = await self._book.get_balance(**_account(movement))
-        if balance.balance_minor < movement.amount_minor:
+        if balance.balance_minor < movement.amount_minor <= AMOUNT_MINOR_MAX:
             self._commit(call, Fault.NOT_FINAL, movement)
             raise WireError("INSUFFICIENT_FUNDS", "the account does not cover the debit")
 
@@ -284,14 +284,18 @@ class SimulatedWallet:
 
     def _lies(self, call: Call, fault: Fault, known: WalletEntry | None, asked: dict[str, Any]) -> bool:
         """Whether a known id comes with other values, and is to be answered as a repeat all the same."""
-        if known is None or fault not in call.faults:
-            return False
-        legs = DEBIT_LEGS if asked["leg"] in DEBIT_LEGS else CREDIT_LEGS
-        reference = format_reference(legs, asked["leg"], asked["reference"], asked["round_reference"])
-        values = (asked["operator"], asked["player"], asked["currency"], asked["amount_minor"])
-        if known.movement == Movement(*values, asked["transaction_id"], reference):
+        if known is None or fault not in call.faults or known.movement == _as_entered(asked):
             return False
         self.faults.commit(call, fault, asked["transaction_id"])
+        return True
+
+    def _doubles(self, call: Call, known: WalletEntry | None, asked: dict[str, Any], kind: str) -> bool:
+        """Whether a repeat, with the very same values, is to move the money again."""
+        if known is None or known.kind != kind or known.movement != _as_entered(asked):
+            return False
+        if Fault.DOUBLE_ENTRY not in call.faults:
+            return False
+        self.faults.commit(call, Fault.DOUBLE_ENTRY, asked["transaction_id"])
         return True
 
     def _as_repeat(self, known: WalletEntry | None) -> Receipt:
@@ -344,6 +348,14 @@ class SimulatedWallet:
         if error.field is not None:
             metadata["field"] = error.field
         return WireError(reason, error.message, metadata)
+
+
+def _as_entered(asked: dict[str, Any]) -> Movement:
+    """What the book keeps of the keywords that it is called with."""
+    legs = DEBIT_LEGS if asked["leg"] in DEBIT_LEGS else CREDIT_LEGS
+    reference = format_reference(legs, asked["leg"], asked["reference"], asked["round_reference"])
+    values = (asked["operator"], asked["player"], asked["currency"], asked["amount_minor"])
+    return Movement(*values, asked["transaction_id"], reference)
 
 
 def _account(movement: pb.Movement) -> dict[str, str]:

@@ -1,0 +1,101 @@
+"""`rgs simulate` as a process and `rgs conformance` against it: verdicts, exit status, switches, exported books."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from rgs.cli.init import OUTWARD, ensure_home
+from rgs.clock import SystemClock
+from tests.unit.api.serving import entropy
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("peers") / "home"
+    ensure_home(folder, None, entropy().read, SystemClock().now_ms())
+    return folder
+
+
+def rgs(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "rgs", *arguments]
+    return subprocess.run(command, capture_output=True, check=False, text=True, timeout=60)
+
+
+@contextmanager
+def simulating(kind: str, home: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The program and the address where it listens; SIGTERM at the end, and an orderly one is demanded."""
+    command = [sys.executable, "-m", "rgs", "simulate", kind, "--home", str(home), "--listen", "127.0.0.1:0", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        found = re.fullmatch(rf"{kind} simulator on (127\.0\.0\.1:\d+) \(counts for nothing\)\n", line)
+        try:
+            assert found is not None, line
+            yield process, found[1]
+        finally:
+            process.send_signal(signal.SIGTERM)
+            rest = process.stdout.read()
+            assert process.wait(30) == 0, rest
+
+
+def test_a_wallet_that_forgets_fails_with_2_and_passes_when_its_faults_are_switched_off(
+    home: Path, tmp_path: Path
+) -> None:
+    junit, csv = tmp_path / "junit.xml", tmp_path / "wallet.csv"
+    options = ("--books", str(tmp_path / "w.db"), "--export", str(csv), "--fault", "*:*:forgetful")
+    with simulating("wallet", home, *options) as (process, target):
+        kit = ("conformance", "wallet", "--target", target, "--player", "anna", "--home", str(home))
+        bad = rgs(*kit, "--junit", str(junit))
+        assert bad.returncode == 2, bad.stderr
+        assert "50 checks: 45 passed, 3 FAILED, 2 skipped" in bad.stdout
+        root = ET.fromstring(junit.read_bytes())  # noqa: S314 - our own file
+        assert (root.get("tests"), root.get("failures"), root.get("skipped")) == ("50", "3", "2")
+        process.send_signal(signal.SIGUSR1)
+        good = rgs(*kit, "--expired-token", "expired", "--tls", str(home / "tls"))
+        assert good.returncode == 0, good.stdout
+        assert "50 checks: 50 passed, 0 FAILED, 0 skipped" in good.stdout
+    header, *rows = csv.read_text("ascii").splitlines()
+    assert header.startswith("transaction_id,kind,player,currency,amount_minor,time,reference,status")
+    assert len(rows) > 100
+
+
+def test_a_central_system_passes_and_writes_its_register(home: Path, tmp_path: Path) -> None:
+    plan, export = tmp_path / "plan.toml", tmp_path / "regulator.jsonl"
+    plan.write_text('[[schedule]]\nfault = "closes_seated"\n', "ascii")
+    options = ("--books", str(tmp_path / "r.db"), "--export", str(export), "--faults", str(plan))
+    with simulating("regulator", home, *options) as (process, target):
+        kit = ("conformance", "regulator", "--target", target, "--home", str(home))
+        bad = rgs(*kit)
+        assert bad.returncode == 2, bad.stderr
+        assert "1 FAILED" in bad.stdout
+        process.send_signal(signal.SIGUSR1)
+        assert rgs(*kit).returncode == 0
+    assert '"kind": "stage"' in export.read_text("ascii")
+
+
+def test_a_peer_that_cannot_be_reached_is_1(home: Path) -> None:
+    kit = ("--player", "anna", "--home", str(home), "--deadline-ms", "300")
+    gone = rgs("conformance", "wallet", "--target", "127.0.0.1:1", *kit)
+    assert gone.returncode == 1
+    assert "no connection to 127.0.0.1:1" in gone.stderr
+
+
+@pytest.mark.parametrize("options", [("--fault", "Debit:x:delay"), ("--fault", "delay"), ("--currency", "eur")])
+def test_a_plan_that_is_not_understood_is_refused(home: Path, options: tuple[str, str]) -> None:
+    refused = rgs("simulate", "wallet", "--home", str(home), *options)
+    assert refused.returncode == 1
+    assert "Traceback" not in refused.stderr
+
+
+def test_init_gives_the_node_a_certificate_for_outward_calls(home: Path) -> None:
+    assert (home / "tls" / f"{OUTWARD}.pem").is_file()
+    assert (home / "tls" / f"{OUTWARD}.key").stat().st_mode & 0o077 == 0
