@@ -93,8 +93,8 @@ def match_receipt(seat: SeatFact | None, receipts: Sequence[ReceiptRow], terms: 
         nothing = (("statements", seat.opening), ("receipts", "nothing"))
         yield _of_seat(kind, seat, nothing, ("statements", "receipts"))
     elif others := sorted({receipt.opening for receipt in receipts} - {seat.opening}):
-        found = (("statements", seat.opening), *(("receipts", other) for other in others))
-        yield _of_seat(BreakClass.CONTENT_DIFFERS, seat, found, ("statements", "receipts"))
+        different = (("statements", seat.opening), *(("receipts", other) for other in others))
+        yield _of_seat(BreakClass.CONTENT_DIFFERS, seat, different, ("statements", "receipts"))
 
 
 def match_overdue(seat: SeatFact, terms: Terms) -> Iterator[Break]:

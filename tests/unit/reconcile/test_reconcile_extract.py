@@ -9,9 +9,9 @@ from rgs.core.reconcile.extract import LEGS, SEATS, SESSIONS, Extract
 from rgs.core.replay import Rulebook
 from rgs.core.replay.keys import SigningKey
 from rgs.core.replay.reading import Statement
+from rgs.core.rounds import rules_object
 from rgs.core.rulesets import load_ruleset
 from rgs.core.statements import KINDS, KeyRole
-from tests.factory import rules_object
 
 KEY = SigningKey(KeyRole.INSTANCE, bytes(32), "i", "", False)
 TIME = "2026-11-18T00:00:00.000Z"

@@ -102,7 +102,7 @@ def test_an_extra_debit_that_was_reversed_is_no_break() -> None:
 
 
 def test_outside_the_period_nothing_is_due() -> None:
-    period = {"from_ms": 600, "to_ms": 700}
+    period: dict[str, Any] = {"from_ms": 600, "to_ms": 700}
     assert money([LEG], [], [], **period) == []
     assert money([LEG], [replace(ROW, amount_minor=1)], [], **period) == []
     assert money([LEG], [replace(ROW, time_ms=650)], [TICKET], **period) == [BreakClass.TIMING]
