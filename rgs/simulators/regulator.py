@@ -74,6 +74,8 @@ class SimulatedCentralSystem:
         self._test_register = not counts
         self._seen: set[str] = set()
         """Transaction ids answered since the start, for lies about repeats."""
+        self._turn = asyncio.Lock()
+        """One message at a time, so that looking up and lying is one step and a plan has one outcome."""
         self._open()
 
     def _open(self) -> None:
@@ -103,11 +105,12 @@ class SimulatedCentralSystem:
         return getattr(request, "transaction_id", "")
 
     async def restart(self, *, empty: bool) -> None:
-        await self._book.close()
-        if empty:
-            put_aside(self._path)
-            self._seen.clear()
-        self._open()
+        async with self._turn:
+            await self._book.close()
+            if empty:
+                put_aside(self._path)
+                self._seen.clear()
+            self._open()
 
     async def close(self) -> None:
         await self._book.close()
@@ -285,25 +288,28 @@ class SimulatedCentralSystem:
         """The method with the book's errors in the words of the contract, and the lies that all methods share."""
 
         async def answer(request: Any, call: Call) -> Any:
-            transaction_id = self.subject(request)
-            known = transaction_id in self._seen
-            if transaction_id and Fault.ALIGNMENT_RUNNING in call.faults:
-                self._commit(call, Fault.ALIGNMENT_RUNNING, request)
-                raise WireError(ALIGNMENT_RUNNING, "an alignment is running: send it again later")
-            if known and Fault.CONFLICTING_RETRY in call.faults:
-                self._commit(call, Fault.CONFLICTING_RETRY, request)
-                raise WireError(Rejection.TRANSACTION_CONFLICT, "the transaction id was used with other data")
             try:
-                response = await method(request, call)
+                async with self._turn:
+                    return await self._answered(method, request, call)
             except RegulatorUnavailableError:
                 raise NobodyError from None
             except RgsError as error:
                 raise _refusal(error) from None
-            if transaction_id:
-                self._seen.add(transaction_id)
-            return response
 
         return answer
+
+    async def _answered(self, method: Callable[[Any, Call], Any], request: Any, call: Call) -> Any:
+        transaction_id = self.subject(request)
+        if transaction_id and Fault.ALIGNMENT_RUNNING in call.faults:
+            self._commit(call, Fault.ALIGNMENT_RUNNING, request)
+            raise WireError(ALIGNMENT_RUNNING, "an alignment is running: send it again later")
+        if transaction_id in self._seen and Fault.CONFLICTING_RETRY in call.faults:
+            self._commit(call, Fault.CONFLICTING_RETRY, request)
+            raise WireError(Rejection.TRANSACTION_CONFLICT, "the transaction id was used with other data")
+        response = await method(request, call)
+        if transaction_id:
+            self._seen.add(transaction_id)
+        return response
 
 
 def _refusal(error: RgsError) -> WireError:

@@ -90,6 +90,8 @@ class SimulatedWallet:
         self._currency = currency
         self._skewed: dict[str, int] = {}
         """Transactions that are entered with another amount, and which."""
+        self._turn = asyncio.Lock()
+        """One message at a time, so that looking up and lying is one step and a plan has one outcome."""
         self._open()
 
     def _open(self) -> None:
@@ -115,11 +117,12 @@ class SimulatedWallet:
         return request.movement.transaction_id if hasattr(request, "movement") else ""
 
     async def restart(self, *, empty: bool) -> None:
-        await self._book.close()
-        if empty:
-            put_aside(self._path)
-            self._skewed.clear()
-        self._open()
+        async with self._turn:
+            await self._book.close()
+            if empty:
+                put_aside(self._path)
+                self._skewed.clear()
+            self._open()
 
     async def close(self) -> None:
         await self._book.close()
@@ -329,7 +332,8 @@ class SimulatedWallet:
 
         async def answer(request: Any, call: Call) -> Any:
             try:
-                return await method(request, call)
+                async with self._turn:
+                    return await method(request, call)
             except WalletUnavailableError:
                 raise NobodyError from None
             except RgsError as error:
