@@ -133,7 +133,14 @@ class Client:
 
     def call(self, method: grpc.UnaryUnaryMultiCallable[Request, Response], request: Request) -> Response:
         """Ask, and ask again while there is no answer. CallError, OutcomeUnknownError."""
-        return _patiently(lambda: _once(method, request))
+        return _patiently(lambda: self.call_once(method, request))
+
+    def call_once(self, method: grpc.UnaryUnaryMultiCallable[Request, Response], request: Request) -> Response:
+        """Ask once. CallError, OutcomeUnknownError."""
+        try:
+            return method(request, timeout=TIMEOUT_S)
+        except grpc.RpcError as error:
+            raise refusal_of(error) from None
 
     def close(self) -> None:
         self.channel.close()
@@ -222,13 +229,6 @@ class StreamRounds:
         self._requests.put(None)
         self._requests = SimpleQueue()  # what the old stream has not taken is not sent by the new one
         self._responses = None
-
-
-def _once(method: grpc.UnaryUnaryMultiCallable[Request, Response], request: Request) -> Response:
-    try:
-        return method(request, timeout=TIMEOUT_S)
-    except grpc.RpcError as error:
-        raise refusal_of(error) from None
 
 
 def _patiently(ask: Callable[[], Response]) -> Response:
