@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+from rgs.clients.circuit import CircuitReading
 from rgs.clients.regulator import CentralSystem
 from rgs.clients.wallet import Wallet
 from rgs.clock import Clock
@@ -27,8 +28,10 @@ from rgs.service.interruptions import Interruptions
 from rgs.service.keys import KeyFiles, NodeKeys
 from rgs.service.notices import Notices
 from rgs.service.orders import Orders
+from rgs.service.outbox import Outbox
 from rgs.service.permits import Permits
 from rgs.service.play import Play
+from rgs.service.reporting import Reporting
 from rgs.service.reports import Reports
 from rgs.service.sessions import Sessions
 from rgs.service.watch import CountedCentral, Watch, Watched
@@ -47,6 +50,8 @@ class Ground:
     wallet: Wallet
     central: CentralSystem
     node: str
+    readings: Callable[[], Sequence[CircuitReading]] = tuple
+    """How the connections to the outside are."""
 
 
 class Services:
@@ -93,6 +98,14 @@ class Services:
             permits=self.permits,
             decks=self.decks,
         )
+        self.reporting = Reporting(
+            store=store,
+            instance=instance,
+            events=self.events,
+            clock=clock,
+            central=counted,
+            node=node,
+        )
         self.affairs = Affairs(
             store=store,
             instance=instance,
@@ -101,6 +114,7 @@ class Services:
             wallet=wallet,
             central=counted,
             encode=encode,
+            reporting=self.reporting,
         )
         self.sessions = Sessions(
             store=store,
@@ -131,6 +145,7 @@ class Services:
             parties=ground.parties, clock=clock, events=self.events, orders=orders, identify=identify, admit=admit
         )
         self.reports = Reports(store)
+        self.outbox = Outbox(store=store, clock=clock, events=self.events, orders=orders, readings=ground.readings)
         self.history = History(store=store, decks=self.decks)
         self.catalog = Catalog(books)
         self.audit = Audit(store=store, key_statements=key_statements)

@@ -21,13 +21,18 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from rgs.cli.files import read_whole
-from rgs.clients.peer import DEADLINE_MS, PeerSettings
+from rgs.clients.circuit import CircuitReading
+from rgs.clients.peer import DEADLINE_MS, OnContradiction, PeerSettings, log_contradiction
+from rgs.clients.regulator_grpc import GrpcCentralSystem
+from rgs.clients.wallet import Wallet
+from rgs.clients.wallet_grpc import GrpcWallet, RoutedWallet
+from rgs.clock import monotonic_ms
 from rgs.core.errors import InvalidFieldError, UnknownFieldError
 from rgs.core.ids import check_name
 from rgs.core.sessions import Funding
@@ -65,6 +70,62 @@ class Outward:
     def fundings(self) -> dict[str, Funding]:
         """How each operator's players are funded, of those that are named."""
         return {name: operator.funding for name, operator in self.operators.items()}
+
+
+class Connections:
+    """The connections of one process. `new_id` makes ULIDs, `tell` hears of answers that cannot be: WALLET or
+    CENTRAL_SYSTEM. Made and used in one event loop.
+    """
+
+    def __init__(self, outward: Outward, new_id: Callable[[], str], tell: Callable[[str], None]) -> None:
+        def contradicted(code: str) -> OnContradiction:
+            def hear(peer: str, method: str, transaction_id: str, what: str) -> None:
+                log_contradiction(peer, method, transaction_id, what)
+                tell(code)
+
+            return hear
+
+        self._wallets = {
+            name: GrpcWallet(
+                f"wallet of {name}",
+                operator.wallet,
+                new_id=new_id,
+                now_ms=monotonic_ms,
+                on_contradiction=contradicted("WALLET"),
+            )
+            for name, operator in outward.operators.items()
+            if operator.wallet is not None
+        }
+        self.central: GrpcCentralSystem | None = None
+        """None: the embedded register."""
+        if outward.central is not None:
+            self.central = GrpcCentralSystem(
+                "central system",
+                outward.central,
+                new_id=new_id,
+                now_ms=monotonic_ms,
+                on_contradiction=contradicted("CENTRAL_SYSTEM"),
+            )
+
+    def wallet(self, embedded: Wallet) -> Wallet:
+        """Every operator's wallet; the embedded one where the file names none."""
+        return RoutedWallet(self._wallets, embedded) if self._wallets else embedded
+
+    def is_outside(self, operator: str) -> bool:
+        """Whether the operator has a wallet of its own."""
+        return operator in self._wallets
+
+    def readings(self) -> tuple[CircuitReading, ...]:
+        """How each connection is."""
+        wallets = [wallet.reading() for wallet in self._wallets.values()]
+        return (*wallets, *([self.central.reading()] if self.central else []))
+
+    async def close(self) -> None:
+        """Let calls under way end, and close."""
+        for wallet in self._wallets.values():
+            await wallet.close()
+        if self.central is not None:
+            await self.central.close()
 
 
 def load_outward(path: Path, home: Path) -> Outward:

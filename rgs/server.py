@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import hashlib
 import signal
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -44,6 +45,7 @@ from rgs.cli.pki import (
     verify_client_certificate,
 )
 from rgs.clients.register import EmbeddedRegister
+from rgs.clients.regulator import CentralSystem, SoftwareModule
 from rgs.clients.wallet import EmbeddedWallet
 from rgs.clock import Clock, ClockWatch, SystemClock
 from rgs.composition import Ground, Services
@@ -52,6 +54,7 @@ from rgs.core.errors import FormatError, JurisdictionError, RgsError
 from rgs.core.statements.lines import parse_key_bundle
 from rgs.logging import Log
 from rgs.manifest import Manifest, ManifestError, make_manifest
+from rgs.outward import Connections, Outward, load_outward
 from rgs.service.answers import Answers
 from rgs.service.books import Books
 from rgs.service.callers import Caller, Role
@@ -96,6 +99,7 @@ class Server:
         self._stopping = asyncio.Event()
         self._end_reason = "START_FAILED"
         self._note_fault: Callable[[str], None] = lambda _: None
+        self._tell_contradiction: Callable[[str], None] = lambda _: None
         self.services: Services
         """The use cases; there from the start on."""
         self.port = 0
@@ -125,6 +129,7 @@ class Server:
 
     async def _start(self) -> None:
         config, clock, opened = self._config, self._clock, self._open
+        outward = load_outward(config.outward, config.home)
         bundle = load_bundle(config)
         node_signer = load_node_signer(config, bundle)
         sealer = Sealer(load_kek(config))
@@ -147,10 +152,14 @@ class Server:
             node=config.node,
             draws_in_flight_max=config.draws_in_flight_max,
         )
-        register = EmbeddedRegister(RegisterStore(config.register), instance.new_regulator_id, clock.now_ms)
-        opened.push_async_callback(register.close)
+        connections = Connections(outward, lambda: instance.new_id(clock.now_ms()), self._note_contradiction)
+        opened.push_async_callback(connections.close)
+        central: CentralSystem | None = connections.central
+        if central is None:
+            central = EmbeddedRegister(RegisterStore(config.register), instance.new_regulator_id, clock.now_ms)
+            opened.push_async_callback(central.close)
 
-        books = Books()
+        books = Books(outward.fundings)
         admit = _admission(tls.client_ca, books)
         encoder = Encoder(Catalog(books).list())
         services = self.services = Services(
@@ -160,9 +169,10 @@ class Server:
                 instance=instance,
                 clock=clock,
                 books=books,
-                wallet=wallet,
-                central=register,
+                wallet=connections.wallet(wallet),
+                central=central,
                 node=config.node,
+                readings=connections.readings,
             ),
             encode=encoder,
             watched=Watched(
@@ -175,7 +185,7 @@ class Server:
             identify=identify_certificate,
             admit=admit,
             key_statements=parse_key_bundle(bundle),
-            open_account=_account_opener(wallet),
+            open_account=_account_opener(wallet, connections),
         )
         await services.load()
         events = services.events
@@ -189,6 +199,7 @@ class Server:
         await gate.refresh()
         services.certificates.refresh = gate.refresh
         self._note_fault = lambda reason: events.count(EventCode.SERVER_FAULT, reason)
+        self._tell_contradiction = lambda peer: events.count(EventCode.PEER_CONTRADICTION, peer)
         lines = CallLines(self._log.line, clock) if self._log is not None and config.log_calls else None
         limits = Limits(
             calls_max=config.party_calls_max,
@@ -208,7 +219,9 @@ class Server:
                 play_api.SERVICE: play_api.play_methods(services.play),
                 history_api.SERVICE: history_api.history_methods(services.history),
                 audit_api.SERVICE: audit_api.audit_methods(services.audit),
-                admin_api.SERVICE: admin_api.admin_methods(services.admin, services.certificates, services.reports),
+                admin_api.SERVICE: admin_api.admin_methods(
+                    services.admin, services.certificates, services.reports, services.outbox
+                ),
             },
             notices=services.notices,
             with_reflection=config.reflection,
@@ -222,7 +235,7 @@ class Server:
         )
         opened.push_async_callback(self._end, instance, services.events)
         self._instance = instance
-        await events.tell_configuration(config.node, config.sha256, first_boot=instance.boot_no == 1)
+        await events.tell_configuration(config.node, _configured(config, outward), first_boot=instance.boot_no == 1)
 
         async def watch() -> None:
             await services.watch.look()
@@ -234,7 +247,10 @@ class Server:
             calls.look()
 
         self._run_in_background("calls", look_at_calls)
-        self._run_in_background("stage_reports", services.affairs.report_stages)
+        self._run_in_background("stage_reports", services.reporting.report_stages)
+        self._run_in_background("alignment", services.reporting.align_days)
+        self._run_in_background("modules", partial(services.reporting.report_modules, _modules(self._manifest)))
+        self._run_in_background("outbox", services.outbox.log)
         self._run_in_background("recovery", services.sessions.recover)
         self._run_in_background("interruptions", services.interruptions.finish_due)
         self._run_in_background("allow_list", gate.poll)
@@ -253,6 +269,9 @@ class Server:
         with contextlib.suppress(StoreError):
             await events.flush(everything=True)
         await instance.end(self._end_reason)
+
+    def _note_contradiction(self, peer: str) -> None:
+        self._tell_contradiction(peer)
 
     def _changed_software(self) -> str:
         """Hash the certified files again: a code if they are not what was measured at the start."""
@@ -289,6 +308,24 @@ def _tell_health(endpoint: Endpoint, permits: Permits) -> None:
     endpoint.health.set_serving(play_api.SERVICE, serving=permits.serving)
     serving = not (permits.guard("register").closed or permits.guard("store").closed)
     endpoint.health.set_serving(session_api.SERVICE, serving=serving)
+
+
+def _configured(config: Config, outward: Outward) -> str:
+    """What tells of a change of the settings or of the file of the outside, without telling what."""
+    if not outward.sha256:
+        return config.sha256
+    return hashlib.sha256(f"{config.sha256} {outward.sha256}".encode("ascii")).hexdigest()
+
+
+def _modules(manifest: Manifest) -> list[SoftwareModule]:
+    """The certified software as the central system is told of it: the manifest, and its files by package."""
+    found = [SoftwareModule("manifest", __version__, manifest.sha256)]
+    for package in ("rgs/core", "rng"):
+        files = "".join(f"{e.sha256} {e.path}\n" for e in manifest.entries if e.path.startswith(f"{package}/"))
+        found.append(
+            SoftwareModule(package.replace("/", "."), __version__, hashlib.sha256(files.encode("utf-8")).hexdigest())
+        )
+    return found
 
 
 def _do_nothing() -> None:
@@ -347,8 +384,10 @@ def _admission(client_ca: bytes, books: Books) -> Callable[[Caller], None]:
     return admit
 
 
-def _account_opener(wallet: EmbeddedWallet) -> Callable[[str, str, str], Awaitable[None]]:
+def _account_opener(wallet: EmbeddedWallet, connections: Connections) -> Callable[[str, str, str], Awaitable[None]]:
     async def open_account(operator: str, player: str, currency: str) -> None:
+        if connections.is_outside(operator):
+            return
         await wallet.open_account(operator=operator, player=player, currency=currency, balance_minor=DEMO_BALANCE_MINOR)
 
     return open_account

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import uuid
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from rgs.clients.wallet import EmbeddedWallet
 from rgs.composition import Ground, Services
 from rgs.core.errors import RegulatorUnavailableError, WalletUnavailableError
 from rgs.core.games.types import Action
+from rgs.core.sessions import Funding
 from rgs.core.statements import (
     KINDS,
     Ed25519Signer,
@@ -194,6 +195,7 @@ class House:
         kek: Kek = KEK,
         draws_in_flight_max: int = 1024,
         account_minor: int = ACCOUNT_MINOR,
+        fundings: Mapping[str, Funding] | None = None,
     ) -> None:
         self.folder = folder
         self.clock = clock or FakeClock()
@@ -214,7 +216,7 @@ class House:
         self.wallet = EmbeddedWallet(self.wallet_store, self.clock.now_ms)
         self.register = EmbeddedRegister(self.register_store, self.instance.new_regulator_id, self.clock.now_ms)
         self.wallet_script, self.central_script = Script(WalletUnavailableError), Script(RegulatorUnavailableError)
-        self.books = Books()
+        self.books = Books(fundings)
         self.parties = SqliteParties(path)
         self.comparison = Agreement()
         self.software = ""
@@ -264,8 +266,13 @@ class House:
 
     async def settle(self) -> None:
         """Continue what is under way and tell the regulator what is queued, until nothing is left."""
-        while await self.sessions.recover() or await self.affairs.report_stages():
-            pass
+        for _ in range(100):
+            while await self.sessions.recover() or await self.affairs.report_stages():
+                pass
+            waiting = [affair.next_ms for affair in await self.store.pending_affairs(200)]
+            if max(waiting, default=0) <= self.clock.now_ms():
+                return
+            self.clock.time_ms = min(time_ms for time_ms in waiting if time_ms > self.clock.time_ms)
 
     async def send(self, request: Request, caller: Caller = OPERATOR) -> Reply:
         """A mutating request to the service that takes it."""

@@ -92,7 +92,9 @@ class Wire:
             play.SERVICE: play.play_methods(services.play),
             history.SERVICE: history.history_methods(services.history),
             audit.SERVICE: audit.audit_methods(services.audit),
-            admin.SERVICE: admin.admin_methods(services.admin, services.certificates, services.reports),
+            admin.SERVICE: admin.admin_methods(
+                services.admin, services.certificates, services.reports, services.outbox
+            ),
         }
         self.endpoint = Endpoint(
             listen="127.0.0.1:0",

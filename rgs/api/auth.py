@@ -68,6 +68,10 @@ ROLES: Final[Mapping[str, frozenset[Role]]] = {
     "rgs.v1.AdminService/ListEvents": _OVERSIGHT,
     "rgs.v1.AdminService/ListTotals": _OVERSIGHT,
     "rgs.v1.AdminService/ExportTotals": _OVERSIGHT,
+    "rgs.v1.AdminService/ListOwedCredits": _OVERSIGHT | _PLAYS,
+    "rgs.v1.AdminService/GetOutbox": _OVERSIGHT,
+    "rgs.v1.AdminService/ListHeldReports": _OVERSIGHT,
+    "rgs.v1.AdminService/ReleaseReports": _ADMIN,
 }
 """Who may call what; a method without a row is nobody's. What of it a party sees is for the services to say."""
 

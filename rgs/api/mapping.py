@@ -19,8 +19,8 @@ from rgs.core.jurisdictions import Jurisdiction
 from rgs.core.limits import SessionLimits
 from rgs.core.rounds import RoundStatus, TakenAction
 from rgs.core.rulesets import Ruleset
-from rgs.core.sessions import SessionStatus
-from rgs.core.views import RoundView, SessionView
+from rgs.core.sessions import Funding, SessionStatus
+from rgs.core.views import PendingAffair, RoundView, SessionView
 from rgs.service.callers import Reply
 from rgs.service.catalog import GameEntry
 from rgs.v1 import admin_pb2 as admin
@@ -39,6 +39,10 @@ ROUND_STATUSES: Final = {status: common.RoundStatus.Value(f"ROUND_STATUS_{status
 SESSION_STATUSES: Final = {
     status: common.SessionStatus.Value(f"SESSION_STATUS_{status.name}") for status in SessionStatus
 }
+FUNDINGS: Final = {funding: common.Funding.Value(f"FUNDING_{funding.name}") for funding in Funding}
+STAGE_NAMES: Final = ("begun", "unknown", "paid", "undoing")
+"""How far an affair has come, by its number."""
+_STAGES: Final = tuple(common.AffairStage.Value(f"AFFAIR_STAGE_{name.upper()}") for name in STAGE_NAMES)
 ACTION_OF: Final[Mapping[int, Action]] = {ACTIONS[action.value]: action for action in Action}
 """What a request may decide: the enum of the contract without UNSPECIFIED."""
 
@@ -253,6 +257,8 @@ class Encoder:
             moving.participation_ended, moving.paid_out_minor = True, money.paid_out_minor
         if held.close_ms:
             moving.close_time.FromMilliseconds(held.close_ms)
+        if view.pending is not None:
+            moving.pending.CopyFrom(_pending(view.pending))
         if view.open_round is not None:
             moving.open_round.CopyFrom(round_message(view.open_round))
         return self._lasting(view) + moving.SerializeToString()
@@ -277,11 +283,24 @@ class Encoder:
                 open_time=time_fields(held.open_ms),
                 operator_reference=held.operator_reference,
                 limits=_limits(held.limits),
+                funding=FUNDINGS[held.funding],
             ).SerializeToString()
             if len(self._kept) >= SESSIONS_KEPT_MAX:
                 self._kept.clear()
             self._kept[key] = lasting
         return lasting
+
+
+def _pending(affair: PendingAffair) -> common.PendingAffair:
+    return common.PendingAffair(
+        kind=affair.kind,
+        stage=_STAGES[affair.stage],
+        request_id=affair.request_id,
+        amount_minor=affair.amount_minor,
+        since_time=time_fields(affair.since_ms),
+        attempts=affair.attempts,
+        last_reason=affair.reason,
+    )
 
 
 def _limits(limits: SessionLimits) -> Any:
@@ -307,7 +326,7 @@ _STATEMENTS: Final[Mapping[str, bytes]] = {
         method: tag_of(admin.DESCRIPTOR.message_types_by_name[f"{method}Response"], "statement")
         for method in (
             *("SetSwitch", "AddCertificate", "RemoveCertificate", "ClearGuard"),
-            *("ReportMalfunction", "ResumeRound"),
+            *("ReportMalfunction", "ResumeRound", "ReleaseReports"),
         )
     },
 }

@@ -48,6 +48,21 @@ class RoundView:
 
 
 @dataclass(frozen=True, slots=True)
+class PendingAffair:
+    """What the session waits for. `stage` says how far money has moved: 0 not that we know, 1 unknown, 2 debited,
+    3 to be rolled back.
+    """
+
+    kind: str
+    stage: int
+    request_id: str
+    amount_minor: int
+    since_ms: int
+    attempts: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class SessionView:
     """A session as its client needs it. `elapsed_ms` runs until the close."""
 
@@ -62,6 +77,7 @@ class SessionView:
     time_left_ms: int | None
     inactive_ms: int
     """When the right to start rounds and to buy ends."""
+    pending: PendingAffair | None = None
 
 
 def round_view(

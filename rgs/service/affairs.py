@@ -33,6 +33,7 @@ from rgs.service.books import Books
 from rgs.service.callers import Encode, Reply, verify_same_content
 from rgs.service.instance import Instance
 from rgs.service.movements import Movement, Movements, gap_ms, is_standing
+from rgs.service.reporting import Reporting
 from rgs.store.changes import (
     Affair,
     AffairStage,
@@ -41,13 +42,10 @@ from rgs.store.changes import (
     DayCount,
     Draft,
     SessionRaceError,
-    StageReport,
     StoreError,
 )
 from rgs.store.interface import Store
 
-REPORT_BATCH = 256
-"""Stage reports sent in one call."""
 UNDO_AFTER_MS: Final = 300_000
 """A debit of an affair older than this, of which the wallet does not know, is rolled back: nobody waits for it."""
 OWED: Final = frozenset({"end", "return"})
@@ -67,6 +65,7 @@ class Affairs:
         wallet: Wallet,
         central: CentralSystem,
         encode: Encode,
+        reporting: Reporting,
     ) -> None:
         self._store = store
         self._instance = instance
@@ -75,6 +74,8 @@ class Affairs:
         self._movements = Movements(wallet)
         self._central = central
         self._encode = encode
+        self._reporting = reporting
+        self.report_stages = reporting.report_stages
         self._steps: Mapping[str, Callable[[Affair, Session], Awaitable[Reply]]] = {
             "open": self._open,
             "purchase": self._purchase,
@@ -223,7 +224,7 @@ class Affairs:
     async def _end(self, affair: Affair, session: Session) -> Reply:
         paid_out = session.balance_minor
         try:
-            await self._report_stages_of(session)
+            await self._reporting.report_stages_of(session)
             await self._central.end_participation(
                 ParticipationEnd(
                     transaction_id=affair.affair_id,
@@ -316,13 +317,15 @@ class Affairs:
         """Roll the debit back and end the affair; what its caller is told. Raises UnavailableError while the wallet
         does not answer. `refusal` is why; None where that was stored before.
         """
+        # Who was told at once that it failed may try again; who was told nothing yet is told that it was given up.
+        status = "failed" if not affair.attempts and affair.stage == AffairStage.BEGUN else "undone"
         if affair.stage != AffairStage.UNDOING:
             # Durable before the first rollback leaves: from here on nothing else may be done with the debit.
             reason = refusal.reason if refusal is not None else affair.reason
             affair, session = await self._stage(replace(affair, reason=reason), session, AffairStage.UNDOING)
         await self._movements.rollback(movement)
         ended = replace(session, version=session.version + 1, pending_affair="")
-        await self._commit(Change(session=ended, affair=replace(affair, status="undone")))
+        await self._commit(Change(session=ended, affair=replace(affair, status=status)))
         if refusal is not None and not isinstance(refusal, UnavailableError):
             return refusal
         return TransactionRolledBackError(
@@ -336,26 +339,6 @@ class Affairs:
         affair, session = replace(affair, stage=stage), replace(session, version=session.version + 1)
         await self._commit(Change(session=session, affair=affair))
         return affair, session
-
-    # --- stage reports --------------------------------------------------------------------------------------------
-
-    async def report_stages(self) -> int:
-        """Send the queued stage reports in order; how many were sent. Unavailable: they stay queued."""
-        told = 0
-        while sent := await self._send(await self._store.reports(REPORT_BATCH)):
-            told += sent
-        return told
-
-    async def _report_stages_of(self, session: Session) -> None:
-        while await self._send(await self._store.reports_of(session.session_id, REPORT_BATCH)):
-            pass
-
-    async def _send(self, queued: list[tuple[int, StageReport]]) -> int:
-        if queued:
-            transaction_id = self._instance.new_id(self._clock.now_ms())  # told stages are passed over, whatever the id
-            await self._central.report_stages(transaction_id, [report for _, report in queued])
-            await self._store.forget_reports([row_id for row_id, _ in queued])
-        return len(queued)
 
     # --- ends -----------------------------------------------------------------------------------------------------
 

@@ -11,16 +11,19 @@ from rgs.core.errors import NotFoundError
 from rgs.core.ids import check_ulid
 from rgs.core.jurisdictions import SHIPPED_JURISDICTIONS, Jurisdiction, load_jurisdiction
 from rgs.core.rulesets import SHIPPED_RULESETS, Ruleset, load_ruleset
-from rgs.core.sessions import Session
+from rgs.core.sessions import Funding, Session
 from rgs.core.views import RoundView, SessionView, session_view
 from rgs.service.callers import Caller, Role
 from rgs.store.interface import Store
 
 
 class Books:
-    """Rulesets and jurisdictions by id."""
+    """Rulesets and jurisdictions by id, and by an operator's name how his players are funded; an operator that is not
+    named sells participations.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, fundings: Mapping[str, Funding] | None = None) -> None:
+        self.fundings: Mapping[str, Funding] = fundings or {}
         self.rulesets: Mapping[str, Ruleset] = {name: load_ruleset(name) for name in SHIPPED_RULESETS}
         self.jurisdictions: Mapping[str, Jurisdiction] = {
             name: load_jurisdiction(name) for name in SHIPPED_JURISDICTIONS

@@ -12,7 +12,7 @@ PAGE_SIZE_DEFAULT = 50
 PAGE_SIZE_MAX = 200
 _PREFIX = "p1"
 _KEY_PREFIX = "k1"
-_KEY_PART = re.compile(r"[A-Za-z0-9._:-]{1,64}", re.ASCII)
+_KEY_PART = re.compile(r"[A-Za-z0-9._:-]{1,96}", re.ASCII)
 _POSITION_MAX = 1 << 62
 """Row numbers, times and statement numbers stay below it, and so inside the 64 bits of the store."""
 

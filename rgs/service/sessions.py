@@ -23,8 +23,8 @@ from rgs.core.errors import (
 )
 from rgs.core.ids import check_reference, check_request_id
 from rgs.core.rounds import Round
-from rgs.core.sessions import Session, SessionStatus
-from rgs.core.views import SessionView
+from rgs.core.sessions import Funding, Session, SessionStatus
+from rgs.core.views import PendingAffair, SessionView
 from rgs.service.affairs import Affairs
 from rgs.service.books import Books, owned_session
 from rgs.service.callers import Caller, Reply, Role, SessionLocks, reply_of
@@ -113,6 +113,7 @@ class Sessions:
             last_ms=now_ms,
             version=1,
             limits=request.limits,
+            funding=self._books.fundings.get(caller.party, Funding.PARTICIPATION),
         )
         if self._open_account is not None and self._books.jurisdictions[caller.jurisdiction].test_register_allowed:
             await self._open_account(caller.party, request.player, request.currency)
@@ -189,7 +190,15 @@ class Sessions:
         """(the whole session with the round in play, that round's signed opening or nothing)."""
         session = await owned_session(self._store, caller, session_id)
         open_round, opening = await self._play.open_round_of(session)
-        return self._books.view(session, self._clock.now_ms(), open_round), opening
+        view = self._books.view(session, self._clock.now_ms(), open_round)
+        affair = await self._store.pending_affair(session_id) if session.pending_affair else None
+        if affair is not None:
+            pending = PendingAffair(
+                affair.kind, affair.stage, affair.request_id, affair.amount_minor, affair.created_ms, affair.attempts,
+                affair.reason,
+            )  # fmt: skip
+            view = replace(view, pending=pending)
+        return view, opening
 
     async def list(
         self, caller: Caller, player: str, open_only: bool, page_size: int, page_token: str

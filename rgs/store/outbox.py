@@ -110,6 +110,11 @@ class OutboxReads:
         )
         return [ReportsHeld(*row) for row in await self._rows(query, *after, limit)]
 
+    async def held_report(self, kind: str, subject: str) -> ReportsHeld | None:
+        query = "SELECT kind, subject, reason, since_ms FROM held_reports WHERE kind = ? AND subject = ?"
+        row = await self._row(query, kind, subject)
+        return None if row is None else ReportsHeld(*row)
+
     async def days_to_align(self, before_day: str, before_ms: int, limit: int) -> list[DayCount]:
         """Days that are over and were told with other sums, or not yet. None while something of them is under way."""
         waiting = (
@@ -126,7 +131,7 @@ class OutboxReads:
             "SELECT operator, currency, day, purchases, bought_minor, stages, staked_minor, returned_minor, ends,"
             " final_balance_minor FROM register_days WHERE day < ? AND aligned <> purchases || ',' || bought_minor"
             " || ',' || stages || ',' || staked_minor || ',' || returned_minor || ',' || ends || ',' ||"
-            " final_balance_minor AND operator || ' ' || currency || ' ' || day NOT IN"
+            " final_balance_minor AND operator || ':' || currency || ':' || day NOT IN"
             " (SELECT subject FROM held_reports WHERE kind = 'alignment') ORDER BY day, operator, currency LIMIT ?"
         )
         return [DayCount(*row) for row in await self._rows(query, before_day, limit)]

@@ -924,3 +924,344 @@ class ExportTotalsResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ExportTotalsResponse: _TypeAlias = ExportTotalsResponse  # noqa: Y015
+
+@_typing.final
+class ListOwedCreditsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    page_size: _builtins.int
+    """1 to 200; 0 means 50."""
+    page_token: _builtins.str
+    def __init__(
+        self,
+        *,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListOwedCreditsRequest: _TypeAlias = ListOwedCreditsRequest  # noqa: Y015
+
+@_typing.final
+class ListOwedCreditsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CREDITS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    @_builtins.property
+    def credits(self) -> _containers.RepeatedCompositeFieldContainer[Global___OwedCredit]: ...
+    def __init__(
+        self,
+        *,
+        credits: _abc.Iterable[Global___OwedCredit] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["credits", b"credits", "next_page_token", b"next_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListOwedCreditsResponse: _TypeAlias = ListOwedCreditsResponse  # noqa: Y015
+
+@_typing.final
+class OwedCredit(_message.Message):
+    """A credit that is owed to a player: tried again with growing gaps until the wallet takes it, and never cancelled."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TRANSACTION_ID_FIELD_NUMBER: _builtins.int
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    OPERATOR_FIELD_NUMBER: _builtins.int
+    PLAYER_FIELD_NUMBER: _builtins.int
+    CURRENCY_FIELD_NUMBER: _builtins.int
+    AMOUNT_MINOR_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    SINCE_TIME_FIELD_NUMBER: _builtins.int
+    AGE_MS_FIELD_NUMBER: _builtins.int
+    ATTEMPTS_FIELD_NUMBER: _builtins.int
+    NEXT_TIME_FIELD_NUMBER: _builtins.int
+    LAST_REASON_FIELD_NUMBER: _builtins.int
+    UNKNOWN_FIELD_NUMBER: _builtins.int
+    transaction_id: _builtins.str
+    """The transaction id that the wallet is asked under."""
+    session_id: _builtins.str
+    operator: _builtins.str
+    player: _builtins.str
+    currency: _builtins.str
+    amount_minor: _builtins.int
+    kind: _builtins.str
+    """"end" of a participation, or "return" of a round."""
+    age_ms: _builtins.int
+    attempts: _builtins.int
+    last_reason: _builtins.str
+    """Why the last attempt did not end it, UPPER_SNAKE; empty before the first has failed."""
+    unknown: _builtins.bool
+    """Whether a credit was sent that was not answered: it may have arrived."""
+    @_builtins.property
+    def since_time(self) -> _timestamp_pb2.Timestamp: ...
+    @_builtins.property
+    def next_time(self) -> _timestamp_pb2.Timestamp: ...
+    def __init__(
+        self,
+        *,
+        transaction_id: _builtins.str = ...,
+        session_id: _builtins.str = ...,
+        operator: _builtins.str = ...,
+        player: _builtins.str = ...,
+        currency: _builtins.str = ...,
+        amount_minor: _builtins.int = ...,
+        kind: _builtins.str = ...,
+        since_time: _timestamp_pb2.Timestamp | None = ...,
+        age_ms: _builtins.int = ...,
+        attempts: _builtins.int = ...,
+        next_time: _timestamp_pb2.Timestamp | None = ...,
+        last_reason: _builtins.str = ...,
+        unknown: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["next_time", b"next_time", "since_time", b"since_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["age_ms", b"age_ms", "amount_minor", b"amount_minor", "attempts", b"attempts", "currency", b"currency", "kind", b"kind", "last_reason", b"last_reason", "next_time", b"next_time", "operator", b"operator", "player", b"player", "session_id", b"session_id", "since_time", b"since_time", "transaction_id", b"transaction_id", "unknown", b"unknown"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OwedCredit: _TypeAlias = OwedCredit  # noqa: Y015
+
+@_typing.final
+class GetOutboxRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetOutboxRequest: _TypeAlias = GetOutboxRequest  # noqa: Y015
+
+@_typing.final
+class GetOutboxResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FIGURES_FIELD_NUMBER: _builtins.int
+    PEERS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def figures(self) -> _containers.RepeatedCompositeFieldContainer[Global___OutboxFigure]: ...
+    @_builtins.property
+    def peers(self) -> _containers.RepeatedCompositeFieldContainer[Global___PeerFigure]: ...
+    def __init__(
+        self,
+        *,
+        figures: _abc.Iterable[Global___OutboxFigure] | None = ...,
+        peers: _abc.Iterable[Global___PeerFigure] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["figures", b"figures", "peers", b"peers"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetOutboxResponse: _TypeAlias = GetOutboxResponse  # noqa: Y015
+
+@_typing.final
+class OutboxFigure(_message.Message):
+    """Affairs of one kind (open, purchase, end, close, start, act, return) or reports (stages, held)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: _builtins.int
+    STAGE_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    OLDEST_TIME_FIELD_NUMBER: _builtins.int
+    kind: _builtins.str
+    stage: _builtins.str
+    """begun, unknown, paid or undoing."""
+    count: _builtins.int
+    @_builtins.property
+    def oldest_time(self) -> _timestamp_pb2.Timestamp: ...
+    def __init__(
+        self,
+        *,
+        kind: _builtins.str = ...,
+        stage: _builtins.str = ...,
+        count: _builtins.int = ...,
+        oldest_time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["oldest_time", b"oldest_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "kind", b"kind", "oldest_time", b"oldest_time", "stage", b"stage"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OutboxFigure: _TypeAlias = OutboxFigure  # noqa: Y015
+
+@_typing.final
+class PeerFigure(_message.Message):
+    """A connection of the process that answers."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    CIRCUIT_FIELD_NUMBER: _builtins.int
+    IN_FLIGHT_FIELD_NUMBER: _builtins.int
+    UNKNOWN_FIELD_NUMBER: _builtins.int
+    TURNED_AWAY_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    circuit: _builtins.str
+    """closed lets calls through, open none, half_open one."""
+    in_flight: _builtins.int
+    unknown: _builtins.int
+    """Calls since the start that were not answered, or not believably."""
+    turned_away: _builtins.int
+    """Calls that were not sent."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        circuit: _builtins.str = ...,
+        in_flight: _builtins.int = ...,
+        unknown: _builtins.int = ...,
+        turned_away: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["circuit", b"circuit", "in_flight", b"in_flight", "name", b"name", "turned_away", b"turned_away", "unknown", b"unknown"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PeerFigure: _TypeAlias = PeerFigure  # noqa: Y015
+
+@_typing.final
+class ListHeldReportsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    page_size: _builtins.int
+    """1 to 200; 0 means 50."""
+    page_token: _builtins.str
+    def __init__(
+        self,
+        *,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListHeldReportsRequest: _TypeAlias = ListHeldReportsRequest  # noqa: Y015
+
+@_typing.final
+class ListHeldReportsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REPORTS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    @_builtins.property
+    def reports(self) -> _containers.RepeatedCompositeFieldContainer[Global___HeldReports]: ...
+    def __init__(
+        self,
+        *,
+        reports: _abc.Iterable[Global___HeldReports] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "reports", b"reports"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListHeldReportsResponse: _TypeAlias = ListHeldReportsResponse  # noqa: Y015
+
+@_typing.final
+class HeldReports(_message.Message):
+    """`stages` of a session, or the `alignment` of `operator:currency:day`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: _builtins.int
+    SUBJECT_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    SINCE_TIME_FIELD_NUMBER: _builtins.int
+    kind: _builtins.str
+    subject: _builtins.str
+    reason: _builtins.str
+    """The rejection, UPPER_SNAKE."""
+    @_builtins.property
+    def since_time(self) -> _timestamp_pb2.Timestamp: ...
+    def __init__(
+        self,
+        *,
+        kind: _builtins.str = ...,
+        subject: _builtins.str = ...,
+        reason: _builtins.str = ...,
+        since_time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["since_time", b"since_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kind", b"kind", "reason", b"reason", "since_time", b"since_time", "subject", b"subject"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HeldReports: _TypeAlias = HeldReports  # noqa: Y015
+
+@_typing.final
+class ReleaseReportsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    SUBJECT_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    kind: _builtins.str
+    subject: _builtins.str
+    reason: _builtins.str
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        kind: _builtins.str = ...,
+        subject: _builtins.str = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kind", b"kind", "reason", b"reason", "request_id", b"request_id", "subject", b"subject"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReleaseReportsRequest: _TypeAlias = ReleaseReportsRequest  # noqa: Y015
+
+@_typing.final
+class ReleaseReportsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STATEMENT_FIELD_NUMBER: _builtins.int
+    statement: _builtins.bytes
+    def __init__(
+        self,
+        *,
+        statement: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["statement", b"statement"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReleaseReportsResponse: _TypeAlias = ReleaseReportsResponse  # noqa: Y015

@@ -106,6 +106,26 @@ class AdminServiceStub:
                 request_serializer=rgs_dot_v1_dot_admin__pb2.ExportTotalsRequest.SerializeToString,
                 response_deserializer=rgs_dot_v1_dot_admin__pb2.ExportTotalsResponse.FromString,
                 _registered_method=True)
+        self.ListOwedCredits = channel.unary_unary(
+                '/rgs.v1.AdminService/ListOwedCredits',
+                request_serializer=rgs_dot_v1_dot_admin__pb2.ListOwedCreditsRequest.SerializeToString,
+                response_deserializer=rgs_dot_v1_dot_admin__pb2.ListOwedCreditsResponse.FromString,
+                _registered_method=True)
+        self.GetOutbox = channel.unary_unary(
+                '/rgs.v1.AdminService/GetOutbox',
+                request_serializer=rgs_dot_v1_dot_admin__pb2.GetOutboxRequest.SerializeToString,
+                response_deserializer=rgs_dot_v1_dot_admin__pb2.GetOutboxResponse.FromString,
+                _registered_method=True)
+        self.ListHeldReports = channel.unary_unary(
+                '/rgs.v1.AdminService/ListHeldReports',
+                request_serializer=rgs_dot_v1_dot_admin__pb2.ListHeldReportsRequest.SerializeToString,
+                response_deserializer=rgs_dot_v1_dot_admin__pb2.ListHeldReportsResponse.FromString,
+                _registered_method=True)
+        self.ReleaseReports = channel.unary_unary(
+                '/rgs.v1.AdminService/ReleaseReports',
+                request_serializer=rgs_dot_v1_dot_admin__pb2.ReleaseReportsRequest.SerializeToString,
+                response_deserializer=rgs_dot_v1_dot_admin__pb2.ReleaseReportsResponse.FromString,
+                _registered_method=True)
 
 
 class AdminServiceServicer:
@@ -206,6 +226,34 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListOwedCredits(self, request, context):
+        """Credits that operators' wallets have not taken yet, oldest first; an operator sees its own.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetOutbox(self, request, context):
+        """How much waits to be told outside and since when, and how the connections are.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListHeldReports(self, request, context):
+        """What the central system has refused and was set aside.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReleaseReports(self, request, context):
+        """Tell it again; takes a reason, and is an event.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -278,6 +326,26 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.ExportTotals,
                     request_deserializer=rgs_dot_v1_dot_admin__pb2.ExportTotalsRequest.FromString,
                     response_serializer=rgs_dot_v1_dot_admin__pb2.ExportTotalsResponse.SerializeToString,
+            ),
+            'ListOwedCredits': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListOwedCredits,
+                    request_deserializer=rgs_dot_v1_dot_admin__pb2.ListOwedCreditsRequest.FromString,
+                    response_serializer=rgs_dot_v1_dot_admin__pb2.ListOwedCreditsResponse.SerializeToString,
+            ),
+            'GetOutbox': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetOutbox,
+                    request_deserializer=rgs_dot_v1_dot_admin__pb2.GetOutboxRequest.FromString,
+                    response_serializer=rgs_dot_v1_dot_admin__pb2.GetOutboxResponse.SerializeToString,
+            ),
+            'ListHeldReports': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListHeldReports,
+                    request_deserializer=rgs_dot_v1_dot_admin__pb2.ListHeldReportsRequest.FromString,
+                    response_serializer=rgs_dot_v1_dot_admin__pb2.ListHeldReportsResponse.SerializeToString,
+            ),
+            'ReleaseReports': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReleaseReports,
+                    request_deserializer=rgs_dot_v1_dot_admin__pb2.ReleaseReportsRequest.FromString,
+                    response_serializer=rgs_dot_v1_dot_admin__pb2.ReleaseReportsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -660,6 +728,114 @@ class AdminService:
             '/rgs.v1.AdminService/ExportTotals',
             rgs_dot_v1_dot_admin__pb2.ExportTotalsRequest.SerializeToString,
             rgs_dot_v1_dot_admin__pb2.ExportTotalsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListOwedCredits(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rgs.v1.AdminService/ListOwedCredits',
+            rgs_dot_v1_dot_admin__pb2.ListOwedCreditsRequest.SerializeToString,
+            rgs_dot_v1_dot_admin__pb2.ListOwedCreditsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetOutbox(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rgs.v1.AdminService/GetOutbox',
+            rgs_dot_v1_dot_admin__pb2.GetOutboxRequest.SerializeToString,
+            rgs_dot_v1_dot_admin__pb2.GetOutboxResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListHeldReports(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rgs.v1.AdminService/ListHeldReports',
+            rgs_dot_v1_dot_admin__pb2.ListHeldReportsRequest.SerializeToString,
+            rgs_dot_v1_dot_admin__pb2.ListHeldReportsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReleaseReports(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rgs.v1.AdminService/ReleaseReports',
+            rgs_dot_v1_dot_admin__pb2.ReleaseReportsRequest.SerializeToString,
+            rgs_dot_v1_dot_admin__pb2.ReleaseReportsResponse.FromString,
             options,
             channel_credentials,
             insecure,

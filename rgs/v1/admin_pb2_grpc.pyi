@@ -58,6 +58,14 @@ class AdminServiceStub:
     ListTotals: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListTotalsRequest, _admin_pb2.ListTotalsResponse]
     """Totals per day, operator, player and game, as they stand; equal to a scan of all rounds."""
     ExportTotals: _grpc.UnaryStreamMultiCallable[_admin_pb2.ExportTotalsRequest, _admin_pb2.ExportTotalsResponse]
+    ListOwedCredits: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListOwedCreditsRequest, _admin_pb2.ListOwedCreditsResponse]
+    """Credits that operators' wallets have not taken yet, oldest first; an operator sees its own."""
+    GetOutbox: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetOutboxRequest, _admin_pb2.GetOutboxResponse]
+    """How much waits to be told outside and since when, and how the connections are."""
+    ListHeldReports: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListHeldReportsRequest, _admin_pb2.ListHeldReportsResponse]
+    """What the central system has refused and was set aside."""
+    ReleaseReports: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ReleaseReportsRequest, _admin_pb2.ReleaseReportsResponse]
+    """Tell it again; takes a reason, and is an event."""
 
 @_typing.type_check_only
 class AdminServiceAsyncStub(AdminServiceStub):
@@ -89,6 +97,14 @@ class AdminServiceAsyncStub(AdminServiceStub):
     ListTotals: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListTotalsRequest, _admin_pb2.ListTotalsResponse]  # type: ignore[assignment]
     """Totals per day, operator, player and game, as they stand; equal to a scan of all rounds."""
     ExportTotals: _aio.UnaryStreamMultiCallable[_admin_pb2.ExportTotalsRequest, _admin_pb2.ExportTotalsResponse]  # type: ignore[assignment]
+    ListOwedCredits: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListOwedCreditsRequest, _admin_pb2.ListOwedCreditsResponse]  # type: ignore[assignment]
+    """Credits that operators' wallets have not taken yet, oldest first; an operator sees its own."""
+    GetOutbox: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetOutboxRequest, _admin_pb2.GetOutboxResponse]  # type: ignore[assignment]
+    """How much waits to be told outside and since when, and how the connections are."""
+    ListHeldReports: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListHeldReportsRequest, _admin_pb2.ListHeldReportsResponse]  # type: ignore[assignment]
+    """What the central system has refused and was set aside."""
+    ReleaseReports: _aio.UnaryUnaryMultiCallable[_admin_pb2.ReleaseReportsRequest, _admin_pb2.ReleaseReportsResponse]  # type: ignore[assignment]
+    """Tell it again; takes a reason, and is an event."""
 
 class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
     """What the house's admins do. Every change is a signed event with before, after, who and why; reasons are codes.
@@ -201,5 +217,37 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.ExportTotalsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_admin_pb2.ExportTotalsResponse], _abc.AsyncIterator[_admin_pb2.ExportTotalsResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def ListOwedCredits(
+        self,
+        request: _admin_pb2.ListOwedCreditsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ListOwedCreditsResponse, _abc.Awaitable[_admin_pb2.ListOwedCreditsResponse]]:
+        """Credits that operators' wallets have not taken yet, oldest first; an operator sees its own."""
+
+    @_abc_1.abstractmethod
+    def GetOutbox(
+        self,
+        request: _admin_pb2.GetOutboxRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.GetOutboxResponse, _abc.Awaitable[_admin_pb2.GetOutboxResponse]]:
+        """How much waits to be told outside and since when, and how the connections are."""
+
+    @_abc_1.abstractmethod
+    def ListHeldReports(
+        self,
+        request: _admin_pb2.ListHeldReportsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ListHeldReportsResponse, _abc.Awaitable[_admin_pb2.ListHeldReportsResponse]]:
+        """What the central system has refused and was set aside."""
+
+    @_abc_1.abstractmethod
+    def ReleaseReports(
+        self,
+        request: _admin_pb2.ReleaseReportsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ReleaseReportsResponse, _abc.Awaitable[_admin_pb2.ReleaseReportsResponse]]:
+        """Tell it again; takes a reason, and is an event."""
 
 def add_AdminServiceServicer_to_server(servicer: AdminServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -174,6 +174,50 @@ SESSION_STATUS_OPEN: SessionStatus.ValueType  # 2
 SESSION_STATUS_CLOSED: SessionStatus.ValueType  # 3
 Global___SessionStatus: _TypeAlias = SessionStatus  # noqa: Y015
 
+class _Funding:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _FundingEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Funding.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    FUNDING_UNSPECIFIED: _Funding.ValueType  # 0
+    FUNDING_PARTICIPATION: _Funding.ValueType  # 1
+    FUNDING_SEAMLESS: _Funding.ValueType  # 2
+
+class Funding(_Funding, metaclass=_FundingEnumTypeWrapper):
+    """Where the money of a session's stakes comes from. SEAMLESS: each bet is debited from the operator's wallet and each
+    return credited; nothing is bought, and the balance is none.
+    """
+
+FUNDING_UNSPECIFIED: Funding.ValueType  # 0
+FUNDING_PARTICIPATION: Funding.ValueType  # 1
+FUNDING_SEAMLESS: Funding.ValueType  # 2
+Global___Funding: _TypeAlias = Funding  # noqa: Y015
+
+class _AffairStage:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _AffairStageEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AffairStage.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    AFFAIR_STAGE_UNSPECIFIED: _AffairStage.ValueType  # 0
+    AFFAIR_STAGE_BEGUN: _AffairStage.ValueType  # 1
+    AFFAIR_STAGE_UNKNOWN: _AffairStage.ValueType  # 2
+    AFFAIR_STAGE_PAID: _AffairStage.ValueType  # 3
+    AFFAIR_STAGE_UNDOING: _AffairStage.ValueType  # 4
+
+class AffairStage(_AffairStage, metaclass=_AffairStageEnumTypeWrapper):
+    """How far an affair has come. UNKNOWN: a call outside was not answered, it may have happened. PAID: the wallet holds
+    the debit. UNDOING: the debit is being rolled back.
+    """
+
+AFFAIR_STAGE_UNSPECIFIED: AffairStage.ValueType  # 0
+AFFAIR_STAGE_BEGUN: AffairStage.ValueType  # 1
+AFFAIR_STAGE_UNKNOWN: AffairStage.ValueType  # 2
+AFFAIR_STAGE_PAID: AffairStage.ValueType  # 3
+AFFAIR_STAGE_UNDOING: AffairStage.ValueType  # 4
+Global___AffairStage: _TypeAlias = AffairStage  # noqa: Y015
+
 @_typing.final
 class Bet(_message.Message):
     """A stake on one bet: ante, blind, trips, play | ante, aa, call."""
@@ -496,6 +540,48 @@ class SessionLimits(_message.Message):
 Global___SessionLimits: _TypeAlias = SessionLimits  # noqa: Y015
 
 @_typing.final
+class PendingAffair(_message.Message):
+    """What the session waits for: send the request that began it again, or let the server go on by itself."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: _builtins.int
+    STAGE_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    AMOUNT_MINOR_FIELD_NUMBER: _builtins.int
+    SINCE_TIME_FIELD_NUMBER: _builtins.int
+    ATTEMPTS_FIELD_NUMBER: _builtins.int
+    LAST_REASON_FIELD_NUMBER: _builtins.int
+    kind: _builtins.str
+    """open, purchase, end, close, start or act."""
+    stage: Global___AffairStage.ValueType
+    request_id: _builtins.str
+    amount_minor: _builtins.int
+    attempts: _builtins.int
+    last_reason: _builtins.str
+    """Why the last attempt did not end it, UPPER_SNAKE."""
+    @_builtins.property
+    def since_time(self) -> _timestamp_pb2.Timestamp: ...
+    def __init__(
+        self,
+        *,
+        kind: _builtins.str = ...,
+        stage: Global___AffairStage.ValueType = ...,
+        request_id: _builtins.str = ...,
+        amount_minor: _builtins.int = ...,
+        since_time: _timestamp_pb2.Timestamp | None = ...,
+        attempts: _builtins.int = ...,
+        last_reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["since_time", b"since_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["amount_minor", b"amount_minor", "attempts", b"attempts", "kind", b"kind", "last_reason", b"last_reason", "request_id", b"request_id", "since_time", b"since_time", "stage", b"stage"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PendingAffair: _TypeAlias = PendingAffair  # noqa: Y015
+
+@_typing.final
 class SessionView(_message.Message):
     """The whole session as a client needs it: a client that lost everything goes on from here."""
 
@@ -533,6 +619,8 @@ class SessionView(_message.Message):
     STAKE_LEFT_MINOR_FIELD_NUMBER: _builtins.int
     TIME_LEFT_MS_FIELD_NUMBER: _builtins.int
     INACTIVE_TIME_FIELD_NUMBER: _builtins.int
+    FUNDING_FIELD_NUMBER: _builtins.int
+    PENDING_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     status: Global___SessionStatus.ValueType
     game_name: _builtins.str
@@ -564,6 +652,7 @@ class SessionView(_message.Message):
     """What is left of the limits; unset where there is none."""
     stake_left_minor: _builtins.int
     time_left_ms: _builtins.int
+    funding: Global___Funding.ValueType
     @_builtins.property
     def ruleset(self) -> Global___RulesRef: ...
     @_builtins.property
@@ -581,6 +670,10 @@ class SessionView(_message.Message):
     @_builtins.property
     def inactive_time(self) -> _timestamp_pb2.Timestamp:
         """When the jurisdiction's inactivity ends the right to start rounds and to buy."""
+
+    @_builtins.property
+    def pending(self) -> Global___PendingAffair:
+        """Told by GetSession."""
 
     def __init__(
         self,
@@ -617,10 +710,12 @@ class SessionView(_message.Message):
         stake_left_minor: _builtins.int | None = ...,
         time_left_ms: _builtins.int | None = ...,
         inactive_time: _timestamp_pb2.Timestamp | None = ...,
+        funding: Global___Funding.ValueType = ...,
+        pending: Global___PendingAffair | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_loss_left_minor", b"_loss_left_minor", "_stake_left_minor", b"_stake_left_minor", "_time_left_ms", b"_time_left_ms", "close_time", b"close_time", "inactive_time", b"inactive_time", "jurisdiction", b"jurisdiction", "limits", b"limits", "loss_left_minor", b"loss_left_minor", "open_round", b"open_round", "open_time", b"open_time", "ruleset", b"ruleset", "stake_left_minor", b"stake_left_minor", "time_left_ms", b"time_left_ms"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_loss_left_minor", b"_loss_left_minor", "_stake_left_minor", b"_stake_left_minor", "_time_left_ms", b"_time_left_ms", "close_time", b"close_time", "inactive_time", b"inactive_time", "jurisdiction", b"jurisdiction", "limits", b"limits", "loss_left_minor", b"loss_left_minor", "open_round", b"open_round", "open_time", b"open_time", "pending", b"pending", "ruleset", b"ruleset", "stake_left_minor", b"stake_left_minor", "time_left_ms", b"time_left_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_loss_left_minor", b"_loss_left_minor", "_stake_left_minor", b"_stake_left_minor", "_time_left_ms", b"_time_left_ms", "balance_minor", b"balance_minor", "bought_minor", b"bought_minor", "close_time", b"close_time", "currency", b"currency", "elapsed_ms", b"elapsed_ms", "game_name", b"game_name", "inactive_time", b"inactive_time", "jurisdiction", b"jurisdiction", "largest_ante_minor", b"largest_ante_minor", "limits", b"limits", "loss_left_minor", b"loss_left_minor", "net_position_minor", b"net_position_minor", "next_purchase_no", b"next_purchase_no", "next_stage_no", b"next_stage_no", "open_round", b"open_round", "open_time", b"open_time", "operator_reference", b"operator_reference", "paid_out_minor", b"paid_out_minor", "participation_ended", b"participation_ended", "participation_id", b"participation_id", "player", b"player", "purchase_left_minor", b"purchase_left_minor", "regulator_participation_id", b"regulator_participation_id", "regulator_session_id", b"regulator_session_id", "returned_minor", b"returned_minor", "ruleset", b"ruleset", "session_id", b"session_id", "stake_left_minor", b"stake_left_minor", "staked_minor", b"staked_minor", "status", b"status", "test_register", b"test_register", "time_left_ms", b"time_left_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_loss_left_minor", b"_loss_left_minor", "_stake_left_minor", b"_stake_left_minor", "_time_left_ms", b"_time_left_ms", "balance_minor", b"balance_minor", "bought_minor", b"bought_minor", "close_time", b"close_time", "currency", b"currency", "elapsed_ms", b"elapsed_ms", "funding", b"funding", "game_name", b"game_name", "inactive_time", b"inactive_time", "jurisdiction", b"jurisdiction", "largest_ante_minor", b"largest_ante_minor", "limits", b"limits", "loss_left_minor", b"loss_left_minor", "net_position_minor", b"net_position_minor", "next_purchase_no", b"next_purchase_no", "next_stage_no", b"next_stage_no", "open_round", b"open_round", "open_time", b"open_time", "operator_reference", b"operator_reference", "paid_out_minor", b"paid_out_minor", "participation_ended", b"participation_ended", "participation_id", b"participation_id", "pending", b"pending", "player", b"player", "purchase_left_minor", b"purchase_left_minor", "regulator_participation_id", b"regulator_participation_id", "regulator_session_id", b"regulator_session_id", "returned_minor", b"returned_minor", "ruleset", b"ruleset", "session_id", b"session_id", "stake_left_minor", b"stake_left_minor", "staked_minor", b"staked_minor", "status", b"status", "test_register", b"test_register", "time_left_ms", b"time_left_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__loss_left_minor: _TypeAlias = _typing.Literal["loss_left_minor"]  # noqa: Y015
     _WhichOneofArgType__loss_left_minor: _TypeAlias = _typing.Literal["_loss_left_minor", b"_loss_left_minor"]  # noqa: Y015

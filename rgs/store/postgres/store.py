@@ -130,7 +130,7 @@ class PostgresStore(PostgresReads):
         return made
 
     async def forget_answers(self, now_ms: int, before_ms: int) -> int:
-        await self.make_days(now_ms)
+        await self.make_days(max(now_ms, before_ms + DAY_MS))
         rows = await self.ask("SELECT drop_answers(?)", before_ms)
         gone: int = rows[0][0]
         return gone

@@ -27,6 +27,7 @@ from rgs.manifest import Manifest, make_manifest
 from rgs.server import Server, read_certificate
 from rgs.service.callers import Caller, Role
 from rgs.service.notices import Notices
+from rgs.store.address import PostgresAddress
 from rgs.store.interface import Parties, PartyRow
 from rgs.store.opening import open_parties
 from rgs.v1 import catalog_pb2, play_pb2
@@ -190,8 +191,8 @@ def channel_of(port: int, client: Issued | None, ca: Issued | None = None) -> gr
 class House:
     """A home and its server, which may be stopped and started again; parties by the names that `rgs init` gives."""
 
-    def __init__(self, folder: Path, **options: object) -> None:
-        ensure_home(folder, None, entropy().read, SystemClock().now_ms())
+    def __init__(self, folder: Path, database: PostgresAddress | None = None, **options: object) -> None:
+        ensure_home(folder, None, entropy().read, SystemClock().now_ms(), database)
         self.config: Config = load_config(folder, {"listen": "127.0.0.1:0", "drain_s": 5, **options})
         self.clock = Clock()
         self.server = Server(self.config, manifest(), clock=self.clock)
@@ -244,9 +245,9 @@ class House:
 
 
 @contextlib.asynccontextmanager
-async def serving(folder: Path, **options: object) -> AsyncIterator[House]:
-    """The home in this folder, made where there is none, and its server."""
-    house = House(folder / "home", **options)
+async def serving(folder: Path, database: PostgresAddress | None = None, **options: object) -> AsyncIterator[House]:
+    """The home in this folder, made where there is none, and its server; a new home's store may be in a database."""
+    house = House(folder / "home", database, **options)
     await house.start()
     try:
         yield house

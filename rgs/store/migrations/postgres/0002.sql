@@ -19,7 +19,7 @@ CREATE UNIQUE INDEX affairs_pending ON affairs (session_id) WHERE status = 'pend
 CREATE INDEX affairs_owed ON affairs (affair_id) WHERE status = 'pending' AND kind IN ('end', 'return');
 
 -- What the central system has refused: set aside until an admin releases it. kind stages: of a session; kind alignment: of
--- `operator currency day`.
+-- `operator:currency:day`.
 CREATE TABLE held_reports (
   kind TEXT NOT NULL CHECK (kind IN ('stages', 'alignment')),
   subject TEXT NOT NULL,

@@ -31,7 +31,7 @@ CREATE INDEX affairs_owed ON affairs (affair_id) WHERE status = 'pending' AND ki
 CREATE UNIQUE INDEX affairs_by_request ON affairs (request_id, method, party) WHERE status IN ('pending', 'undone');
 
 -- What the central system has refused: set aside until an admin releases it. kind stages: of a session; kind alignment: of
--- `operator currency day`.
+-- `operator:currency:day`.
 CREATE TABLE held_reports (
   kind TEXT NOT NULL CHECK (kind IN ('stages', 'alignment')),
   subject TEXT NOT NULL,

@@ -1,0 +1,87 @@
+"""The part of rgs.v1.AdminService over `rgs.service.outbox`: what waits outside. Parses, asks; refuses to do more."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rgs.api.calls import Methods, Unary
+from rgs.api.mapping import STAGE_NAMES, reply_bytes, time_fields
+from rgs.service.callers import Caller
+from rgs.service.orders import order_of
+from rgs.service.outbox import Outbox, OwedCredit
+from rgs.v1 import admin_pb2 as pb
+
+_STAGE_OF_REPORTS: Final = frozenset({"stages", "held"})
+
+
+def outbox_methods(outbox: Outbox) -> Methods:
+    """Four methods of the service."""
+
+    async def list_owed_credits(caller: Caller, message: pb.ListOwedCreditsRequest) -> bytes:
+        owed, token = await outbox.owed_credits(caller, message.page_size, message.page_token)
+        return pb.ListOwedCreditsResponse(credits=map(_owed, owed), next_page_token=token).SerializeToString()
+
+    async def get_outbox(_caller: Caller, _message: pb.GetOutboxRequest) -> bytes:
+        rows, readings = await outbox.figures()
+        figures = [
+            pb.OutboxFigure(
+                kind=row.kind,
+                stage="" if row.kind in _STAGE_OF_REPORTS else STAGE_NAMES[row.stage],
+                count=row.count,
+                oldest_time=time_fields(row.oldest_ms),
+            )
+            for row in rows
+        ]
+        peers = [
+            pb.PeerFigure(
+                name=reading.name,
+                circuit=reading.state.value,
+                in_flight=reading.in_flight,
+                unknown=reading.unknown,
+                turned_away=reading.turned_away,
+            )
+            for reading in readings
+        ]
+        return pb.GetOutboxResponse(figures=figures, peers=peers).SerializeToString()
+
+    async def list_held_reports(_caller: Caller, message: pb.ListHeldReportsRequest) -> bytes:
+        held, token = await outbox.held_reports(message.page_size, message.page_token)
+        reports = [
+            pb.HeldReports(kind=row.kind, subject=row.subject, reason=row.reason, since_time=time_fields(row.since_ms))
+            for row in held
+        ]
+        return pb.ListHeldReportsResponse(reports=reports, next_page_token=token).SerializeToString()
+
+    async def release_reports(caller: Caller, message: pb.ReleaseReportsRequest) -> bytes:
+        order = order_of(
+            caller, "ReleaseReports", message.request_id,
+            kind=message.kind, subject=message.subject, reason=message.reason,
+        )  # fmt: skip
+        reply = await outbox.release_reports(order, message.kind, message.subject, message.reason)
+        return reply_bytes("ReleaseReports", reply)
+
+    return {
+        "ListOwedCredits": Unary(pb.ListOwedCreditsRequest, list_owed_credits),
+        "GetOutbox": Unary(pb.GetOutboxRequest, get_outbox),
+        "ListHeldReports": Unary(pb.ListHeldReportsRequest, list_held_reports),
+        "ReleaseReports": Unary(pb.ReleaseReportsRequest, release_reports),
+    }
+
+
+def _owed(credit: OwedCredit) -> pb.OwedCredit:
+    affair = credit.affair
+    return pb.OwedCredit(
+        transaction_id=affair.affair_id,
+        session_id=affair.session_id,
+        operator=credit.operator,
+        player=credit.player,
+        currency=credit.currency,
+        amount_minor=affair.amount_minor,
+        kind=affair.kind,
+        since_time=time_fields(affair.created_ms),
+        age_ms=credit.age_ms,
+        attempts=affair.attempts,
+        next_time=time_fields(affair.next_ms),
+        last_reason=affair.reason,
+        unknown=STAGE_NAMES[affair.stage] == "unknown",
+    )

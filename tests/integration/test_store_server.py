@@ -1,0 +1,122 @@
+"""The whole server over the shared store: a player's life, an export that replays, a database that goes and comes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import grpc
+import pytest
+
+from rgs.cli import export, init, migrate, party
+from rgs.core.replay import KeyBook, Replay, Rulebook
+from rgs.service.callers import Role
+from rgs.store.address import PostgresAddress
+from rgs.v1 import common_pb2, session_pb2
+from tests.databases import fresh_database
+from tests.postgres import NoServerError, Server, one_server
+from tests.unit.api.client import Player, request_id
+from tests.unit.api.serving import reason_in, serving, status_in
+
+
+@pytest.fixture
+def database() -> Iterator[PostgresAddress]:
+    with fresh_database() as address:
+        yield address
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    try:
+        with one_server() as one:
+            yield one
+    except NoServerError as error:
+        pytest.skip(f"no PostgreSQL here: {error}")
+
+
+async def round_of(player: Player) -> None:
+    """One round, checked to the end and folded."""
+    await player.start()
+    for action in (common_pb2.ACTION_CHECK, common_pb2.ACTION_CHECK, common_pb2.ACTION_FOLD):
+        await player.act(action)
+
+
+def replayed(home: Path, out: Path) -> tuple[list[str], int]:
+    """Every failed check of an export, and how many rounds it holds."""
+    export.command(out=str(out), session=[], instance=[], private=True, home=home)
+    root = (home / "keys" / "root.fingerprint").read_text().strip()
+    run = Replay(KeyBook((home / "keys" / "keys.json").read_bytes(), root=root), Rulebook())
+    failures = [failure.message for line in out.read_bytes().splitlines() for failure in run.feed(line)]
+    failures += [failure.message for failure in run.finish()]
+    return failures, run.summary.rounds_verified
+
+
+async def test_a_players_life_over_a_database(tmp_path: Path, database: PostgresAddress) -> None:
+    async with serving(tmp_path, database) as house:
+        player = Player(house.channel())
+        await player.open()
+        await player.buy()
+        for _ in range(3):
+            await round_of(player)
+        await player.sessions.EndParticipation(
+            session_pb2.EndParticipationRequest(request_id=request_id(), session_id=player.session_id)
+        )
+        await house.restart()
+        player = Player(house.channel())
+        await player.open()
+        await player.buy()
+        await round_of(player)
+    home = tmp_path / "home"
+    failures, rounds = await asyncio.to_thread(replayed, home, tmp_path / "export.jsonl")
+    assert (failures, rounds) == ([], 4)
+    assert not (home / "store" / "rgs.db").exists()
+
+
+def test_the_command_lines_work_on_a_database(
+    tmp_path: Path, database: PostgresAddress, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = tmp_path / "home"
+    assert init.command(home, "node1", database.url) == 0
+    assert ((home / "rgs.toml").stat().st_mode & 0o777) == 0o600, "the URL may hold a password"
+    assert party.add(Role.AUDITOR, "second", "", None, True, home) == 0
+    assert party.list_(False, home) == 0
+    listed = [line for line in capsys.readouterr().out.splitlines() if line.endswith("allowed")]
+    assert "second" in listed[-1]
+    assert party.remove(listed[-1].split("\t")[0], home) == 0
+    assert migrate.command(home) == 0
+    assert "nothing to do" in capsys.readouterr().out
+
+
+async def test_a_database_that_is_gone_is_told_as_unavailable_and_found_again(
+    tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rgs.store.writer.COMMIT_WAIT_S", 1.0)
+    async with serving(tmp_path, PostgresAddress(server.url())) as house:
+        player = Player(house.channel())
+        await player.open()
+        await player.buy()
+        await round_of(player)
+        server.freeze()
+        try:
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await player.start()
+        finally:
+            server.thaw()
+        assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+        assert reason_in(status_in(refused.value)) in {"STORE_OUTCOME_UNKNOWN", "STORE_UNAVAILABLE"}
+        for _ in range(100):
+            try:
+                found = await player.sessions.GetSession(session_pb2.GetSessionRequest(session_id=player.session_id))
+                again = Player(house.channel())
+                await again.open()
+                break
+            except grpc.aio.AioRpcError as error:
+                if error.code() not in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.FAILED_PRECONDITION}:
+                    raise
+                await asyncio.sleep(0.1)
+        else:
+            raise AssertionError("the server did not find its database again")
+        assert found.session.next_stage_no in {2, 3}
+        await again.buy()
+        await round_of(again)
