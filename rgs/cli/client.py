@@ -26,6 +26,7 @@ from grpc_status.rpc_status import from_call
 
 from rgs.cli.files import read_whole
 from rgs.config import Config
+from rgs.v1.admin_pb2_grpc import AdminServiceStub
 from rgs.v1.audit_pb2_grpc import AuditServiceStub
 from rgs.v1.catalog_pb2_grpc import CatalogServiceStub
 from rgs.v1.history_pb2_grpc import HistoryServiceStub
@@ -125,6 +126,7 @@ class Client:
         self.play = PlayServiceStub(self.channel)
         self.history = HistoryServiceStub(self.channel)
         self.audit = AuditServiceStub(self.channel)
+        self.admin = AdminServiceStub(self.channel)
         self.catalog = CatalogServiceStub(self.channel)
 
     def request_id(self) -> str:

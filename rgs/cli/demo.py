@@ -21,10 +21,11 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from rgs.cli.cards_art import format_amount
 from rgs.cli.client import CallError, Client, Identity
-from rgs.cli.demo_checks import verify_export, verify_history, verify_keys, verify_wallet
+from rgs.cli.demo_checks import verify_export, verify_history, verify_keys, verify_owed, verify_wallet
 from rgs.cli.demo_peers import SILENT_REGULATOR, SILENT_WALLET, Peers, start_peers
-from rgs.cli.demo_player import DemoError, DemoPlayer, PlayedSession
+from rgs.cli.demo_player import CURRENCY, DemoError, DemoPlayer, PlayedSession
 from rgs.cli.demo_reconcile import Found, open_breaks, reconcile, run_command, verify_clean, write_receipts
 from rgs.cli.demo_report import Proof, Steps, report
 from rgs.cli.evidence import Evidence, claim
@@ -104,7 +105,7 @@ def _demo(evidence: Evidence, steps: Steps, rounds: int, sessions: int) -> None:
         with steps.step("simulated peers, server") as step:
             peers = start_peers(evidence, PARTY, running)
             server = running.enter_context(ServerProcess(evidence.home, evidence.server, PARTY))
-            step.what = f"wallet and central system simulated, server at {server.address}"
+            step.what = f"simulated wallet and regulator, server at {server.address}"
             server.await_serving()
             peers.await_listening()
 
@@ -119,7 +120,7 @@ def _demo(evidence: Evidence, steps: Steps, rounds: int, sessions: int) -> None:
         except CallError:
             verify_running()  # says more than that nobody answers
             raise
-        with steps.step("all three stopped by SIGTERM, the server's last statement signed"):
+        with steps.step("server and peers stopped by SIGTERM, last statement signed"):
             server.stop()
             peers.stop()
     played = [session for part in parts for session in part.player.sessions]
@@ -132,11 +133,11 @@ def _demo(evidence: Evidence, steps: Steps, rounds: int, sessions: int) -> None:
     with steps.step("replay offline, from the exported files alone"):
         replay = replay_offline(evidence, root)
         verify_replay(replay, played)
-    with steps.step("reconciliation of all three books, from the files alone") as step:
+    with steps.step("reconciliation, from the files alone") as step:
         write_receipts(evidence.receipts, played)
         end = reconcile(evidence, root)
         verify_clean(end, played)
-        step.what = "reconciliation of all three books, from the files alone: clean"
+        step.what = "reconciliation, from the files alone: clean"
     repeats = sum(part.player.repeats for part in parts)
     proof = Proof(compared, listed, moved_minor, replay, midway, end, peers.faults(), repeats)
     report(steps.console, evidence, played, proof, root)
@@ -147,29 +148,30 @@ def _live(
 ) -> tuple[Found, int]:
     """What is done while the server runs: what was open midway, and how many rounds the histories list."""
     before = sum(part.before for part in parts)
-    by_both = "half on the Play stream, both peers at fault"
-    with steps.step(f"{before} rounds in {len(parts)} sessions at once, {by_both}", before) as step:
+    with steps.step(f"{before} rounds in {len(parts)} sessions at once, peers at fault", before) as step:
         _together(parts, lambda part, told: part.player.play_to(part.before, told), step.advance)
-    with steps.step("wallet fallen silent") as step:
+    leaving, buying = [part for part in parts if part.leaves], [part for part in parts if part.buys]
+    with steps.step("wallet silent") as step:
         peers.wallet.misbehave(SILENT_WALLET)
-        leaving, buying = [part for part in parts if part.leaves], [part for part in parts if part.buys]
         _together(leaving, lambda part, _: part.player.try_to_leave())
         _together(buying, lambda part, _: part.player.try_to_buy())
-        step.what = f"wallet fallen silent: {len(leaving)} payouts owed, {len(buying)} debits taken and not heard of"
-    with steps.step("central system fallen silent") as step:
+        owed_minor = verify_owed(client, [part.player.sessions[-1] for part in leaving])
+        owed = format_amount(owed_minor, CURRENCY)
+        step.what = f"wallet silent: {owed} owed to {len(leaving)}, {len(buying)} debits unheard of"
+    with steps.step("central system silent") as step:
         peers.regulator.misbehave(SILENT_REGULATOR)
         playing = [part for part in parts if not part.leaves and not part.buys]
         _together(playing, lambda part, told: part.player.play_on(part.rounds, told))
         more = sum(part.player.played for part in parts) - before
-        step.what = f"central system fallen silent: {more} rounds played on, their reports wait"
-    with steps.step("reconciliation midway, over the files so far") as step:
+        step.what = f"central system silent: {more} rounds played on"
+    with steps.step("reconciliation of the files so far") as step:
         midway = open_breaks(evidence, root, peers, [session for part in parts for session in part.player.sessions])
-        step.what = f"reconciliation midway, over the files so far: {midway.open_breaks} breaks open"
-    total = sum(part.rounds for part in parts)
-    left = total - sum(part.player.played for part in parts)
-    with steps.step(f"faults off: the same requests again, {left} more rounds, all sessions closed", left) as step:
+        step.what = f"reconciliation of the files so far: {midway.open_breaks} breaks open"
+    left = sum(part.rounds - part.player.played for part in parts)
+    with steps.step(f"faults off: asked again, {left} rounds more, all closed", left) as step:
         peers.behave()
         _together(parts, _finish, step.advance)
+        verify_owed(client, [])
     played = [session for part in parts for session in part.player.sessions]
     with steps.step("keys and histories compared with what is known"):
         verify_keys(client, evidence.keys)

@@ -30,8 +30,8 @@ _BAR: Final = 24
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What the demo has compared, the summary of `certify replay --json`, both reconciliations, the faults of the peers by
-    name, and how many requests the players sent again.
+    """What the demo has compared, the summary of `certify replay --json`, both reconciliations, the peers' faults, and how
+    many requests the players sent again.
     """
 
     statements: int

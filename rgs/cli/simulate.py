@@ -2,8 +2,8 @@
 
 Takes the home's own certificates (`rgs init`). SIGUSR1 switches the faults off and delivers what was held back, SIGUSR2
 switches them on by the plan as its file stands then, SIGHUP writes the export, SIGTERM and SIGINT write it and end.
-Prints one line where it listens and one for every fault. Refuses to listen where it cannot, and a plan that it does not understand. Money, ids and
-registers of these programs count for nothing.
+Prints one line where it listens and one for every fault. Refuses to listen where it cannot, and a plan that it does not
+understand. Money, ids and registers of these programs count for nothing.
 """
 
 from __future__ import annotations
