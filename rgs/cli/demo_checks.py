@@ -91,9 +91,7 @@ def verify_owed(client: Client, sessions: Iterable[PlayedSession]) -> int:
         if not token:
             break
     if owed != due:
-        raise DemoError(
-            f"the server lists {len(owed)} credits of {sum(owed.values())} as owed, not {len(due)} of {sum(due.values())}"
-        )
+        raise DemoError(f"owed are {len(due)} credits of {sum(due.values())}, the server lists {owed}")
     return sum(owed.values())
 
 

@@ -36,11 +36,12 @@ failures_max = 1000
 _ROUGH: Final = """\
 seed = "rgs demo, {kind}"
 [per_mille]
-lost_reply = 90
-lost_request = 60
-duplicate = 60
-conflicting_retry = 40
-restart = 20
+lost_reply = 150
+lost_request = 80
+duplicate = 80
+reorder = 40
+restart = 30
+conflicting_retry = {conflicts}
 [[schedule]]
 fault = "lost_reply"
 method = "{first}"
@@ -51,6 +52,8 @@ method = "{first}"
 call = 2
 """
 _FIRST: Final = {WALLET: "Debit", REGULATOR: "OpenSession"}
+_CONFLICTS: Final = {WALLET: 80, REGULATOR: 0}
+"""Of a thousand repeats, how many are refused as a conflict."""
 SILENT_WALLET: Final = """\
 [[schedule]]
 fault = "lost_reply"
@@ -75,7 +78,9 @@ def start_peers(evidence: Evidence, operator: str, running: ExitStack) -> Peers:
 
     def start(kind: str, export: Path, output: Path) -> SimulatorProcess:
         plan = evidence.home / f"{kind}-faults.toml"
-        write_new(plan, _ROUGH.format(kind=kind, first=_FIRST[kind]).encode("utf-8"), PUBLIC_MODE)
+        write_new(
+            plan, _ROUGH.format(kind=kind, first=_FIRST[kind], conflicts=_CONFLICTS[kind]).encode("utf-8"), PUBLIC_MODE
+        )
         return running.enter_context(SimulatorProcess(kind, evidence.home, plan, export, output))
 
     wallet = start(WALLET, evidence.wallet, evidence.wallet_said)

@@ -26,12 +26,13 @@ from rgs.cli.evidence import Evidence
 
 _STEP_WIDTH: Final = 68
 _BAR: Final = 24
+_FAULTS_A_LINE: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What the demo has compared, the summary of `certify replay --json`, both reconciliations, the peers' faults, and how
-    many requests the players sent again.
+    """What the demo has compared, the summary of `certify replay --json`, both reconciliations, the faults committed and
+    how many requests were repeated.
     """
 
     statements: int
@@ -189,8 +190,8 @@ def _proved(proof: Proof, root: str) -> Table:
         "✓",
         ("received", f"{proof.statements} statements over gRPC, byte for byte those of the export"),
         ("history", f"{proof.listed_rounds} rounds listed, one of each session found by date and code"),
-        ("faults", f"{sum(proof.faults.values())}: {_counted(proof.faults)}"),
-        ("again", f"{proof.repeats} requests sent again, each with its own id"),
+        *_faults(proof.faults),
+        ("again", f"{proof.repeats} requests sent again, each under the id that it had"),
         ("wallet", f"moved {format_amount(proof.wallet_minor, CURRENCY, signed=True)}, as the sessions come to"),
         ("draws", f"{in_rounds} in rounds, {discarded} discarded, {unknown} unknown"),
         ("replay", f"{verified} rounds verified, {failed} failed, {replay['verdict']}{development}"),
@@ -205,9 +206,12 @@ def _compared(end: Found) -> str:
     return ", ".join(f"{counts[name]} {what}" for name, what in named)
 
 
-def _counted(faults: Mapping[str, int]) -> str:
+def _faults(faults: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+    """Committed by the peers, the most frequent first, four a line."""
     ordered = sorted(faults.items(), key=lambda row: (-row[1], row[0]))
-    return ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in ordered)
+    told = [f"{count} {name.replace('_', ' ')}" for name, count in ordered]
+    for first in range(0, len(told), _FAULTS_A_LINE):
+        yield "" if first else "faults", ", ".join(told[first : first + _FAULTS_A_LINE])
 
 
 def _rows(mark: str, *rows: tuple[str, str]) -> Table:
