@@ -41,6 +41,8 @@ GAMES: Final = ("uth-solo", "casino-holdem")
 PARTY: Final = "demo-operator"
 ROUNDS: Final = 400
 SESSIONS: Final = 16
+SESSIONS_MIN: Final = 3
+"""One player that leaves, one that buys, one that plays on while the peers are silent."""
 SESSIONS_MAX: Final = 64
 AT_HOME: Final = "simulators/wallet.db"
 """Where the simulated wallet has its book, in the home."""
@@ -49,7 +51,7 @@ AT_HOME: Final = "simulators/wallet.db"
 def demo(
     rounds: Annotated[int, typer.Option(help="Rounds of each game.", min=1)] = ROUNDS,
     sessions: Annotated[
-        int, typer.Option(help="Concurrent sessions, both games together.", min=len(GAMES), max=SESSIONS_MAX)
+        int, typer.Option(help="Concurrent sessions, both games together.", min=SESSIONS_MIN, max=SESSIONS_MAX)
     ] = SESSIONS,
     home: Annotated[Path, typer.Option(help="The folder of the evidence; made anew.", file_okay=False)] = FOLDER,
 ) -> int:
@@ -92,6 +94,12 @@ class Part:
     def before(self) -> int:
         """Rounds before the silence."""
         return self.rounds if self.leaves else self.rounds - max(1, self.rounds // 4)
+
+    def play_before(self, told: Callable[[], None]) -> None:
+        """Play these; who plays on afterwards has enough for a round then."""
+        self.player.play_to(self.before, told)
+        if not self.leaves:
+            self.player.make_ready()
 
 
 def _demo(evidence: Evidence, steps: Steps, rounds: int, sessions: int) -> None:
@@ -149,7 +157,7 @@ def _live(
     """What is done while the server runs: what was open midway, and how many rounds the histories list."""
     before = sum(part.before for part in parts)
     with steps.step(f"{before} rounds in {len(parts)} sessions at once, peers at fault", before) as step:
-        _together(parts, lambda part, told: part.player.play_to(part.before, told), step.advance)
+        _together(parts, Part.play_before, step.advance)
     leaving, buying = [part for part in parts if part.leaves], [part for part in parts if part.buys]
     with steps.step("wallet silent") as step:
         peers.wallet.misbehave(SILENT_WALLET)

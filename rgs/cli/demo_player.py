@@ -128,14 +128,18 @@ class DemoPlayer:
 
     def play_to(self, rounds: int, told: Callable[[], None]) -> None:
         """Play until there have been so many rounds; the last session stays open."""
+        while self.played < rounds:
+            self.make_ready()
+            self.play_on(rounds, told)
+
+    def make_ready(self) -> None:
+        """Have a session whose participation covers a round."""
         if not self.sessions:
             self._open()
         self._settle_purchase()
-        while self.played < rounds:
-            if not self._can_buy_on():
-                self.leave()
-                self._open()
-            self.play_on(rounds, told)
+        if not self._can_buy_on():
+            self.leave()
+            self._open()
 
     def play_on(self, rounds: int, told: Callable[[], None]) -> None:
         """The same with what the participation has: nothing is asked of wallet or regulator."""

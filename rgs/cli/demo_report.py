@@ -31,8 +31,8 @@ _FAULTS_A_LINE: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What the demo has compared, the summary of `certify replay --json`, both reconciliations, the faults committed and
-    how many requests were repeated.
+    """What the demo has compared, the summary of `certify replay --json`, both reconciliations, the peers' faults
+    and how many requests were repeated.
     """
 
     statements: int
