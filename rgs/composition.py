@@ -33,6 +33,7 @@ from rgs.service.permits import Permits
 from rgs.service.play import Play
 from rgs.service.reporting import Reporting
 from rgs.service.reports import Reports
+from rgs.service.seamless import Seamless
 from rgs.service.sessions import Sessions
 from rgs.service.watch import CountedCentral, Watch, Watched
 from rgs.store.interface import Parties, Store
@@ -128,6 +129,7 @@ class Services:
             interruptions=self.interruptions,
             open_account=open_account,
         )
+        self.seamless = Seamless(store=store, instance=instance, clock=clock, affairs=self.affairs, play=self.play)
         orders = Orders(store=store, clock=clock)
         self.admin = Admin(
             store=store,

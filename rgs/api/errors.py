@@ -80,7 +80,7 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
     # The state does not allow it.
     "ILLEGAL_ACTION": ErrorRow(_STATE, "The action is not legal in this phase; `legal` lists those that are."),
     "INSUFFICIENT_BALANCE": ErrorRow(_STATE, "The balance of the participation does not cover it."),
-    "INSUFFICIENT_FUNDS": ErrorRow(_STATE, "The operator's wallet does not cover the purchase."),
+    "INSUFFICIENT_FUNDS": ErrorRow(_STATE, "The operator's wallet does not cover the purchase or the bet."),
     "WALLET_REFUSED": ErrorRow(_STATE, "The operator's wallet refuses; `refusal` is its code."),
     "TRANSACTION_ROLLED_BACK": ErrorRow(_STATE, "The operator's wallet has rolled this transaction back."),
     "REGULATOR_REFUSED": ErrorRow(_STATE, "The regulator's central system refuses; `rejection` is its code."),
@@ -99,12 +99,16 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
     "DISABLED": ErrorRow(
         _STATE, "An admin has disabled all play, the operator, the game or the player: `scope` says which."
     ),
+    "FUNDING_MODE": ErrorRow(_STATE, "The session is funded bet by bet: there is nothing to buy or to end."),
     "PARTICIPATION_MISSING": ErrorRow(_STATE, "No right of participation has been bought in this session."),
     "PARTICIPATION_ENDED": ErrorRow(_STATE, "The participation has ended: no top-up, no round."),
     "PARTICIPATION_OPEN": ErrorRow(_STATE, "The participation must be ended first."),
     "PARTICIPATION_CAP": ErrorRow(_STATE, "All purchases together would exceed the cap of the participation."),
     "ALREADY_SEATED": ErrorRow(_STATE, "The player holds, or held, a participation in this regulator session."),
-    "AFFAIR_PENDING": ErrorRow(_STATE, "A purchase, end or close of this session is still under way."),
+    "AFFAIR_PENDING": ErrorRow(
+        _STATE,
+        "A purchase, bet, end or close of this session is still under way.",
+    ),
     "TABLE_ONLY": ErrorRow(_STATE, "The game is played at tables only."),
     "JURISDICTION_REFUSES": ErrorRow(_STATE, "The jurisdiction does not allow it."),
     "TOO_EARLY": ErrorRow(_STATE, "The minimum time between round starts has not passed; RetryInfo says when it has."),

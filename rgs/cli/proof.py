@@ -25,6 +25,7 @@ from rgs.core.replay.reading import Statement, read_statement
 from rgs.core.replay.scope import Sequence
 from rgs.core.replay.sessions import (
     Chain,
+    verify_money_leg,
     verify_participation_end,
     verify_purchase,
     verify_session_close,
@@ -147,7 +148,9 @@ class SessionProof:
                 seat = read_seat(statement, self._rulebook)
                 verify_opening(statement, seat, chain, self._rulebook)
             case "round_final":
-                verify_final(statement, chain.seat)
+                verify_final(statement, chain.seat, chain.is_seamless)
+            case "money_leg":
+                verify_money_leg(statement, chain)
             case "participation_end":
                 verify_participation_end(statement, chain)
             case "session_close":

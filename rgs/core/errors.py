@@ -200,6 +200,12 @@ class DisabledError(RgsError):
     reason = "DISABLED"
 
 
+class FundingModeError(RgsError):
+    """The session is funded bet by bet: there is no participation to buy or to end."""
+
+    reason = "FUNDING_MODE"
+
+
 class ParticipationMissingError(RgsError):
     """No right of participation has been bought in this session."""
 

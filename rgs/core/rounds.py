@@ -225,14 +225,19 @@ def final_body(
     salt: bytes,
     transcript: bytes,
     actions_hash: bytes,
+    debited_minor: int = 0,
 ) -> dict[str, Any]:
-    """Body of a settled `round_final`, numbers and links aside: the inputs and the claims, all revealed."""
-    after = round_.balance_before_minor - settlement.staked_minor + settlement.returned_minor
+    """Body of a settled `round_final`, numbers and links aside: the inputs and the claims, all revealed.
+
+    `debited_minor` was debited for decisions inside the round (seamless mode), and came to the balance before it.
+    """
+    before = round_.balance_before_minor + debited_minor
+    after = before - settlement.staked_minor + settlement.returned_minor
     return {
         "actions": [action.body() for action in round_.actions],
         "actions_hash": actions_hash.hex(),
         "balance_after_minor": str(after),
-        "balance_before_minor": str(round_.balance_before_minor),
+        "balance_before_minor": str(before),
         "cards": _cards_object(seat),
         "deck": [format_card(card) for card in deck],
         "opening": round_.opening_hash,
@@ -275,16 +280,19 @@ class Revealed:
     transcript: bytes
 
 
-def void_body(round_: Round, void: Void, *, staked_minor: int, revealed: Revealed | None) -> dict[str, Any]:
+def void_body(
+    round_: Round, void: Void, *, staked_minor: int, revealed: Revealed | None, debited_minor: int = 0
+) -> dict[str, Any]:
     """Body of a void `round_final`: all stakes come back; what would have been follows from the default decisions.
 
-    `revealed` is None where the deck cannot be opened. Numbers and links aside.
+    `revealed` is None where the deck cannot be opened; `debited_minor` as in `final_body`. Numbers and links aside.
     """
+    before = str(round_.balance_before_minor + debited_minor)
     body: dict[str, Any] = {
         "actions": [action.body() for action in round_.actions],
         "actions_hash": round_.actions_hash().hex(),
-        "balance_after_minor": str(round_.balance_before_minor),
-        "balance_before_minor": str(round_.balance_before_minor),
+        "balance_after_minor": before,
+        "balance_before_minor": before,
         "opening": round_.opening_hash,
         "returned_minor": str(staked_minor),
         "round_id": round_.round_id,

@@ -12,6 +12,7 @@ from enum import StrEnum
 from rgs.core.errors import (
     AffairPendingError,
     DurationLimitError,
+    FundingModeError,
     NumberExpectedError,
     ParticipationEndedError,
     ParticipationMissingError,
@@ -21,7 +22,7 @@ from rgs.core.errors import (
     SessionClosedError,
     SessionInactiveError,
 )
-from rgs.core.ledger import Participation
+from rgs.core.ledger import PARTICIPATION_MINOR_MAX, Participation
 from rgs.core.limits import Room, SessionLimits, room_of
 from rgs.core.statements import LINK_ZERO
 
@@ -88,8 +89,17 @@ class Session:
 
     @property
     def room(self) -> Room:
-        """What may be staked now, under the balance and the session's limits."""
-        return room_of(self.limits, self.participation)
+        """What may be staked now, under the balance and the session's limits. Funded bet by bet it is the wallet that
+        says what is covered.
+        """
+        room = room_of(self.limits, self.participation)
+        if self.is_seamless:
+            return room._replace(balance_minor=PARTICIPATION_MINOR_MAX - self.participation.bought_minor)
+        return room
+
+    @property
+    def is_seamless(self) -> bool:
+        return self.funding is Funding.SEAMLESS
 
     def time_left_ms(self, now_ms: int) -> int | None:
         """How long rounds may still be started; None without a limit."""
@@ -134,7 +144,8 @@ class Session:
     def verify_may_buy(self, purchase_no: int) -> None:
         """No purchase after the end, none while a round is open (RULEBOOK C-10), none out of turn."""
         self.verify_open()
-        self._verify_no_affair()
+        self._verify_buys()
+        self.verify_no_affair()
         if self.participation.ended:
             raise ParticipationEndedError("the participation of this session has ended", session_id=self.session_id)
         self.verify_no_round()
@@ -143,8 +154,8 @@ class Session:
     def verify_may_start(self, stage_no: int) -> None:
         """A round needs an open session, a running participation with the regulator's id, and its turn."""
         self.verify_open()
-        self._verify_no_affair()
-        if not self.participation_id:
+        self.verify_no_affair()
+        if not self.participation_id and not self.is_seamless:
             raise ParticipationMissingError("buy a right of participation first", session_id=self.session_id)
         if self.participation.ended:
             raise ParticipationEndedError("the participation of this session has ended", session_id=self.session_id)
@@ -154,7 +165,8 @@ class Session:
     def verify_may_end(self) -> None:
         """The participation ends once, and not while a round is open (RULEBOOK C-10)."""
         self.verify_open()
-        self._verify_no_affair()
+        self._verify_buys()
+        self.verify_no_affair()
         if not self.participation_id:
             raise ParticipationMissingError("there is no participation to end", session_id=self.session_id)
         if self.participation.ended:
@@ -164,7 +176,7 @@ class Session:
     def verify_may_close(self) -> None:
         """Closing with an open round or a running participation is refused, naming it."""
         self.verify_open()
-        self._verify_no_affair()
+        self.verify_no_affair()
         self.verify_no_round()
         if self.participation_id and not self.participation.ended:
             raise ParticipationOpenError(
@@ -173,7 +185,14 @@ class Session:
                 balance_minor=self.balance_minor,
             )
 
-    def _verify_no_affair(self) -> None:
+    def _verify_buys(self) -> None:
+        if self.is_seamless:
+            raise FundingModeError(
+                "this session is funded bet by bet: there is nothing to buy or to end", session_id=self.session_id
+            )
+
+    def verify_no_affair(self) -> None:
+        """AffairPendingError naming what is under way."""
         if self.pending_affair:
             raise AffairPendingError(
                 f"affair {self.pending_affair} of this session is still under way",

@@ -168,7 +168,7 @@ def session_view(
         jurisdiction=jurisdiction,
         elapsed_ms=until_ms - session.open_ms,
         largest_ante_minor=0 if money.ended else game.largest_ante(ruleset, room.minor, {}),
-        purchase_left_minor=0 if money.ended else max(0, jurisdiction.participation_cap_minor - money.bought_minor),
+        purchase_left_minor=_purchase_left(session, jurisdiction),
         open_round=open_round,
         room=room,
         time_left_ms=session.time_left_ms(until_ms),
@@ -182,3 +182,10 @@ def _deadline_of(round_: Round, ruleset: Ruleset) -> int:
         return 0
     since_ms = round_.actions[-1].time_ms if round_.actions else round_.start_ms
     return since_ms + ruleset.timers.decision_ms
+
+
+def _purchase_left(session: Session, jurisdiction: Jurisdiction) -> int:
+    """What may still be bought; nothing where nothing is bought."""
+    if session.participation.ended or session.is_seamless:
+        return 0
+    return max(0, jurisdiction.participation_cap_minor - session.participation.bought_minor)

@@ -9,7 +9,7 @@ definite refusal ends an affair without its effect.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -71,12 +71,12 @@ class Affairs:
         self._instance = instance
         self._books = books
         self._clock = clock
-        self._movements = Movements(wallet)
+        self.movements = Movements(wallet)
         self._central = central
         self._encode = encode
         self._reporting = reporting
         self.report_stages = reporting.report_stages
-        self._steps: Mapping[str, Callable[[Affair, Session], Awaitable[Reply]]] = {
+        self.steps: dict[str, Callable[[Affair, Session], Awaitable[Reply]]] = {
             "open": self._open,
             "purchase": self._purchase,
             "end": self._end,
@@ -91,7 +91,7 @@ class Affairs:
         if session is None:
             raise NotFoundError(f"no session {affair.session_id}", kind="session", session_id=affair.session_id)
         try:
-            return await self._steps[affair.kind](affair, session)
+            return await self.steps[affair.kind](affair, session)
         except StoreError:
             raise
         except RgsError as error:
@@ -131,6 +131,8 @@ class Affairs:
 
     async def _open(self, affair: Affair, session: Session) -> Reply:
         jurisdiction = self._books.jurisdictions[session.jurisdiction_id]
+        if session.is_seamless:
+            return await self._opened(affair, session, {}, {"funding": session.funding.value})
         try:
             granted = await self._central.open_session(
                 SessionOpening(
@@ -157,18 +159,24 @@ class Affairs:
             regulator_session_id=granted.regulator_session_id,
             test_register=granted.test_register,
         )
-        private = {
-            "operator_reference": session.operator_reference,
-            "player": session.player,
+        named = {
             "regulator": "test-register" if granted.test_register else "central-system",
             "regulator_session_id": granted.regulator_session_id,
         }
+        return await self._opened(affair, opened, named, {})
+
+    async def _opened(self, affair: Affair, session: Session, named: dict[str, str], more: dict[str, str]) -> Reply:
+        """Sign the opening; `named` by the central system, which a seamless session has none of."""
+        jurisdiction = self._books.jurisdictions[session.jurisdiction_id]
+        opened = replace(session, status=SessionStatus.OPEN)
+        private = {"operator_reference": session.operator_reference, "player": session.player, **named}
         body = {
             "currency": session.currency,
             "jurisdiction": rules_object(jurisdiction),
             "operator": session.operator,
             "ruleset": rules_object(self._books.rulesets[session.ruleset_id]),
-            "test_register": granted.test_register,
+            "test_register": session.test_register,
+            **more,
             **({"limits": limits} if (limits := session.limits.body()) else {}),
         }
         return await self._done(affair, opened, "session_open", body, private)
@@ -177,10 +185,10 @@ class Affairs:
         # The first purchase's affair id is the participation's id: stable from the intent on.
         participation_id = session.participation_id or affair.affair_id
         movement = self._movement(affair, session, affair.amount_minor, participation_id, Leg.PURCHASE)
-        receipt = await self._paid(affair, session, movement)
+        receipt = await self.paid(affair, session, movement)
         if affair.attempts and affair.stage < AffairStage.PAID:
             # From here on it goes forward, whoever else looks at it: the register may come to know of it.
-            affair, session = await self._stage(affair, session, AffairStage.PAID)
+            affair, session = await self.stage(affair, session, AffairStage.PAID)
         try:
             right = await self._central.buy_participation(
                 Purchase(
@@ -196,7 +204,7 @@ class Affairs:
         except UnavailableError:
             raise
         except RgsError as refusal:
-            raise await self._undone(affair, session, movement, refusal) from None
+            raise await self.undone(affair, session, movement, refusal) from None
         money = session.participation.buy(affair.amount_minor, cap_minor=None)  # the cap was checked with the intent
         bought = replace(
             session,
@@ -241,7 +249,7 @@ class Affairs:
             await self._fail(affair, session)
             raise
         # Owed to the player from here on: repeated until accepted, never cancelled.
-        await self._movements.credit(self._movement(affair, session, paid_out, session.participation_id, Leg.PAYOUT))
+        await self.movements.credit(self._movement(affair, session, paid_out, session.participation_id, Leg.PAYOUT))
         money = session.participation.end()
         body = {
             "bought_minor": str(money.bought_minor),
@@ -260,6 +268,8 @@ class Affairs:
         return await self._done(affair, ended, "participation_end", body, private, counted)
 
     async def _close(self, affair: Affair, session: Session) -> Reply:
+        if session.is_seamless:
+            return await self._closed(affair, session)
         try:
             await self._central.close_session(
                 SessionClose(
@@ -273,6 +283,9 @@ class Affairs:
         except RgsError:
             await self._fail(affair, session)
             raise
+        return await self._closed(affair, session)
+
+    async def _closed(self, affair: Affair, session: Session) -> Reply:
         closed = replace(session, status=SessionStatus.CLOSED, close_ms=self._time_of(session))
         return await self._done(
             affair, closed, "session_close", {"reason": "OPERATOR", "rounds": str(session.rounds)}, None
@@ -292,28 +305,28 @@ class Affairs:
             round_reference="",
         )
 
-    async def _paid(self, affair: Affair, session: Session, movement: Movement) -> Receipt:
+    async def paid(self, affair: Affair, session: Session, movement: Movement) -> Receipt:
         """The debit of the affair, made now or before. UnavailableError: unknown. Another RgsError: the affair has
         ended without it.
         """
         if affair.stage == AffairStage.UNDOING:
-            raise await self._undone(affair, session, movement, None)
+            raise await self.undone(affair, session, movement, None)
         is_old = self._clock.now_ms() - affair.created_ms >= UNDO_AFTER_MS
         if affair.stage == AffairStage.UNKNOWN or (is_old and affair.stage == AffairStage.BEGUN):
-            known = await self._movements.known(movement)
+            known = await self.movements.known(movement)
             if known is not None and is_standing(known):
                 return known
             if known is None and is_old:
-                raise await self._undone(affair, session, movement, WalletUnavailableError("the debit never arrived"))
+                raise await self.undone(affair, session, movement, WalletUnavailableError("the debit never arrived"))
         try:
-            return await self._movements.debit(movement)
+            return await self.movements.debit(movement)
         except UnavailableError:
             raise
         except RgsError:
             await self._fail(affair, session)
             raise
 
-    async def _undone(self, affair: Affair, session: Session, movement: Movement, refusal: RgsError | None) -> RgsError:
+    async def undone(self, affair: Affair, session: Session, movement: Movement, refusal: RgsError | None) -> RgsError:
         """Roll the debit back and end the affair; what its caller is told. Raises UnavailableError while the wallet
         does not answer. `refusal` is why; None where that was stored before.
         """
@@ -322,8 +335,8 @@ class Affairs:
         if affair.stage != AffairStage.UNDOING:
             # Durable before the first rollback leaves: from here on nothing else may be done with the debit.
             reason = refusal.reason if refusal is not None else affair.reason
-            affair, session = await self._stage(replace(affair, reason=reason), session, AffairStage.UNDOING)
-        await self._movements.rollback(movement)
+            affair, session = await self.stage(replace(affair, reason=reason), session, AffairStage.UNDOING)
+        await self.movements.rollback(movement)
         ended = replace(session, version=session.version + 1, pending_affair="")
         await self._commit(Change(session=ended, affair=replace(affair, status=status)))
         if refusal is not None and not isinstance(refusal, UnavailableError):
@@ -334,7 +347,7 @@ class Affairs:
             refusal=affair.reason,
         )
 
-    async def _stage(self, affair: Affair, session: Session, stage: AffairStage) -> tuple[Affair, Session]:
+    async def stage(self, affair: Affair, session: Session, stage: AffairStage) -> tuple[Affair, Session]:
         """Affair and session behind a commit that no other process can have made otherwise."""
         affair, session = replace(affair, stage=stage), replace(session, version=session.version + 1)
         await self._commit(Change(session=session, affair=affair))

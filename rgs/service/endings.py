@@ -7,10 +7,13 @@ what.
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 from rgs.core.games import game_of
 from rgs.core.games.types import Seat
+from rgs.core.ids import ULID_RANDOM_BYTES, format_ulid
+from rgs.core.ledger import Participation
 from rgs.core.rounds import (
     DECK_UNRECOVERABLE,
     Revealed,
@@ -23,11 +26,12 @@ from rgs.core.rounds import (
     void_body,
 )
 from rgs.core.sessions import Session
+from rgs.core.statements import format_canonical
 from rgs.core.times import format_date, format_time
 from rgs.core.values import changed
 from rgs.core.views import RoundView, round_view
 from rgs.service.decks import Opened
-from rgs.store.changes import Change, DayCount, Draft, StageReport
+from rgs.store.changes import Affair, Change, DayCount, Draft, StageReport
 
 
 def taken_action(seat: Seat, now_ms: int, *, by: str, party: str, digest: bytes) -> TakenAction:
@@ -46,10 +50,27 @@ def after_decisions(
         changed(
             session,
             version=session.version + 1,
-            participation=session.participation.stake(cost) if cost else session.participation,
+            participation=_staked(session, cost) if cost else session.participation,
             last_ms=now_ms,
         ),
     )
+
+
+def _staked(session: Session, cost_minor: int) -> Participation:
+    """The account after a decision: in seamless mode its cost has just been debited."""
+    return session.participation.bet(cost_minor) if session.is_seamless else session.participation.stake(cost_minor)
+
+
+def leg_draft(direction: str, amount_minor: int, transaction_id: str, round_id: str, now_ms: int) -> Draft:
+    """A `money_leg`: what was debited for a round, or what is credited to the player for it, under which id."""
+    body = {
+        "amount_minor": str(amount_minor),
+        "direction": direction,
+        "round_id": round_id,
+        "time": format_time(now_ms),
+        "transaction_id": transaction_id,
+    }
+    return Draft("money_leg", body)
 
 
 def settled(
@@ -74,6 +95,7 @@ def settled(
         salt=opened.salt,
         transcript=opened.transcript,
         actions_hash=running,
+        debited_minor=_debited(session, round_),
     )
     view = round_view(round_, seat, actions_hash=running, settlement=settlement)
     return _ending(session, round_, body, now_ms), session, view
@@ -85,7 +107,7 @@ def voided(session: Session, round_: Round, void: Void, opened: Opened | None, n
         raise ValueError("a void reveals its deck unless that is what it is void for")
     staked = staked_so_far(round_)
     revealed = None if opened is None else Revealed(opened.seat, opened.deck, opened.salt, opened.transcript)
-    body = void_body(round_, void, staked_minor=staked, revealed=revealed)
+    body = void_body(round_, void, staked_minor=staked, revealed=revealed, debited_minor=_debited(session, round_))
     round_ = changed(
         round_,
         version=round_.version + 1,
@@ -100,11 +122,17 @@ def voided(session: Session, round_: Round, void: Void, opened: Opened | None, n
     return _ending(session, round_, body, now_ms)
 
 
+def _debited(session: Session, round_: Round) -> int:
+    """What was debited for decisions inside the round, in seamless mode."""
+    return sum(taken.amount_minor for taken in round_.actions) if session.is_seamless else 0
+
+
 def _ended(session: Session, returned_minor: int) -> Session:
     """The session after its round has ended."""
+    money = session.participation
     return changed(
         session,
-        participation=session.participation.give_back(returned_minor),
+        participation=money.pay_back(returned_minor) if session.is_seamless else money.give_back(returned_minor),
         open_round_id="",
         rounds=session.rounds + 1,
     )
@@ -114,6 +142,8 @@ def _ending(session: Session, round_: Round, body: dict[str, Any], now_ms: int) 
     draft = Draft(
         "round_final", {**body, "time": format_time(now_ms)}, round_id=round_.round_id, seat_no=round_.seat_no
     )
+    if session.is_seamless:
+        return _credited(Change(session=session, round=round_, drafts=(draft,)), session, round_, now_ms)
     report = StageReport(
         session_id=session.session_id,
         stage_no=round_.stage_no,
@@ -134,3 +164,28 @@ def _ending(session: Session, round_: Round, body: dict[str, Any], now_ms: int) 
         returned_minor=round_.returned_minor,
     )
     return Change(session=session, round=round_, drafts=(draft,), report=report, counted=counted)
+
+
+def _credited(change: Change, session: Session, round_: Round, now_ms: int) -> Change:
+    """The end of a round in seamless mode: what it returns is owed from this commit on, under an id of its own."""
+    amount_minor = round_.returned_minor
+    if amount_minor:
+        digest = hashlib.sha256(f"rgs/return/v1\0{round_.round_id}".encode("ascii")).digest()
+        credit_id = format_ulid(now_ms, digest[:ULID_RANDOM_BYTES])
+        leg = leg_draft("credit", amount_minor, credit_id, round_.round_id, now_ms)
+        change.drafts, change.main = (*change.drafts, leg), -2
+        change.owed = Affair(
+            affair_id=credit_id,
+            session_id=session.session_id,
+            kind="return",
+            status="pending",
+            party=session.operator,
+            method="Return",
+            request_id=credit_id,
+            digest=b"",
+            amount_minor=amount_minor,
+            purchase_no=0,
+            created_ms=now_ms,
+            detail=format_canonical({"round_id": round_.round_id}).decode("ascii"),
+        )
+    return change

@@ -8,6 +8,8 @@ its stored answer has gone.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from rgs.clock import Clock
 from rgs.core.errors import (
@@ -45,12 +47,12 @@ from rgs.core.values import changed
 from rgs.core.views import RoundView, round_view
 from rgs.service.books import Books, owned_session
 from rgs.service.callers import Caller, Encode, Reply, RoundMovedError, SessionLocks, reply_of
-from rgs.service.decks import Decks
-from rgs.service.endings import after_decisions, settled, taken_action
+from rgs.service.decks import Decks, Opened
+from rgs.service.endings import after_decisions, leg_draft, settled, taken_action
 from rgs.service.instance import Instance
 from rgs.service.permits import Permits
 from rgs.service.requests import Act, StartRound
-from rgs.store.changes import Answer, Change, Draft, SessionRaceError
+from rgs.store.changes import Affair, Answer, Change, Draft, SessionRaceError
 from rgs.store.interface import Store
 from rng.generator import Draw
 from rng.shuffle import PROCEDURE, transcript_to_deck
@@ -58,6 +60,33 @@ from rng.shuffle import PROCEDURE, transcript_to_deck
 SEAT_NO = 1
 TRIES_MAX = 3
 """So often a step is done anew because another process has moved its session."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Whose request it is, and the affair that has paid for it, if it had to be paid for."""
+
+    party: str
+    digest: bytes
+    affair: Affair | None = None
+
+
+class ToldError(Exception):
+    """An error that is to be told as it is: what was done before it is not done again. Never leaves `Play`."""
+
+    def __init__(self, error: RgsError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+class Funding(Protocol):
+    """How play asks for the money of a session that is funded bet by bet: `rgs.service.seamless`."""
+
+    async def resume(self, session: Session, party: str, request: StartRound | Act, digest: bytes) -> Reply | None: ...
+    async def fund(
+        self, session: Session, party: str, request: StartRound | Act, digest: bytes, amount_minor: int
+    ) -> Reply: ...
+    async def pay(self, session_id: str) -> None: ...
 
 
 class Play:
@@ -83,6 +112,8 @@ class Play:
         self._encode = encode
         self._permits = permits
         self._decks = decks
+        self.seamless: Funding
+        """For sessions that are funded bet by bet."""
 
     async def start_round(self, caller: Caller, request: StartRound) -> Reply:
         """Stake and deal. No error changes anything but, at most, the account of a draw that was not used."""
@@ -96,6 +127,8 @@ class Play:
             except RngUnavailableError:
                 await self._instance.tell_failure()
                 raise
+            except ToldError as told:
+                raise told.error from None
 
     async def act(self, caller: Caller, request: Act) -> Reply:
         """Decide. The last decision settles the round in the same commit."""
@@ -103,9 +136,15 @@ class Play:
         check_ulid(request.round_id, "round_id")
         digest = request.digest(caller.party)
         async with self._locks.of(request.session_id):
-            return await self._settle_on(
-                caller, request, digest, lambda session, fresh: self._act(caller, session, request, digest, fresh=fresh)
-            )
+            try:
+                return await self._settle_on(
+                    caller,
+                    request,
+                    digest,
+                    lambda session, fresh: self._act(caller.party, session, request, digest, fresh=fresh),
+                )
+            except ToldError as told:
+                raise told.error from None
 
     async def get_round(self, caller: Caller, session_id: str, round_id: str) -> tuple[RoundView, bytes, bytes]:
         """(view, opening, final or empty) of a round of the session."""
@@ -129,35 +168,58 @@ class Play:
     # --- start ----------------------------------------------------------------------------------------------------
 
     async def _start(self, caller: Caller, session: Session, request: StartRound, digest: bytes) -> Reply:
-        await self._instance.turned()  # the last wait before the draw is committed
         now_ms = max(self._clock.now_ms(), session.last_ms)
+        if session.is_seamless:  # what came before is gone on with, whatever stands against a new round
+            known = await self.seamless.resume(session, caller.party, request, digest)
+            if known is not None:
+                return known
         self._verify_may_start(session, request.stage_no, now_ms)
         ruleset = self._books.rulesets[session.ruleset_id]
         game = game_of(ruleset)
         bets = game.check_stakes(ruleset, request.bets)
         due = sum(amount for _, amount in bets) + game.cheapest_finish(ruleset, request.bets)
         session.room.verify_covers(due, "bets", "U-11")
-        round_id = self._instance.new_id(now_ms)
+        if session.is_seamless:
+            staked = sum(amount for _, amount in bets)
+            return await self.seamless.fund(session, caller.party, request, digest, staked)
+        return await self._deal(session, request, bets, Asked(caller.party, digest), self._instance.new_id(now_ms))
+
+    async def deal_paid(self, session: Session, request: StartRound, affair: Affair, round_id: str) -> Reply:
+        """Deal the round whose opening bets the affair has debited, and end the affair with it."""
+        ruleset = self._books.rulesets[session.ruleset_id]
+        bets = game_of(ruleset).check_stakes(ruleset, request.bets)
+        return await self._deal(session, request, bets, Asked(affair.party, affair.digest, affair), round_id)
+
+    def verify_may_deal(self, session: Session) -> None:
+        """What may have come to stand against a round between its request and its draw."""
+        now_ms = max(self._clock.now_ms(), session.last_ms)
+        self._permits.verify_may_start(session.operator, session.ruleset_id, session.player)
+        session.verify_duration(now_ms)
+
+    async def _deal(
+        self, session: Session, request: StartRound, bets: tuple[tuple[str, int], ...], asked: Asked, round_id: str
+    ) -> Reply:
+        await self._instance.turned()  # the last wait before the draw is committed
+        now_ms = max(self._clock.now_ms(), session.last_ms)
         salt = self._instance.random_bytes(SALT_BYTES)
         draw = self._instance.draw()
         try:
             try:
-                change, body = self._started(caller, session, request, digest, bets, round_id, salt, draw, now_ms)
+                change, body = self._started(asked, session, request, bets, round_id, salt, draw, now_ms)
             except BaseException:  # whatever it was: the draw is accounted for
                 account = _discarded(draw, round_id, now_ms)
                 await self._store.commit(Change(drafts=(account,), draw_no=draw.draw_no, discard=account))
                 raise
-            (signed,) = await self._store.commit(change)
+            signed = await self._store.commit(change)
         finally:
             self._instance.draw_done()
-        return Reply(body, signed.envelope)
+        return Reply(body, signed[-1].envelope)
 
     def _started(
         self,
-        caller: Caller,
+        asked: Asked,
         session: Session,
         request: StartRound,
-        digest: bytes,
         bets: tuple[tuple[str, int], ...],
         round_id: str,
         salt: bytes,
@@ -166,6 +228,8 @@ class Play:
     ) -> tuple[Change, bytes]:
         """(the whole start as one change, its answer); what precedes the draw is fixed by now."""
         ruleset = self._books.rulesets[session.ruleset_id]
+        staked = sum(amount for _, amount in bets)
+        affair = asked.affair
         code_count = session.code_count + 1 if session.last_start_ms // 1000 == now_ms // 1000 else 1
         seat_body = seat_object(SEAT_NO, session.session_id, bets)
         deal = deal_core(
@@ -195,15 +259,16 @@ class Play:
             deal=core,
             commitment=commitment,
             bets=bets,
-            balance_before_minor=session.balance_minor,
+            balance_before_minor=session.balance_minor if affair is None else staked,
             start_ms=now_ms,
             sealed=self._instance.sealer.seal(draw.instance, draw.draw_no, core, salt, draw.transcript),
-            funds_minor=session.room.minor - sum(amount for _, amount in bets),
+            funds_minor=session.room.minor - staked,
         )
         after = changed(
             session,
             version=session.version + 1,
-            participation=session.participation.stake(sum(amount for _, amount in bets)),
+            participation=session.participation.stake(staked) if affair is None else session.participation.bet(staked),
+            pending_affair="",
             stage_no=request.stage_no,
             open_round_id=round_id,
             last_start_ms=now_ms,
@@ -217,8 +282,12 @@ class Play:
         change = Change(
             session=after,
             round=round_,
-            drafts=(Draft("round_opening", opening, round_id=round_id, seat_no=SEAT_NO),),
-            answer=Answer(caller.party, "StartRound", request.request_id, digest, body, now_ms),
+            drafts=(
+                *_legs(affair, round_id, now_ms),
+                Draft("round_opening", opening, round_id=round_id, seat_no=SEAT_NO),
+            ),
+            answer=Answer(asked.party, "StartRound", request.request_id, asked.digest, body, now_ms),
+            affair=None if affair is None else replace(affair, status="done"),
             draw_no=draw.draw_no,
             discard=_discarded(draw, round_id, now_ms),
         )
@@ -246,7 +315,32 @@ class Play:
 
     # --- act ------------------------------------------------------------------------------------------------------
 
-    async def _act(self, caller: Caller, session: Session, request: Act, digest: bytes, *, fresh: bool) -> Reply:
+    async def _act(self, party: str, session: Session, request: Act, digest: bytes, *, fresh: bool) -> Reply:
+        if session.is_seamless:  # what came before is gone on with, wherever the round stands by now
+            known = await self.seamless.resume(session, party, request, digest)
+            if known is not None:
+                return known
+        round_, opened, decided = await self._decision(session, request, fresh=fresh)
+        cost_minor = decided.actions[-1].amount_minor
+        if session.is_seamless and cost_minor:
+            return await self.seamless.fund(session, party, request, digest, cost_minor)
+        reply = await self._decide(session, round_, request, opened, decided, Asked(party, digest))
+        if session.is_seamless:
+            await self.seamless.pay(session.session_id)
+        return reply
+
+    async def decide_paid(self, session: Session, request: Act, affair: Affair) -> Reply:
+        """Take the decision whose cost the affair has debited, and end the affair with it."""
+        round_, opened, decided = await self._decision(session, request, fresh=True)
+        asked = Asked(affair.party, affair.digest, affair)
+        return await self._decide(session, round_, request, opened, decided, asked)
+
+    async def verify_decidable(self, session: Session, request: Act) -> None:
+        """Whether the decision can be taken now; what stands against it."""
+        await self._decision(session, request, fresh=True)
+
+    async def _decision(self, session: Session, request: Act, *, fresh: bool) -> tuple[Round, Opened, Seat]:
+        """(round, its deck and seat, the seat after the decision)."""
         now_ms = max(self._clock.now_ms(), session.last_ms)
         round_ = await self._store.round(request.round_id, fresh=fresh)
         if round_ is None or round_.session_id != session.session_id:
@@ -266,22 +360,30 @@ class Play:
                 status=round_.status.value,
             )
         opened = self._decks.open(round_)
+        return round_, opened, self._decided(session, opened.seat, request.action)
+
+    async def _decide(
+        self, session: Session, round_: Round, request: Act, opened: Opened, decided: Seat, asked: Asked
+    ) -> Reply:
+        now_ms = max(self._clock.now_ms(), session.last_ms)
+        affair = asked.affair
         running = round_.actions_hash()
-        decided = self._decided(session, opened.seat, request.action)
-        taken = taken_action(decided, now_ms, by="player", party=caller.party, digest=digest)
+        taken = taken_action(decided, now_ms, by="player", party=asked.party, digest=asked.digest)
         round_, session = after_decisions(round_, session, (taken,), now_ms)
         running = next_actions_hash(running, taken.body())
+        if affair is not None:
+            session = changed(session, pending_affair="")
         if decided.phase is not Phase.SHOWDOWN:
             view = round_view(round_, decided, actions_hash=running, room=session.room)
-            body = self._encode("Act", self._books.view(session, now_ms), view)
-            answer = Answer(caller.party, "Act", request.request_id, digest, body, now_ms)
-            await self._store.commit(Change(session=session, round=round_, answer=answer))
-            return Reply(body, b"")
-        change, session, view = settled(session, round_, opened, decided, running, now_ms)
+            change = Change(session=session, round=round_, main=None)
+        else:
+            change, session, view = settled(session, round_, opened, decided, running, now_ms)
         body = self._encode("Act", self._books.view(session, now_ms), view)
-        change.answer = Answer(caller.party, "Act", request.request_id, digest, body, now_ms)
-        (signed,) = await self._store.commit(change)
-        return Reply(body, signed.envelope)
+        change.drafts = (*_legs(affair, round_.round_id, now_ms), *change.drafts)
+        change.affair = None if affair is None else replace(affair, status="done")
+        change.answer = Answer(asked.party, "Act", request.request_id, asked.digest, body, now_ms)
+        signed = await self._store.commit(change)
+        return Reply(body, b"" if change.main is None else signed[change.main].envelope)
 
     async def _moved(self, session: Session, round_: Round, version: int, now_ms: int) -> RoundMovedError:
         """ROUND_CHANGED with the fresh view, of a round that has ended as well."""
@@ -330,6 +432,11 @@ class Play:
                     raise
                 session = stands
         raise SessionChangedError("the session was changed by another request; read it again")
+
+
+def _legs(affair: Affair | None, round_id: str, now_ms: int) -> tuple[Draft, ...]:
+    """The signed movement of what an affair has paid for."""
+    return () if affair is None else (leg_draft("debit", affair.amount_minor, affair.affair_id, round_id, now_ms),)
 
 
 def _discarded(draw: Draw, round_id: str, now_ms: int) -> Draft:

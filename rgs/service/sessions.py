@@ -244,6 +244,13 @@ class Sessions:
             raise JurisdictionError(
                 f"operator {caller.party} has no jurisdiction", operator=caller.party, jurisdiction=caller.jurisdiction
             )
+        if jurisdiction.regulator_ids_required and self._books.fundings.get(caller.party) is Funding.SEAMLESS:
+            raise JurisdictionError(
+                f"jurisdiction {jurisdiction.id} requires a participation, {caller.party} is funded bet by bet",
+                field="jurisdiction",
+                operator=caller.party,
+                jurisdiction=jurisdiction.id,
+            )
         if request.currency != jurisdiction.currency:
             raise JurisdictionError(
                 f"currency {request.currency[:8]} is not {jurisdiction.currency}, the currency of {jurisdiction.id}",

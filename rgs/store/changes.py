@@ -348,6 +348,8 @@ class Change:
     """The draw that this change uses, 0 for none."""
     discard: Draft | None = None
     """Signed instead, if the change cannot be committed: the account of its draw."""
+    main: int | None = -1
+    """Which of the drafts the answer carries, counted from the end; None: none of them."""
     artifact: tuple[str, str, bytes] | None = None
     """(sha256, name, content) kept beside its `artifact` statement."""
     pauses: bool = False

@@ -129,7 +129,7 @@ class Group:
                 self.new_sessions.append(session_insert(session, link_no, link_hash))
             else:
                 self.sessions.append(session_update(session, link_no, link_hash))
-        last = signed[-1] if signed else None
+        last = signed[change.main] if signed and change.main is not None else None
         if change.round is not None:
             if change.pauses and last is not None:
                 change.round = replace(change.round, malfunction=last.hash.hex())

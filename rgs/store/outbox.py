@@ -70,6 +70,12 @@ class OutboxReads:
         query = SELECT_AFFAIR + which
         return [Affair(*row) for row in await self._rows(query, after, operator, operator, limit)]
 
+    async def owed_return(self, session_id: str) -> Affair | None:
+        """The newest return of a session's rounds that the wallet has not taken."""
+        which = "WHERE session_id = ? AND status = 'pending' AND kind = 'return' ORDER BY affair_id DESC LIMIT 1"
+        row = await self._row(SELECT_AFFAIR + which, session_id)
+        return None if row is None else Affair(*row)
+
     async def outbox(self) -> list[OutboxRow]:
         """What waits, by kind and stage."""
         affairs = (

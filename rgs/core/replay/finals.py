@@ -39,8 +39,11 @@ _SETTLED: Final[tuple[str, ...]] = (*_REVEALED, "outcome", "settlement")
 UNRECOVERABLE: Final = "DECK_UNRECOVERABLE"
 
 
-def verify_final(statement: Statement, seat: OpenSeat | None) -> None:
-    """Raise VerificationError of the first check that the final fails against the seat open in its session, if any."""
+def verify_final(statement: Statement, seat: OpenSeat | None, is_seamless: bool | None) -> None:
+    """Raise VerificationError of the first check that the final fails against the seat open in its session, if any.
+
+    `is_seamless`: every stake was debited by a leg, and those are in `seat.balance_before_minor`.
+    """
     body = statement.body
     # (11) The opening.
     if seat is None:
@@ -70,6 +73,8 @@ def verify_final(statement: Statement, seat: OpenSeat | None) -> None:
         _verify_void(statement, played)
     # (18) The balance.
     _verify_balance(statement, seat, played)
+    if is_seamless and body["staked_minor"] != body["balance_before_minor"]:
+        raise statement.failure(BALANCE, f"staked {body['staked_minor']}, debited {body['balance_before_minor']}")
 
 
 # --- (11) ---
@@ -240,7 +245,9 @@ def _verify_balance(statement: Statement, seat: OpenSeat, played: Seat) -> None:
         int(body[field]) for field in ("balance_before_minor", "staked_minor", "returned_minor", "balance_after_minor")
     )
     if before != seat.balance_before_minor:
-        raise statement.failure(BALANCE, f"balance {before} before, the opening says {seat.balance_before_minor}")
+        raise statement.failure(
+            BALANCE, f"balance {before} before, opening and legs come to {seat.balance_before_minor}"
+        )
     expected = sum(amount for _, amount in played.bets)
     if staked != expected:
         raise statement.failure(BALANCE, f"staked {staked}, the bets come to {expected}")

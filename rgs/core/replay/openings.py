@@ -82,12 +82,14 @@ def read_seat(statement: Statement, rulebook: Rulebook) -> OpenSeat:
 
 
 def verify_opening(statement: Statement, seat: OpenSeat, chain: Chain, rulebook: Rulebook) -> None:
-    """Checks 7 (the stage number), 8, 9 (all that one seat can show), 10 and 18 of a round_opening."""
+    """Checks 7 (stage number, round paid for), 8, 9 (all that one seat can show), 10 and 18 of a round_opening."""
     body = statement.body
     deal: dict[str, Any] = body["deal"]
     # (7) The stage.
     if chain.stage_no is not None and int(seat.stage_no) != chain.stage_no + 1:
         raise statement.failure(SESSION, f"stage {seat.stage_no} comes after {chain.stage_no}")
+    if chain.is_seamless and chain.leg_round not in (seat.round_id, ""):
+        raise statement.failure(SESSION, "the debit before it was for another round")
     # (8) The ruleset of the session, and the jurisdiction's pace.
     if seat.ruleset is None:
         raise statement.failure(

@@ -27,6 +27,7 @@ from rgs.core.replay.rules import Rulebook
 from rgs.core.replay.scope import Scope, Sequence
 from rgs.core.replay.sessions import (
     Chain,
+    verify_money_leg,
     verify_participation_end,
     verify_purchase,
     verify_session_close,
@@ -216,6 +217,8 @@ class Replay:
                 self._passes(verify_session_open, statement, self._rulebook)
             case "purchase":
                 self._passes(verify_purchase, statement, chain, self._rulebook)
+            case "money_leg":
+                self._passes(verify_money_leg, statement, chain)
             case "round_opening":
                 seat = self._open_seat(statement, chain)
             case "round_final":
@@ -254,7 +257,7 @@ class Replay:
 
     def _close_seat(self, statement: Statement, chain: Chain) -> None:
         body, seat = statement.body, chain.seat
-        if self._passes(verify_final, statement, seat):
+        if self._passes(verify_final, statement, seat, chain.is_seamless):
             self.summary.staked_minor[chain.currency] += int(body["staked_minor"])
             self.summary.returned_minor[chain.currency] += int(body["returned_minor"])
             if body["status"] == "void":

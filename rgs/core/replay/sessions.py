@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from rgs.core.ledger import Participation
+from rgs.core.ledger import PARTICIPATION_MINOR_MAX, Participation
 from rgs.core.limits import Room, SessionLimits, room_of
 from rgs.core.replay.checks import BALANCE, RULES, SESSION
 from rgs.core.replay.openings import OpenSeat, verify_balance_before
@@ -33,12 +33,23 @@ FOLLOWERS: Final[Mapping[str, frozenset[str]]] = {
     "round_final": _PLAYABLE,
     "participation_end": frozenset({"session_close"}),
     "session_close": frozenset(),
-    # Reserved: no version of the server signs one yet.
-    "money_leg": frozenset(),
 }
 """Which kind of link may follow which:
 
 At most one round at a time, nothing but its final while it is open, one participation.
+"""
+SEAMLESS_FOLLOWERS: Final[Mapping[str, frozenset[str]]] = {
+    "": frozenset({"session_open"}),
+    "session_open": frozenset({"money_leg", "session_close"}),
+    "leg before": frozenset({"round_opening"}),
+    "round_opening": frozenset({"money_leg", "round_final"}),
+    "leg within": frozenset({"money_leg", "round_final"}),
+    "round_final": frozenset({"money_leg", "session_close"}),
+    "leg behind": frozenset({"money_leg", "session_close"}),
+    "session_close": frozenset(),
+}
+"""The same where each bet is debited and each return credited: a leg stands before its opening, within the round, or
+behind its final.
 """
 
 
@@ -73,6 +84,12 @@ class Chain:
     """The game codes of the rounds that started in the second of `start_time` (RULEBOOK R-4)."""
     seat: OpenSeat | None = None
     """The seat of the open round."""
+    is_seamless: bool | None = None
+    """Whether bets are debited one by one; None where no link so far tells."""
+    leg_round: str = ""
+    """The round of the newest leg or final."""
+    transactions: set[str] = field(default_factory=set)
+    """Of the legs so far."""
 
     def verify_link(self, statement: Statement, ranges: list[Range] | None) -> None:
         """Check 7, and the number becomes the newest if it is above the last."""
@@ -86,13 +103,20 @@ class Chain:
             raise statement.failure(SESSION, f"link {fault}")
         if not is_cut and body["previous"] != self.head:
             raise statement.failure(SESSION, f"link {number} does not name the hash of link {before}")
-        if not is_cut and statement.kind.name not in FOLLOWERS[self.kind]:
+        if not is_cut and statement.kind.name not in self._followers():
             raise statement.failure(SESSION, f"{statement.kind.name} may not follow {self.kind or 'nothing'}")
         if body["time"] < self.time:
             raise statement.failure(SESSION, f"time goes back from {self.time} to {body['time']}")
 
+    def _followers(self) -> frozenset[str]:
+        """Which kinds of link may come next, under either way of funding where none has been told."""
+        bought = frozenset[str]() if self.is_seamless else FOLLOWERS.get(self.kind, frozenset())
+        seamless = frozenset[str]() if self.is_seamless is False else SEAMLESS_FOLLOWERS.get(self.kind, frozenset())
+        return bought | seamless
+
     def _forget(self) -> None:
         """Forget what is counted and summed; ruleset, jurisdiction, table and participation of a session stay."""
+        self.kind = self.leg_round = ""
         self.purchase_no = self.stage_no = self.balance_minor = None
         self.bought_minor = self.staked_minor = self.returned_minor = None
 
@@ -105,6 +129,9 @@ class Chain:
                 self.rules, self.jurisdiction = body["ruleset"], body["jurisdiction"]
                 self.currency, self.table = body["currency"], body.get("table", "")
                 self.limits, self.open_time = _limits(body.get("limits", {})), body["time"]
+                self.is_seamless = "funding" in body
+            case "money_leg":
+                self._take_leg(body)
             case "purchase":
                 self.participation_id, self.purchase_no = body["participation_id"], int(body["purchase_no"])
                 self.bought_minor, self.balance_minor = int(body["bought_minor"]), int(body["balance_after_minor"])
@@ -114,6 +141,7 @@ class Chain:
                 self.seat = seat
             case "round_final":
                 self.balance_minor, self.seat = int(body["balance_after_minor"]), None
+                self.leg_round = body["round_id"]
                 if self.staked_minor is not None and self.returned_minor is not None:
                     self.staked_minor += int(body["staked_minor"])
                     self.returned_minor += int(body["returned_minor"])
@@ -123,7 +151,24 @@ class Chain:
         if self.staked_minor is None or self.returned_minor is None:
             return Room(balance_minor, None, None)
         room = room_of(self.limits, Participation(staked_minor=self.staked_minor, returned_minor=self.returned_minor))
+        if self.is_seamless:  # the wallet says what is covered; the opening bets are among what was debited
+            balance_minor += PARTICIPATION_MINOR_MAX - (self.bought_minor or 0)
         return room._replace(balance_minor=balance_minor)
+
+    def _take_leg(self, body: dict[str, Any]) -> None:
+        """What a leg says becomes the state; where it stands tells what it is for."""
+        self.leg_round = body["round_id"]
+        self.is_seamless = self.is_seamless is not False
+        self.transactions.add(body["transaction_id"])
+        amount = int(body["amount_minor"])
+        if body["direction"] == "credit":
+            self.kind, amount = "leg behind", -amount
+        else:
+            self.kind = "leg before" if self.seat is None else "leg within"
+            self.bought_minor = None if self.bought_minor is None else self.bought_minor + amount
+            if self.seat is not None:
+                self.seat.balance_before_minor += amount
+        self.balance_minor = None if self.balance_minor is None else max(0, self.balance_minor + amount)
 
     def _start(self, deal: dict[str, Any]) -> None:
         is_same_second = deal["start_time"][:19] == self.start_time[:19]
@@ -146,6 +191,8 @@ def verify_session_open(statement: Statement, rulebook: Rulebook) -> None:
         raise statement.failure(RULES, f"{body['currency']} is not the currency of {jurisdiction.id}")
     if body["test_register"] and not jurisdiction.test_register_allowed:
         raise statement.failure(RULES, f"{jurisdiction.id} does not allow the test register")
+    if "funding" in body and jurisdiction.regulator_ids_required:
+        raise statement.failure(RULES, f"{jurisdiction.id} requires a participation")
     if ruleset.table_only and "table" not in body:
         raise statement.failure(RULES, f"{ruleset.id} is played at a table, and none is named")
 
@@ -172,6 +219,24 @@ def verify_purchase(statement: Statement, chain: Chain, rulebook: Rulebook) -> N
         raise statement.failure(BALANCE, f"balance {after} after buying {amount} on {before}")
 
 
+def verify_money_leg(statement: Statement, chain: Chain) -> None:
+    """Its round and transaction (7); nothing left over before a round, everything paid back behind it (18)."""
+    body = statement.body
+    if body["transaction_id"] in chain.transactions:
+        raise statement.failure(SESSION, f"transaction {body['transaction_id']} was named before")
+    is_debit = body["direction"] == "debit"
+    if chain.seat is not None:
+        if not is_debit or body["round_id"] != chain.seat.round_id:
+            raise statement.failure(SESSION, "a leg that is no debit for the round that is open")
+    elif is_debit:
+        if chain.balance_minor:
+            raise statement.failure(BALANCE, f"{chain.balance_minor} of the round before was not credited")
+    elif chain.kind not in ("round_final", "") or chain.leg_round not in (body["round_id"], ""):
+        raise statement.failure(SESSION, "a credit that is not that of the round that ended before it")
+    elif chain.balance_minor is not None and int(body["amount_minor"]) != chain.balance_minor:
+        raise statement.failure(BALANCE, f"credited {body['amount_minor']}, the round returned {chain.balance_minor}")
+
+
 def verify_participation_end(statement: Statement, chain: Chain) -> None:
     """Participation (7), the sums of the chain, and bought - staked + returned = paid out (18)."""
     body = statement.body
@@ -192,8 +257,10 @@ def verify_participation_end(statement: Statement, chain: Chain) -> None:
 
 
 def verify_session_close(statement: Statement, chain: Chain) -> None:
-    """The number of rounds (7)."""
+    """The number of rounds (7); in seamless mode nothing is left over (18)."""
     _verify_rounds(statement, chain)
+    if chain.is_seamless and chain.balance_minor:
+        raise statement.failure(BALANCE, f"{chain.balance_minor} of the last round was not credited")
 
 
 def _verify_rounds(statement: Statement, chain: Chain) -> None:

@@ -216,6 +216,7 @@ _ALL = (
         },
         base=_LINKED,
         optional={
+            "funding": one_of("seamless"),
             "limits": Record({}, {"duration_ms": POSITIVE, "loss_minor": POSITIVE, "stake_minor": POSITIVE}),
             "table": NAME,
         },
@@ -240,7 +241,6 @@ _ALL = (
         {
             "amount_minor": POSITIVE,
             "direction": one_of("debit", "credit"),
-            "private": HASH,
             "round_id": ULID,
             "transaction_id": ULID,
         },

@@ -97,7 +97,9 @@ SERVICES = {
 OVERSIGHT = {"admin", "auditor", "regulator"}
 OTHERWISE = {
     "ListOpenRounds": OVERSIGHT | {"operator"},
+    "ListOwedCredits": OVERSIGHT | {"operator"},
     **dict.fromkeys(("ListSwitches", "ListGuards", "ListEvents", "ListTotals", "ExportTotals"), OVERSIGHT),
+    **dict.fromkeys(("GetOutbox", "ListHeldReports"), OVERSIGHT),
 }
 METHODS = [
     (f"rgs.v1.{service}/{method.name}", OTHERWISE.get(method.name, roles))

@@ -20,7 +20,7 @@ from rgs.core.games.types import Action, Outcome, Phase, Result
 from rgs.core.limits import SessionLimits
 from rgs.core.rounds import RoundStatus
 from rgs.core.sessions import SessionStatus
-from rgs.core.views import round_view
+from rgs.core.views import PendingAffair, round_view
 from rgs.service.callers import Reply
 from rgs.v1 import common_pb2, play_pb2, session_pb2
 from tests.unit.api.views import BOOKS, ENCODER, ROUND_ID, SESSION_ID, START_MS, played, session_view, view_of
@@ -144,7 +144,10 @@ def test_no_field_of_a_round_or_session_is_forgotten() -> None:
     ended = replace(full.session.participation, ended=True, paid_out_minor=5)
     closed = session_view(status=SessionStatus.CLOSED, close_ms=START_MS + 1, participation=ended)
     limited = session_view(limits=SessionLimits(1_000, 2_000, 3_600_000))
-    seen = {field.name for view in (full, closed, limited) for field, _ in ENCODER.session(view).ListFields()}
+    waiting = replace(full, pending=PendingAffair("act", 1, "r", 100, START_MS, 2, "WALLET_UNAVAILABLE"))
+    told = json_of(ENCODER.session(waiting))["pending"]
+    assert (told["stage"], told["amount_minor"]) == ("AFFAIR_STAGE_UNKNOWN", "100")
+    seen = {field.name for view in (full, closed, limited, waiting) for field, _ in ENCODER.session(view).ListFields()}
     assert seen == {field.name for field in common_pb2.SessionView.DESCRIPTOR.fields}
 
 
@@ -155,6 +158,7 @@ def test_a_session() -> None:
         "ruleset": {"id": "uth-solo", "version": "1", "sha256": BOOKS.rulesets["uth-solo"].sha256},
         "game_name": "Ultimate Texas Hold'em",
         "jurisdiction": {"id": "demo", "version": "1", "sha256": BOOKS.jurisdictions["demo"].sha256},
+        "funding": "FUNDING_PARTICIPATION",
         "currency": "EUR",
         "player": "player-1",
         "regulator_session_id": "M00000000000000S",

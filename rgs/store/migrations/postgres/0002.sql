@@ -16,6 +16,7 @@ ALTER TABLE affairs
 DROP INDEX affairs_pending;
 -- One affair at a time in a session; what it owes the player waits beside it.
 CREATE UNIQUE INDEX affairs_pending ON affairs (session_id) WHERE status = 'pending' AND kind <> 'return';
+CREATE INDEX affairs_returns ON affairs (session_id, affair_id) WHERE status = 'pending' AND kind = 'return';
 CREATE INDEX affairs_owed ON affairs (affair_id) WHERE status = 'pending' AND kind IN ('end', 'return');
 
 -- What the central system has refused: set aside until an admin releases it. kind stages: of a session; kind alignment: of

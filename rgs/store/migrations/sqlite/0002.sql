@@ -27,6 +27,7 @@ DROP TABLE affairs_before;
 -- One affair at a time in a session; what it owes the player waits beside it.
 CREATE UNIQUE INDEX affairs_pending ON affairs (session_id) WHERE status = 'pending' AND kind <> 'return';
 CREATE INDEX affairs_in_order ON affairs (affair_id) WHERE status = 'pending';
+CREATE INDEX affairs_returns ON affairs (session_id, affair_id) WHERE status = 'pending' AND kind = 'return';
 CREATE INDEX affairs_owed ON affairs (affair_id) WHERE status = 'pending' AND kind IN ('end', 'return');
 CREATE UNIQUE INDEX affairs_by_request ON affairs (request_id, method, party) WHERE status IN ('pending', 'undone');
 

@@ -1,0 +1,204 @@
+"""Rounds funded bet by bet: a debit before each stake, a credit behind each return, through silence and refusal."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rgs.core.errors import (
+    AffairPendingError,
+    FundingModeError,
+    InsufficientFundsError,
+    JurisdictionError,
+    TransactionRolledBackError,
+    WalletUnavailableError,
+)
+from rgs.service.affairs import UNDO_AFTER_MS
+from rgs.service.callers import Caller, Role
+from rgs.service.orders import order_of
+from tests.house import OPERATOR, House, Player, open_house
+from tests.seamless import BRITISH, Better, debits, opened, verify_seamless
+
+DAYS_MS = 3 * 86_400_000
+
+
+@asynccontextmanager
+async def a_house(folder: Path, **options: Any) -> AsyncIterator[tuple[House, Better]]:
+    async with opened(folder, **options) as house:
+        anna = Better(house)
+        await anna.open()
+        yield house, anna
+
+
+async def test_each_bet_is_debited_and_each_return_credited(tmp_path: Path) -> None:
+    async with a_house(tmp_path) as (house, anna):
+        for _ in range(6):
+            await anna.play(100)
+        await anna.close()
+        assert anna.session["bought_minor"] == anna.session["staked_minor"]
+        assert anna.session["paid_out_minor"] == anna.session["returned_minor"]
+        assert anna.session["balance_minor"] == 0
+        assert house.central_script.calls == []
+    verify_seamless(tmp_path)
+
+
+async def test_there_is_nothing_to_buy_or_to_end(tmp_path: Path) -> None:
+    async with a_house(tmp_path) as (_, anna):
+        for call in (anna.buy, anna.end):
+            with pytest.raises(FundingModeError):
+                await call()
+
+
+async def test_refused_where_the_jurisdiction_requires_a_participation(tmp_path: Path) -> None:
+    async with opened(tmp_path) as house:
+        for jurisdiction in ("demo", "it-adm"):
+            with pytest.raises(JurisdictionError):
+                await Player(house, caller=Caller(BRITISH.party, Role.OPERATOR, jurisdiction)).open()
+
+
+@pytest.mark.parametrize("silent", ["before", "after"])
+@pytest.mark.parametrize("continued", ["again", "recovery"])
+async def test_a_round_waits_for_its_debit(tmp_path: Path, silent: str, continued: str) -> None:
+    async with a_house(tmp_path) as (house, anna):
+        house.clock.tick(6000)
+        request = anna.starting(100)
+        house.wallet_script.plan("debit", silent)
+        with pytest.raises(WalletUnavailableError):
+            await anna.send(request)
+        view, _ = await house.sessions.get(anna.caller, anna.session_id)
+        assert view.open_round is None, "no draw without money"
+        assert view.pending is not None
+        assert (view.pending.kind, view.pending.stage) == ("start", 1)
+        with pytest.raises(AffairPendingError):
+            await anna.send(anna.starting(200))
+        if continued == "recovery":
+            assert await house.sessions.recover() == 1
+        reply = await anna.send(request)
+        assert await house.send(request, BRITISH) == reply
+        assert await debits(house) == 1
+        await anna.finish_round()
+        await anna.close()
+        await house.settle()
+    verify_seamless(tmp_path)
+
+
+@pytest.mark.parametrize("silent", ["before", "after"])
+async def test_a_decision_waits_for_its_debit(tmp_path: Path, silent: str) -> None:
+    async with a_house(tmp_path) as (house, anna):
+        house.clock.tick(6000)
+        await anna.start(100)
+        request = anna.decision("play_4x")
+        house.wallet_script.plan("debit", silent)
+        with pytest.raises(WalletUnavailableError):
+            await anna.send(request)
+        with pytest.raises(AffairPendingError):
+            await anna.act("check")
+        await house.sessions.recover()
+        await anna.send(request)
+        assert anna.round["status"] == "settled"
+        assert await debits(house) == 2
+        await anna.close()
+        await house.settle()
+    verify_seamless(tmp_path)
+
+
+async def test_a_refused_debit_leaves_the_round_where_it_is(tmp_path: Path) -> None:
+    async with a_house(tmp_path, account_minor=250) as (house, anna):
+        house.clock.tick(6000)
+        with pytest.raises(InsufficientFundsError):
+            await anna.send(anna.starting(200))
+        await anna.start(100)
+        request = anna.decision("play_4x")
+        for _ in range(2):
+            with pytest.raises(InsufficientFundsError):
+                await anna.send(request)
+        assert [call for call, _ in house.wallet_script.calls] == ["debit"] * 4
+        await anna.finish_round(lambda legal: "check" if "check" in legal else "fold")
+        await anna.close()
+    verify_seamless(tmp_path, account_minor=250)
+
+
+async def test_a_debit_that_never_arrived_is_rolled_back_and_refused_for_ever(tmp_path: Path) -> None:
+    async with a_house(tmp_path) as (house, anna):
+        house.clock.tick(6000)
+        request = anna.starting(100)
+        house.wallet_script.plan("debit", "before")
+        with pytest.raises(WalletUnavailableError):
+            await anna.send(request)
+        house.clock.tick(UNDO_AFTER_MS)
+        house.wallet_script.plan("rollback", "after")
+        assert await house.sessions.recover() == 0
+        house.clock.tick(UNDO_AFTER_MS)
+        await house.sessions.recover()
+        for _ in range(2):
+            with pytest.raises(TransactionRolledBackError):
+                await anna.send(request)
+        assert house.wallet_script.count("debit") == 1
+        await anna.play(100)
+        await anna.close()
+    verify_seamless(tmp_path)
+
+
+async def test_a_round_that_ended_by_rule_meanwhile_gives_the_debit_back(tmp_path: Path) -> None:
+    async with a_house(tmp_path) as (house, anna):
+        house.clock.tick(6000)
+        await anna.start(100)
+        request = anna.decision("play_4x")
+        house.wallet_script.plan("debit", "after")
+        with pytest.raises(WalletUnavailableError):
+            await anna.send(request)
+        house.clock.tick(DAYS_MS)
+        calls = len(house.wallet_script.calls)
+        assert await house.services.interruptions.finish_due() == 1
+        assert len(house.wallet_script.calls) == calls, "finishing by rule needs no money"
+        await house.settle()
+        with pytest.raises(TransactionRolledBackError):
+            await anna.send(request)
+        await anna.close()
+    verify_seamless(tmp_path)
+
+
+async def test_a_credit_is_owed_until_it_lands_and_stops_nothing(tmp_path: Path) -> None:
+    async with a_house(tmp_path) as (house, anna):
+        house.wallet_script.plan("credit", *["before", "after"] * 20)
+        for _ in range(6):
+            await anna.play(100, lambda legal: "check" if "check" in legal else "play_1x")
+        await anna.close()
+        owed, _ = await house.services.outbox.owed_credits(BRITISH, 0, "")
+        assert owed
+        assert {credit.affair.kind for credit in owed} == {"return"}
+        assert all(credit.affair.reason == "WALLET_UNAVAILABLE" for credit in owed)
+        assert await house.services.outbox.owed_credits(OPERATOR, 0, "") == ((), "")
+        await house.settle()
+        assert await house.services.outbox.owed_credits(BRITISH, 0, "") == ((), "")
+    verify_seamless(tmp_path)
+
+
+async def test_a_void_returns_every_stake(tmp_path: Path) -> None:
+    async with a_house(tmp_path) as (house, anna):
+        house.clock.tick(6000)
+        await anna.start(100)
+        round_id, admin = anna.round["round_id"], house.services.admin
+        callers = [Caller(f"admin-{number}", Role.ADMIN, "") for number in (1, 2)]
+        orders = [order_of(callers[number % 2], str(number), house.request_id()) for number in range(4)]
+        await admin.report_malfunction(orders[0], round_id, "STUCK")
+        await admin.propose_void(orders[2], [round_id], "MALFUNCTION")
+        (result,) = await admin.approve_void(orders[3], [round_id])
+        assert result.refusal == ""
+        await house.settle()
+        assert await anna.balance() == anna.account_minor
+        await anna.close()
+    verify_seamless(tmp_path)
+
+
+async def test_participations_and_bets_live_beside_each_other(tmp_path: Path) -> None:
+    async with open_house(tmp_path) as house:
+        bert = Player(house, name="bert")
+        await bert.sit()
+        await bert.play()
+        await bert.leave()
+        assert await house.store.owed_return(bert.session_id) is None
