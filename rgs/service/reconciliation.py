@@ -196,6 +196,8 @@ class _Run:
             self._read_others()
             self._rows.load_into(self._store)
             terms = self._terms(extract, is_cut=verified.summary.is_cut)
+            if self._request.operator is not None:
+                self._store.keep_operator(self._request.operator)
             if self._request.keep_extract:
                 self._store.write_legs(self._work / "legs.parquet")
                 (self._work / "legs.parquet").rename(self._folder / "legs.parquet")

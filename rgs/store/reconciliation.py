@@ -39,6 +39,8 @@ from rgs.store import reconciliation_sql as sql
 THREADS: Final = 2
 MEMORY_MB_MIN: Final = 256
 ROWS_AT_ONCE: Final = 2048
+ROWS_OF_ONE_KEY: Final = 1000
+"""A file that repeats one id without end is a duplicate after this many, and costs no more memory."""
 Key = Any
 Group = tuple[Key, list[list[Any]]]
 
@@ -156,6 +158,13 @@ class Comparison:
 
     # --- joining ---
 
+    def keep_operator(self, operator: str) -> None:
+        """Leave out the rows of the wallet and the register that name another operator."""
+        for statement in sql.ONE_OPERATOR:
+            self._run(statement, [operator])
+        for statement in sql.WITHOUT_OTHERS:
+            self._run(statement)
+
     def join(self, terms: Terms) -> None:
         """Find what does not agree in plain. Call once, after everything is loaded."""
         period = {"from_ms": terms.from_ms, "to_ms": terms.to_ms}
@@ -227,7 +236,8 @@ class Comparison:
         for key, rows in groupby(heapq.merge(*streams, key=itemgetter(0, 1)), key=itemgetter(0)):
             sides: list[list[Any]] = [[] for _ in queries]
             for _, place, fields in rows:
-                sides[place].append(fields)
+                if len(sides[place]) < ROWS_OF_ONE_KEY:
+                    sides[place].append(fields)
             yield key, sides
 
     def _stream(self, place: int, query: str) -> Iterator[tuple[Key, int, tuple[Any, ...]]]:

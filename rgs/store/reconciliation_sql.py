@@ -123,7 +123,7 @@ LOAD: Final = {
 PLAIN_CSV: Final = """CREATE TABLE plain AS SELECT transaction_id, kind, player, currency,
     CASE WHEN regexp_full_match(amount_minor, '0|[1-9][0-9]{0,17}') THEN TRY_CAST(amount_minor AS BIGINT) END
         AS amount_minor,
-    CASE WHEN length(time) = 24 AND time[11] = 'T' AND time[24] = 'Z'
+    CASE WHEN strftime(TRY_CAST(time[:23] AS TIMESTAMP), '%Y-%m-%dT%H:%M:%S.%gZ') = time
         THEN epoch_ms(TRY_CAST(time[:23] AS TIMESTAMP)) END AS time_ms,
     reference, status, CASE WHEN balance_after_minor = '' THEN -1
         WHEN regexp_full_match(balance_after_minor, '0|[1-9][0-9]{0,17}')
@@ -133,7 +133,7 @@ PLAIN_CSV: Final = """CREATE TABLE plain AS SELECT transaction_id, kind, player,
         'currency': 'VARCHAR', 'amount_minor': 'VARCHAR', 'time': 'VARCHAR', 'reference': 'VARCHAR',
         'status': 'VARCHAR', 'balance_after_minor': 'VARCHAR', 'operator': 'VARCHAR', 'book': 'VARCHAR'})"""
 PLAIN_PARQUET: Final = """CREATE TABLE plain AS SELECT transaction_id, kind, player, currency, amount_minor,
-    CASE WHEN length(time) = 24 AND time[11] = 'T' AND time[24] = 'Z'
+    CASE WHEN strftime(TRY_CAST(time[:23] AS TIMESTAMP), '%Y-%m-%dT%H:%M:%S.%gZ') = time
         THEN epoch_ms(TRY_CAST(time[:23] AS TIMESTAMP)) END AS time_ms,
     reference, status, coalesce(balance_after_minor, -1) AS balance_after_minor, operator, book FROM read_parquet(?)"""
 PLAIN_DOUBTFUL: Final = """SELECT count(*) FROM plain WHERE NOT coalesce(
@@ -153,6 +153,22 @@ PLAIN_DROP: Final = "DROP TABLE IF EXISTS plain"
 PARQUET_SCHEMA: Final = "SELECT column_name, column_type FROM (DESCRIBE SELECT * FROM read_parquet(?)) ORDER BY 1"
 PARQUET_ROWS: Final = "SELECT * FROM read_parquet(?, file_row_number = true) ORDER BY file_row_number"
 ATTACH_LEGS: Final = ("DROP TABLE legs", "CREATE TABLE legs AS SELECT * FROM read_parquet(?)")
+
+# --- one operator of several: what is another's by its own word goes; what names no operator stays ---
+
+ONE_OPERATOR: Final = (
+    "DELETE FROM wallet WHERE operator NOT IN ('', ?)",
+    """CREATE TABLE others AS SELECT regulator_session_id FROM r_sessions WHERE operator NOT IN ('', ?)
+        ORDER BY regulator_session_id""",
+    "DELETE FROM r_totals WHERE operator NOT IN ('', ?)",
+)
+WITHOUT_OTHERS: Final = (
+    "DELETE FROM r_sessions WHERE regulator_session_id IN (SELECT regulator_session_id FROM others)",
+    "DELETE FROM r_purchases WHERE regulator_session_id IN (SELECT regulator_session_id FROM others)",
+    "DELETE FROM r_stages WHERE regulator_session_id IN (SELECT regulator_session_id FROM others)",
+    "DELETE FROM r_ends WHERE regulator_session_id IN (SELECT regulator_session_id FROM others)",
+    "DELETE FROM r_closes WHERE regulator_session_id IN (SELECT regulator_session_id FROM others)",
+)
 
 # --- money: which ids do not agree in plain ---
 

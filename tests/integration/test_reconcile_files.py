@@ -388,3 +388,35 @@ def test_signed_countersigned_and_verified(day: Day, tmp_path: Path, capsys: pyt
         main(verify, None)
     with pytest.raises(VerificationError, match=r"totals\.csv is not the file"):
         main(["countersign", str(out), "--signing-key", str(operator), "--party", "casino-lugano"], None)
+
+
+def test_one_id_without_end_is_one_duplicate(day: Day, tmp_path: Path) -> None:
+    day.change_wallet(lambda rows: [*rows, *[rows[0]] * 5000])
+    (told,) = day.run(tmp_path / "out").document["breaks"]
+    assert told["class"] == BreakClass.DUPLICATE
+    assert dict(told["found"])["wallet"].endswith("; and more")
+
+
+def test_what_names_another_operator_is_not_compared(day: Day, tmp_path: Path) -> None:
+    stray = {"transaction_id": "STRAY", "operator": "op-2"}
+    day.change_wallet(lambda rows: [*rows, {**rows[0], **stray}])
+    other = {"operator": "op-2", "regulator_session_id": "M" + "9" * 15}
+
+    def change(rows: list[Row]) -> list[Row]:
+        session = next(row for row in rows if row["kind"] == "session")
+        stage = next(row for row in rows if row["kind"] == "stage")
+        total = next(row for row in rows if row["kind"] == "total")
+        return [*rows, {**session, **other}, {**stage, **other, "stage_no": "9"}, {**total, "operator": "op-2"}]
+
+    day.change_regulator(change)
+    assert day.breaks(tmp_path / "one", operator="op-1") == []
+    assert set(day.breaks(tmp_path / "all")) >= {BreakClass.MISSING_IN_RGS, BreakClass.LINK_MISSING}
+    assert day.run(tmp_path / "none", operator="op-2").document["compared"]["legs"] == 0
+
+
+def test_the_plain_reader_takes_no_time_that_the_strict_one_refuses(day: Day, tmp_path: Path) -> None:
+    for number, time in enumerate(("2026-11-18T24:00:00.000Z", " 2026-11-8T11:00:00.000Z", "2026-11-18T11:06:60.000Z")):
+        copied = day.copy(tmp_path / f"day-{number}")
+        copied.wallet.write_text(copied.wallet.read_text().replace("2026-11-18T11:06:40.000Z", time, 1))
+        done = copied.run(tmp_path / f"out-{number}", allow_rejects=True)
+        assert done.rejected == 1

@@ -17,6 +17,8 @@ ACCEPTED, REFUSED, PENDING, TOMBSTONE = "accepted", "refused", "pending", "tombs
 STATUSES = (ACCEPTED, REFUSED, PENDING, TOMBSTONE)
 DEBIT, CREDIT, ROLLBACK = "debit", "credit", "rollback"
 KINDS = (DEBIT, CREDIT, ROLLBACK)
+SHOWN_MAX = 10
+"""Rows of one id that a break shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,5 +241,5 @@ def _money(fact: Leg | WalletRow) -> str:
 
 def _rows(rows: Sequence[WalletRow]) -> str:
     """The wallet's rows of one id, in order of time."""
-    said = [f"{_money(row)} {row.status} {format_time(row.time_ms)}" for row in rows]
-    return "; ".join(said) or "nothing"
+    said = [f"{_money(row)} {row.status} {format_time(row.time_ms)}" for row in rows[:SHOWN_MAX]]
+    return "; ".join(said + ["and more"] * (len(rows) > SHOWN_MAX)) or "nothing"

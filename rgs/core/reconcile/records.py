@@ -18,7 +18,7 @@ from rgs.core.reconcile.facts import (
     SessionFact,
     Stage,
 )
-from rgs.core.reconcile.matching import Terms
+from rgs.core.reconcile.matching import SHOWN_MAX, Terms
 from rgs.core.times import format_time, parse_date
 
 OPEN = "open"
@@ -93,7 +93,7 @@ def match_receipt(seat: SeatFact | None, receipts: Sequence[ReceiptRow], terms: 
         nothing = (("statements", seat.opening), ("receipts", "nothing"))
         yield _of_seat(kind, seat, nothing, ("statements", "receipts"))
     elif others := sorted({receipt.opening for receipt in receipts} - {seat.opening}):
-        different = (("statements", seat.opening), *(("receipts", other) for other in others))
+        different = (("statements", seat.opening), *(("receipts", other) for other in others[:SHOWN_MAX]))
         yield _of_seat(BreakClass.CONTENT_DIFFERS, seat, different, ("statements", "receipts"))
 
 
