@@ -8,6 +8,7 @@ ARGS ?=
 TESTS ?=
 WORKERS ?= 2
 SECONDS ?= 60
+ROUNDS ?= 10000000
 
 PY := .venv/bin/python
 BUF := .venv/bin/buf
@@ -23,6 +24,7 @@ help: ## This list
 	@echo '  TESTS="..."     test these files or node ids only (no coverage gate), e.g. TESTS=tests/unit'
 	@echo '  WORKERS=2       test processes'
 	@echo '  SECONDS=60      how long fuzz goes on with each parser and with the RPCs'
+	@echo '  ROUNDS=10000000 rounds that certify simulates of each kind of ruleset'
 	@echo '  PYTHON=...      the Python that makes .venv (3.11 to 3.13; found by itself)'
 
 setup: ## Make .venv from the locked requirements; nothing to do when it is up to date
@@ -78,12 +80,16 @@ format: setup ## Format the code and mend what can be mended safely
 bench: setup ## Measure, as ratios within one run
 	$(PY) -m bench $(ARGS)
 
-certify: setup ## What a test lab runs: self-test, known answers, settled rounds
+certify: setup ## What a test lab runs: self-test, known answers, settled rounds, exact returns, ROUNDS simulated rounds
 	$(PY) -m rng selftest
 	$(PY) -m rng kat tests/vectors/drbg/*.json
 	for ruleset in uth-online uth-seven-box uth-lugano uth-solo; do \
 	  $(PY) -m certification vectors tests/vectors/games/uth_rounds.jsonl --ruleset $$ruleset || exit 1; done
 	$(PY) -m certification vectors tests/vectors/games/casino_holdem_rounds.jsonl --ruleset casino-holdem
+	for ruleset in uth-online uth-seven-box uth-lugano uth-solo casino-holdem; do \
+	  $(PY) -m certification rtp $$ruleset --check || exit 1; done
+	for ruleset in uth-lugano uth-solo casino-holdem; do \
+	  $(PY) -m certification simulate $$ruleset --rounds $(ROUNDS) || exit 1; done
 
 protos: setup ## Generate the code of rgs/v1, rgs/wallet and rgs/regulator from protos/
 	$(PY) tools/protos.py generate

@@ -9,75 +9,105 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bench import draws, machine, proofs, windows
+from bench import draws, history, machine, memory, proofs, windows
+from bench.database import CpuSeconds, database
 from bench.figures import REPEATS_MIN, BenchError, Figure, format_results, format_table
 from bench.homes import export_lines, make_home, serving
+from rgs.store.address import PostgresAddress
 
 RESULTS: Final = Path(__file__).with_name("results.json")
-PARTS: Final = ("draw", "replay", "play")
+PARTS: Final = ("draw", "replay", "play", "history", "memory")
+QUICK_PARTS: Final = ("draw", "replay", "play")
+MEMORY_S: Final = 120
+QUICK_MEMORY_S: Final = 20
 DRAW_BLOCK_S: Final = 0.1
 REPLAY_ROUNDS: Final = 200
 NOT_MEASURED: Final = """\
 Ratios are ours over the yardstick of the same repeat, smaller is better; `commit_batch_*` is better larger, and what
 has another unit is of this machine, in this hour, and no yardstick for another. Not measured: a network, other hosts,
-the largest load a server bears, whether the disk keeps what it flushed, PostgreSQL, several nodes, an operator's own
-wallet, a regulator's own system, start-up, memory, reads. The load runs beside the server on the same processors."""
+the largest load a server bears, whether the disk keeps what it flushed, several nodes, a standby, an operator's own
+wallet, a regulator's own system, start-up. The load, and PostgreSQL, run beside the server on the same processors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How much of everything."""
+
+    repeats: int
+    pool: int
+    concurrencies: Sequence[int]
+    rounds: int
+    memory_s: float
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run; the exit status."""
     arguments = _parser().parse_args(argv)
-    parts = arguments.only or PARTS
-    repeats = max(REPEATS_MIN, arguments.repeats or (REPEATS_MIN if arguments.quick else 7))
-    pool = max(1, arguments.pool or (2 if arguments.quick else 4))
+    usual = QUICK_PARTS if arguments.quick else PARTS
+    parts = arguments.only or usual
+    plan = Plan(
+        repeats=max(REPEATS_MIN, arguments.repeats or (REPEATS_MIN if arguments.quick else 7)),
+        pool=max(1, arguments.pool or (2 if arguments.quick else 3)),
+        concurrencies=windows.QUICK_CONCURRENCIES if arguments.quick else windows.CONCURRENCIES,
+        rounds=arguments.rounds or (history.QUICK_ROUNDS if arguments.quick else history.ROUNDS),
+        memory_s=arguments.seconds or (QUICK_MEMORY_S if arguments.quick else MEMORY_S),
+    )
     arguments.folder.mkdir(parents=True, exist_ok=True)
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="bench-", dir=arguments.folder) as name:
         folder = Path(name)
         for what, value in machine.describe(folder):
             print(f"{what:20} {value}")
-        print(f"{'repeats':20} {repeats}, each of {pool} windows of {windows.WINDOW_S:g} s", flush=True)
+        print(f"{'repeats':20} {plan.repeats}, each of {plan.pool} windows of {windows.WINDOW_S:g} s", flush=True)
         try:
-            figures = _measure(parts, folder, repeats, pool)
+            figures = _measure(parts, folder, plan)
         except BenchError as error:
             print(f"bench: {error}", file=sys.stderr)
             return 1
     print(f"\n{format_table(figures)}\n\n{NOT_MEASURED}")
     print(f"{time.monotonic() - begin:.0f} s in all.")
-    if set(parts) == set(PARTS):
+    if set(parts) >= set(usual):
         RESULTS.write_text(format_results(figures), encoding="ascii")
         print(f"Written to {RESULTS.parent.name}/{RESULTS.name}.")
     return 0
 
 
-def _measure(parts: Sequence[str], folder: Path, repeats: int, pool: int) -> list[Figure]:
+def _measure(parts: Sequence[str], folder: Path, plan: Plan) -> list[Figure]:
     figures: list[Figure] = []
     tell = _teller()
     if "draw" in parts:
         tell("draws")
-        figures += draws.measure(repeats, block_s=DRAW_BLOCK_S * pool)
+        figures += draws.measure(plan.repeats, block_s=DRAW_BLOCK_S * plan.pool)
     if "replay" in parts:
-        figures += _replay(folder / "replay", repeats, pool, tell)
+        figures += _replay(folder / "replay", plan, tell)
     if "play" in parts:
-        figures += asyncio.run(_play(folder / "play", repeats, pool, tell))
+        with database() as (address, database_s):
+            figures += asyncio.run(_play(folder, plan, address, database_s, tell))
+    if "history" in parts:
+        figures += asyncio.run(history.run(folder / "history", plan.rounds, plan.repeats, plan.pool, tell))
+        shutil.rmtree(folder / "history")
+    if "memory" in parts:
+        figures += asyncio.run(memory.run(folder / "memory", plan.memory_s, tell))
     tell("")
     return figures
 
 
-def _replay(home: Path, repeats: int, pool: int, tell: Callable[[str], None]) -> list[Figure]:
+def _replay(home: Path, plan: Plan, tell: Callable[[str], None]) -> list[Figure]:
     tell("rounds for the replay")
     config, root = make_home(home)
-    asyncio.run(_play_to_the_end(home, rounds=REPLAY_ROUNDS * pool))
+    asyncio.run(_play_to_the_end(home, rounds=REPLAY_ROUNDS * plan.pool))
     lines = export_lines(config)
     tell(f"replay of {len(lines)} statements")
-    return proofs.measure(lines, config.bundle.read_bytes(), root, repeats)
+    return proofs.measure(lines, config.bundle.read_bytes(), root, plan.repeats)
 
 
 async def _play_to_the_end(home: Path, rounds: int) -> None:
@@ -85,12 +115,18 @@ async def _play_to_the_end(home: Path, rounds: int) -> None:
         await windows.play_to_the_end(load, rounds)
 
 
-async def _play(home: Path, repeats: int, pool: int, tell: Callable[[str], None]) -> list[Figure]:
+async def _play(
+    folder: Path, plan: Plan, address: PostgresAddress, database_s: CpuSeconds, tell: Callable[[str], None]
+) -> list[Figure]:
+    """Both stores under the same load, in turns."""
+    home, other_home = folder / windows.SQLITE, folder / windows.POSTGRES
     make_home(home)
+    make_home(other_home, address)
     figures: list[Figure] = []
-    async with serving(home) as load:
-        for concurrency in windows.CONCURRENCIES:
-            measured = await windows.measure(load, home, concurrency, repeats, pool, tell)
+    async with serving(home) as load, serving(other_home, database_s) as other_load:
+        loads = {windows.SQLITE: load, windows.POSTGRES: other_load}
+        for concurrency in plan.concurrencies:
+            measured = await windows.measure(loads, home, concurrency, plan.repeats, plan.pool, tell)
             figures += windows.figures_of(concurrency, measured)
     return figures
 
@@ -102,6 +138,16 @@ def _teller() -> Callable[[str], None]:
     return lambda text: print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
 
+def _at_least(least: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        value = int(text)
+        if value < least:
+            raise argparse.ArgumentTypeError(f"{value} is too small: at least {least}")
+        return value
+
+    return number
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measure, as ratios within one run.")
     parser.add_argument(
@@ -109,6 +155,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--repeats", type=int, help=f"at least {REPEATS_MIN}")
     parser.add_argument("--pool", type=int, help="windows that a repeat pools")
+    parser.add_argument(
+        "--rounds",
+        type=_at_least(history.ROUNDS_MIN),
+        help=f"of history (default {history.ROUNDS}; the goal is 10000000)",
+    )
+    parser.add_argument(
+        "--seconds", type=_at_least(10), help=f"of the run that memory is read over (default {MEMORY_S})"
+    )
     parser.add_argument("--only", action="append", choices=PARTS, help="a part; nothing is written then")
     parser.add_argument(
         "--folder", type=Path, default=Path("var"), help="where the store is made: on a real disk (default: var)"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -19,23 +19,24 @@ from rgs.cli.client import Identity
 from rgs.cli.init import ensure_home
 from rgs.cli.options import entropy, now_ms
 from rgs.config import Config, load_config
+from rgs.store.address import PostgresAddress
 
 PARTY: Final = "demo-operator"
 
 
-def make_home(home: Path) -> tuple[Config, str]:
-    """A new home: its settings, and its root's fingerprint."""
-    made = ensure_home(home, None, entropy().read, now_ms())
+def make_home(home: Path, store: PostgresAddress | None = None) -> tuple[Config, str]:
+    """A new home: its settings, and its root's fingerprint. Its store is a file, or in the database `store`."""
+    made = ensure_home(home, None, entropy().read, now_ms(), store)
     return made.config, made.root
 
 
 @asynccontextmanager
-async def serving(home: Path) -> AsyncIterator[Load]:
-    """The server of a home, and a load on it as its operator."""
+async def serving(home: Path, database_s: Callable[[], float] = lambda: 0.0) -> AsyncIterator[Load]:
+    """The server of a home, and a load on it as its operator; `database_s` tells the CPU seconds of its database."""
     credentials = Identity.of_party(load_config(home), PARTY).credentials()
     subject = await Subject.start(home)
     try:
-        load = Load(subject, credentials)
+        load = Load(subject, credentials, database_s)
         try:
             yield load
         finally:

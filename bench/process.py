@@ -1,6 +1,7 @@
 """The server under test as a process of its own, and the meter on it.
 
-`read` answers from inside that process: CPU seconds of all its threads, and the counts of its store's writer. `rest`
+`read` answers from inside that process: CPU seconds of all its threads, its memory, and the counts of its store's
+writer. `rest`
 waits until what calls have left behind (stage reports, a late commit) is done, so that it is charged to those calls.
 """
 
@@ -24,12 +25,13 @@ REST_LOOKS_MAX: Final = 800
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Counts since the start of the process; `queued` is whether stage reports wait now."""
+    """Counts since the start of the process; `queued` is whether stage reports wait now, `rss_bytes` its memory now."""
 
     cpu_s: float
     groups: int
     changes: int
     queued: int = 0
+    rss_bytes: int = 0
 
     def __sub__(self, before: Reading) -> Reading:
         return Reading(self.cpu_s - before.cpu_s, self.groups - before.groups, self.changes - before.changes)

@@ -11,10 +11,12 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import resource
 import sys
 import time
 from pathlib import Path
 from typing import Final
+from unittest.mock import patch
 
 import grpc.aio
 import uvloop
@@ -26,8 +28,10 @@ from rgs.clock import SystemClock
 from rgs.config import Config, load_config
 from rgs.logging import Log
 from rgs.manifest import Manifest, make_manifest
-from rgs.server import Server
-from rgs.store.sqlite import SqliteStore
+from rgs.server import Server, schedule
+from rgs.store.address import StoreAddress
+from rgs.store.interface import Store
+from rgs.store.opening import open_store
 
 HOST: Final = "127.0.0.1"
 ECHO_SERVICE: Final = "bench.Echo"
@@ -36,10 +40,17 @@ ECHO_METHOD: Final = f"/{ECHO_SERVICE}/Echo"
 
 async def run(config: Config, manifest: Manifest) -> None:
     """Serve until the input ends."""
+    opened: list[Store] = []
+
+    async def open_and_tell(where: StoreAddress) -> Store:
+        opened.append(await open_store(where))
+        return opened[-1]
+
     server = Server(config, manifest)
-    await server.start()
+    with patch("rgs.server.open_store", open_and_tell):
+        await server.start()
     try:
-        store = next(one for one in gc.get_objects() if type(one) is SqliteStore)
+        (store,) = opened
         echo, port = _echo_server(config)
         await echo.start()
         gc.collect()
@@ -51,6 +62,7 @@ async def run(config: Config, manifest: Manifest) -> None:
             _tell(
                 {
                     "cpu_s": time.process_time(),
+                    "rss_bytes": rss_bytes(),
                     "groups": store.writer.groups,
                     "changes": store.writer.changes,
                     "queued": len(await store.reports(1)),
@@ -59,6 +71,12 @@ async def run(config: Config, manifest: Manifest) -> None:
         await echo.stop(grace=None)
     finally:
         await server.stop()
+
+
+def rss_bytes() -> int:
+    """What this process has in memory now, its code and shared pages included."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * resource.getpagesize()
 
 
 def _echo_server(config: Config) -> tuple[grpc.aio.Server, int]:
@@ -86,6 +104,7 @@ def main() -> None:
     """One home, one life."""
     # One party is the whole load here: its messages are counted as ever, but it must not reach a limit of a share.
     config = load_config(Path(sys.argv[1]), {"listen": f"{HOST}:0", "party_messages_per_s": 1_000_000})
+    schedule(config)
     with (
         Log(config.log, config.log_level, SystemClock(), people=None),
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,

@@ -2,14 +2,14 @@
 
 A window goes from rest to rest: the counts of the server are read while nothing happens, N players call in a closed
 loop for half a second, and the counts are read again once all that the calls left behind is done. Echo, unary and
-streamed play take turns, in another order each time; a repeat pools several windows of each, so that one that fell
-into a busy moment of the machine does not decide its ratio.
+streamed play take turns, in another order each time, those of several servers among each other; a repeat pools several
+windows of each, so that one that fell into a busy moment of the machine does not decide its ratio.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -27,10 +27,14 @@ from bench.process import Subject
 from bench.subject import ECHO_METHOD
 
 CONCURRENCIES: Final = (1, 16, 64)
+QUICK_CONCURRENCIES: Final = (1, 64)
 CHANNELS: Final = 4
 """Connections of the load, to the server and to the echo; the players share them evenly."""
 WINDOW_S: Final = 0.5
-STORE: Final = "sqlite"
+SQLITE: Final = "sqlite"
+"""The server whose figures need no suffix, and beside which the echo runs."""
+POSTGRES: Final = "postgres"
+ECHO: Final = "echo"
 
 Step = Callable[[], Awaitable[None]]
 
@@ -46,6 +50,8 @@ class Window:
     """Median over the calls; of pooled windows the median of theirs."""
     groups: int
     changes: int
+    database_cpu_s: float = 0.0
+    """Of the database's own processes, where it has any."""
 
     @property
     def cpu_per_call_s(self) -> float:
@@ -66,7 +72,16 @@ def pooled(windows: Sequence[Window]) -> Window:
         latency_s=median(window.latency_s for window in windows),
         groups=sum(window.groups for window in windows),
         changes=sum(window.changes for window in windows),
+        database_cpu_s=sum(window.database_cpu_s for window in windows),
     )
+
+
+@dataclass(slots=True)
+class Played:
+    """One window of each way of playing on one server a repeat."""
+
+    unary: list[Window]
+    stream: list[Window]
 
 
 @dataclass(slots=True)
@@ -74,16 +89,22 @@ class Repeats:
     """One window of each kind a repeat, of one concurrency, and the disk's yardstick beside them."""
 
     echo: list[Window]
-    unary: list[Window]
-    stream: list[Window]
+    played: dict[str, Played]
+    """By the name of the server."""
     fdatasync_s: list[float]
 
 
 class Load:
-    """The load on one server: echo calls, and players."""
+    """The load on one server: echo calls, and players. `database_s` tells the CPU seconds of its database so far."""
 
-    def __init__(self, subject: Subject, credentials: grpc.ChannelCredentials) -> None:
-        self._subject = subject
+    def __init__(
+        self,
+        subject: Subject,
+        credentials: grpc.ChannelCredentials,
+        database_s: Callable[[], float] = lambda: 0.0,
+    ) -> None:
+        self.subject = subject
+        self._database_s = database_s
         options = (("grpc.use_local_subchannel_pool", 1),)  # otherwise equal channels share one connection
         self._channels = [
             grpc.aio.secure_channel(subject.address, credentials, options=options) for _ in range(CHANNELS)
@@ -106,15 +127,27 @@ class Load:
 
     async def window(self, steps: Sequence[Step]) -> Window:
         """One window; every step is repeated by a task of its own."""
-        before = await self._subject.rest()
+        before, database_before_s = await self.subject.rest(), self._database_s()
         begin = perf_counter()
         latencies = [
             latency for some in await asyncio.gather(*(_repeat(step, begin + WINDOW_S) for step in steps))
             for latency in some
         ]  # fmt: skip
         elapsed_s = perf_counter() - begin
-        used = await self._subject.rest() - before
-        return Window(len(latencies), elapsed_s, used.cpu_s, median(latencies), used.groups, used.changes)
+        used = await self.subject.rest() - before
+        return Window(
+            calls=len(latencies),
+            elapsed_s=elapsed_s,
+            cpu_s=used.cpu_s,
+            latency_s=median(latencies),
+            groups=used.groups,
+            changes=used.changes,
+            database_cpu_s=self._database_s() - database_before_s,
+        )
+
+    def channel(self) -> grpc.aio.Channel:
+        """One of the connections to the server."""
+        return self._channels[0]
 
     async def close(self) -> None:
         for channel in (*self._channels, *self._echo_channels):
@@ -122,31 +155,41 @@ class Load:
 
 
 async def measure(
-    load: Load, folder: Path, concurrency: int, repeats: int, pool: int, tell: Callable[[str], None]
+    loads: Mapping[str, Load], folder: Path, concurrency: int, repeats: int, pool: int, tell: Callable[[str], None]
 ) -> Repeats:
-    """Repeats of `pool` windows of each kind, after one of each that is not counted."""
-    players = await load.players(concurrency)
-    kinds: dict[str, Sequence[Step]] = {
-        "echo": load.echoes(concurrency),
-        "unary": [player.play_unary for player in players],
-        "stream": [player.play_streamed for player in players],
+    """Repeats of `pool` windows of each kind on each server, after one of each that is not counted. The echo runs
+    beside the first server only: it is the same program in all of them.
+    """
+    players = {name: await load.players(concurrency) for name, load in loads.items()}
+    first_load = next(iter(loads.values()))
+    kinds: dict[tuple[str, str], tuple[Load, Sequence[Step]]] = {
+        ("", ECHO): (first_load, first_load.echoes(concurrency))
     }
-    for steps in kinds.values():
+    for name, load in loads.items():
+        kinds[name, "unary"] = load, [player.play_unary for player in players[name]]
+        kinds[name, "stream"] = load, [player.play_streamed for player in players[name]]
+    for load, steps in kinds.values():
         await load.window(steps)
-    windows: dict[str, list[Window]] = {kind: [] for kind in kinds}
+    windows: dict[tuple[str, str], list[Window]] = {kind: [] for kind in kinds}
     probes = []
     for turn in range(repeats * pool):
         tell(f"{concurrency} concurrent, {turn + 1} of {repeats * pool} windows")
-        await asyncio.gather(*(player.refill() for player in players))
+        await asyncio.gather(*(player.refill() for some in players.values() for player in some))
         first = turn % len(kinds)
         for kind in [*kinds, *kinds][first : first + len(kinds)]:
-            windows[kind].append(await load.window(kinds[kind]))
+            load, steps = kinds[kind]
+            windows[kind].append(await load.window(steps))
         probes.append(fdatasync_s(folder, count=100))
-    await asyncio.gather(*(player.hang_up() for player in players))
-    pools = [slice(first, first + pool) for first in range(0, repeats * pool, pool)]
+    await asyncio.gather(*(player.hang_up() for some in players.values() for player in some))
+    parts = [slice(first, first + pool) for first in range(0, repeats * pool, pool)]
+
+    def repeated(name: str, way: str) -> list[Window]:
+        return [pooled(windows[name, way][part]) for part in parts]
+
     return Repeats(
-        **{kind: [pooled(all_of_it[part]) for part in pools] for kind, all_of_it in windows.items()},
-        fdatasync_s=[median(probes[part]) for part in pools],
+        echo=repeated("", ECHO),
+        played={name: Played(repeated(name, "unary"), repeated(name, "stream")) for name in loads},
+        fdatasync_s=[median(probes[part]) for part in parts],
     )
 
 
@@ -166,23 +209,45 @@ def figures_of(concurrency: int, repeats: Repeats) -> list[Figure]:
     """The figures of one concurrency."""
     echo_cpu_s = [window.cpu_per_call_s for window in repeats.echo]
     figures = [Figure(f"echo_cpu_us_{concurrency}", tuple(seconds * 1e6 for seconds in echo_cpu_s), "us")]
-    for way, windows in (("unary", repeats.unary), ("stream", repeats.stream)):
-        cpu_s = [window.cpu_per_call_s for window in windows]
-        round_cpu_s = [seconds * CALLS_PER_ROUND for seconds in cpu_s]
-        figures += [
-            ratio(f"{way}_cpu_ratio_{concurrency}_{STORE}", cpu_s, echo_cpu_s),
-            ratio(f"{way}_round_cpu_ratio_{concurrency}_{STORE}", round_cpu_s, echo_cpu_s),
-            Figure(f"commit_batch_{concurrency}_{way}", tuple(window.batch for window in windows), "changes/commit"),
-            Figure(f"{way}_calls_per_s_{concurrency}", tuple(one.calls / one.elapsed_s for one in windows), "1/s"),
-        ]
     if concurrency == 1:
-        yardstick = [echo.latency_s + sync_s for echo, sync_s in zip(repeats.echo, repeats.fdatasync_s, strict=True)]
-        figures += [
-            ratio("latency_ratio_1", [window.latency_s for window in repeats.unary], yardstick),
-            ratio("stream_latency_ratio_1", [window.latency_s for window in repeats.stream], yardstick),
-            Figure("fdatasync_us", tuple(seconds * 1e6 for seconds in repeats.fdatasync_s), "us"),
-        ]
+        figures.append(Figure("fdatasync_us", tuple(seconds * 1e6 for seconds in repeats.fdatasync_s), "us"))
+    for name, played in repeats.played.items():
+        for way, windows in (("unary", played.unary), ("stream", played.stream)):
+            figures += _figures_of_way(name, way, concurrency, windows, echo_cpu_s)
+        if concurrency == 1:
+            figures += _latencies(name, played, repeats)
     return figures
+
+
+def _figures_of_way(
+    name: str, way: str, concurrency: int, windows: Sequence[Window], echo_cpu_s: Sequence[float]
+) -> list[Figure]:
+    cpu_s = [window.cpu_per_call_s for window in windows]
+    round_cpu_s = [seconds * CALLS_PER_ROUND for seconds in cpu_s]
+    suffix = _suffix(name)
+    figures = [
+        ratio(f"{way}_cpu_ratio_{concurrency}_{name}", cpu_s, echo_cpu_s),
+        ratio(f"{way}_round_cpu_ratio_{concurrency}_{name}", round_cpu_s, echo_cpu_s),
+        Figure(f"commit_batch_{concurrency}_{way}{suffix}", tuple(one.batch for one in windows), "changes/commit"),
+        Figure(f"{way}_calls_per_s_{concurrency}{suffix}", tuple(one.calls / one.elapsed_s for one in windows), "1/s"),
+    ]
+    if any(window.database_cpu_s for window in windows):
+        database_us = tuple(window.database_cpu_s / window.calls * 1e6 for window in windows)
+        figures.append(Figure(f"{way}_database_cpu_us_{concurrency}{suffix}", database_us, "us"))
+    return figures
+
+
+def _latencies(name: str, played: Played, repeats: Repeats) -> list[Figure]:
+    yardstick = [echo.latency_s + sync_s for echo, sync_s in zip(repeats.echo, repeats.fdatasync_s, strict=True)]
+    suffix = _suffix(name)
+    return [
+        ratio(f"latency_ratio_1{suffix}", [window.latency_s for window in played.unary], yardstick),
+        ratio(f"stream_latency_ratio_1{suffix}", [window.latency_s for window in played.stream], yardstick),
+    ]
+
+
+def _suffix(name: str) -> str:
+    return "" if name == SQLITE else f"_{name}"
 
 
 def _echo_step(channel: grpc.aio.Channel) -> Step:

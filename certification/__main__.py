@@ -14,7 +14,10 @@ from typing import Final
 
 COMMANDS: Final[Mapping[str, str]] = {
     "replay": "verify an export of signed statements, from its files alone (docs/verify.md)",
+    "rtp": "exact return of a ruleset by complete enumeration (docs/returns.md)",
     "schemas": "write the JSON Schemas of all statements into a directory",
+    "simulate": "rounds through the production code against the exact figures",
+    "strategy": "best play of a ruleset: the grid of holes, exact values for given cards",
     "vectors": "settle recorded rounds by a ruleset and compare every field",
 }
 """A command is the `main(argv)` of the module of its name in this package; it returns the exit status."""

@@ -84,6 +84,7 @@ class Services:
             clock=clock,
             central=counted,
             watched=watched,
+            node=node,
         )
         self.decks = Decks(instance, books)
         self.interruptions = Interruptions(
@@ -155,10 +156,7 @@ class Services:
 
     async def load(self) -> None:
         """What admins and guards have left in the store; before the first call."""
-        ground = self._ground
-        self.permits.load_switches(await ground.store.switches())
-        for latch in await ground.store.latches(ground.node):
-            self.permits.close_guard(latch.guard, latch.code, latch.time_ms, latched=True)
+        await self.watch.follow()
 
     def node_keys(self, bundle: bytes, keyid: str, files: KeyFiles) -> NodeKeys:
         """Who follows the key bundle; `keyid` is the node key that has started the instance."""

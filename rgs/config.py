@@ -35,21 +35,24 @@ class Config:
     """One node's settings; all paths are absolute.
 
     `store` is a file, or a PostgreSQL URL. `outward` is the file that names wallets and the central system, if it is
-    there (`rgs.outward`). `listen` is `host:port` (port 0: any free one). `log_calls` is whether the
-    log gets a line for every call that may change something. `draws_in_flight_max` is the bound that `instance_start`
-    promises. `drain_s` is how long a stopping server lets calls finish, in seconds. A round that brings
-    `large_win_minor` or more is a significant event. `rules_check_s` and `self_test_s` are the times between two looks
-    at the certified files and at the generator's known answers. `retry_window_h` is for how many hours a request that
-    is sent again gets the answer that it had.
+    there (`rgs.outward`). `listen` is `host:port` (port 0: any free one), `workers` the number of
+    processes behind it. `log_calls` is whether the log gets a line for every call that may change something.
+    `draws_in_flight_max` is the bound that `instance_start` promises. `drain_s` is how long a stopping server lets
+    calls finish, in seconds. A round that brings `large_win_minor` or more is a significant event. `rules_check_s` and
+    `self_test_s` are the times between two looks at the certified files and at the generator's known answers.
+    `retry_window_h` is for how many hours a request that is sent again gets the answer that it had.
 
     `party_calls_max`, `party_messages_per_s` and `party_streams_max` are what one party may have under way, send a
     second and keep open, in each process. A stream whose client does not read for `stream_stall_s`, or asks nothing for
     `stream_idle_s`, is ended.
+
+    `sched_batch` asks Linux to schedule the server's threads as batch work (SCHED_BATCH): fewer switches between them.
     """
 
     home: Path
     node: str
     listen: str
+    workers: int
     store: StoreAddress
     wallet: Path
     register: Path
@@ -72,6 +75,7 @@ class Config:
     stream_stall_s: int
     stream_idle_s: int
     retry_window_h: int
+    sched_batch: bool
 
     @property
     def sha256(self) -> str:
@@ -104,6 +108,7 @@ def load_config(home: Path, options: Mapping[str, object] | None = None) -> Conf
             checked[key] = home / value
     config = Config(home=home, **checked)
     _verify_apart(config)
+    _verify_one_process(config)
     return config
 
 
@@ -138,6 +143,17 @@ def _verify_apart(config: Config) -> None:
                 limit=f"outside {backed_up}",
                 value=path,
             )
+
+
+def _verify_one_process(config: Config) -> None:
+    """A file is one process's."""
+    if config.workers > 1 and not isinstance(config.store, PostgresAddress):
+        raise InvalidFieldError(
+            f"{config.workers} workers cannot share a file: more than one need a PostgreSQL store",
+            field="workers",
+            limit=1,
+            value=config.workers,
+        )
 
 
 # --- one check a form ---------------------------------------------------------------------------------------------
@@ -221,6 +237,7 @@ class Setting:
 SETTINGS: Final[Mapping[str, Setting]] = {
     "node": Setting("node1", _name),
     "listen": Setting("127.0.0.1:50551", _address),
+    "workers": Setting(1, _number(1, 256)),
     "store": Setting("store/rgs.db", _store),
     "wallet": Setting("embedded/wallet.db", _path),
     "register": Setting("embedded/register.db", _path),
@@ -243,4 +260,5 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     "stream_stall_s": Setting(60, _number(1, 86_400)),
     "stream_idle_s": Setting(3_600, _number(1, 86_400)),
     "retry_window_h": Setting(72, _number(24, 8_760)),
+    "sched_batch": Setting(False, _flag),
 }

@@ -13,7 +13,9 @@ import asyncio
 import contextlib
 import gc
 import hashlib
+import os
 import signal
+import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
 
@@ -44,13 +46,14 @@ from rgs.cli.pki import (
     parse_party_uri,
     verify_client_certificate,
 )
+from rgs.cli.workers import SERVING, InstanceLostError
 from rgs.clients.register import EmbeddedRegister
 from rgs.clients.regulator import CentralSystem, SoftwareModule
 from rgs.clients.wallet import EmbeddedWallet
 from rgs.clock import Clock, ClockWatch, SystemClock
 from rgs.composition import Ground, Services
 from rgs.config import Config
-from rgs.core.errors import FormatError, JurisdictionError, RgsError
+from rgs.core.errors import FormatError, InvalidFieldError, JurisdictionError, RgsError
 from rgs.core.statements.lines import parse_key_bundle
 from rgs.logging import Log
 from rgs.manifest import Manifest, ManifestError, make_manifest
@@ -63,9 +66,12 @@ from rgs.service.certificates import Presented
 from rgs.service.events import EventCode, Events
 from rgs.service.instance import Artifact, Instance
 from rgs.service.keys import KeyFiles
+from rgs.service.leases import INSTANCE_LOST, LOST_DUTY, Leases
+from rgs.service.notices import Relay
 from rgs.service.permits import Permits
 from rgs.service.sealing import Sealer
 from rgs.service.watch import Watched
+from rgs.store.address import PostgresAddress
 from rgs.store.changes import StoreError
 from rgs.store.opening import open_parties, open_store
 from rgs.store.register import RegisterStore
@@ -73,6 +79,8 @@ from rgs.store.wallet import WalletStore
 
 BACKGROUND_S = 1.0
 """Between two rounds of the work in the background."""
+RECOVERY_AGE_MS = 3_000
+"""So old is an affair before it is recovered, where it may be under way in another process."""
 DEMO_BALANCE_MINOR = 1_000_000
 """First balance of a player's account in the embedded wallet, where the jurisdiction plays without money."""
 
@@ -88,8 +96,14 @@ class Server:
         clock: Clock | None = None,
         measure: Callable[[], Manifest] = make_manifest,
         log: Log | None = None,
+        worker: int = 0,
+        shared_port: int = 0,
     ) -> None:
-        """`measure` makes the software manifest again, to be compared with the one given; `log` takes a line a call."""
+        """`measure` makes the software manifest again, to be compared with the one given; `log` takes a line a call.
+        `worker` is the number of this process behind `shared_port`, which others of its node serve too; 0: none do.
+        """
+        self._worker = worker
+        self._shared_port = shared_port
         self._log = log
         self._config = config
         self._manifest = manifest
@@ -105,6 +119,8 @@ class Server:
         self.port = 0
         """What is served; 0 before the start."""
         self._instance: Instance | None = None
+        self.lost = asyncio.Event()
+        """Others have declared this process's instance lost: it has to end."""
 
     @property
     def instance(self) -> str:
@@ -138,6 +154,7 @@ class Server:
             chain=read_whole(config.tls / "server.pem", "server certificate"),
             client_ca=read_whole(config.ca, "client authorities"),
         )
+        shared = isinstance(config.store, PostgresAddress)
         store = await open_store(config.store)
         store.large_win_minor = config.large_win_minor
         opened.push_async_callback(store.close)
@@ -150,6 +167,8 @@ class Server:
             clock=clock,
             sealer=sealer,
             node=config.node,
+            worker=self._worker,
+            shared=shared,
             draws_in_flight_max=config.draws_in_flight_max,
         )
         connections = Connections(outward, lambda: instance.new_id(clock.now_ms()), self._note_contradiction)
@@ -210,7 +229,8 @@ class Server:
         )
         calls = Calls(gate, clock, encoder.act, self._note_fault, lines, limits)
         endpoint = Endpoint(
-            listen=config.listen,
+            listen=self._listen,
+            shared=bool(self._shared_port),
             tls=tls,
             calls=calls,
             services={
@@ -233,39 +253,71 @@ class Server:
             software_version=__version__,
             artifacts=_artifacts(books, self._manifest),
         )
+        leases = Leases(store=store, clock=clock, instance=instance)
+        self.lost = leases.lost
         opened.push_async_callback(self._end, instance, services.events)
         self._instance = instance
+        await leases.renew()
         await events.tell_configuration(config.node, _configured(config, outward), first_boot=instance.boot_no == 1)
 
         async def watch() -> None:
             await services.watch.look()
             _tell_health(endpoint, services.permits)
 
+        async def renew() -> None:
+            await leases.renew()
+            if leases.lost.is_set():
+                services.permits.close_guard("store", INSTANCE_LOST, clock.now_ms())
+                endpoint.health.drain()
+
+        def lead(duty: str, work: Callable[[], Awaitable[object]]) -> None:
+            """Work that one process does for all over the store."""
+
+            async def led() -> None:
+                if await store.lead(duty):
+                    await work()
+
+            self._run_in_background(duty, led)
+
+        self._run_in_background("lease", renew, to_the_end=True)
         self._run_in_background("watch", watch)
 
         async def look_at_calls() -> None:
             calls.look()
 
         self._run_in_background("calls", look_at_calls)
-        self._run_in_background("stage_reports", services.reporting.report_stages)
-        self._run_in_background("alignment", services.reporting.align_days)
-        self._run_in_background("modules", partial(services.reporting.report_modules, _modules(self._manifest)))
+        self._run_in_background("permits", services.watch.follow)
         self._run_in_background("outbox", services.outbox.log)
-        self._run_in_background("recovery", services.sessions.recover)
-        self._run_in_background("interruptions", services.interruptions.finish_due)
         self._run_in_background("allow_list", gate.poll)
         self._run_in_background("events", events.flush)
-        self._run_in_background("large_wins", events.tell_wins)
+        lead("stage_reports", services.reporting.report_stages)
+        lead("alignment", services.reporting.align_days)
+        lead("modules", partial(services.reporting.report_modules, _modules(self._manifest)))
+        lead("recovery", partial(services.sessions.recover, RECOVERY_AGE_MS if shared else 0))
+        lead("interruptions", services.interruptions.finish_due)
+        lead("large_wins", events.tell_wins)
+        if shared:
+            lead(LOST_DUTY, leases.look)
         self._run_in_background("answers", Answers(store, clock, config.retry_window_h).look)
         files = KeyFiles(partial(read_whole, config.bundle, "key bundle"), partial(load_node_signer, config))
         self._run_in_background("keys", services.node_keys(bundle, node_signer.keyid, files).look)
+        relay = Relay(services.notices, instance.new_id(clock.now_ms()), store.tell)
+        await store.listen(relay.take)
+        opened.push_async_callback(_cancelled, asyncio.create_task(relay.run()))
         calls.look()  # from now on it has a time to give to streams
         await endpoint.start()
         opened.callback(calls.look)  # a last time, when the last call has ended
         opened.push_async_callback(endpoint.stop, config.drain_s)
         self.port = endpoint.port
 
+    @property
+    def _listen(self) -> str:
+        host = self._config.listen.rpartition(":")[0]
+        return f"{host}:{self._shared_port}" if self._shared_port else self._config.listen
+
     async def _end(self, instance: Instance, events: Events) -> None:
+        if self.lost.is_set():  # nothing more can be said in its name
+            return
         with contextlib.suppress(StoreError):
             await events.flush(everything=True)
         await instance.end(self._end_reason)
@@ -280,12 +332,15 @@ class Server:
         except ManifestError:
             return "SOFTWARE_UNREADABLE"
 
-    def _run_in_background(self, name: str, work: Callable[[], Awaitable[object]]) -> None:
-        """Do the work now and every second, until the server stops; the work at hand is finished, not cut short."""
+    def _run_in_background(self, name: str, work: Callable[[], Awaitable[object]], *, to_the_end: bool = False) -> None:
+        """Do the work now and every second, until the server stops; the work at hand is finished, not cut short.
+        `to_the_end`: until the calls under way have been answered, too.
+        """
+        ended = asyncio.Event() if to_the_end else self._stopping
 
         async def repeat() -> None:
             failure = ""
-            while not self._stopping.is_set():
+            while not ended.is_set():
                 try:
                     await work()
                     failure = ""
@@ -297,10 +352,11 @@ class Server:
                         structlog.get_logger().warning("background_work_failed", work=name, exc_info=error)
                     failure = reason
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._stopping.wait(), BACKGROUND_S)
+                    await asyncio.wait_for(ended.wait(), BACKGROUND_S)
 
         task = asyncio.create_task(repeat())
         self._open.push_async_callback(_finished, task, self._config.drain_s)
+        self._open.callback(ended.set)
 
 
 def _tell_health(endpoint: Endpoint, permits: Permits) -> None:
@@ -330,6 +386,11 @@ def _modules(manifest: Manifest) -> list[SoftwareModule]:
 
 def _do_nothing() -> None:
     """What a clock does that is nobody's but a test's."""
+
+
+async def _cancelled(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait([task])
 
 
 async def _finished(task: asyncio.Task[None], patience_s: float) -> None:
@@ -405,34 +466,66 @@ def _artifacts(books: Books, manifest: Manifest) -> list[Artifact]:
 # --- the process ------------------------------------------------------------------------------------------------------
 
 
-async def run(config: Config, manifest: Manifest, log: Log) -> None:
-    """Serve until SIGTERM or SIGINT. People are told where; from then on the log is a file."""
+async def run(config: Config, manifest: Manifest, log: Log, worker: int | None, port: int) -> None:
+    """Serve until SIGTERM or SIGINT, a worker also until its supervisor has gone. People are told where; from then on
+    the log is a file. InstanceLostError.
+    """
     told_to_stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told_to_stop.set)
-    server = Server(config, manifest, log=log)
+    if worker is not None:
+        loop.add_reader(sys.stdin.fileno(), told_to_stop.set)  # nobody writes there: it is the end of the supervisor
+    server = Server(config, manifest, log=log, worker=worker or 0, shared_port=port)
     await server.start()
     try:
         host = config.listen.rpartition(":")[0]
         structlog.get_logger().info("listening", address=f"{host}:{server.port}", instance=server.instance)
         log.quiet()
+        if worker is not None:
+            sys.stdout.buffer.write(SERVING)
+            sys.stdout.buffer.flush()
         # What lives as long as the process is not looked at again by the collector.
         gc.collect()
         gc.freeze()
-        while not told_to_stop.is_set():
+        while not (told_to_stop.is_set() or server.lost.is_set()):
             log.flush()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(told_to_stop.wait(), BACKGROUND_S)
         structlog.get_logger().info("draining", limit_s=config.drain_s)
     finally:
+        if worker is not None:
+            loop.remove_reader(sys.stdin.fileno())
         await server.stop()
+    if server.lost.is_set():
+        raise InstanceLostError(f"instance {server.instance} was declared lost", instance=server.instance)
     structlog.get_logger().info("stopped", instance=server.instance)
 
 
-def serve(config: Config, manifest: Manifest) -> int:
-    """`rgs serve`: the log, the loop, the server; 0 after an orderly end."""
+def schedule(config: Config) -> None:
+    """Before any thread is started, for threads take over how their starter is scheduled. InvalidFieldError where the
+    setting asks for what the system does not do.
+    """
+    if not config.sched_batch:
+        return
+    if not hasattr(os, "sched_setscheduler"):
+        raise InvalidFieldError("sched_batch must be false: only Linux knows SCHED_BATCH", field="sched_batch")
+    try:
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    except OSError as error:
+        why = error.strerror
+        raise InvalidFieldError(
+            f"sched_batch must be false: the system refuses it ({why})", field="sched_batch"
+        ) from None
+
+
+def serve(config: Config, manifest: Manifest, *, worker: int | None = None, port: int = 0) -> int:
+    """`rgs serve`: the log, the loop, the server; 0 after an orderly end. A worker has its number, a log of its own,
+    and shares the port.
+    """
+    schedule(config)
     clock = SystemClock()
-    with Log(config.log, config.log_level, clock) as log, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(run(config, manifest, log))
+    path = config.log if worker is None else config.log.with_stem(f"{config.log.stem}-w{worker}")
+    with Log(path, config.log_level, clock) as log, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(run(config, manifest, log, worker, port))
     return 0

@@ -8,6 +8,8 @@ from typing import Any
 import hypothesis
 import pytest
 
+from tests import databases
+
 # No deadline: no test is gated on a time. The blob of a failing example is printed, to be replayed as it is.
 hypothesis.settings.register_profile("house", deadline=None, print_blob=True)
 hypothesis.settings.register_profile("thorough", parent=hypothesis.settings.get_profile("house"), max_examples=2000)
@@ -19,6 +21,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("hypothesis_seed") is None:
         from_controller = getattr(config, "workerinput", {}).get("seed")
         config.option.hypothesis_seed = from_controller or str(int.from_bytes(os.urandom(4)))
+
+
+def pytest_unconfigure() -> None:
+    databases.leave()
 
 
 @pytest.hookimpl(optionalhook=True)  # called with pytest-xdist only

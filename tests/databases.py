@@ -9,18 +9,18 @@ skipped, saying why.
 from __future__ import annotations
 
 import asyncio
-import atexit
 import fcntl
 import json
 import os
 import shutil
 import signal
 import tempfile
+import time
 import uuid
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -32,8 +32,15 @@ from rgs.store.opening import create_store
 from tests.postgres import QUICK, NoServerError, Server, give
 
 SETTING = "RGS_TEST_POSTGRES"
+STOP_LOOKS = 100
 EPOCH = "01M7Q5CQG00000000000000000"
-_HELD: list[IO[str]] = []
+_AT_END: list[Callable[[], None]] = []
+
+
+def leave() -> None:
+    """This process of the run is at its end (`tests.conftest`)."""
+    while _AT_END:
+        _AT_END.pop()()
 
 
 def _alone(work: Coroutine[Any, Any, Any]) -> Any:
@@ -81,8 +88,7 @@ def _server() -> tuple[str, str]:
         found = json.loads(state.read_text("ascii"))
         held = (folder / "users").open("a", encoding="ascii")
         fcntl.flock(held, fcntl.LOCK_SH)
-        _HELD.append(held)
-        atexit.register(_stop_last, folder, held)
+        _AT_END.append(partial(_stop_last, folder, held))
     if "missing" in found:
         pytest.skip(f"no PostgreSQL here: {found['missing']}")
     return found["url"], found["template"]
@@ -104,18 +110,28 @@ def _template(url: str) -> str:
     _alone(_execute(url, f"CREATE DATABASE {name}"))
     _alone(create_store(PostgresAddress(_named(url, name)), EPOCH))
     if SETTING in os.environ:
-        atexit.register(lambda: _alone(_execute(url, f"DROP DATABASE {name}")))
+        _AT_END.append(lambda: _alone(_execute(url, f"DROP DATABASE {name}")))
     return name
 
 
 def _stop_last(folder: Path, held: IO[str]) -> None:
-    with suppress(OSError):
+    with held, suppress(BlockingIOError):
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)  # refused while another worker holds it
-        state = folder / "server.json"
-        if pid := json.loads(state.read_text("ascii")).get("pid"):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGINT)
+        pid = json.loads((folder / "server.json").read_text("ascii")).get("pid")
+        if pid is not None:
+            _stop(pid)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _stop(pid: int) -> None:
+    """As whoever did not start it: ask, and look until it has gone."""
+    with suppress(ProcessLookupError, ChildProcessError):
+        os.kill(pid, signal.SIGINT)
+        for _ in range(STOP_LOOKS):
+            time.sleep(0.05)
+            with suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+            os.kill(pid, 0)
 
 
 @contextmanager

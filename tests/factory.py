@@ -94,6 +94,7 @@ class Player:
     paid_out: int = 0
     second: str = ""
     starts: int = 0
+    funds: int | None = None
     round: Round | None = None
 
     @property
@@ -310,6 +311,7 @@ class House:
         draw: tuple[int, int, bytes] | None = None,
         opened: int | None = None,
         passed_ms: int = 5000,
+        round_id: str = "",
     ) -> None:
         """One round with a seat for each player, all with these stakes; the first `opened` of the seats are opened."""
         draw_no, reseed_counter, transcript = draw or self.draw(worker)
@@ -334,7 +336,7 @@ class House:
             "game_code": format_game_code(self.clock_ms, max(player.starts for player in players)),
             "instance": worker.name,
             "reseed_counter": str(reseed_counter),
-            "round_id": self.ulid(),
+            "round_id": round_id or self.ulid(),
             "ruleset": rules_object(ruleset),
             "seats": str(len(players)),
             "seats_root": root_of(leaves).hex(),
@@ -347,7 +349,10 @@ class House:
         dealt = game_of(ruleset).deal(
             ruleset,
             transcript_to_deck(transcript),
-            [SeatStakes(number, stakes, player.balance - staked) for number, player in enumerate(players, 1)],
+            [
+                SeatStakes(number, stakes, player.funds or player.balance - staked)
+                for number, player in enumerate(players, 1)
+            ],
         )
         for index, player in enumerate(players[:opened]):
             before = player.balance

@@ -16,7 +16,7 @@ from rgs.core.statements import (
 )
 from tests.factory import Body, House, Lie, Player, Worker, join
 from tests.houses import small_house
-from tests.lies import EARLY, Change, Z, lie_at, put
+from tests.lies import EARLY, Change, lie_at, put
 
 NOBODY = Ed25519Signer.from_seed(bytes(32))
 """A key that no root knows."""
@@ -224,7 +224,6 @@ def order(steps: str) -> House:
         "leg": lambda: house.link(one, player, "money_leg", leg),
     }
     leg = {"amount_minor": "1", "direction": "debit", "round_id": house.ulid(), "transaction_id": house.ulid()}
-    leg["private"] = Z
     for step in steps.split():
         take[step]()
     return ended(house, one, other)

@@ -13,7 +13,8 @@ from functools import partial
 from rgs.core.rounds import rules_object
 from rgs.core.rulesets import load_ruleset
 from rgs.core.statements import KINDS
-from tests.factory import House
+from tests.betting import bet_by_bet
+from tests.factory import Body, House
 from tests.houses import small_house
 from tests.lies import EARLY, SMALL, Z, add, drop, lie_at, put, swap
 from tests.lying import (
@@ -51,6 +52,14 @@ from tests.lying import (
     void_and_round,
     void_house,
 )
+
+STRANGE = "01K4ZQ7M2J8T5V9X3B6C1D0EFG"
+
+
+def one_transaction(kind: str, _number: int, body: Body) -> None:
+    """Every leg is told under one id."""
+    if kind == "money_leg":
+        body["transaction_id"] = STRANGE
 
 
 @dataclass(frozen=True)
@@ -445,8 +454,28 @@ KEYS = (
 )
 """Faults of keys, envelopes and lines."""
 
+_LEGS = (
+    ("bet debited less", "18 balance", 1, add("amount_minor", by=-1)),
+    ("play bet debited more", "18 balance", 2, add("amount_minor", by=1)),
+    ("credited more", "18 balance", 3, add("amount_minor", by=1)),
+    ("debit turned round", "7 session", 2, put("direction", value="credit")),
+    ("leg of another round", "7 session", 1, put("round_id", value=STRANGE)),
+    ("play leg of another round", "7 session", 2, put("round_id", value=STRANGE)),
+    ("credit of another round", "7 session", 3, put("round_id", value=STRANGE)),
+)
+BETS = (
+    *(Planted(name, check, partial(bet_by_bet, lie_at("money_leg", nth, lie))) for name, check, nth, lie in _LEGS),
+    Planted("bet not debited", "7 session", partial(bet_by_bet, skip=[1])),
+    Planted("play bet not debited", "18 balance", partial(bet_by_bet, skip=[2])),
+    Planted("not credited", "18 balance", partial(bet_by_bet, skip=[3])),
+    Planted("transaction twice", "7 session", partial(bet_by_bet, one_transaction)),
+    Planted("bet by bet where a participation is due", "8 rules", partial(bet_by_bet, jurisdiction="it-adm")),
+    Planted("legs beside a participation", "7 session", partial(bet_by_bet, funding="")),
+)
+"""Faults of bets that are debited one by one."""
+
 PLANTED = (
     *(Planted(name, check, partial(small_house, lie_at(kind, nth, lie))) for name, check, kind, nth, lie in SMALL),
-    *ROUND, *TABLE, *VOIDS, *ORDERS, *INSTANCES, *KEYS,
+    *ROUND, *TABLE, *VOIDS, *ORDERS, *INSTANCES, *KEYS, *BETS,
 )  # fmt: skip
 """Every planted fault."""

@@ -20,6 +20,7 @@ from rgs.service.reconciliation import Reconciled, ReconcileRequest, Reconciliat
 from rgs.store.reads import SqliteReads
 from rgs.store.sqlite import connect
 from tests.house import NODE_KEY, ROOT_KEY, Player, key_bundle, open_house
+from tests.waiting import all_at_once
 
 Row = dict[str, Any]
 Change = Callable[[list[Row]], list[Row] | None]
@@ -135,7 +136,7 @@ def play_day(folder: Path, *, is_open: bool = False) -> Day:
         entries = [parse_canonical(entry.body.encode()) for entry in register.entries()]
         day.regulator.write_bytes(b"".join(register_lines(entries)))
         lines, receipts = [], []
-        for row in SqliteReads(connection).statements_in_order():
+        for row in all_at_once(SqliteReads(connection).statements_in_order()):
             private = parse_canonical(row.private) if row.private else None
             lines.append(format_line(ExportLine(row.envelope, private)) + b"\n")
             if row.kind == "round_opening":

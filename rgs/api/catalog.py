@@ -22,7 +22,9 @@ def catalog_methods(catalog: Catalog) -> Methods:
 
     async def list_games(caller: Caller, _message: pb.ListGamesRequest) -> bytes:
         currency = _currency_of(caller)
-        return pb.ListGamesResponse(games=[_game(entry, currency) for entry in catalog.list()]).SerializeToString()
+        return pb.ListGamesResponse(
+            games=[_game(entry, currency) for entry in catalog.list(caller.jurisdiction)]
+        ).SerializeToString()
 
     async def get_game(caller: Caller, message: pb.GetGameRequest) -> bytes:
         game = _game(catalog.get(message.ruleset_id), _currency_of(caller))

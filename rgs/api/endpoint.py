@@ -1,7 +1,8 @@
 """The gRPC server: one port, mutual TLS always, limits, health, reflection, an orderly end (ARCHITECTURE section 3).
 
-Refuses clients without a certificate of the CA, messages above MESSAGE_BYTES_MAX, and to share its port. Ends in this
-order: health says NOT_SERVING, waiting streams are told, no new calls, those under way are answered.
+Refuses clients without a certificate of the CA, messages above MESSAGE_BYTES_MAX, and to share its port but with the
+workers of its own node. Ends in this order: health says NOT_SERVING, waiting streams are told, no new calls, those
+under way are answered.
 """
 
 from __future__ import annotations
@@ -33,7 +34,6 @@ CANCEL_S: Final = 1.0
 """What a cancelled call is given to come to its end, whatever the grace."""
 
 OPTIONS: Final[tuple[tuple[str, int], ...]] = (
-    ("grpc.so_reuseport", 0),
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
     ("grpc.max_concurrent_streams", 1_024),
     # What a stream may send ahead of being read stays at 64 KiB, however fast the line: requests are small, and who
@@ -89,15 +89,18 @@ class Endpoint:
         self,
         *,
         listen: str,
+        shared: bool = False,
         tls: Tls,
         calls: Calls,
         services: Mapping[str, Methods],
         notices: Notices,
         with_reflection: bool,
     ) -> None:
+        """`shared`: other workers listen there too (SO_REUSEPORT), and whoever begins them keeps the port."""
         self._calls = calls
         self.health = Health(services, calls)
-        self._server = grpc.aio.server(options=OPTIONS, maximum_concurrent_rpcs=CALLS_MAX)
+        options = (*OPTIONS, ("grpc.so_reuseport", int(shared)))
+        self._server = grpc.aio.server(options=options, maximum_concurrent_rpcs=CALLS_MAX)
         for service, methods in services.items():
             handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
                 method: _wrapped(calls, f"{service}/{method}", answering) for method, answering in methods.items()
@@ -110,7 +113,8 @@ class Endpoint:
             names = (*services, health_service.SERVICE, reflection.SERVICE_NAME)
             reflection.enable_server_reflection(names, self._server)
         credentials = grpc.ssl_server_credentials([(tls.key, tls.chain)], tls.client_ca, require_client_auth=True)
-        _verify_free(listen)
+        if not shared:
+            _verify_free(listen)
         try:
             self.port = self._server.add_secure_port(listen, credentials)
         except RuntimeError:

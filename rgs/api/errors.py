@@ -110,6 +110,9 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
         "A purchase, bet, end or close of this session is still under way.",
     ),
     "TABLE_ONLY": ErrorRow(_STATE, "The game is played at tables only."),
+    "GAME_NOT_OFFERED": ErrorRow(
+        _STATE, "No certificate shows the game's returns, or one of them is below the jurisdiction's floor."
+    ),
     "JURISDICTION_REFUSES": ErrorRow(_STATE, "The jurisdiction does not allow it."),
     "TOO_EARLY": ErrorRow(_STATE, "The minimum time between round starts has not passed; RetryInfo says when it has."),
     "NUMBER_NOT_EXPECTED": ErrorRow(_STATE, "The stage or purchase number is not the next one; `limit` is."),

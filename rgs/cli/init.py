@@ -221,6 +221,10 @@ def command(
     if isinstance(address, Path):
         raise InvalidFieldError("store must be postgresql://user@host/name", field="store")
     found = ensure_home(home, node, entropy().read, now_ms(), address)
+    if address is not None and found.config.store != address:
+        raise InvalidFieldError(
+            f"{home} is a home with another store: {found.config.store}", field="store", limit=str(found.config.store)
+        )
     if found.made:
         report(home, found)
     else:

@@ -1,19 +1,24 @@
-"""`rgs serve`: settings in, `rgs.server.serve` out; the server itself is there.
+"""`rgs serve`: settings in, `rgs.server.serve` out; the server itself is there, and `rgs.cli.workers` keeps several.
 
 Makes the default home at the first start, and no other: a home that was named must exist. Refuses to serve software
-that is not locked, or that came into the process past its hashes.
+that is not locked, or that came into the process past its hashes, and a home that is served already.
 """
 
 from __future__ import annotations
 
 from typing import Annotated
 
+import structlog
 import typer
 
 from rgs.cli.init import ensure_home, report
 from rgs.cli.options import HOME, HomeOption, entropy, now_ms, open_home, part
-from rgs.config import LOG_LEVELS
+from rgs.cli.workers import Plan, port_kept, serving_alone, supervise, worker_command
+from rgs.clock import SystemClock
+from rgs.config import LOG_LEVELS, Config
+from rgs.logging import Log
 from rgs.manifest import Manifest, verify_loaded
+from rgs.store.address import PostgresAddress, parse_address
 
 
 def command(
@@ -24,21 +29,50 @@ def command(
     log_level: Annotated[str | None, typer.Option(help=f"{', '.join(LOG_LEVELS)}.")] = None,
     reflection: Annotated[bool | None, typer.Option(help="Offer gRPC reflection.")] = None,
     drain_s: Annotated[int | None, typer.Option("--drain-s", help="Seconds that a stopping server waits.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes behind the one port; more than 1 need PostgreSQL.")
+    ] = None,
+    worker: Annotated[int | None, typer.Option(hidden=True)] = None,
+    worker_port: Annotated[int, typer.Option(hidden=True)] = 0,
 ) -> int:
-    """Serve until SIGTERM or SIGINT. The default home is made at the first start, for development."""
+    """Serve until SIGTERM or SIGINT. The default home is made at the first start, for development.
+
+    Several workers: SIGHUP replaces one after the other.
+    """
     manifest: Manifest = context.obj
     manifest.verify_locked()
-    server = part("rgs.server", "server")
     if home == HOME and not home.exists():
-        report(home, ensure_home(home, None, entropy().read, now_ms()))
+        address = None if store is None else parse_address(store)
+        database = address if isinstance(address, PostgresAddress) else None
+        report(home, ensure_home(home, None, entropy().read, now_ms(), database))
     options: dict[str, object] = {
         "store": store,
         "listen": listen,
         "log_level": log_level,
         "reflection": reflection,
         "drain_s": drain_s,
+        "workers": workers,
     }
     config = open_home(home, options)
+    if worker is not None:  # begun by a supervisor, which holds the home
+        return _serve(config, manifest, worker, worker_port)
+    with serving_alone(config.home) as lock:
+        if config.workers > 1:
+            return _supervise(config, options, lock)
+        return _serve(config, manifest)
+
+
+def _serve(config: Config, manifest: Manifest, worker: int | None = None, port: int = 0) -> int:
+    server = part("rgs.server", "server")
     verify_loaded()
-    status: int = server.serve(config, manifest)
+    status: int = server.serve(config, manifest, worker=worker, port=port)
     return status
+
+
+def _supervise(config: Config, options: dict[str, object], lock: int) -> int:
+    """The workers, each with a log of its own; this process has the one that the settings name."""
+    with port_kept(config.listen) as port, Log(config.log, config.log_level, SystemClock()):
+        command = worker_command(config.home, options, port)
+        host = config.listen.rpartition(":")[0]
+        structlog.get_logger().info("supervising", address=f"{host}:{port}", workers=config.workers)
+        return supervise(Plan(config.workers, command, config.drain_s, (lock,)))

@@ -248,6 +248,12 @@ class TableOnlyError(RgsError):
     reason = "TABLE_ONLY"
 
 
+class GameNotOfferedError(RgsError):
+    """No certificate shows the game's returns, or one of them is below the jurisdiction's floor."""
+
+    reason = "GAME_NOT_OFFERED"
+
+
 class JurisdictionError(RgsError):
     """The jurisdiction does not allow this (test register, development CA, currency)."""
 

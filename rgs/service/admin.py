@@ -318,7 +318,7 @@ class Admin:
     # --- both -----------------------------------------------------------------------------------------------------
 
     async def _round(self, round_id: str) -> Round:
-        round_ = await self._store.round(check_ulid(round_id, "round_id"))
+        round_ = await self._store.round(check_ulid(round_id, "round_id"), fresh=True)
         if round_ is None:
             raise NotFoundError(f"no round {round_id}", kind="round", field="round_id", round_id=round_id)
         return round_
@@ -337,7 +337,7 @@ class Admin:
         return round_
 
     async def _session(self, round_: Round) -> Session:
-        session = await self._store.session(round_.session_id)
+        session = await self._store.session(round_.session_id, fresh=True)
         if session is None:
             raise NotFoundError(f"no session {round_.session_id}", kind="session", session_id=round_.session_id)
         return session

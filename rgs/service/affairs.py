@@ -85,11 +85,9 @@ class Affairs:
 
     async def advance(self, affair: Affair) -> Reply:
         """Do what is left of the affair, under its session's lock. Raises what stopped it; unavailable means: again
-        later.
+        later. SessionChangedError: another process has brought it to its end.
         """
-        session = await self._store.session(affair.session_id)
-        if session is None:
-            raise NotFoundError(f"no session {affair.session_id}", kind="session", session_id=affair.session_id)
+        session = await self._session(affair)
         try:
             return await self.steps[affair.kind](affair, session)
         except StoreError:
@@ -98,6 +96,19 @@ class Affairs:
             if isinstance(error, UnavailableError) or affair.kind in OWED:
                 await self._note(affair.affair_id, error)
             raise
+
+    async def give_up_opening(self, affair: Affair) -> None:
+        """End the opening of a session before its first outward call: the same request was answered with another."""
+        await self._fail_opening(affair, await self._session(affair))
+
+    async def _session(self, affair: Affair) -> Session:
+        """The session as it stands, with the affair under way: what ends the affair changes both in one commit."""
+        session = await self._store.session(affair.session_id, fresh=True)
+        if session is None:
+            raise NotFoundError(f"no session {affair.session_id}", kind="session", session_id=affair.session_id)
+        if session.pending_affair != affair.affair_id:
+            raise _changed()
+        return session
 
     async def resume(self, affair: Affair, digest: bytes) -> Reply:
         """The answer to a request that began this affair before. TransactionRolledBackError if it was given up."""
@@ -150,8 +161,7 @@ class Affairs:
         except UnavailableError:
             raise
         except RgsError:
-            closed = replace(session, status=SessionStatus.CLOSED, close_ms=self._time_of(session))
-            await self._fail(affair, closed)
+            await self._fail_opening(affair, session)
             raise
         opened = replace(
             session,
@@ -384,6 +394,9 @@ class Affairs:
         (signed,) = await self._commit(change)
         return Reply(encoded, signed.envelope)
 
+    async def _fail_opening(self, affair: Affair, session: Session) -> None:
+        await self._fail(affair, replace(session, status=SessionStatus.CLOSED, close_ms=self._time_of(session)))
+
     async def _fail(self, affair: Affair, session: Session) -> None:
         """The affair ends without effect; the error is not stored, so that the operator may try again with a new
         request.
@@ -395,7 +408,7 @@ class Affairs:
         try:
             return await self._store.commit(change)
         except SessionRaceError:
-            raise SessionChangedError("the session was changed by another request; read it again") from None
+            raise _changed() from None
 
     def _day(self, affair: Affair, session: Session, **sums: int) -> DayCount:
         """What adds to the day of the affair, by the time that the central system is told."""
@@ -403,3 +416,7 @@ class Affairs:
 
     def _time_of(self, session: Session) -> int:
         return max(self._clock.now_ms(), session.last_ms)
+
+
+def _changed() -> SessionChangedError:
+    return SessionChangedError("the session was changed by another request; read it again")

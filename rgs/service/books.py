@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from rgs.core.certificates import verify_offered
 from rgs.core.errors import NotFoundError
 from rgs.core.ids import check_ulid
 from rgs.core.jurisdictions import SHIPPED_JURISDICTIONS, Jurisdiction, load_jurisdiction
@@ -29,6 +30,10 @@ class Books:
             name: load_jurisdiction(name) for name in SHIPPED_JURISDICTIONS
         }
 
+    def verify_offered(self, ruleset_id: str, jurisdiction_id: str) -> None:
+        """GameNotOfferedError unless the game's certified returns meet the jurisdiction's floor."""
+        verify_offered(self.rulesets[ruleset_id], self.jurisdictions[jurisdiction_id])
+
     def view(self, session: Session, now_ms: int, open_round: RoundView | None = None) -> SessionView:
         """The view of a session under its own rules."""
         ruleset = self.rulesets[session.ruleset_id]
@@ -38,8 +43,18 @@ class Books:
 
 
 async def owned_session(store: Store, caller: Caller, session_id: str, *, fresh: bool = True) -> Session:
-    """The session, if it is this operator's (auditors and regulators read all); NotFoundError otherwise."""
+    """The session, if it is this operator's (auditors and regulators read all); NotFoundError otherwise. Not
+    `fresh`: as this process left it, though another one may have moved it since.
+    """
     session = await store.session(check_ulid(session_id, "session_id"), fresh=fresh)
     if session is None or (caller.role is Role.OPERATOR and session.operator != caller.party):
         raise NotFoundError(f"no session {session_id}", kind="session", field="session_id", session_id=session_id)
     return session
+
+
+async def moved(store: Store, session: Session) -> bool:
+    """Whether any process has moved the session since it was read: what was read beside it may belong to another state
+    of it then.
+    """
+    now = await store.session(session.session_id, fresh=True)
+    return now is None or now.version != session.version

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rgs.core.errors import UnknownRulesetError
+from rgs.core import certificates
+from rgs.core.errors import GameNotOfferedError, UnknownRulesetError
 from rgs.core.games.paytables import format_floor
 from rgs.core.games.published import LABEL, published_returns
 from rgs.core.rulesets import Ruleset
@@ -83,14 +84,19 @@ class GameEntry:
 
 
 class Catalog:
-    """Reads only; the same for every party."""
+    """Reads only."""
 
     def __init__(self, books: Books) -> None:
+        self._books = books
         self._entries = {name: _entry(ruleset) for name, ruleset in books.rulesets.items()}
 
-    def list(self) -> tuple[GameEntry, ...]:
-        """All shipped games."""
-        return tuple(self._entries.values())
+    def list(self, jurisdiction_id: str = "") -> tuple[GameEntry, ...]:
+        """All shipped games, or those that are offered under a jurisdiction."""
+        return tuple(
+            entry
+            for name, entry in self._entries.items()
+            if not jurisdiction_id or self._offered(name, jurisdiction_id)
+        )
 
     def get(self, ruleset_id: str) -> GameEntry:
         """One game; UnknownRulesetError if it is not shipped."""
@@ -98,6 +104,13 @@ class Catalog:
         if entry is None:
             raise UnknownRulesetError(f"no game {ruleset_id[:40]}", field="ruleset_id", value=ruleset_id[:40])
         return entry
+
+    def _offered(self, ruleset_id: str, jurisdiction_id: str) -> bool:
+        try:
+            self._books.verify_offered(ruleset_id, jurisdiction_id)
+        except GameNotOfferedError:
+            return False
+        return True
 
 
 def _entry(ruleset: Ruleset) -> GameEntry:
@@ -108,8 +121,20 @@ def _entry(ruleset: Ruleset) -> GameEntry:
         name=_NAMES[ruleset.game],
         rules=tuple(rule.format(floor=_in_words(floor), after_fold=after_fold) for rule in _RULES[ruleset.game]),
         dealer_qualifies_with=floor,
-        returns=tuple(Return(row.bet, row.per, row.basis_points, LABEL) for row in published_returns(ruleset.id)),
+        returns=_returns(ruleset),
     )
+
+
+def _returns(ruleset: Ruleset) -> tuple[Return, ...]:
+    certificate = certificates.load_certificate(ruleset)
+    if certificate is None:
+        return tuple(Return(row.bet, row.per, row.basis_points, LABEL) for row in published_returns(ruleset.id))
+    figures = [
+        ("main", "initial stake", certificate.return_initial),
+        ("main", "total stake", certificate.return_total),
+        *((bet, "initial stake", value) for bet, value in certificate.side_bets.items()),
+    ]
+    return tuple(Return(bet, per, round(10_000 * value), certificates.LABEL) for bet, per, value in figures)
 
 
 def _in_words(floor: str) -> str:

@@ -69,7 +69,7 @@ class History:
     ) -> tuple[RoundRecord, ...]:
         """One round by its id, or those of a player with that UTC date and game code; NotFoundError if none."""
         if round_id:
-            round_ = await self._store.round(check_ulid(round_id, "round_id"))
+            round_ = await self._store.round(check_ulid(round_id, "round_id"), fresh=True)
             rounds = [] if round_ is None else [round_]
         else:
             check_reference(player, "player")
@@ -93,7 +93,7 @@ class History:
         return RoundRecord(await self._summary(round_, sessions), self._decks.view(round_, final), opening, final)
 
     async def _summary(self, round_: Round, sessions: dict[str, Session]) -> RoundSummary:
-        session = sessions.get(round_.session_id) or await self._store.session(round_.session_id)
+        session = sessions.get(round_.session_id) or await self._store.session(round_.session_id, fresh=True)
         if session is None:
             raise NotFoundError(f"no session {round_.session_id}", kind="session")
         sessions[round_.session_id] = session

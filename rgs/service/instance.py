@@ -1,12 +1,12 @@
 """This process as an instance (node, boot, worker): its key, its generator, its first and last statements (ARCHITECTURE
 2.8, 2.13).
 
-Start: `instance_start` under the node key, `instance_lost` for instances that ended without a word, the artifacts in
-force, the generator's life events; only then the first draw. End: `instance_end` with the number of the last draw.
-Draws in flight are bounded by what `instance_start` promised. `turn` goes on as the node's next instance, under another
-node key, without a stop: new rounds wait until the draws in flight are committed, then one transaction ends the one
-instance and starts the other. Refuses to draw once the generator has failed: dealt rounds are played out, new ones are
-not begun.
+Start: `instance_start` under the node key, `instance_lost` for the worker of the same number that ended without a word
+(and, where the store has one process, for every other), the artifacts in force, the generator's life events; only then
+the first draw. End: `instance_end` with the number of the last draw. Draws in flight are bounded by what
+`instance_start` promised. `turn` goes on as the node's next instance, under another node key, without a stop: new
+rounds wait until the draws in flight are committed, then one transaction ends the one instance and starts the other.
+Refuses to draw once the generator has failed: dealt rounds are played out, new ones are not begun.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rgs.core.statements import Ed25519Signer
 from rgs.core.times import format_time
 from rgs.service.sealing import Sealer
 from rgs.store.changes import Change, Draft, LatchSet, Record, StoreError, Turn
-from rgs.store.interface import Store
+from rgs.store.interface import InstanceRow, Store
 from rng import __version__ as rng_version
 from rng.errors import RngError
 from rng.generator import Draw, Generator
@@ -58,11 +58,14 @@ class Instance:
         sealer: Sealer,
         node: str,
         worker: int = 0,
+        shared: bool = False,
         draws_in_flight_max: int = 1024,
     ) -> None:
+        """`shared`: other processes live over this store, each with a lease of its own (`rgs.service.leases`)."""
         self._store = store
         self._clock = clock
         self.sealer = sealer
+        self._shared = shared
         self._node = node
         self._worker = worker
         self._draws_in_flight_max = draws_in_flight_max
@@ -104,7 +107,8 @@ class Instance:
         }
         self._artifacts = tuple(artifacts)
         body = self._start_body(self.boot_no, signer, now_ms)
-        if previous is not None:
+        # One that is alive still may have a commit on its way: its last numbers are those of its `instance_lost`.
+        if previous is not None and not (self._shared and previous.alive):
             body["previous_boot"] = {
                 "instance": previous.instance,
                 "last_draw_no": str(previous.draw_no),
@@ -120,7 +124,7 @@ class Instance:
             node_signer=node_signer,
             signer=signer,
         )
-        await self.tell_lost()
+        await self.tell_lost(own_only=self._shared)
         for artifact in artifacts:
             await self._sign(
                 "artifact", _artifact_body(artifact), artifact=(artifact.sha256, artifact.name, artifact.content)
@@ -128,11 +132,20 @@ class Instance:
         for event in self._generator.events():
             await self._sign("event", _life_body(event.kind, event.reason, self.name))
 
-    async def tell_lost(self) -> None:
-        """Sign that instances whose lease has ended without a word are lost, each with its last durable numbers."""
+    async def tell_lost(self, *, own_only: bool = False) -> int:
+        """Sign that instances which ended without a word are lost, each with its last durable numbers; how many were.
+        `own_only`: predecessors of this worker alone, whatever their lease says.
+        """
+        signed = 0
         for row in await self._store.lapsed_instances():
-            with contextlib.suppress(StoreError):  # another node was first, or it lives after all
-                await self._sign_lost(row.instance, row.draw_no, row.statement_no)
+            is_own = (row.node, row.worker) == (self._node, self._worker)
+            if is_own and row.boot_no >= self.boot_no:
+                continue  # the instance that this process is about to go on as, or the successor that will end it
+            if is_own or not own_only:
+                with contextlib.suppress(StoreError):  # another process was first, or it lives after all
+                    await self._sign_lost(row)
+                    signed += 1
+        return signed
 
     def _start_body(self, boot_no: int, signer: Ed25519Signer, now_ms: int) -> dict[str, object]:
         return {
@@ -319,14 +332,19 @@ class Instance:
         ]
         return prefix + "".join(letters)
 
-    async def _sign_lost(self, instance: str, draw_no: int, statement_no: int) -> None:
+    async def _sign_lost(self, row: InstanceRow) -> None:
+        """In one transaction with the end of its row, which must stand as it was read."""
         now_ms = self._clock.now_ms()
         body = {
-            "lost": {"instance": instance, "last_draw_no": str(draw_no), "last_statement_no": str(statement_no)},
+            "lost": {
+                "instance": row.instance,
+                "last_draw_no": str(row.draw_no),
+                "last_statement_no": str(row.statement_no),
+            },
             "reason": "LEASE_ENDED",
             "time": format_time(now_ms),
         }
-        await self._store.commit(Change(drafts=(Draft("instance_lost", body),), ends=(instance, now_ms)))
+        await self._store.commit(Change(drafts=(Draft("instance_lost", body),), ends=(row.instance, now_ms)))
 
     async def _sign(
         self,

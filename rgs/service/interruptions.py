@@ -47,27 +47,36 @@ class Interruptions:
         self._locks = locks
         self._decks = decks
         self._notices = notices
+        self._soonest_ms = 1000 * min(rules.finish_after_s for rules in books.jurisdictions.values())
 
     def finish_ms(self, session: Session) -> int:
         """When the round is finished by rule: the jurisdiction's period after something last happened in it."""
         return idle_since(session) + self._books.jurisdictions[session.jurisdiction_id].finish_after_s * 1000
 
     async def finish_due(self) -> int:
-        """Look through the rounds in play; how many were finished."""
+        """Look through the rounds in play that were begun long enough ago; how many were finished.
+
+        Oldest first, up to a page of rounds none of which can be due yet: a hundred thousand that are played just now
+        cost no more than a page.
+        """
         finished, after = 0, 0
         while rows := await self._store.open_rounds("", after=after, limit=FINISH_BATCH):
             for row_id, round_ in rows:
                 after = row_id
                 finished += await self._finish_if_due(round_)
+            if min(round_.start_ms for _, round_ in rows) + self._soonest_ms > self._clock.now_ms():
+                break
         return finished
 
     async def _finish_if_due(self, round_: Round) -> bool:
-        session = await self._store.session(round_.session_id)
+        if round_.start_ms + self._soonest_ms > self._clock.now_ms():
+            return False
+        session = await self._store.session(round_.session_id, fresh=True)
         if session is None or not self._is_due(session, round_):
             return False
         async with self._locks.of(round_.session_id):
-            session = await self._store.session(round_.session_id)
-            current = await self._store.round(round_.round_id)
+            session = await self._store.session(round_.session_id, fresh=True)
+            current = await self._store.round(round_.round_id, fresh=True)
             if session is None or current is None or not self._is_due(session, current):
                 return False
             try:

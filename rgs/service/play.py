@@ -45,7 +45,7 @@ from rgs.core.statements import (
 from rgs.core.times import format_time
 from rgs.core.values import changed
 from rgs.core.views import RoundView, round_view
-from rgs.service.books import Books, owned_session
+from rgs.service.books import Books, moved, owned_session
 from rgs.service.callers import Caller, Encode, Reply, RoundMovedError, SessionLocks, reply_of
 from rgs.service.decks import Decks, Opened
 from rgs.service.endings import after_decisions, leg_draft, settled, taken_action
@@ -148,20 +148,26 @@ class Play:
 
     async def get_round(self, caller: Caller, session_id: str, round_id: str) -> tuple[RoundView, bytes, bytes]:
         """(view, opening, final or empty) of a round of the session."""
-        session = await owned_session(self._store, caller, session_id)
-        round_ = await self._store.round(check_ulid(round_id, "round_id"))
-        if round_ is None or round_.session_id != session.session_id:
-            raise _no_round(round_id)
-        opening, final = await self._store.round_envelopes(round_id)
-        return self._decks.view(round_, final, session.room), opening, final
+        check_ulid(round_id, "round_id")
+        while True:
+            session = await owned_session(self._store, caller, session_id)
+            round_ = await self._store.round(round_id, fresh=True)
+            if round_ is None or round_.session_id != session.session_id:
+                raise _no_round(round_id)
+            opening, final = await self._store.round_envelopes(round_id)
+            if round_.status is RoundStatus.OPEN and await moved(self._store, session):
+                continue
+            return self._decks.view(round_, final, session.room), opening, final
 
     async def open_round_of(self, session: Session) -> tuple[RoundView | None, bytes]:
         """(view, opening) of the session's round in play, (None, empty) where none is."""
         if not session.open_round_id:
             return None, b""
-        round_ = await self._store.round(session.open_round_id)
+        round_ = await self._store.round(session.open_round_id, fresh=True)
         if round_ is None:
             raise _no_round(session.open_round_id)
+        if round_.status is not RoundStatus.OPEN:  # another process has ended it since the session was read
+            return None, b""
         opening, _ = await self._store.round_envelopes(round_.round_id)
         return self._decks.view(round_, b"", session.room), opening
 
@@ -296,6 +302,7 @@ class Play:
     def _verify_may_start(self, session: Session, stage_no: int, now_ms: int) -> None:
         session.verify_may_start(stage_no)
         self._permits.verify_may_start(session.operator, session.ruleset_id, session.player)
+        self._books.verify_offered(session.ruleset_id, session.jurisdiction_id)
         jurisdiction = self._books.jurisdictions[session.jurisdiction_id]
         session.verify_in_time(now_ms, jurisdiction.inactivity_ms)
         session.verify_duration(now_ms)

@@ -26,7 +26,7 @@ from rgs.core.rounds import Round
 from rgs.core.sessions import Funding, Session, SessionStatus
 from rgs.core.views import PendingAffair, SessionView
 from rgs.service.affairs import Affairs
-from rgs.service.books import Books, owned_session
+from rgs.service.books import Books, moved, owned_session
 from rgs.service.callers import Caller, Reply, Role, SessionLocks, reply_of
 from rgs.service.instance import Instance
 from rgs.service.interruptions import Interruptions, idle_since
@@ -120,7 +120,11 @@ class Sessions:
         affair = self._affair("open", caller, session.session_id, "OpenSession", request.request_id, digest, now_ms)
         async with self._locks.of(session.session_id):
             if await self._begin(replace(session, pending_affair=affair.affair_id), affair):
-                return await self._affairs.advance(affair)
+                answer = await self._store.answer(caller.party, "OpenSession", request.request_id)
+                if answer is None:
+                    return await self._advance(affair)
+                await self._affairs.give_up_opening(affair)  # another process was done with it between our two looks
+                return reply_of(answer, digest)
         known = await self._opened_before(caller, request.request_id, digest)
         if known is None:
             raise SessionChangedError("the session was changed by another request; read it again")
@@ -156,16 +160,16 @@ class Sessions:
         """Close at the regulator, sign `session_close`."""
         return await self._run("close", "CloseSession", caller, request, request.session_id, Session.verify_may_close)
 
-    async def recover(self) -> int:
+    async def recover(self, min_age_ms: int = 0) -> int:
         """Continue affairs that are under way, oldest first; how many came to their end. One that breaks holds up no
-        other: what broke first is raised after the last.
+        other: what broke first is raised after the last. Younger ones than `min_age_ms` are left to whoever began them.
         """
-        finished = 0
+        finished, last_ms = 0, self._clock.now_ms() - min_age_ms
         broken: Exception | None = None
         page = await self._store.pending_affairs(PAGE_SIZE_MAX)
         while page:
             for listed in page:
-                if listed.next_ms > self._clock.now_ms():
+                if listed.created_ms > last_ms or listed.next_ms > self._clock.now_ms():
                     continue
                 async with self._locks.of(listed.session_id):
                     affair = await self._store.affair(listed.affair_id)
@@ -188,8 +192,11 @@ class Sessions:
 
     async def get(self, caller: Caller, session_id: str) -> tuple[SessionView, bytes]:
         """(the whole session with the round in play, that round's signed opening or nothing)."""
-        session = await owned_session(self._store, caller, session_id)
-        open_round, opening = await self._play.open_round_of(session)
+        while True:
+            session = await owned_session(self._store, caller, session_id)
+            open_round, opening = await self._play.open_round_of(session)
+            if not session.open_round_id or not await moved(self._store, session):
+                break
         view = self._books.view(session, self._clock.now_ms(), open_round)
         affair = await self._store.pending_affair(session_id) if session.pending_affair else None
         if affair is not None:
@@ -224,7 +231,7 @@ class Sessions:
         now_ms = self._clock.now_ms()
         found = []
         for _, round_ in rows[:limit]:
-            session = await self._store.session(round_.session_id)
+            session = await self._store.session(round_.session_id, fresh=True)
             if session is None:
                 raise NotFoundError(f"no session {round_.session_id}", kind="session", session_id=round_.session_id)
             finish_ms = 0 if round_.malfunction else self._interruptions.finish_ms(session)
@@ -244,6 +251,7 @@ class Sessions:
             raise JurisdictionError(
                 f"operator {caller.party} has no jurisdiction", operator=caller.party, jurisdiction=caller.jurisdiction
             )
+        self._books.verify_offered(ruleset.id, jurisdiction.id)
         if jurisdiction.regulator_ids_required and self._books.fundings.get(caller.party) is Funding.SEAMLESS:
             raise JurisdictionError(
                 f"jurisdiction {jurisdiction.id} requires a participation, {caller.party} is funded bet by bet",
@@ -274,11 +282,17 @@ class Sessions:
         check_request_id(request.request_id)
         digest = request.digest(caller.party)
         async with self._locks.of(session_id):
-            session = await owned_session(self._store, caller, session_id)
-            known = await self._known(caller, method, request.request_id, digest)
-            if known is not None:
-                return known
-            prepare(session)
+            while True:
+                session = await owned_session(self._store, caller, session_id)
+                known = await self._known(caller, method, request.request_id, digest)
+                if known is not None:
+                    return known
+                try:
+                    prepare(session)
+                    break
+                except RgsError:
+                    if not await moved(self._store, session):  # else it says something of what is past
+                        raise
             now_ms = max(self._clock.now_ms(), session.last_ms)
             affair = self._affair(
                 kind, caller, session_id, method, request.request_id, digest, now_ms,
@@ -286,7 +300,7 @@ class Sessions:
             )  # fmt: skip
             intent = replace(session, version=session.version + 1, pending_affair=affair.affair_id)
             if await self._begin(intent, affair):
-                return await self._affairs.advance(affair)
+                return await self._advance(affair)
             known = await self._known(caller, method, request.request_id, digest)
             if known is None:
                 raise SessionChangedError("the session was changed by another request; read it again")
@@ -302,13 +316,24 @@ class Sessions:
 
     async def _known(self, caller: Caller, method: str, request_id: str, digest: bytes) -> Reply | None:
         """The stored answer, or the continued affair, of a request that came before; None for a new one."""
+        # In this order: one that another process ends between the two looks is found by the second.
+        affair = await self._store.affair_of_request(caller.party, method, request_id)
         answer = await self._store.answer(caller.party, method, request_id)
         if answer is not None:
             return reply_of(answer, digest)
-        affair = await self._store.affair_of_request(caller.party, method, request_id)
         if affair is None:
             return None
-        return await self._affairs.resume(affair, digest)
+        return await self._advance(affair, digest)
+
+    async def _advance(self, affair: Affair, digest: bytes = b"") -> Reply:
+        """As `Affairs.resume`; where another process has brought it to its end meanwhile, the answer that it gave."""
+        try:
+            return await self._affairs.resume(affair, digest or affair.digest)
+        except SessionChangedError:
+            answer = await self._store.answer(affair.party, affair.method, affair.request_id)
+            if answer is None:
+                raise
+            return reply_of(answer, affair.digest)
 
     async def _begin(self, session: Session, affair: Affair) -> bool:
         """Store the intent; False if another request was first."""

@@ -143,7 +143,11 @@ class Watch:
         clock: Clock,
         central: CountedCentral,
         watched: Watched,
+        node: str,
     ) -> None:
+        self._node = node
+        self._followed = -1
+        """How often switches had changed when they were read last."""
         self._store = store
         self._instance = instance
         self._permits = permits
@@ -164,6 +168,19 @@ class Watch:
         await self._look_at_rules()
         self._look_at_self_test()
         await self._tell()
+
+    async def follow(self) -> None:
+        """Take up switches, and latches of this node, that any process has changed. StoreError."""
+        changes = await self._store.changes("switches")
+        if changes != self._followed:
+            self._permits.load_switches(await self._store.switches())
+            self._followed = changes
+        latched = {latch.guard: latch for latch in await self._store.latches(self._node)}
+        for latch in latched.values():
+            self._permits.close_guard(latch.guard, latch.code, latch.time_ms, latched=True)
+        for state in self._permits.guards():
+            if state.latched and state.name not in latched:
+                self._permits.clear_latch(state.name, await self.examine(state.name), self._clock.now_ms())
 
     async def examine(self, name: str) -> str:
         """What stands against opening a guard now, a code; empty if nothing does."""

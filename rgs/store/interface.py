@@ -124,8 +124,9 @@ class StoreReads(Protocol):
     # --- the play path --------------------------------------------------------------------------------------------
 
     async def session(self, session_id: str, *, fresh: bool = True) -> Session | None:
-        """The session. Not `fresh`, it may be one that another process has moved since: for the play path, where a
-        commit compares versions and an error is looked at again (`rgs.service.play`).
+        """The session. Not `fresh`, it may be as this process saw it last, though another has moved it since: for those
+        who commit what they compute from it, and try again with a fresh one when anything is refused. Every commit
+        compares versions.
         """
 
     async def round(self, round_id: str, *, fresh: bool = True) -> Round | None:

@@ -55,6 +55,10 @@ UPDATE_SESSION: Final = """
     ?, paid_out_minor = ?, ended = ?, purchase_no = ?, stage_no = ?, rounds = ?, open_round_id = ?, last_start_ms =
     ?, code_count = ?, pending_affair = ?, link_no = ?, link_hash = ? WHERE session_id = ?
 """
+UPDATE_SESSION_WITHIN: Final = UPDATE_SESSION.replace("status = ?, ", "", 1).rstrip() + " AND status = ?"
+"""The same of a session whose status stays: SQLite writes every index that a column of the SET list stands in, changed
+or not.
+"""
 SELECT_ROUND: Final = """
     SELECT round_id, session_id, operator, player, ruleset_id, stage_no, seat_no, game_code, instance, draw_no,
     deal, commitment, bets, balance_before_minor, start_ms, opening_hash, sealed, status, version, actions, end_ms,
@@ -70,6 +74,10 @@ UPDATE_ROUND: Final = """
     UPDATE rounds SET sealed = ?, status = ?, version = ?, actions = ?, end_ms = ?, staked_minor = ?, returned_minor
     = ?, malfunction = ?, malfunction_code = ? WHERE round_id = ? AND seat_no = ? AND version = ?
 """
+UPDATE_ROUND_WITHIN: Final = (
+    UPDATE_ROUND.replace("status = ?, ", "", 1).replace("end_ms = ?, ", "", 1).rstrip() + " AND status = 'open'"
+)
+"""The same of a round that stays open."""
 SELECT_AFFAIR: Final = """
     SELECT affair_id, session_id, kind, status, party, method, request_id, digest, amount_minor, purchase_no,
     created_ms, detail, stage, attempts, next_ms, reason FROM affairs
@@ -219,6 +227,16 @@ def round_update(round_: Round) -> tuple[Any, ...]:
         round_.staked_minor, round_.returned_minor, round_.malfunction, round_.malfunction_code, round_.round_id,
         round_.seat_no, round_.version - 1,
     )  # fmt: skip
+
+
+def session_update_within(row: Row) -> tuple[Any, ...]:
+    """Parameters of UPDATE_SESSION_WITHIN from those of UPDATE_SESSION."""
+    return (*row[1:], row[0])
+
+
+def round_update_within(row: Row) -> tuple[Any, ...]:
+    """Parameters of UPDATE_ROUND_WITHIN from those of UPDATE_ROUND."""
+    return (row[0], *row[2:4], *row[5:])
 
 
 def round_from(row: Row) -> Round:

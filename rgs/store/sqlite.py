@@ -19,7 +19,7 @@ from dataclasses import astuple
 from pathlib import Path
 from typing import IO, Final
 
-from rgs.core.rounds import Round
+from rgs.core.rounds import Round, RoundStatus
 from rgs.core.sessions import Session
 from rgs.core.statements import Signer
 from rgs.store.changes import (
@@ -49,7 +49,11 @@ from rgs.store.rows import (
     ONE_ROW,
     RECORD_SQL,
     UPDATE_ROUND,
+    UPDATE_ROUND_WITHIN,
     UPDATE_SESSION,
+    UPDATE_SESSION_WITHIN,
+    round_update_within,
+    session_update_within,
 )
 from rgs.store.writer import Outcome, Writer
 
@@ -397,7 +401,6 @@ class SqliteStore(SqliteReads):
         run = self._db.executemany
         for text, rows in (
             (INSERT_SESSION, group.new_sessions),
-            (UPDATE_SESSION, group.sessions),
             (INSERT_ROUND, group.new_rounds),
             (_INSERT_STATEMENT, group.statements),
             (_INSERT_PRIVATE, group.privates),
@@ -411,13 +414,20 @@ class SqliteStore(SqliteReads):
         ):
             if rows:
                 run(text, rows)
+        for row in group.sessions:
+            if self._db.execute(UPDATE_SESSION_WITHIN, session_update_within(row)).rowcount != 1:
+                self._db.execute(UPDATE_SESSION, row)
         for record in group.records:
             done = self._db.execute(RECORD_SQL[type(record)], astuple(record))
             if done.rowcount != 1 and isinstance(record, ONE_ROW):
                 raise sqlite3.IntegrityError("records: what is to change is not there")
         if any(isinstance(record, SwitchOff | SwitchOn) for record in group.records):
             self._db.execute(_STATE_CHANGED, ("switches",))
-        if group.rounds and run(UPDATE_ROUND, group.rounds).rowcount != len(group.rounds):
+        ended = [row for row in group.rounds if row[1] != RoundStatus.OPEN.value]
+        decided = [round_update_within(row) for row in group.rounds if row[1] == RoundStatus.OPEN.value]
+        updated = run(UPDATE_ROUND, ended).rowcount if ended else 0
+        updated += run(UPDATE_ROUND_WITHIN, decided).rowcount if decided else 0
+        if updated != len(group.rounds):
             raise sqlite3.IntegrityError("rounds: a round is not at the version below")
         self._verify_alive(group)
         if group.ends and run(_END_INSTANCE, group.ends).rowcount != len(group.ends):

@@ -8,8 +8,9 @@ Refuses: a balance below zero, to change or delete a row, a row that is not the 
 another kind or schema. Refuses to say "failed" where it does not know: every error of SQLite during a call is raised as
 unavailable.
 
-Thread-safe: one connection under one lock, one immediate transaction a call. Calls block (they wait for the disk); the
-client runs them on a thread of its own.
+Thread-safe: one connection under one lock, one immediate transaction a call. Safe for several processes of one host,
+which take turns at the file; not over a network's file system. Calls block (they wait for the disk); the client runs
+them on a thread of its own.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from rgs.store.changes import StoreRefusedError
 
 BUSY_TIMEOUT_S: Final = 5.0
 """How long a call waits for another process that holds the file, in seconds."""
+OPENING_TRIES: Final = 50
+"""Within that time, where SQLite does not wait by itself."""
 
 
 class SqliteFile:
@@ -87,11 +90,25 @@ class SqliteFile:
         self._db.execute("PRAGMA trusted_schema = OFF")
         self._db.execute("PRAGMA foreign_keys = ON")
         self._db.execute("PRAGMA synchronous = FULL")
-        mode = self._db.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+        mode = self._write_ahead()
         if mode != "wal" or self._number("PRAGMA synchronous") != 2 or self._number("PRAGMA foreign_keys") != 1:
             raise StoreRefusedError(
                 f"{self._path.name} lies where SQLite keeps no write-ahead log", file=self._path.name, value=mode
             )
+
+    def _write_ahead(self) -> str:
+        """Keep a write-ahead log, from now on or already. SQLite waits for nobody here, so this does: another process
+        may be opening the new file, too.
+        """
+        pause, left = threading.Event(), OPENING_TRIES
+        while True:
+            try:
+                return cast(str, self._db.execute("PRAGMA journal_mode = WAL").fetchone()[0])
+            except sqlite3.OperationalError as error:
+                left -= 1
+                if not left or error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                    raise
+            pause.wait(BUSY_TIMEOUT_S / OPENING_TRIES)
 
     def _number(self, query: str) -> int:
         return cast(int, self._db.execute(query).fetchone()[0])

@@ -71,7 +71,7 @@ def test_a_whole_session(served: Served) -> None:
         *("session_open", "purchase", "round_opening", "round_final")
     ]
     assert re.search(r"straight flush +20:1", said)
-    assert "97.84 % (published)" in said
+    assert "97.84 % (certified)" in said
     assert re.search(r"✓ session_close [0-9a-f]{12}… verified, anchored", said)
     assert re.search(r"Closed\. Bought 50\.00 EUR, staked 16\.00 EUR, returned \d", said)
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from certification.vectors import RowError, check_row, parse_row
 from rgs.cli.pki import load_certificate, parse_party_uri
 from rgs.config import load_config
+from rgs.core.certificates import parse_certificate
 from rgs.core.errors import FormatError, InvalidFieldError, RgsError, RulesetError
 from rgs.core.games.published import parse_published_returns
 from rgs.core.jurisdictions import parse_jurisdiction
@@ -129,6 +130,11 @@ PARSERS = {
     ),
     "returns": Parser(
         of_text(parse_published_returns), (RulesetError, FormatError), lambda: shipped("games/published_returns.toml")
+    ),
+    "certified returns": Parser(
+        of_text(lambda text: parse_certificate(text, load_ruleset("casino-holdem"))),
+        (RulesetError, FormatError),
+        lambda: shipped(f"certificate_data/{load_ruleset('casino-holdem').sha256}.json"),
     ),
     "page token": Parser(
         exact(

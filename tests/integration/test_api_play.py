@@ -118,8 +118,8 @@ async def test_the_catalog(tmp_path: Path) -> None:
         ]
         online = games[0]
         assert [(figure.name, figure.percent, figure.basis) for figure in online.returns][:2] == [
-            ("main, per initial stake", "97.82", "published"),
-            ("main, per total stake", "99.47", "published"),
+            ("main, per initial stake", "97.82", "certified"),
+            ("main, per total stake", "99.47", "certified"),
         ]
         assert (await lab.catalog.ListGames(catalog_pb2.ListGamesRequest())).games[3].currency == ""
         error = await refused(operator.catalog.GetGame(catalog_pb2.GetGameRequest(ruleset_id="x")))

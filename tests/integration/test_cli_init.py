@@ -22,7 +22,13 @@ from rgs.store.sqlite import SqliteStore
 from tests.unit.cli.running import Cli, secrets_of
 
 SECRET = {
-    *("ca.key", "server.key", "outward.key", "node.key", "root.key", "kek.json", "rgs.db"),
+    "ca.key",
+    "server.key",
+    "outward.key",
+    "node.key",
+    "root.key",
+    "kek.json",
+    "rgs.db",
     *(f"demo-{role}.key" for role in Role),
 }
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from certification import replay
+from tests.betting import bet_by_bet
 from tests.factory import House, join
 from tests.houses import large_house, small_house
 from tests.lying import limits, played, two_folds, two_rounds, void_and_round
@@ -46,7 +47,7 @@ def test_they_agree_on_a_planted_fault(planted: Planted, verifiers: Verifiers) -
     assert ours[0] == 1
 
 
-@pytest.mark.parametrize("build", [small_house, large_house], ids=["small", "large"])
+@pytest.mark.parametrize("build", [small_house, large_house, bet_by_bet], ids=["small", "large", "bets"])
 def test_they_agree_on_honest_files(build: type[House], verifiers: Verifiers) -> None:
     house = build()
     ours, theirs = verifiers.verdicts(house.export(), house)

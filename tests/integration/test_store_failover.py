@@ -60,7 +60,7 @@ async def open_at(url: str, sessions: int = 1) -> AsyncIterator[PostgresStore]:
 
 async def step(store: PostgresStore, number: int, request: int) -> Change:
     """The next statement of a session, as the answer to a request."""
-    read = await store.session(ulid(number), fresh=True)
+    read = await store.session(ulid(number))
     assert read is not None
     draft = Draft("round_final", {"time": "then"}, round_id=ulid(50_000 + request), seat_no=1)
     return Change(replace(read, version=read.version + 1), drafts=(draft,), answer=answer(request))
@@ -193,7 +193,7 @@ async def test_a_database_that_is_restarted_is_found_again(server: Server) -> No
     async with open_at(server.url()) as store:
         await insist(store, 1, 1)
         server.stop()
-        for work in (store.commit(await_nothing()), store.session(ulid(1), fresh=True)):
+        for work in (store.commit(await_nothing()), store.session(ulid(1))):
             with pytest.raises(StoreError):
                 await work
         server.start()

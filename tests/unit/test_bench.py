@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import sqlite3
 from collections import Counter
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from bench import draws
+from bench import draws, filling, history, memory
+from bench.database import server_cpu_s
 from bench.disk import fdatasync_s
 from bench.figures import REPEATS_MIN, BenchError, Figure, format_results, format_table, ratio
 from bench.machine import describe, file_system_of
 from bench.mix import CALLS_PER_ROUND, WAYS, ways_of
 from bench.process import Reading
-from bench.windows import CONCURRENCIES, Repeats, Window, figures_of, pooled
+from bench.windows import CONCURRENCIES, QUICK_CONCURRENCIES, Played, Repeats, Window, figures_of, pooled
 from rgs.v1 import common_pb2 as common
+from tests.house import Player, open_house
 
 MOUNTS = """\
 /dev/a / ext4 rw 0 0
@@ -88,8 +95,12 @@ def test_the_table_has_a_row_a_figure() -> None:
 def test_cpu_is_per_call_and_over_the_echo_of_the_same_repeat() -> None:
     repeats = Repeats(
         echo=[window(calls=1000, cpu_s=0.1)] * 5,  # 100 us
-        unary=[window(calls=500, cpu_s=0.1, groups=20, changes=500)] * 5,  # 200 us
-        stream=[window(calls=1000, cpu_s=0.12, groups=50, changes=1000)] * 5,  # 120 us
+        played={
+            "sqlite": Played(
+                unary=[window(calls=500, cpu_s=0.1, groups=20, changes=500)] * 5,  # 200 us
+                stream=[window(calls=1000, cpu_s=0.12, groups=50, changes=1000)] * 5,  # 120 us
+            )
+        },
         fdatasync_s=[0.001] * 5,
     )
     medians = {figure.name: round(figure.median, 6) for figure in figures_of(64, repeats)}
@@ -109,8 +120,12 @@ def test_cpu_is_per_call_and_over_the_echo_of_the_same_repeat() -> None:
 def test_latency_of_one_caller_is_over_echo_and_one_fdatasync() -> None:
     repeats = Repeats(
         echo=[window(calls=1, cpu_s=1.0, latency_s=0.0003)] * 5,
-        unary=[window(calls=1, cpu_s=1.0, latency_s=0.0012)] * 5,
-        stream=[window(calls=1, cpu_s=1.0, latency_s=0.0006)] * 5,
+        played={
+            "sqlite": Played(
+                unary=[window(calls=1, cpu_s=1.0, latency_s=0.0012)] * 5,
+                stream=[window(calls=1, cpu_s=1.0, latency_s=0.0006)] * 5,
+            )
+        },
         fdatasync_s=[0.0001] * 5,
     )
     medians = {figure.name: round(figure.median, 6) for figure in figures_of(1, repeats)}
@@ -127,20 +142,111 @@ def test_pooled_windows_weigh_by_their_calls() -> None:
     assert both.batch == 5.0
 
 
-def test_the_promised_names_are_there() -> None:
+@pytest.mark.parametrize("concurrencies", [CONCURRENCIES, QUICK_CONCURRENCIES])
+def test_the_promised_names_are_there(concurrencies: tuple[int, ...]) -> None:
     some = [window(calls=1, cpu_s=1.0)] * 5
-    repeats = Repeats(echo=some, unary=some, stream=some, fdatasync_s=[0.001] * 5)
-    names = {figure.name for concurrency in CONCURRENCIES for figure in figures_of(concurrency, repeats)}
+    played = {name: Played(some, some) for name in ("sqlite", "postgres")}
+    repeats = Repeats(echo=some, played=played, fdatasync_s=[0.001] * 5)
+    figures = [figure for concurrency in concurrencies for figure in figures_of(concurrency, repeats)]
+    names = {figure.name for figure in figures}
+    assert len(names) == len(figures)
     assert names >= {
-        *(f"{way}_cpu_ratio_{concurrency}_sqlite" for way in ("unary", "stream") for concurrency in (1, 16, 64)),
+        *(f"{way}_cpu_ratio_64_{store}" for way in ("unary", "stream") for store in ("sqlite", "postgres")),
         "commit_batch_64_unary",
         "commit_batch_64_stream",
         "latency_ratio_1",
     }
+    assert not any("database_cpu" in name for name in names)
+
+
+def test_the_databases_own_cpu_is_a_figure_beside_the_ratio() -> None:
+    some = [window(calls=1000, cpu_s=0.1)] * 5
+    busy = [Window(1000, 1.0, 0.2, 0.001, 1, 1, database_cpu_s=0.05)] * 5
+    repeats = Repeats(echo=some, played={"postgres": Played(busy, busy)}, fdatasync_s=[0.001] * 5)
+    medians = {figure.name: round(figure.median, 6) for figure in figures_of(64, repeats)}
+    assert (medians["unary_cpu_ratio_64_postgres"], medians["unary_database_cpu_us_64_postgres"]) == (2.0, 50.0)
+
+
+def test_the_cpu_of_a_server_is_that_of_all_its_processes(tmp_path: Path) -> None:
+    (tmp_path / "7" / "task" / "7").mkdir(parents=True)
+    (tmp_path / "7" / "task" / "7" / "children").write_text("8 9 ")  # 9 has just ended
+    (tmp_path / "7" / "stat").write_text("7 (post gres) S 1 7 7 0 -1 0 0 0 0 0 100 20 3 4 20 0")
+    (tmp_path / "8").mkdir()
+    (tmp_path / "8" / "stat").write_text("8 (a) b) S 7 7 7 0 -1 0 0 0 0 0 1000 200 5 6 20 0")
+    assert server_cpu_s(7, tmp_path) == (100 + 20 + 3 + 4 + 1000 + 200) / os.sysconf("SC_CLK_TCK")
 
 
 def test_readings_subtract() -> None:
     assert Reading(2.5, 30, 400, 1) - Reading(0.5, 10, 100, 1) == Reading(2.0, 20, 300)
+
+
+# --- history and memory -----------------------------------------------------------------------------------------------
+
+
+def test_growth_is_full_over_empty_of_the_same_repeat() -> None:
+    empty = [window(calls=1000, cpu_s=0.2, latency_s=0.01)] * 5
+    full = [window(calls=1000, cpu_s=0.3, latency_s=0.04)] * 5
+    echo = [window(calls=1000, cpu_s=0.1)] * 5
+    played = {history.EMPTY: Played(empty, empty), history.FULL: Played(full, empty)}
+    repeats = Repeats(echo=echo, played=played, fdatasync_s=[0.001] * 5)
+    medians = {figure.name: round(figure.median, 6) for figure in history.growth(64, repeats)}
+    assert medians == {
+        "unary_cpu_ratio_64_sqlite_history": 3.0,
+        "unary_history_growth_64_sqlite": 1.5,
+        "unary_history_latency_growth_64_sqlite": 4.0,
+        "stream_cpu_ratio_64_sqlite_history": 2.0,
+        "stream_history_growth_64_sqlite": 1.0,
+        "stream_history_latency_growth_64_sqlite": 1.0,
+    }
+
+
+def test_a_history_leaves_the_disk_its_space(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def affordable(free: int, rounds: int) -> int:
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
+        return filling.affordable(tmp_path, rounds)
+
+    assert affordable(10**12, 1000) == 1000
+    assert affordable(filling.FREE_BYTES_MIN + filling.BYTES_A_ROUND * 10, 1000) == 10
+    assert affordable(filling.FREE_BYTES_MIN - 1, 1000) == 0
+    assert affordable(10**15, 10**9) * filling.BYTES_A_ROUND <= filling.STORE_BYTES_MAX
+
+
+async def test_a_history_is_made_through_the_real_schema(tmp_path: Path) -> None:
+    """Rows that the store's own reads take, the same indexes, and accounts that still add up."""
+    async with open_house(tmp_path) as house:
+        for name in ("anna", "bert"):
+            player = Player(house, name=name)
+            await player.send(player.opening())
+            await player.send(player.purchase(100_000))
+            await player.send(player.starting())
+            await player.send(player.decision("play_4x"))
+            if name == "anna":
+                await player.send(player.ending())
+                await player.send(player.closing())
+    path = tmp_path / "rgs.db"
+    with closing(sqlite3.connect(path)) as db:
+        before = db.execute("SELECT name, sql FROM sqlite_master ORDER BY name").fetchall()
+    filling.fill(path, rounds=450, open_sessions=30, end_ms=1_800_000_000_000, tell=lambda _: None)
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("SELECT name, sql FROM sqlite_master ORDER BY name").fetchall() == before
+        assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert db.execute("SELECT count(*) FROM rounds WHERE player = ?", (filling.HEAVY_PLAYER,)).fetchone() == (250,)
+        assert db.execute("SELECT sum(rounds) FROM totals").fetchone() == (452,)
+        two = "SELECT count(*) FROM statements s JOIN rounds r USING (round_id) GROUP BY r.id HAVING count(*) <> 2"
+        assert db.execute(two).fetchall() == []
+
+
+def test_the_growth_of_memory_is_a_slope_behind_the_warm_up() -> None:
+    flat = [(1000.0 * number, 200 * memory.MIB if number >= memory.WARM_UP else 0) for number in range(memory.READINGS)]
+    leaking = [(1000.0 * number, 1_000_000 * number) for number in range(memory.READINGS)]
+    rss, growth = memory.figures_of(flat)
+    assert (rss.median, min(rss.values), growth.median) == (200.0, 200.0, 0.0)
+    assert memory.figures_of(leaking)[1].median == pytest.approx(1000.0)
+
+
+def test_memory_without_play_is_refused() -> None:
+    with pytest.raises(BenchError, match="nothing was played"):
+        memory.slope([(1.0, 5), (1.0, 6)])
 
 
 # --- the mix ----------------------------------------------------------------------------------------------------------

@@ -51,7 +51,7 @@ TEXTS = {
     "shuffle": r"[a-z0-9][a-z0-9./-]{0,63}", "table": r"(|[a-z0-9][a-z0-9._-]{0,63})", "id16": r"[0-9A-Z]{16}",
     "note": r"[ -!#-\[\]-~]{0,200}", "subject": r"[ -!#-\[\]-~]{1,200}", "reference": r"[ -!#-\[\]-~]{0,256}",
     "flag": "", "result": "win|lose|push", "by": "player|timer|rule", "phase": "preflop|flop|river",
-    "status": "settled|void", "action": "check|play_4x|play_3x|play_2x|play_1x|call|fold", "way": "debit|credit",
+    "status": "settled|void", "action": "check|play_4x|play_3x|play_2x|play_1x|call|fold", "way": "debit|credit", "mode": "seamless",
     "winner": "player|dealer|tie|fold",
     "category": "high_card|pair|two_pair|trips|straight|flush|full_house|quads|straight_flush|royal_flush",
 }
@@ -93,11 +93,11 @@ instance.discarded_draw N draw_no:pos reason:code reseed_counter:pos round_id?:u
 instance.event N actor?:name after?:note before?:note code:code reason?:code round_id?:ulid session_id?:ulid
 . subject?:subject
 instance.artifact N bytes:pos name:file sha256:hash
-instance.session_open L currency:currency jurisdiction:RULES limits?:LIMITS operator:name private:hash ruleset:RULES
+instance.session_open L currency:currency funding?:mode jurisdiction:RULES limits?:LIMITS operator:name private:hash ruleset:RULES
 . table?:name test_register:flag
 instance.purchase L amount_minor:pos balance_after_minor:int balance_before_minor:int bought_minor:pos
 . participation_id:ulid private:hash purchase_no:pos
-instance.money_leg L amount_minor:pos direction:way private:hash round_id:ulid transaction_id:ulid
+instance.money_leg L amount_minor:pos direction:way round_id:ulid transaction_id:ulid
 instance.round_opening L balance_after_minor:int balance_before_minor:pos commitment:hash deal:DEAL
 . path:8*hash seat:SEAT stage_no:pos
 instance.round_final L actions:8*ACTION actions_hash:hash balance_after_minor:int balance_before_minor:pos cards?:CARDS
@@ -315,11 +315,11 @@ RULESETS = {(name, "1", digest): SimpleNamespace(game=game, deal=deal, seats=sea
     ("uth-seven-box", "1159bb74cc873b20d70c1c212fd45247bc5f87e36954490afecd700ec78b31db", "uth", BURNT, 7, True, 2),
     ("uth-lugano", "70af443429424417edf3ea41dc4a5d754f03cbac282702546ef15eae989b3951", "uth", BURNT, 7, False, 2),
     ("casino-holdem", "ea993860eb87d11cce65dd25bbe8b40a26f077fd165ffa0105684d86ded0055b", "che", PLAIN, 1, False, 1))}
-JURISDICTIONS = {(name, "1", digest): SimpleNamespace(currency=currency, cap=cap, interval_ms=pace, test_register=test)
-                 for name, digest, currency, cap, pace, test in (
-    ("it-adm", "88f111ae8d5d5b58fc14bf6f758244e6ea28fce4696a92d12fa48031e5d90729", "EUR", 100_000, 0, False),
-    ("gb-ukgc", "9d41def722d957c8a3008467bd7ce2fd8c1524da653d41855bb9643a53cb4c80", "GBP", 1_000_000, 5000, False),
-    ("demo", "c19cd40031fcaea53a68f434246ba5682344a2cf0d247ca93e993e44c25046a4", "EUR", 100_000, 0, True))}
+JURISDICTIONS = {(name, "1", digest): SimpleNamespace(currency=currency, cap=cap, interval_ms=pace, test_register=test, ids=ids)
+                 for name, digest, currency, cap, pace, test, ids in (
+    ("it-adm", "88f111ae8d5d5b58fc14bf6f758244e6ea28fce4696a92d12fa48031e5d90729", "EUR", 100_000, 0, False, True),
+    ("gb-ukgc", "9d41def722d957c8a3008467bd7ce2fd8c1524da653d41855bb9643a53cb4c80", "GBP", 1_000_000, 5000, False, False),
+    ("demo", "c19cd40031fcaea53a68f434246ba5682344a2cf0d247ca93e993e44c25046a4", "EUR", 100_000, 0, True, True))}
 LIMITS = {"ante": (10, 100_000), "trips": (10, 10_000), "aa": (10, 10_000)}
 # From high card to royal flush, what is paid on 2 staked; 0 pushes, -1 is lost. A pair of aces pays AA, see below.
 PAYS = {"blind": [0, 0, 0, 0, 2, 3, 6, 20, 100, 1000], "trips": [-1, -1, -1, 6, 8, 14, 16, 60, 80, 100],
@@ -431,6 +431,9 @@ def settled(rules: SimpleNamespace, cards: Body, bets: list[tuple[str, int]], fo
 PLAYABLE = {"purchase", "round_opening", "participation_end"}
 FOLLOWS = {"": {"session_open"}, "session_open": {"purchase", "session_close"}, "purchase": PLAYABLE,
            "round_final": PLAYABLE, "round_opening": {"round_final"}, "participation_end": {"session_close"}}
+BETS = {"": {"session_open"}, "session_open": {"money_leg", "session_close"}, "before": {"round_opening"},
+        "round_opening": {"money_leg", "round_final"}, "within": {"money_leg", "round_final"},
+        "round_final": {"money_leg", "session_close"}, "behind": {"money_leg", "session_close"}}
 # fmt: on
 REVEALED = {"salt", "transcript", "deck", "cards"}
 
@@ -589,6 +592,9 @@ class Verifier:
                 seat=None,
                 limits={},
                 opened="",
+                bets=None,
+                paid_for="",
+                transactions=set(),
             ),
         )
         before, number, seat = chain.numbers.last, int(body["link_no"]), chain.seat
@@ -603,8 +609,9 @@ class Verifier:
         if kind == "round_opening":
             deal, placed = body["deal"], [(bet["bet"], int(bet["amount_minor"])) for bet in body["seat"]["bets"]]
             chain.seat = SimpleNamespace(
-                hash=told.hash, body=body, round_id=round_id, bets=placed, rules=known(RULESETS, deal["ruleset"])
-            )
+                hash=told.hash, body=body, round_id=round_id, bets=placed, rules=known(RULESETS, deal["ruleset"]),
+                before=int(body["balance_before_minor"]), by_bets=bool(chain.bets),
+            )  # fmt: skip
             chain.seat.sound = self.passes(round_id, self.opening, chain, body, chain.seat)
             round_ = self.rounds.get(round_id)
             if not round_ or round_.draw != (deal["instance"], deal["draw_no"]):
@@ -618,35 +625,66 @@ class Verifier:
             self.passes(round_id, self.final, body, seat)
             if answers:
                 self.answer(seat.round_id)
-            chain.seat, chain.balance = None, int(body["balance_after_minor"])
+            chain.seat, chain.balance, chain.paid_for = None, int(body["balance_after_minor"]), body["round_id"]
             if chain.staked is not None:
                 chain.staked, chain.returned = (
                     chain.staked + int(body["staked_minor"]),
                     chain.returned + int(body["returned_minor"]),
                 )
-        elif kind != "money_leg":
+        elif kind == "money_leg":
+            self.passes("", self.leg, chain, body)
+            kind = self.moved(chain, body)
+        else:
             self.passes("", getattr(self, kind), chain, body)
         chain.kind, chain.head, chain.time = kind, told.hash, body["time"]
         if kind == "session_close" and chain.numbers.end_is_wrong(True, self.of("session_id", body)):
             self.tell(FaultError("22 scope", "more was promised"))
         return None
 
+    def leg(self, chain: SimpleNamespace, body: Body) -> None:
+        debit, amount = body["direction"] == "debit", int(body["amount_minor"])
+        need("7 session", body["transaction_id"] not in chain.transactions, "transaction")
+        if chain.seat:
+            need("7 session", debit and body["round_id"] == chain.seat.round_id, "leg within")
+        elif debit:
+            need("18 balance", not chain.balance, "not credited")
+        else:
+            need("7 session", chain.kind in ("", "round_final"), "credit")
+            need("7 session", chain.paid_for in ("", body["round_id"]), "credit")
+            need("18 balance", chain.balance in (None, amount), "credit")
+
+    def moved(self, chain: SimpleNamespace, body: Body) -> str:
+        debit, amount = body["direction"] == "debit", int(body["amount_minor"])
+        chain.transactions.add(body["transaction_id"])
+        chain.paid_for, chain.bets = body["round_id"], chain.bets is not False
+        if debit and chain.seat:
+            chain.seat.before += amount
+        if debit and chain.bought is not None:
+            chain.bought += amount
+        if chain.balance is not None:
+            chain.balance = max(0, chain.balance + (amount if debit else -amount))
+        return ("within" if chain.seat else "before") if debit else "behind"
+
     def order(self, chain: SimpleNamespace, told: SimpleNamespace, before: int, number: int) -> None:
         wrong, gap = chain.numbers.is_wrong(number, self.of("session_id", told.body)), number > before + 1
         if gap:
             chain.purchase = chain.bought = chain.staked = chain.returned = chain.balance = chain.stage = None
+            chain.kind = chain.paid_for = ""
+        follows = set() if chain.bets else set(FOLLOWS.get(chain.kind, ()))
+        follows |= set() if chain.bets is False else set(BETS.get(chain.kind, ()))
         need("7 session", not wrong, "number")
         need("7 session", gap or told.body["previous"] == chain.head, "previous")
-        need("7 session", gap or told.kind in FOLLOWS.get(chain.kind, ()), "order")
+        need("7 session", gap or told.kind in follows, "order")
         need("7 session", told.body["time"] >= chain.time, "time")
 
     def session_open(self, chain: SimpleNamespace, body: Body) -> None:
         rules, law = known(RULESETS, body["ruleset"]), known(JURISDICTIONS, body["jurisdiction"])
         chain.rules, chain.law, chain.table = body["ruleset"], law, body.get("table", "")
-        chain.limits, chain.opened = body.get("limits", {}), body["time"]
+        chain.limits, chain.opened, chain.bets = body.get("limits", {}), body["time"], "funding" in body
         if not rules or not law:
             raise FaultError("8 rules", "ruleset, jurisdiction")
         need("8 rules", law.currency == body["currency"], "currency")
+        need("8 rules", not chain.bets or not law.ids, "funding")
         need(
             "8 rules",
             (law.test_register or not body["test_register"]) and (chain.table or not rules.at_table),
@@ -688,10 +726,12 @@ class Verifier:
 
     def session_close(self, chain: SimpleNamespace, body: Body) -> None:
         need("7 session", chain.stage in (None, int(body["rounds"])), "rounds")
+        need("18 balance", not chain.bets or not chain.balance, "not credited")
 
     def opening(self, chain: SimpleNamespace, body: Body, seat: SimpleNamespace) -> None:
         deal, rules, start, code = body["deal"], seat.rules, body["deal"]["start_time"], body["deal"]["game_code"]
         need("7 session", chain.stage in (None, int(body["stage_no"]) - 1), "stage")
+        need("7 session", not chain.bets or chain.paid_for in ("", deal["round_id"]), "paid for")
         need("8 rules", rules and chain.rules in (None, deal["ruleset"]), "ruleset")
         need("7 session", start >= chain.start, "start")
         passed = datetime.fromisoformat(start) - datetime.fromisoformat(chain.start or start)
@@ -701,6 +741,8 @@ class Verifier:
             "interval",
         )
         staked, left = sum(stake for _, stake in seat.bets), [int(body["balance_before_minor"])]
+        if chain.bets:
+            left[0] += 10**12 - (chain.bought or 0)
         passed = datetime.fromisoformat(start) - datetime.fromisoformat(chain.opened or start)
         duration = chain.limits.get("duration_ms")
         need("8 rules", not duration or passed < timedelta(milliseconds=int(duration)), "duration")
@@ -842,10 +884,11 @@ class Verifier:
         back = sum(int(row["returned_minor"]) for row in body["settlement"]) if "settlement" in body else staked
         need(
             "18 balance",
-            (before, staked, returned) == (int(opened["balance_before_minor"]), sum(stake for _, stake in bets), back),
+            (before, staked, returned) == (seat.before, sum(stake for _, stake in bets), back),  # type: ignore[union-attr]
             "sums",
         )
         need("18 balance", after == before - staked + returned, "identity")
+        need("18 balance", not seat.by_bets or staked == before, "debited")  # type: ignore[union-attr]
         if not done:
             self.malfunctions.append((void["malfunction"], body["round_id"]))
 

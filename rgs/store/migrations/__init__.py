@@ -36,7 +36,7 @@ def verify_version(found: int, kind: str, where: str) -> None:
     if found == known:
         return
     if not found:
-        what = f"there is no store at {where}: run `rgs init` first"
+        what = f"what is at {where} is no store, or an empty one: run `rgs init` for a new one elsewhere"
     elif found < known:
         what = f"the store has schema {found}, this version needs {known}: stop all nodes and run `rgs migrate`"
     else:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from rgs.config import SETTINGS, load_config
 from rgs.core.errors import InvalidFieldError, UnknownFieldError
+from rgs.server import schedule
 
 
 def _file(home: Path, text: str) -> Path:
@@ -97,3 +99,36 @@ def test_no_key_lies_where_a_copy_of_the_store_takes_it_along(tmp_path: Path, fi
 def test_every_default_passes_its_own_check() -> None:
     for name, setting in SETTINGS.items():
         setting.check(name, setting.default)
+
+
+def test_a_file_has_one_process(tmp_path: Path) -> None:
+    with pytest.raises(InvalidFieldError) as caught:
+        load_config(tmp_path, {"workers": 2})
+    assert (caught.value.field, caught.value.metadata["limit"], caught.value.metadata["value"]) == ("workers", "1", "2")
+    assert load_config(tmp_path, {"workers": 2, "store": "postgresql://rgs@db/rgs"}).workers == 2
+
+
+# --- how the process is scheduled -------------------------------------------------------------------------------------
+
+
+def test_batch_scheduling_is_asked_for_only_where_it_was_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(os, "sched_setscheduler", lambda _pid, policy, _how: asked.append(policy))
+    schedule(load_config(tmp_path))
+    assert asked == []
+    schedule(load_config(tmp_path, {"sched_batch": True}))
+    assert asked == [os.SCHED_BATCH]
+
+
+def test_batch_scheduling_that_is_refused_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "sched_setscheduler", refuse)
+    config = load_config(tmp_path, {"sched_batch": True})
+    with pytest.raises(InvalidFieldError, match=r"sched_batch .* refuses it \(Operation not permitted\)") as caught:
+        schedule(config)
+    assert caught.value.field == "sched_batch"
+    monkeypatch.delattr(os, "sched_setscheduler")
+    with pytest.raises(InvalidFieldError, match="only Linux"):
+        schedule(config)

@@ -24,7 +24,7 @@ from rgs.service.affairs import Affairs
 from rgs.store.changes import Affair
 from tests.house import ACCOUNT_MINOR, House, Player, Request, open_house
 from tests.oracles import stored_statements, verify_books
-from tests.unit.store.shelf import table
+from tests.unit.service.rows import table
 
 REFUSAL = RegulatorRefusedError("refused by plan", rejection="PLANNED")
 
@@ -127,7 +127,7 @@ async def test_an_affair_that_was_left_under_way_is_done_once(
     with pytest.raises(UnavailableError):
         await anna.send(request)
     assert len(stored_statements(tmp_path)) == signed, "nothing is signed before it is known"
-    assert [status for (status,) in await table(tmp_path, "SELECT status FROM affairs WHERE status = 'pending'")] == [
+    assert [status for (status,) in table(tmp_path, "SELECT status FROM affairs WHERE status = 'pending'")] == [
         "pending"
     ]
     await continued(house, anna, request)
@@ -150,7 +150,7 @@ async def test_other_content_is_a_conflict_while_the_affair_is_under_way(
     plan(house, method, "after")
     with pytest.raises(UnavailableError):
         await anna.send(request)
-    stored = await table(house.folder, "SELECT digest FROM affairs WHERE status = 'pending'")
+    stored = table(house.folder, "SELECT digest FROM affairs WHERE status = 'pending'")
     house.store._db.execute("UPDATE affairs SET digest = x'00' WHERE status = 'pending'")
     with pytest.raises(IdempotencyConflictError):
         await anna.send(request)
@@ -162,7 +162,7 @@ async def test_every_call_of_an_affair_carries_its_id(house: House, anna: Player
     request = await before_ending(anna)
     plan(house, "credit", "after", "before")
     await again(house, anna, request)
-    ((affair_id,),) = await table(house.folder, "SELECT affair_id FROM affairs WHERE kind = 'end'")
+    ((affair_id,),) = table(house.folder, "SELECT affair_id FROM affairs WHERE kind = 'end'")
     assert [call for call in house.wallet_script.calls if call[0] == "credit"] == [("credit", affair_id)] * 3
     assert {call for call in house.central_script.calls if call[0] == "end_participation"} == {
         ("end_participation", affair_id)
@@ -193,8 +193,8 @@ async def test_a_definite_refusal_ends_the_affair_without_effect(
     with pytest.raises(type(refusal)):
         await anna.send(request)
     assert await house.sessions.recover() == 0
-    assert await table(tmp_path, "SELECT affair_id FROM affairs WHERE status = 'pending'") == []
-    assert len(await table(tmp_path, "SELECT affair_id FROM affairs WHERE status = 'failed'")) == 1
+    assert table(tmp_path, "SELECT affair_id FROM affairs WHERE status = 'pending'") == []
+    assert len(table(tmp_path, "SELECT affair_id FROM affairs WHERE status = 'failed'")) == 1
     assert len(stored_statements(tmp_path)) == signed
     if method == "buy_participation":
         assert await house.balance() == ACCOUNT_MINOR - anna.session["bought_minor"], "the debit was rolled back"
@@ -209,7 +209,7 @@ async def test_a_refused_opening_leaves_a_closed_session(house: House, anna: Pla
     house.central_script.plan("open_session", REFUSAL)
     with pytest.raises(RegulatorRefusedError):
         await anna.open()
-    ((session_id,),) = await table(house.folder, "SELECT session_id FROM sessions")
+    ((session_id,),) = table(house.folder, "SELECT session_id FROM sessions")
     view, _ = await house.sessions.get(anna.caller, session_id)
     assert (view.session.status.value, view.session.regulator_session_id, view.elapsed_ms) == ("closed", "", 0)
 
@@ -223,7 +223,7 @@ async def test_what_is_owed_to_the_player_is_never_given_up(tmp_path: Path, hous
     assert await house.sessions.recover() == 0, "not yet"
     house.clock.tick(2000)
     assert await house.sessions.recover() == 0
-    assert len(await table(tmp_path, "SELECT affair_id FROM affairs WHERE status = 'pending'")) == 1
+    assert len(table(tmp_path, "SELECT affair_id FROM affairs WHERE status = 'pending'")) == 1
     house.clock.tick(4000)
     assert await house.sessions.recover() == 1
     await anna.send(request)
@@ -241,7 +241,7 @@ async def test_a_rollback_that_is_not_answered_is_sent_again(
     house.wallet_script.plan("rollback", silent)
     with pytest.raises(UnavailableError):
         await anna.send(request)
-    assert len(await table(tmp_path, "SELECT affair_id FROM affairs WHERE status = 'pending'")) == 1
+    assert len(table(tmp_path, "SELECT affair_id FROM affairs WHERE status = 'pending'")) == 1
     calls = len(house.central_script.calls)
     for _ in range(2):  # given up is given up: the register is not asked again, nor is anything bought
         with pytest.raises(TransactionRolledBackError):
@@ -269,7 +269,7 @@ async def test_without_its_account_no_session_is_opened(house: House, anna: Play
     request = anna.opening()
     with pytest.raises(UnavailableError):
         await anna.send(request)
-    assert await table(house.folder, "SELECT * FROM sessions") == []
+    assert table(house.folder, "SELECT * FROM sessions") == []
 
 
 # --- recovery ---------------------------------------------------------------------------------------------------------
@@ -432,7 +432,7 @@ async def test_the_same_opening_many_times_at_once_is_one_session(
             await anna.send(request)
     replies = await asyncio.gather(*[house.send(request) for _ in range(12)])
     assert len({(reply.body, reply.envelope) for reply in replies}) == 1
-    assert len(await table(tmp_path, "SELECT * FROM sessions")) == 1
+    assert len(table(tmp_path, "SELECT * FROM sessions")) == 1
     assert [row.kind for row in stored_statements(tmp_path)].count("session_open") == 1
 
 

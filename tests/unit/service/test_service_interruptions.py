@@ -218,3 +218,24 @@ async def test_open_rounds_are_listed_oldest_first_with_their_age(house: House) 
 async def test_pages_of_open_rounds_that_are_none(house: House, size: int, token: str) -> None:
     with pytest.raises(InvalidFieldError):
         await house.sessions.list_open_rounds(AUDITOR, size, token)
+
+
+async def test_rounds_begun_just_now_cost_one_page(house: House, anna: Player, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rgs.service.interruptions.FINISH_BATCH", 2)
+    await anna.sit()
+    await anna.start()
+    house.clock.tick(FINISH_MS)
+    for number in range(6):
+        player = Player(house, name=f"player-{number}")
+        await player.sit()
+        await player.start()
+    pages = []
+    genuine = house.store.open_rounds
+
+    async def counted(operator: str, *, after: int, limit: int) -> Any:
+        pages.append(after)
+        return await genuine(operator, after=after, limit=limit)
+
+    monkeypatch.setattr(house.store, "open_rounds", counted)
+    assert await house.services.interruptions.finish_due() == 1
+    assert len(pages) == 2, "the page with the one that is due, and one in which none can be"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -332,7 +333,7 @@ def test_the_catalog_tells_every_game_from_its_ruleset() -> None:
     for entry in catalog.list():
         assert catalog.get(entry.ruleset.id) is entry
         assert not any("{" in rule for rule in entry.rules)
-        assert {figure.basis for figure in entry.returns} <= {"published"}
+        assert [figure.basis for figure in entry.returns] == ["certified"] * 3
     figures = {(row.bet, row.per): row.basis_points for row in catalog.get("uth-solo").returns}
     # U-12.
     assert figures == {("main", "initial stake"): 9782, ("main", "total stake"): 9947, ("trips", "initial stake"): 9650}
@@ -341,6 +342,22 @@ def test_the_catalog_tells_every_game_from_its_ruleset() -> None:
     assert "paid" in catalog.get("uth-solo").rules[-1]
     with pytest.raises(UnknownRulesetError):
         catalog.get("poker" * 20)
+
+
+def test_the_catalog_shows_what_is_published_until_there_is_a_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rgs.core.certificates.load_certificate", lambda _: None)
+    catalog = Catalog(Books())
+    assert {figure.basis for entry in catalog.list() for figure in entry.returns} == {"published"}
+    assert catalog.list("it-adm") == ()  # and offers nothing
+
+
+def test_the_catalog_lists_what_the_jurisdiction_lets_be_offered() -> None:
+    books = Books()
+    assert len(Catalog(books).list("it-adm")) == len(books.rulesets)
+    strict = replace(books.jurisdictions["it-adm"], return_floor_basis_points=9_400)
+    books.jurisdictions = {**books.jurisdictions, "it-adm": strict}
+    listed = {entry.ruleset.id for entry in Catalog(books).list("it-adm")}
+    assert listed == set(books.rulesets) - {"casino-holdem"}  # AA returns 93.74 %
 
 
 # --- sealing (ARCHITECTURE 2.9) ---------------------------------------------------------------------------------------

@@ -39,14 +39,13 @@ from rgs.service.callers import Caller, Role, RoundMovedError
 from rgs.service.requests import Act, BuyParticipation, CloseSession, EndParticipation, OpenSession, StartRound
 from tests.house import House, Player, round_document, session_document
 from tests.oracles import stored_statements
-from tests.unit.store.shelf import table
-from tests.waiting import at_once
+from tests.unit.service.rows import table
 
 TABLES = ("sessions", "rounds", "statements", "answers", "affairs", "stage_reports")
 
 
 def everything(folder: Path) -> list[object]:
-    return [at_once(table(folder, f"SELECT * FROM {name}")) for name in TABLES]  # noqa: S608 - our own names
+    return [table(folder, f"SELECT * FROM {name}") for name in TABLES]  # noqa: S608 - our own names
 
 
 async def refused(house: House, call: Awaitable[object], error: type[RgsError]) -> RgsError:
@@ -271,7 +270,7 @@ async def test_nothing_happens_before_the_regulator_gave_an_id(house: House, ann
     opening = anna.opening()
     with pytest.raises(RegulatorUnavailableError):
         await anna.send(opening)
-    ((session_id,),) = await table(house.folder, "SELECT session_id FROM sessions")
+    ((session_id,),) = table(house.folder, "SELECT session_id FROM sessions")
     calls: list[object] = [
         BuyParticipation(house.request_id(), session_id, 1, 100),
         StartRound(house.request_id(), session_id, 1, {"ante": 100}),

@@ -26,7 +26,7 @@ from rgs.store.changes import Change, Draft
 from tests.house import OPERATOR, FakeClock, House, Player, open_house, plain_encode, read_statement
 from tests.oracles import replay, stored_statements
 from tests.unit.service.leaks import Secret, files, leaks, secret_of
-from tests.unit.store.shelf import table
+from tests.unit.service.rows import table
 
 # What is played before the look, and how many cards of the board are open then.
 DEALS: list[tuple[str, tuple[str, ...], int]] = [
@@ -168,14 +168,14 @@ async def test_nothing_tells_what_an_open_round_will_be(
         columns = {
             (name, number)
             for name in ("sessions", "rounds", "answers", "affairs", "stage_reports", "privates", "instances")
-            for row in await table(tmp_path, f"SELECT * FROM {name}")  # noqa: S608 - our own names
+            for row in table(tmp_path, f"SELECT * FROM {name}")  # noqa: S608 - our own names
             for number, value in enumerate(row)
             if leaks(long, {"": _as_bytes(value)}, other_rounds=("",))
         }
         assert columns == set()
         beside = {name: data for name, data in files(tmp_path).items() if name.startswith(("wallet", "register"))}
         assert leaks(long, beside, other_rounds=beside) == []
-        assert await table(tmp_path, "SELECT sealed FROM rounds") == [(b"",)]
+        assert table(tmp_path, "SELECT sealed FROM rounds") == [(b"",)]
         await seen.anna.leave()
     replay(tmp_path)
 

@@ -80,7 +80,7 @@ async def test_of_two_nodes_that_move_a_session_one_wins_and_the_other_reads_aga
     async with nodes(tmp_path, 4) as stores:
         await stores[0].commit(opened(session(1)))
         for turn in range(10):
-            read = [await store.session(ulid(1), fresh=True) for store in stores]
+            read = [await store.session(ulid(1)) for store in stores]
             changes = [
                 Change(replace(one, version=one.version + 1), answer=answer(100 * turn + number))
                 for number, one in enumerate(read)
@@ -90,9 +90,7 @@ async def test_of_two_nodes_that_move_a_session_one_wins_and_the_other_reads_aga
                 *(store.commit(change) for store, change in zip(stores, changes, strict=True)), return_exceptions=True
             )
             assert sorted(type(outcome).__name__ for outcome in outcomes) == [*["SessionRaceError"] * 3, "tuple"]
-        assert [one.version for one in [await store.session(ulid(1), fresh=True) for store in stores] if one] == [
-            11
-        ] * 4
+        assert [one.version for one in [await store.session(ulid(1)) for store in stores] if one] == [11] * 4
     assert len(await table(tmp_path, "SELECT request_id FROM answers")) == 10
 
 
@@ -101,13 +99,13 @@ async def test_what_is_in_memory_may_be_old_and_does_no_harm(tmp_path: Path) -> 
     async with nodes(tmp_path, 2) as (one, two):
         await one.commit(opened(session(1)))
         await two.commit(Change(session(1, version=2, player="bert"), answer=answer(1)))
-        old, new = await one.session(ulid(1)), await one.session(ulid(1), fresh=True)
+        old, new = await one.session(ulid(1), fresh=False), await one.session(ulid(1))
         assert old is not None
         assert new is not None
         assert (old.version, new.version) == (1, 2)
         with pytest.raises(SessionRaceError):
             await one.commit(Change(replace(old, version=2), answer=answer(2)))
-        assert await one.session(ulid(1)) == new, "a commit that fails is forgotten"
+        assert await one.session(ulid(1), fresh=False) == new, "a commit that fails is forgotten"
 
 
 @pytest.mark.usefixtures("postgres_store")
@@ -133,7 +131,7 @@ async def test_statements_keep_the_order_of_instances_and_sessions_over_nodes(tm
         await stores[0].commit(opened(session(1)))
         for number in range(1, 13):
             store = stores[number % 3]
-            read = await store.session(ulid(1), fresh=True)
+            read = await store.session(ulid(1))
             assert read is not None
             draft = Draft("round_final", {"time": "then"}, round_id=ulid(number), seat_no=1)
             await store.commit(Change(replace(read, version=read.version + 1), drafts=(draft,)))
@@ -260,7 +258,7 @@ async def test_a_retry_over_midnight_finds_its_answer_and_has_no_second_effect(t
     async with nodes(tmp_path, 2) as (one, two):
         await one.make_days(midnight)
         await one.commit(opened(session(1)))
-        read = [await store.session(ulid(1), fresh=True) for store in (one, two)]
+        read = [await store.session(ulid(1)) for store in (one, two)]
         changes = [started(found, number) for number, found in enumerate(read, start=1) if found is not None]
         for number, (change, time_ms) in enumerate(zip(changes, (midnight - 1, midnight), strict=True), start=1):
             assert change.round is not None
@@ -346,7 +344,7 @@ async def test_a_warning_of_the_server_makes_a_commit_unknown(tmp_path: Path, mo
         await store.commit(opened(session(1)))
         assert len(warned) == 1
         assert not warned[0].is_open, "the connection is dropped"
-        assert await store.session(ulid(1), fresh=True) is not None
+        assert await store.session(ulid(1)) is not None
         await store.commit(opened(session(2)))
     assert [row.statement_no for row in await stored(tmp_path)] == [1, 2, 3]
 

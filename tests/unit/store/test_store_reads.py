@@ -29,13 +29,17 @@ from rgs.store.rows import (
     SELECT_ROUND,
     SELECT_SESSION,
     UPDATE_ROUND,
+    UPDATE_ROUND_WITHIN,
     UPDATE_SESSION,
+    UPDATE_SESSION_WITHIN,
     round_from,
     round_insert,
     round_update,
+    round_update_within,
     session_from,
     session_insert,
     session_update,
+    session_update_within,
 )
 from rgs.store.sqlite import SqliteStore, connect
 from tests.house import Player, open_house
@@ -262,6 +266,43 @@ async def test_statements_are_streamed_in_order_one_row_at_a_time(
 
 
 # --- plans ------------------------------------------------------------------------------------------------------------
+
+
+def written(folder: Path, sql: str) -> set[str]:
+    """The tables and indexes that a statement writes, by what its program opens for that."""
+    with closing(connect(folder / "rgs.db", read_only=True)) as connection:
+        names = dict(connection.execute("SELECT rootpage, name FROM sqlite_schema"))
+        program = connection.execute("EXPLAIN " + sql, (0,) * sql.count("?")).fetchall()
+        return {names[step[3]] for step in program if step[1] == "OpenWrite"}
+
+
+async def test_a_decision_writes_no_index_but_the_keys(tmp_path: Path) -> None:
+    async with open_shelf(tmp_path):
+        assert written(tmp_path, UPDATE_SESSION_WITHIN) == {"sessions", "sqlite_autoindex_sessions_1"}
+        assert written(tmp_path, UPDATE_ROUND_WITHIN) == {"rounds", "sqlite_autoindex_rounds_1"}
+        assert written(tmp_path, UPDATE_SESSION) > {"sessions_not_closed", "sessions_not_closed_of"}
+        assert written(tmp_path, UPDATE_ROUND) > {"rounds_open", "rounds_open_of"}
+
+
+def test_the_shorter_updates_take_the_same_values() -> None:
+    """Every column of the whole update in its place, but for those that stay."""
+    for whole, within, arrange, kept in (
+        (UPDATE_SESSION, UPDATE_SESSION_WITHIN, session_update_within, set()),
+        (UPDATE_ROUND, UPDATE_ROUND_WITHIN, round_update_within, {"status", "end_ms"}),
+    ):
+        columns = re.findall(r"(\w+)\s*=\s*\?", whole)
+        shorter = re.findall(r"(\w+)\s*=\s*\?", within)
+        assert list(arrange(columns)) == shorter
+        assert set(columns) - set(shorter) == kept
+
+
+async def test_a_players_open_sessions_are_found_past_all_closed_ones(tmp_path: Path) -> None:
+    query = "WHERE operator = ? AND player = ? AND id < ? AND status <> 'closed' ORDER BY id DESC LIMIT ?"
+    async with open_shelf(tmp_path):
+        with closing(connect(tmp_path / "rgs.db", read_only=True)) as connection:
+            (step,) = connection.execute("EXPLAIN QUERY PLAN " + SELECT_SESSION + query, ("", "", 0, 0))
+        assert "USING INDEX sessions_not_closed_of (operator=? AND player=? AND id<?)" in step[3]
+
 
 STANDING = {
     # What is in the table is what is under way: rows that wait, processes that ran.

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from rgs.store.changes import Change, Signed, StoreError
+from rgs.store.changes import Change, Signed, StoreError, StoreUnknownError
 from rgs.store.writer import QUIET_S, Outcome, Writer
 
 
@@ -153,3 +153,54 @@ async def test_close_does_not_wait_for_company() -> None:
     assert not alone.done()
     await writer.close()
     assert await alone
+
+
+# --- a commit that does not come to its end ---------------------------------------------------------------------------
+
+
+async def test_nobody_waits_for_a_stuck_commit_and_it_goes_on_undisturbed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rgs.store.writer.COMMIT_WAIT_S", 0.05)
+    released = asyncio.Event()
+    applied: list[Change] = []
+    refused: list[Change] = []
+
+    async def apply(changes: list[Change]) -> Sequence[Outcome]:
+        await released.wait()
+        applied.extend(changes)
+        return [()] * len(changes)
+
+    writer = Writer(apply, refused.append)
+    first, behind, late, last = Change(draw_no=1), Change(draw_no=2), Change(draw_no=3), Change(draw_no=4)
+    waiting = [asyncio.ensure_future(writer.commit(first))]
+    await asyncio.sleep(0.01)
+    waiting.append(asyncio.ensure_future(writer.commit(behind)))
+    outcomes = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [StoreUnknownError, StoreError]
+    assert (writer.is_stuck, writer.draws_unknown) == (True, 1)
+    with pytest.raises(StoreError):
+        await writer.commit(late)
+    assert refused == [behind, late]
+    released.set()
+    await asyncio.sleep(0.01)
+    assert (writer.is_stuck, writer.draws_unknown) == (False, 0)
+    assert await writer.commit(last) == ()
+    assert applied == [first, last]
+    await writer.close()
+
+
+async def test_a_writer_that_is_stuck_can_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rgs.store.writer.COMMIT_WAIT_S", 0.02)
+    released = asyncio.Event()
+
+    async def apply(changes: list[Change]) -> Sequence[Outcome]:
+        await released.wait()
+        return [()] * len(changes)
+
+    writer = Writer(apply)
+    with pytest.raises(StoreUnknownError):
+        await writer.commit(Change())
+    await writer.close()
+    with pytest.raises(StoreError, match="closed"):
+        await writer.commit(Change())
+    released.set()
+    await asyncio.sleep(0.01)

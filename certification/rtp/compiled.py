@@ -1,0 +1,56 @@
+"""`compiled`: numba's compiler, with the types of the function kept and the machine code cached on disk; its time.
+
+The loops of the enumeration are plain Python functions over integer arrays; without numba they would give the same
+numbers in a day. Refuses floats by habit, not by force: no loop of this package makes one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Self, TypeVar, cast
+
+import numba
+import numpy as np
+import numpy.typing as npt
+from numba.core import event
+
+Compiled = TypeVar("Compiled", bound=Callable[..., Any])
+
+Bytes = npt.NDArray[np.uint8]
+Shorts = npt.NDArray[np.int16]
+Ints = npt.NDArray[np.int32]
+Longs = npt.NDArray[np.int64]
+
+
+def compiled(function: Compiled) -> Compiled:
+    """Return the function, compiled at its first call; the code is kept beside it (`NUMBA_CACHE_DIR` elsewhere)."""
+    return cast("Compiled", numba.njit(cache=True, nogil=True)(function))
+
+
+class CompileTimer(event.Listener):
+    """CPU seconds of a block, apart from those in which numba compiled or loaded what it had compiled."""
+
+    def __init__(self) -> None:
+        self.cpu_s = self.compile_s = 0.0
+        self._depth = 0
+        self._since = 0.0
+
+    def on_start(self, event: object) -> None:  # noqa: ARG002
+        if not self._depth:  # a function compiles those that it calls
+            self._since = time.process_time()
+        self._depth += 1
+
+    def on_end(self, event: object) -> None:  # noqa: ARG002
+        self._depth -= 1
+        if not self._depth:
+            self.compile_s += time.process_time() - self._since
+
+    def __enter__(self) -> Self:
+        event.register("numba:compiler_lock", self)  # type: ignore[no-untyped-call]
+        self._started = time.process_time()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        event.unregister("numba:compiler_lock", self)  # type: ignore[no-untyped-call]
+        self.cpu_s = time.process_time() - self._started - self.compile_s

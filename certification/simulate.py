@@ -1,0 +1,240 @@
+"""Rounds dealt, played and settled by the code that the server runs, against the exact figures: `certify simulate`.
+
+`certify simulate RULESET --rounds N [--seed HEX] [--workers N] [--z Z]`. Every deck comes from the production generator
+(reseeded from the operating system before each draw) or, with `--seed`, from its Hash_DRBG alone, so that a run can be
+repeated; the transcript becomes a deck as an auditor makes it. The player sees what `view` shows and plays best for the
+main bets, with every side bet placed; `deal`, `apply` and `settle` do the rest.
+
+For every bet the mean net win of n rounds is compared with the exact one, in units of its exact standard deviation over
+the root of n; for every action the same with its frequency. `z` is the interval (default 4.5: of a right program one
+figure in 150,000 lies outside). Exit 0: all inside; 1: one lies outside; 2: usage.
+
+Refuses to look at a run before its end: the number of rounds is named beforehand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import math
+import multiprocessing
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from fractions import Fraction
+
+from certification.rtp.certificate import Enumerated
+from certification.rtp.returns import ACTION_WORDS, Moments, action_frequencies, bet_moments, side_moments
+from certification.rtp.strategy import Decisions
+from rgs.core.errors import RgsError
+from rgs.core.games import game_of
+from rgs.core.games.types import Phase, SeatStakes
+from rgs.core.rulesets import Ruleset, load_ruleset
+from rng.drbg import MAX_REQUEST_BYTES, HashDrbg
+from rng.generator import Generator
+from rng.shuffle import shuffle, transcript_to_deck
+
+_CHUNK = 5_000
+_Z = 4.5
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """What one worker plays in one go."""
+
+    number: int
+    rounds: int
+    seed: bytes | None
+
+
+@dataclass
+class Tally:
+    """Sums over rounds: what each bet won, net, in minor units, and how the rounds were played."""
+
+    rounds: int
+    ante_minor: int
+    net_minor: Counter[str]
+    actions: Counter[str]
+
+    def add(self, other: Tally) -> None:
+        """Take in the sums of other rounds at the same stakes."""
+        self.rounds += other.rounds
+        self.net_minor.update(other.net_minor)
+        self.actions.update(other.actions)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One figure: exact, measured, and how many standard errors lie between."""
+
+    name: str
+    exact: float
+    measured: float
+    z: float
+
+
+def play_chunk(decisions: Decisions, chunk: Chunk) -> Tally:
+    """Play so many rounds through the production code and return their sums."""
+    ruleset = decisions.ruleset
+    game = game_of(ruleset)
+    # The least stake that every bet allows: side bets are as large as the ante.
+    ante_minor = max(limits.min_minor for limits in ruleset.limits.values())
+    bets = dict.fromkeys(ruleset.limits, ante_minor)
+    stakes = SeatStakes(1, bets, game.dearest_finish(ruleset, bets))
+    tally = Tally(chunk.rounds, ante_minor, Counter(), Counter())
+    decks = _decks(chunk)
+    for _ in range(chunk.rounds):
+        (seat,) = game.deal(ruleset, next(decks), [stakes])
+        while seat.phase is not Phase.SHOWDOWN:
+            seen = game.view(seat, shown_phase=seat.phase)
+            seat = game.apply(seat, decisions.decide(seen.hole_cards, seen.board))
+        for bet in game.settle(seat).bets:
+            tally.net_minor[bet.bet] += bet.net_minor
+        tally.actions[ACTION_WORDS[seat.actions[-1].action]] += 1
+    return tally
+
+
+def _decks(chunk: Chunk) -> Iterator[Sequence[int]]:
+    if chunk.seed is None:
+        generator = Generator(f"simulate-{os.getpid()}-{chunk.number}")
+        while True:
+            yield transcript_to_deck(generator.draw().transcript)
+    next_byte = _seeded_bytes(chunk.seed, chunk.number)
+    while True:
+        yield shuffle(next_byte)
+
+
+def _seeded_bytes(seed: bytes, number: int) -> Callable[[], int]:
+    """Return the bytes of a Hash_DRBG of the chunk's own."""
+    drbg = HashDrbg(
+        entropy_input=hashlib.sha512(seed).digest(), nonce=number.to_bytes(16, "big"), personalization=b"simulate"
+    )
+
+    def stream() -> Iterator[int]:
+        while True:
+            yield from drbg.generate(MAX_REQUEST_BYTES)
+
+    return stream().__next__
+
+
+# --- in parallel ---
+
+_playing: list[Decisions] = []
+"""The decisions of a worker process, handed over once."""
+
+
+def _start_worker(decisions: Decisions) -> None:
+    _playing.append(decisions)
+
+
+def _work(chunk: Chunk) -> Tally:
+    return play_chunk(_playing[-1], chunk)
+
+
+def simulate(
+    decisions: Decisions,
+    rounds: int,
+    *,
+    seed: bytes | None = None,
+    workers: int = 1,
+    told: Callable[[int], None] = lambda _: None,
+) -> Tally:
+    """Play the rounds, in processes of their own if there is more than one worker; the same seed, the same sums."""
+    chunks = [Chunk(number, min(_CHUNK, rounds - start), seed) for number, start in enumerate(range(0, rounds, _CHUNK))]
+    total = Tally(0, 0, Counter(), Counter())
+    if workers == 1:
+        for chunk in chunks:
+            _take(total, play_chunk(decisions, chunk), told)
+        return total
+    fresh = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=fresh, initializer=_start_worker, initargs=(decisions,)) as pool:
+        for tally in pool.map(_work, chunks):
+            _take(total, tally, told)
+    return total
+
+
+def _take(total: Tally, tally: Tally, told: Callable[[int], None]) -> None:
+    total.ante_minor = tally.ante_minor
+    total.add(tally)
+    told(total.rounds)
+
+
+# --- against the exact figures ---
+
+
+def compare(ruleset: Ruleset, enumerated: Enumerated, tally: Tally) -> list[Comparison]:
+    """Return every bet and every action that is ever taken beside its exact figure."""
+    payments, counts = enumerated.payments, enumerated.counts
+    exact = bet_moments(payments, counts)
+    exact[ruleset.rules.side_bet] = side_moments(payments, counts, forfeited=not ruleset.side_bet_survives_fold)
+    comparisons = [
+        _compared(bet, moments, Fraction(tally.net_minor[bet], tally.ante_minor * tally.rounds), tally.rounds)
+        for bet, moments in exact.items()
+    ]
+    for action, share in action_frequencies(payments, counts).items():
+        if share:
+            measured = Fraction(tally.actions[action], tally.rounds)
+            comparisons.append(_compared(action, Moments(share, share * (1 - share)), measured, tally.rounds))
+    return comparisons
+
+
+def _compared(name: str, exact: Moments, measured: Fraction, rounds: int) -> Comparison:
+    error = math.sqrt(exact.variance / rounds)
+    return Comparison(name, float(exact.mean), float(measured), float(measured - exact.mean) / error)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Play, compare and tell; the exit status."""
+    arguments = _parser().parse_args(argv)
+    try:
+        ruleset = load_ruleset(arguments.ruleset)
+        enumerated = Enumerated(ruleset)
+    except RgsError as error:
+        sys.stderr.write(f"certify simulate: {error}\n")
+        return 2
+    best = enumerated.play
+    decisions = Decisions(ruleset, best.preflop, best.flop, best.river)
+
+    def told(rounds: int) -> None:
+        if sys.stderr.isatty():
+            sys.stderr.write(f"\r\x1b[K{rounds:,} of {arguments.rounds:,} rounds")
+            sys.stderr.flush()
+
+    tally = simulate(decisions, arguments.rounds, seed=arguments.seed, workers=arguments.workers, told=told)
+    comparisons = compare(ruleset, enumerated, tally)
+    source = f"seed {arguments.seed.hex()}" if arguments.seed else "the production generator"
+    sys.stdout.write(f"{ruleset.id}: {tally.rounds:,} rounds, decks from {source}\n")
+    sys.stdout.write(f"{'':<10}{'exact':>12}{'measured':>12}{'z':>8}\n")
+    sys.stdout.writelines(
+        f"{row.name:<10}{row.exact:>12.6f}{row.measured:>12.6f}{row.z:>8.2f}\n" for row in comparisons
+    )
+    outside = [row.name for row in comparisons if abs(row.z) > arguments.z]
+    sys.stdout.write(
+        f"{', '.join(outside)}: outside {arguments.z} standard errors\n"
+        if outside
+        else f"all {len(comparisons)} figures lie within {arguments.z} standard errors\n"
+    )
+    return 1 if outside else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="certify simulate", description="Play rounds against the exact figures.")
+    parser.add_argument("ruleset", metavar="RULESET")
+    parser.add_argument("--rounds", type=_rounds, default=100_000, metavar="N")
+    parser.add_argument("--seed", type=bytes.fromhex, metavar="HEX", help="for a run that can be repeated")
+    parser.add_argument("--workers", type=_rounds, default=os.cpu_count() or 1, metavar="N", help="processes")
+    parser.add_argument("--z", type=float, default=_Z, metavar="Z", help="standard errors that are allowed")
+    return parser
+
+
+def _rounds(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 10**12:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to 10^12")
+    return int(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,126 @@
+"""Best play of a ruleset: `certify strategy RULESET [HOLE [BOARD]] [--picture FILE] [--with-side-bet]`.
+
+Without cards, the 169 holes as a grid, suited above the diagonal; with two cards, or two and a board ("AsKd 2c3d4h"),
+the exact value of every action open to them, in antes. `--picture` draws the grid into a PNG or SVG file. Exit 2:
+usage, cards that come twice, or a board on which nothing is decided.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Final
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from certification.rtp.returns import ACTION_WORDS, format_decimal, format_fraction
+from certification.rtp.strategy import Strategy, hole_name, hole_shares
+from rgs.core.cards import RANKS, Card, parse_cards
+from rgs.core.errors import RgsError
+from rgs.core.games.types import Action, Phase
+from rgs.core.rulesets import load_ruleset
+
+_DOWNWARDS: Final = range(len(RANKS) - 1, -1, -1)
+_RAISED: Final = "#2a6f97"
+_CHECKED: Final = "#edf2f4"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print the grid or the advice, draw the grid if asked; the exit status."""
+    parser = argparse.ArgumentParser(prog="certify strategy", description="Best play of a ruleset, exactly.")
+    parser.add_argument("ruleset", metavar="RULESET")
+    parser.add_argument("hole", nargs="?", default="", metavar="HOLE", help='two cards, as "AsKd"')
+    parser.add_argument("board", nargs="?", default="", metavar="BOARD", help='three or five cards, as "2c3d4h"')
+    parser.add_argument("--picture", type=Path, metavar="FILE", help="draw the grid: .png or .svg")
+    parser.add_argument("--with-side-bet", action="store_true", help="for a player who always makes the side bet, too")
+    arguments = parser.parse_args(argv)
+    try:
+        ruleset = load_ruleset(arguments.ruleset)
+        cards = [_cards(text) for text in (arguments.hole, arguments.board)]
+        strategy = Strategy(ruleset, with_side_bet=arguments.with_side_bet)
+        lines = list(_advice(strategy, *cards) if cards[0] else _grid(strategy))
+        if arguments.picture:
+            draw_grid(strategy, arguments.picture)
+    except (RgsError, OSError, ValueError) as error:
+        sys.stderr.write(f"certify strategy: {error}\n")
+        return 2
+    sys.stdout.writelines(f"{line}\n" for line in lines)
+    return 0
+
+
+def _cards(text: str) -> tuple[Card, ...]:
+    plain = text.replace(" ", "")
+    return parse_cards(plain[place : place + 2] for place in range(0, len(plain), 2))
+
+
+def _advice(strategy: Strategy, hole: Sequence[Card], board: Sequence[Card]) -> Iterator[str]:
+    advice = strategy.advise(hole, board)
+    for action, value in advice.values.items():
+        mark = "best" if action in advice.best else ""
+        yield f"{_word(action):<8}{format_decimal(value):>18}  {mark:<6}{format_fraction(value)}"
+    if len(advice.best) > 1:
+        yield "the best of these are worth exactly the same"
+
+
+def _word(action: Action) -> str:
+    return ACTION_WORDS.get(action, action.value)
+
+
+def _cells(strategy: Strategy) -> dict[int, tuple[str, Fraction]]:
+    """Return for each hole what is done at the first decision, and how readily: 1 always, 0 never."""
+    if Phase.PREFLOP in strategy.ruleset.rules.transitions:
+        bests = {number: strategy.advise_hole(number).best[0] for number in range(len(RANKS) ** 2)}
+        return {number: (_word(best), Fraction(best is not Action.CHECK)) for number, best in bests.items()}
+    shares = hole_shares(strategy)
+    return {number: (f"{format_decimal(100 * share, 1)}%", share) for number, share in shares.items()}
+
+
+def _title(strategy: Strategy) -> str:
+    if Phase.PREFLOP in strategy.ruleset.rules.transitions:
+        return f"{strategy.ruleset.id}: best play before the flop"
+    return f"{strategy.ruleset.id}: share of flops that are called"
+
+
+def _grid(strategy: Strategy) -> Iterator[str]:
+    cells = _cells(strategy)
+    yield f"{_title(strategy)}; suited above the diagonal"
+    for row in _DOWNWARDS:
+        numbers = [row * len(RANKS) + column for column in _DOWNWARDS]
+        yield "  ".join(f"{hole_name(number):<3} {cells[number][0]:<6}" for number in numbers).rstrip()
+
+
+def draw_grid(strategy: Strategy, path: Path) -> None:
+    """Draw the 169 holes: the darker, the readier to bet; below what is done, the value of the hole in antes."""
+    cells = _cells(strategy)
+    figure = Figure(figsize=(11, 11.6), layout="constrained")
+    axes = figure.subplots()
+    axes.set(xlim=(0, len(RANKS)), ylim=(len(RANKS), 0), xticks=[], yticks=[], aspect="equal")
+    axes.set_title(f"{_title(strategy)}\nsuited above the diagonal; below, the value of the hole in antes", fontsize=13)
+    for place_y, row in enumerate(_DOWNWARDS):
+        for place_x, column in enumerate(_DOWNWARDS):
+            number = row * len(RANKS) + column
+            told, share = cells[number]
+            axes.add_patch(
+                Rectangle((place_x, place_y), 1, 1, facecolor=_shade(float(share)), edgecolor="white", linewidth=1.5)
+            )
+            ink = "white" if share > Fraction(3, 4) else "#222222"
+            value = format_decimal(strategy.hole_value(number), 2)
+            for text, height, size in ((hole_name(number), 0.28, 12), (told, 0.58, 8), (value, 0.8, 8)):
+                axes.text(place_x + 0.5, place_y + height, text, ha="center", va="center", color=ink, fontsize=size)
+    with mpl.rc_context({"svg.hashsalt": "rgs"}):  # the same picture at every run
+        figure.savefig(path, dpi=110, metadata={"Date": None} if path.suffix == ".svg" else None)
+
+
+def _shade(share: float) -> tuple[float, float, float]:
+    ends = [[int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)] for colour in (_CHECKED, _RAISED)]
+    red, green, blue = (least + (most - least) * share for least, most in zip(*ends, strict=True))
+    return red, green, blue
+
+
+if __name__ == "__main__":
+    sys.exit(main())

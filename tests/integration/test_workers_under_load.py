@@ -1,0 +1,215 @@
+"""`rgs serve --workers` as processes, under load: a rolling restart, and a worker that is killed.
+
+Clients repeat what was not answered, with the same request ids, as docs/integration.md tells them to; nothing else is
+forgiven. At the end every round that was begun is settled, and all of it replays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from rgs.cli.init import ensure_home
+from rgs.cli.pki import load_issued
+from rgs.clock import SystemClock
+from rgs.config import Config, load_config
+from rgs.store.address import PostgresAddress
+from rgs.v1 import play_pb2, session_pb2
+from tests.cluster import OPEN, Table, exported, kinds, new_database, reason_of
+from tests.postgres import QUICK, one_server
+from tests.unit.api.serving import entropy
+
+ROOT = Path(__file__).resolve().parents[2]
+WORKERS = 2
+CLIENTS = 6
+PAUSE_S = 0.03
+"""Between two requests of a client: the machine has to begin processes, too."""
+
+
+class Service:
+    """A supervisor with its workers."""
+
+    def __init__(self, config: Config, log: Path) -> None:
+        self.config = config
+        self.log = log
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        command = [sys.executable, "-m", "rgs", "serve", "--home", str(config.home), "--workers", str(WORKERS)]
+        with log.open("ab") as said:
+            self.process = subprocess.Popen(
+                [*command, "--listen", f"127.0.0.1:{self.port}", "--drain-s", "3"],
+                cwd=ROOT, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True,
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+            )  # fmt: skip
+
+    def lines(self) -> list[dict[str, Any]]:
+        """What the supervisor has logged."""
+        path = self.config.log
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def serving(self) -> list[tuple[int, int]]:
+        """(worker, pid) of every worker that came to serve, in order."""
+        return [(line["worker"], line["pid"]) for line in self.lines() if line["event"] == "worker_serves"]
+
+    async def until_serving(self, times: int) -> None:
+        """So many workers have come to serve since the start."""
+        async with asyncio.timeout(40):
+            while True:
+                if len(self.serving()) >= times:
+                    return
+                assert self.process.poll() is None, self.log.read_text()
+                await asyncio.sleep(0.05)
+
+    def channel(self) -> grpc.aio.Channel:
+        """One connection of its own: one worker, until that ends."""
+        tls = self.config.tls
+        authority = load_issued((tls / "ca.pem").read_bytes(), (tls / "ca.key").read_bytes())
+        client = tls / "clients" / "demo-operator"
+        credentials = grpc.ssl_channel_credentials(
+            authority.certificate_pem, client.with_suffix(".key").read_bytes(), client.with_suffix(".pem").read_bytes()
+        )
+        options = [("grpc.use_local_subchannel_pool", 1), ("grpc.initial_reconnect_backoff_ms", 100)]
+        return grpc.aio.secure_channel(f"127.0.0.1:{self.port}", credentials, options=options)
+
+
+@contextmanager
+def served(config: Config, log: Path) -> Iterator[Service]:
+    service = Service(config, log)
+    try:
+        yield service
+    finally:
+        if service.process.poll() is None:
+            service.process.kill()
+        service.process.wait()
+
+
+class Client:
+    """Plays round after round; what is not answered is asked again, anywhere, under the same id."""
+
+    def __init__(self, channels: list[grpc.aio.Channel], number: int) -> None:
+        self.table = Table(channels, f"player-{number}")
+        self._at = number
+        self.rounds = 0
+        self.refused: Counter[str] = Counter()
+
+    async def ask(self, method: str, message: Any) -> Any:
+        """The answer; after every UNAVAILABLE the same request again, at another connection."""
+        table = self.table
+        await asyncio.sleep(PAUSE_S)
+        for _ in range(100):
+            stubs = table.plays if method in {"StartRound", "Act"} else table.sessions
+            try:
+                return await getattr(stubs[self._at % len(stubs)], method)(message, timeout=10)
+            except grpc.aio.AioRpcError as error:
+                if error.code() != grpc.StatusCode.UNAVAILABLE:
+                    raise
+                self.refused[reason_of(error)] += 1
+            self._at += 1
+            await asyncio.sleep(0.05)
+        raise AssertionError("never answered")
+
+    async def play(self, done: asyncio.Event) -> None:
+        """Unary calls, with a look in between that must find what was answered before."""
+        table = self.table
+        while not done.is_set():
+            table.take(await self.ask("StartRound", table.starting()))
+            while table.round.status == OPEN:
+                seen = table.round.round_version
+                message = session_pb2.GetSessionRequest(session_id=table.session.session_id)
+                found = await self.ask("GetSession", message)
+                assert found.session.open_round.round_version == seen, "what was answered is everywhere"
+                table.take(await self.ask("Act", table.acting()))
+            self.rounds += 1
+
+    async def stream(self, done: asyncio.Event) -> None:
+        """The same on a stream; when it ends, what was not answered is asked again on another one."""
+        table, play = self.table, None
+        while not done.is_set() or table.round.status == OPEN:
+            if table.round is not None and table.round.status == OPEN:
+                request = play_pb2.PlayRequest(act=table.acting())
+            else:
+                request = play_pb2.PlayRequest(start_round=table.starting())
+            answer = None
+            await asyncio.sleep(PAUSE_S)
+            while answer is None:
+                play = table.plays[self._at % len(table.plays)].Play() if play is None else play
+                answer = await self._answer_on(play, request)
+                if answer is None:
+                    self._at, play = self._at + 1, None
+                    await asyncio.sleep(0.05)
+            table.take(answer)
+            self.rounds += table.round.status != OPEN
+
+    async def _answer_on(self, play: Any, request: play_pb2.PlayRequest) -> Any:
+        """The answer to one request; None where the stream has ended without it, or it is to be asked again."""
+        try:
+            await play.write(request)
+            answer = await play.read()
+        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+            answer = grpc.aio.EOF
+        if answer is grpc.aio.EOF:
+            code, details = await play.code(), await play.details()
+            # The second is what this client library says of a message that it could not write any more.
+            assert code == grpc.StatusCode.UNAVAILABLE or details == "Internal error from Core", (code, details)
+            self.refused["stream"] += 1
+            return None
+        if answer.WhichOneof("response") == "error":
+            assert answer.error.code == grpc.StatusCode.UNAVAILABLE.value[0], answer
+            self.refused["in band"] += 1
+            return None
+        return getattr(answer, answer.WhichOneof("response"))
+
+
+async def test_a_rolling_restart_and_a_killed_worker_lose_nothing(tmp_path: Path) -> None:
+    with one_server(QUICK) as postgres:
+        await new_database(postgres.url(), "load")
+        home = tmp_path / "home"
+        ensure_home(home, None, entropy().read, SystemClock().now_ms(), PostgresAddress(postgres.url("load")))
+        config = load_config(home)
+        with served(config, tmp_path / "said.txt") as service:
+            await service.until_serving(WORKERS)
+            channels = [service.channel() for _ in range(4 * WORKERS)]
+            clients = [Client(channels, number) for number in range(CLIENTS)]
+            for client in clients:
+                await client.table.sit()
+            done = asyncio.Event()
+            crowd = [
+                asyncio.create_task(client.stream(done) if number % 3 == 0 else client.play(done))
+                for number, client in enumerate(clients)
+            ]
+            service.process.send_signal(signal.SIGHUP)
+            await service.until_serving(2 * WORKERS)
+            rolled: Counter[str] = sum((client.refused for client in clients), Counter())
+            await asyncio.sleep(0.5)
+            os.kill(dict(service.serving())[1], signal.SIGKILL)
+            await service.until_serving(2 * WORKERS + 1)
+            await asyncio.sleep(0.5)
+            done.set()
+            await asyncio.gather(*crowd)
+            assert min(client.rounds for client in clients) >= 3, [client.rounds for client in clients]
+            for client in clients:
+                await client.table.leave(0)
+            for channel in channels:
+                await channel.close()
+            service.process.send_signal(signal.SIGTERM)
+            assert await asyncio.to_thread(service.process.wait, 30) == 0, service.log.read_text()
+        assert [number for number, _ in service.serving()][WORKERS:] == [0, 1, 1]
+        bodies = await exported(config, tmp_path)
+        found = kinds(bodies)
+        assert found["round_opening"] == found["round_final"] == sum(client.rounds for client in clients)
+        assert [body["lost"]["instance"] for body in bodies if body["kind"] == "instance_lost"] == ["node1-b2-w1"]
+        assert found["instance_start"] == 2 * WORKERS + 1
+    assert sum(rolled.values()) > 0, "nobody noticed the restart: the test shows nothing"

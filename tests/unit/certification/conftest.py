@@ -1,0 +1,28 @@
+"""Two rulesets enumerated once a process, one of each game, and the strategies that a module looks at."""
+
+from __future__ import annotations
+
+import pytest
+
+from certification.rtp.certificate import Enumerated
+from certification.rtp.strategy import Strategy
+from rgs.core.rulesets import load_ruleset
+
+
+@pytest.fixture(scope="session")
+def uth() -> Enumerated:
+    return Enumerated(load_ruleset("uth-solo"))
+
+
+@pytest.fixture(scope="session")
+def casino() -> Enumerated:
+    return Enumerated(load_ruleset("casino-holdem"))
+
+
+@pytest.fixture(scope="module")  # 300 MB each: not kept for other modules
+def strategies() -> dict[tuple[str, bool], Strategy]:
+    """By ruleset, and whether the side bet is part of the play."""
+    return {
+        (ruleset_id, with_side_bet): Strategy(load_ruleset(ruleset_id), with_side_bet=with_side_bet)
+        for ruleset_id, with_side_bet in [("uth-solo", False), ("uth-lugano", True), ("casino-holdem", True)]
+    }

@@ -1,0 +1,164 @@
+"""What another process over the same store has done meanwhile: answered, never done twice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rgs.core.errors import RegulatorUnavailableError, SessionChangedError
+from rgs.core.rounds import Round
+from rgs.service import leases
+from rgs.service.callers import Reply
+from rgs.service.leases import Leases
+from rgs.store.changes import Affair, StoreError
+from rgs.store.interface import InstanceRow
+from tests.house import OPERATOR, Player, open_house, read_reply, read_statement
+from tests.oracles import stored_statements, verify_books
+
+
+async def test_an_affair_that_is_done_is_not_done_again(tmp_path: Path) -> None:
+    """Whoever has read a purchase as pending before it was done finds the session without it."""
+    async with open_house(tmp_path) as house:
+        anna = Player(house)
+        await anna.open()
+        request = anna.purchase(10_000)
+        house.central_script.plan("buy_participation", "before")
+        with pytest.raises(RegulatorUnavailableError):
+            await anna.send(request)
+        affair = await house.store.pending_affair(anna.session_id)
+        assert affair is not None
+        first = await anna.send(request)
+        with pytest.raises(SessionChangedError):
+            await house.affairs.advance(affair)
+        assert anna.balance_minor == 10_000
+        # Who asked for it gets the answer that it had elsewhere.
+        assert await house.sessions._advance(affair) == first
+        await anna.leave()
+        await house.settle()
+    verify_books(tmp_path)
+
+
+async def test_an_opening_that_was_answered_meanwhile_opens_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same request at another process, from its first look to its answer, between our look and our intent."""
+    async with open_house(tmp_path) as house:
+        anna = Player(house)
+        request = anna.opening()
+        begin = house.sessions._begin
+        answered: list[Reply | None] = []
+
+        async def begin_late(session: object, affair: Affair) -> bool:
+            if not answered:
+                answered.append(None)
+                answered.append(await house.sessions.open(OPERATOR, request))
+            return await begin(session, affair)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(house.sessions, "_begin", begin_late)
+        reply = await anna.send(request)
+        assert reply == answered[1]
+        assert [row.kind for row in stored_statements(tmp_path)].count("session_open") == 1
+        sessions, _ = await house.sessions.list(OPERATOR, "", open_only=False, page_size=10, page_token="")
+        states = {view.session.session_id: view.session.status.value for view in sessions}
+        assert states.pop(read_reply(reply)["session"]["session_id"]) == "open"
+        assert list(states.values()) == ["closed"]
+        await anna.buy()
+        await anna.play()
+        await anna.leave()
+        await house.settle()
+    verify_books(tmp_path)
+
+
+# --- leases -----------------------------------------------------------------------------------------------------------
+
+
+def lost_in(folder: Path) -> list[str]:
+    rows = [read_statement(row.envelope) for row in stored_statements(folder) if row.kind == "instance_lost"]
+    return [row["lost"]["instance"] for row in rows]
+
+
+async def test_nobody_declares_its_own_successor_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a turn is committed the store may show the next instance before this process knows itself as it."""
+    async with open_house(tmp_path) as house:
+        own = await house.store.instances(alive_only=True)
+        assert [row.instance for row in own] == [house.instance.name]
+
+        async def lapsed() -> list[InstanceRow]:
+            return [*own, replace(own[0], instance="node-1-b2-w0", boot_no=2)]
+
+        monkeypatch.setattr(house.store, "lapsed_instances", lapsed)
+        assert await house.instance.tell_lost() == 0
+        assert lost_in(tmp_path) == []
+
+
+async def test_whoever_was_cut_off_declares_nobody_lost_for_one_lease(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_house(tmp_path) as house:
+        told: list[int] = []
+
+        async def tell_lost() -> int:
+            told.append(house.clock.now_ms())
+            return 0
+
+        async def no_answer(_lease_ms: int) -> bool:
+            raise StoreError("no database")
+
+        monkeypatch.setattr(house.instance, "tell_lost", tell_lost)
+        lease = Leases(store=house.store, clock=house.clock, instance=house.instance)
+        for _ in range(2):
+            await lease.look()
+            assert told == []
+            house.clock.tick(leases.LEASE_MS)
+            await lease.renew()
+            await lease.look()
+            assert told == [house.clock.now_ms()]
+            told.clear()
+            with monkeypatch.context() as patched:
+                patched.setattr(house.store, "renew_lease", no_answer)
+                with pytest.raises(StoreError):
+                    await lease.renew()
+        assert not lease.lost.is_set()
+
+
+async def test_an_instance_that_was_ended_by_others_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with open_house(tmp_path) as house:
+        lease = Leases(store=house.store, clock=house.clock, instance=house.instance)
+
+        async def ended(_lease_ms: int) -> bool:
+            return False
+
+        await lease.renew()
+        assert not lease.lost.is_set()
+        monkeypatch.setattr(house.store, "renew_lease", ended)
+        await lease.renew()
+        assert lease.lost.is_set()
+
+
+# --- reads ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("action", ["check", "play_4x"])
+async def test_a_session_is_not_told_with_another_state_of_its_round(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, action: str
+) -> None:
+    """A decision at another process falls between the two reads."""
+    async with open_house(tmp_path) as house:
+        anna = Player(house)
+        await anna.sit()
+        await anna.start()
+        read = house.store.round
+        moves = [anna.decision(action)]
+
+        async def read_late(round_id: str, *, fresh: bool = True) -> Round | None:
+            if moves:
+                await anna.send(moves.pop())
+            return await read(round_id, fresh=fresh)
+
+        monkeypatch.setattr(house.store, "round", read_late)
+        told, _ = await house.sessions.get(OPERATOR, anna.session_id)
+        assert not moves
+        again, _ = await house.sessions.get(OPERATOR, anna.session_id)
+        assert told == again
