@@ -51,8 +51,9 @@ class Bettor:
 
 
 def bet_by_bet(
-    lie: Lie | None = None, *, jurisdiction: str = "gb-ukgc", skip: Sequence[int] = (), funding: str = "seamless"
-) -> House:
+    lie: Lie | None = None, *, jurisdiction: str = "gb-ukgc", skip: Sequence[int] = (), funding: str = "seamless",
+    goes_on: bool = False,
+) -> House:  # fmt: skip
     """Four rounds of one session: a debit each before them, one within two of them, credits behind what returns."""
 
     def told(kind: str, number: int, body: Body) -> None:
@@ -69,6 +70,8 @@ def bet_by_bet(
     bettor.play(50, ["check", "check", "fold"])
     bettor.play(20, ["check", "play_2x"])
     bettor.play(30, ["play_3x"])
+    if goes_on:
+        bettor.play(10, ["check", "check", "fold"])
     house.close(one, player)
     house.end(one)
     return house

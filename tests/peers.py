@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from rgs.clients.regulator import (
@@ -20,13 +21,17 @@ from rgs.clients.regulator import (
     StageReport,
 )
 from rgs.clients.wallet import Balance, Receipt, Wallet
-from rgs.core.errors import RgsError, UnavailableError
+from rgs.core.errors import IdempotencyConflictError, RgsError, UnavailableError
 
 _Result = TypeVar("_Result")
 
 
 class Script:
-    """What a peer does next, by method: "ok", silent "before" or "after" its effect, or an error to raise."""
+    """What a peer does next, by method: "ok", silent "before" or "after" its effect, or an error to raise.
+
+    Besides: "twice" delivered, "late" delivered behind the next call of its transaction, and a "conflict" over a call
+    that came before.
+    """
 
     def __init__(self, unavailable: type[UnavailableError]) -> None:
         self._unavailable = unavailable
@@ -34,10 +39,27 @@ class Script:
         self.is_down = False
         self.calls: list[tuple[str, str]] = []
         """(method, transaction id) of every call, whatever became of it."""
+        self.otherwise: Callable[[str], str] = lambda _: "ok"
+        """What is done where nothing is planned."""
+        self._held: list[tuple[str, Callable[[], Awaitable[Any]]]] = []
 
     def plan(self, method: str, *steps: str | RgsError) -> None:
         """Append steps; when they are used up the peer answers."""
         self._plans[method].extend(steps)
+
+    async def deliver(self, transaction_id: str = "") -> None:
+        """What was held back arrives, of this transaction or of all."""
+        held, self._held = self._held, []
+        for name, call in held:
+            if transaction_id in ("", name):
+                with suppress(RgsError):  # nobody is there to be told
+                    await call()
+            else:
+                self._held.append((name, call))
+
+    def forget(self) -> None:
+        """Nothing is planned any more."""
+        self._plans.clear()
 
     def count(self, method: str) -> int:
         """How often the method was called."""
@@ -45,14 +67,22 @@ class Script:
 
     async def run(self, method: str, transaction_id: str, call: Callable[[], Awaitable[_Result]]) -> _Result:
         """One call, as planned."""
+        is_repeat = (method, transaction_id) in self.calls
         self.calls.append((method, transaction_id))
         plan = self._plans[method]
-        step = "before" if self.is_down else plan.popleft() if plan else "ok"
+        step = "before" if self.is_down else plan.popleft() if plan else self.otherwise(method)
         if isinstance(step, RgsError):
             raise step
-        if step == "before":
+        if step == "conflict" and is_repeat:
+            raise IdempotencyConflictError("stands for another movement")
+        if step == "late":
+            self._held.append((transaction_id, call))
+        if step in ("before", "late"):
             raise self._unavailable("silent before the effect")
+        if step == "twice":
+            await call()
         result = await call()
+        await self.deliver(transaction_id)
         if step == "after":
             raise self._unavailable("silent after the effect")
         return result

@@ -457,17 +457,18 @@ KEYS = (
 _LEGS = (
     ("bet debited less", "18 balance", 1, add("amount_minor", by=-1)),
     ("play bet debited more", "18 balance", 2, add("amount_minor", by=1)),
-    ("credited more", "18 balance", 3, add("amount_minor", by=1)),
+    ("credited more", "18 balance", 8, add("amount_minor", by=1)),
     ("debit turned round", "7 session", 2, put("direction", value="credit")),
     ("leg of another round", "7 session", 1, put("round_id", value=STRANGE)),
     ("play leg of another round", "7 session", 2, put("round_id", value=STRANGE)),
-    ("credit of another round", "7 session", 3, put("round_id", value=STRANGE)),
+    ("credit of another round", "7 session", 8, put("round_id", value=STRANGE)),
 )
 BETS = (
     *(Planted(name, check, partial(bet_by_bet, lie_at("money_leg", nth, lie))) for name, check, nth, lie in _LEGS),
     Planted("bet not debited", "7 session", partial(bet_by_bet, skip=[1])),
-    Planted("play bet not debited", "18 balance", partial(bet_by_bet, skip=[2])),
-    Planted("not credited", "18 balance", partial(bet_by_bet, skip=[3])),
+    Planted("play bet not debited", "18 balance", partial(bet_by_bet, skip=[7])),
+    Planted("not credited", "18 balance", partial(bet_by_bet, skip=[8])),
+    Planted("not credited before the next bet", "18 balance", partial(bet_by_bet, skip=[8], goes_on=True)),
     Planted("transaction twice", "7 session", partial(bet_by_bet, one_transaction)),
     Planted("bet by bet where a participation is due", "8 rules", partial(bet_by_bet, jurisdiction="it-adm")),
     Planted("legs beside a participation", "7 session", partial(bet_by_bet, funding="")),

@@ -1,0 +1,232 @@
+"""Killed between every two writes of a life that is funded bet by bet: opening, bets, decisions, returns, close. The
+processes of `test_crash_lives`, with the operator's wallet called for each movement.
+
+After the restart the client goes on with its request ids: every answer that was said is said again, and the signed legs
+are the wallet's movements, one for one. A purchase and an end that are given up, or owed, in the participation model
+are killed the same way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rgs.core.errors import RegulatorRefusedError, RgsError, TransactionRolledBackError
+from rgs.store.sqlite import create_store
+from tests.house import NOW_MS, STORE_EPOCH, FakeClock, House, Player
+from tests.integration.test_crash_lives import FAILPOINT, ROOT, Client, DeadlyConnection, lives, verify_left
+from tests.oracles import verify_books
+from tests.seamless import FUNDINGS, PACE_MS, Better, verify_seamless
+
+# --- the process that dies --------------------------------------------------------------------------------------------
+
+
+class Bettor(Client):
+    """A client whose bets are debited one by one."""
+
+    def __init__(self, house: House) -> None:
+        super().__init__(house, "bettor", 0)
+        self.player: Better = Better(house)
+
+    async def live(self) -> None:
+        player = self.player
+        FAILPOINT.step = "fill"
+        await player.fill()
+        await self.say("open", player.opening())
+        for number in (1, 2, 3):
+            player.house.clock.tick(PACE_MS)
+            await self.say(f"start{number}", player.starting(100))
+            await self.say(f"act{number}", player.decision("check"))
+            await self.say(f"settle{number}", player.decision("play_2x"))
+        await self.say("close", player.closing())
+
+
+class Refused(Client):
+    """A client whose first top-up the central system refuses: its debit is rolled back."""
+
+    async def live(self) -> None:
+        player, house = self.player, self.player.house
+        await self.say("sit", player.opening())
+        await self.say("sit", player.purchase(3000))
+        house.central_script.plan("buy_participation", *[RegulatorRefusedError("no", rejection="LIMIT_REACHED")] * 4)
+        FAILPOINT.step = "refused"
+        await self.refuse(player)
+        house.central_script.forget()
+        await self.say("end", player.ending())
+        await self.say("close", player.closing())
+
+    async def refuse(self, player: Player) -> None:
+        self._sent += 1
+        request = player.purchase(500)
+        try:
+            await player.send(request)
+        except (RegulatorRefusedError, TransactionRolledBackError):
+            return
+        except RgsError as error:
+            raise AssertionError(error.reason) from error
+        raise AssertionError("bought what was refused")
+
+
+async def life(folder: Path, clock_ms: int, which: str, *, recover_first: bool) -> None:
+    house = House(folder, clock=FakeClock(clock_ms), fundings=FUNDINGS)
+    await house.start()
+    FAILPOINT.step = "recover"
+    if recover_first:
+        if which == "refused":  # the refusal stands, whoever asks
+            refusal = RegulatorRefusedError("no", rejection="LIMIT_REACHED")
+            house.central_script.plan(
+                "buy_participation", *(["ok"] * (not (folder / "answers-1.txt").exists())), refusal
+            )
+        await house.settle()
+        house.central_script.forget()
+    client = Bettor(house) if which == "bets" else Refused(house, "anna", 1)
+    await client.live()
+    FAILPOINT.step = "stop"
+    await house.settle()
+    await house.stop()
+
+
+def child(order: dict[str, Any]) -> None:
+    folder = Path(order["folder"])
+    with (folder / "points.txt").open("a", encoding="ascii") as log:
+        FAILPOINT.kill_at, FAILPOINT.log = order["kill_at"], log
+        sqlite3.connect = partial(sqlite3.connect, factory=DeadlyConnection)  # type: ignore[assignment]
+        try:
+            asyncio.run(life(folder, order["clock_ms"], order["which"], recover_first=order["recover_first"]))
+        except BaseException:
+            (folder / "error.txt").write_text(traceback.format_exc(), "utf-8")
+            raise
+
+
+def main() -> None:
+    """Read orders, fork a child for each, answer how it ended."""
+    for line in sys.stdin:
+        pid = os.fork()
+        if not pid:
+            status = 1
+            try:
+                child(json.loads(line))
+                status = 0
+            finally:
+                os._exit(status)
+        _, ended = os.waitpid(pid, 0)
+        sys.stdout.write(f"{os.waitstatus_to_exitcode(ended)}\n")
+        sys.stdout.flush()
+
+
+# --- the tests --------------------------------------------------------------------------------------------------------
+
+Run = Callable[..., int]
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[subprocess.Popen[str]]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
+    environment.pop("COV_CORE_SOURCE", None)
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.integration.test_crash_bets"],
+        cwd=ROOT,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        yield process
+        assert process.stdin is not None
+        process.stdin.close()
+
+
+@pytest.fixture
+def run(tmp_path: Path, processes: subprocess.Popen[str]) -> Run:
+    """Let a process live in the folder; its exit status, negative for a signal."""
+    create_store(tmp_path / "rgs.db", STORE_EPOCH)
+    number = [0]
+
+    def live(kill_at: str = "", *, which: str = "bets", recover_first: bool = False) -> int:
+        number[0] += 1
+        order = {
+            "folder": str(tmp_path),
+            "kill_at": kill_at,
+            "clock_ms": NOW_MS + 60_000 * number[0],
+            "which": which,
+            "recover_first": recover_first,
+        }
+        assert processes.stdin is not None
+        assert processes.stdout is not None
+        print(json.dumps(order), file=processes.stdin, flush=True)
+        return int(processes.stdout.readline())
+
+    return live
+
+
+BETS = {
+    "open": ["rgs"] * 2,
+    **{f"start{number}": ["rgs", "wallet", "rgs"] for number in (1, 2, 3)},
+    **{f"act{number}": ["rgs"] for number in (1, 2, 3)},
+    **{f"settle{number}": ["rgs", "wallet", "rgs"] for number in (1, 2, 3)},
+    "close": ["rgs"] * 2,
+}
+"""Writes in each step; a round that returns something adds the wallet's and the one that says that it landed."""
+RETURN = ["wallet", "rgs"]
+
+
+def points() -> list[str]:
+    found = []
+    for step, files in BETS.items():
+        for number, file in enumerate([*files, *RETURN] if step.startswith("settle") else files):
+            count = [*files, *RETURN][: number + 1].count(file)
+            found += [f"{step}/{file}/{count}/before", f"{step}/{file}/{count}/after"]
+    return found
+
+
+def test_the_matrix_has_every_write(tmp_path: Path, run: Run) -> None:
+    lives(tmp_path, run())
+    passed = (tmp_path / "points.txt").read_text("ascii").split()
+    of_steps = [point for point in passed if point.split("/")[0] in BETS]
+    assert set(of_steps) <= set(points())
+    assert {point for point in points() if "/wallet/2" not in point and "/rgs/3" not in point} <= set(of_steps)
+    verify_seamless(tmp_path)
+
+
+@pytest.mark.parametrize("point", points())
+def test_killed_between_every_two_writes(tmp_path: Path, run: Run, point: str) -> None:
+    status = run(point)
+    if status == 0:  # the round of this step returned nothing: there was no such write
+        assert "/wallet/2" in point or "/rgs/3" in point
+        return
+    assert status == -signal.SIGKILL
+    verify_left(tmp_path)
+    lives(tmp_path, run(recover_first=points().index(point) // 2 % 2 == 0))
+    verify_seamless(tmp_path)
+
+
+REFUSED = [("rgs", 1), ("wallet", 1), ("rgs", 2), ("wallet", 2), ("rgs", 3)]
+"""Intent, debit, the decision to undo it, its rollback, the end of it: the writes of a purchase that is refused."""
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize(("file", "count"), REFUSED)
+@pytest.mark.parametrize("recover_first", [False, True])
+def test_a_refused_purchase_killed_between_every_two_writes(
+    tmp_path: Path, run: Run, file: str, count: int, when: str, recover_first: bool
+) -> None:
+    assert run(f"refused/{file}/{count}/{when}", which="refused") == -signal.SIGKILL
+    verify_left(tmp_path)
+    lives(tmp_path, run(which="refused", recover_first=recover_first))
+    verify_books(tmp_path)
+
+
+if __name__ == "__main__":
+    main()
