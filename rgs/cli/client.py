@@ -26,6 +26,7 @@ from grpc_status.rpc_status import from_call
 
 from rgs.cli.files import read_whole
 from rgs.config import Config
+from rgs.v1.admin_pb2_grpc import AdminServiceStub
 from rgs.v1.audit_pb2_grpc import AuditServiceStub
 from rgs.v1.catalog_pb2_grpc import CatalogServiceStub
 from rgs.v1.history_pb2_grpc import HistoryServiceStub
@@ -125,6 +126,7 @@ class Client:
         self.play = PlayServiceStub(self.channel)
         self.history = HistoryServiceStub(self.channel)
         self.audit = AuditServiceStub(self.channel)
+        self.admin = AdminServiceStub(self.channel)
         self.catalog = CatalogServiceStub(self.channel)
 
     def request_id(self) -> str:
@@ -133,7 +135,14 @@ class Client:
 
     def call(self, method: grpc.UnaryUnaryMultiCallable[Request, Response], request: Request) -> Response:
         """Ask, and ask again while there is no answer. CallError, OutcomeUnknownError."""
-        return _patiently(lambda: _once(method, request))
+        return _patiently(lambda: self.call_once(method, request))
+
+    def call_once(self, method: grpc.UnaryUnaryMultiCallable[Request, Response], request: Request) -> Response:
+        """Ask once. CallError, OutcomeUnknownError."""
+        try:
+            return method(request, timeout=TIMEOUT_S)
+        except grpc.RpcError as error:
+            raise refusal_of(error) from None
 
     def close(self) -> None:
         self.channel.close()
@@ -222,13 +231,6 @@ class StreamRounds:
         self._requests.put(None)
         self._requests = SimpleQueue()  # what the old stream has not taken is not sent by the new one
         self._responses = None
-
-
-def _once(method: grpc.UnaryUnaryMultiCallable[Request, Response], request: Request) -> Response:
-    try:
-        return method(request, timeout=TIMEOUT_S)
-    except grpc.RpcError as error:
-        raise refusal_of(error) from None
 
 
 def _patiently(ask: Callable[[], Response]) -> Response:

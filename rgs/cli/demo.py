@@ -1,8 +1,9 @@
-"""`rgs demo`: a fresh home, a server, hundreds of rounds over mutual TLS, then the proof.
+"""`rgs demo`: a fresh home, a server between two misbehaving peers, hundreds of rounds over mutual TLS, then the proof.
 
-Every part is the real one: `rgs init`, `rgs serve` as a process of its own, gRPC with certificates, `rgs export`, and
-`certify replay` over the exported files alone. Exit 0 only if all of it holds. What it used and found stays in the
-evidence folder (`rgs.cli.evidence`).
+Every part is the real one: `rgs init`, `rgs simulate`, `rgs serve` as processes of their own, gRPC with certificates,
+`rgs export`, and over the files alone `certify replay` and `rgs reconcile`: once while the faults are on, to show what
+is open then, and once at the end, where nothing may be. Exit 0 only if all of it holds. What it used and found stays in
+the evidence folder (`rgs.cli.evidence`).
 
 Refuses to reuse a former home, to share a store, and to call a part of the proof good that was not made.
 """
@@ -10,19 +11,22 @@ Refuses to reuse a former home, to share a store, and to call a part of the proo
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 
+from rgs.cli.cards_art import format_amount
 from rgs.cli.client import CallError, Client, Identity
-from rgs.cli.demo_checks import verify_export, verify_history, verify_keys, verify_wallet
-from rgs.cli.demo_player import DemoError, DemoPlayer, PlayedSession
+from rgs.cli.demo_checks import verify_export, verify_history, verify_keys, verify_owed, verify_wallet
+from rgs.cli.demo_peers import SILENT_REGULATOR, SILENT_WALLET, Peers, start_peers
+from rgs.cli.demo_player import CURRENCY, DemoError, DemoPlayer, PlayedSession
+from rgs.cli.demo_reconcile import Found, open_breaks, reconcile, run_command, verify_clean, write_receipts
 from rgs.cli.demo_report import Proof, Steps, report
 from rgs.cli.evidence import Evidence, claim
 from rgs.cli.files import PUBLIC_MODE, write_new
@@ -37,15 +41,17 @@ GAMES: Final = ("uth-solo", "casino-holdem")
 PARTY: Final = "demo-operator"
 ROUNDS: Final = 400
 SESSIONS: Final = 16
+SESSIONS_MIN: Final = 3
+"""One player that leaves, one that buys, one that plays on while the peers are silent."""
 SESSIONS_MAX: Final = 64
-COMMAND_S: Final = 300
-"""No command of the demo may take longer."""
+AT_HOME: Final = "simulators/wallet.db"
+"""Where the simulated wallet has its book, in the home."""
 
 
 def demo(
     rounds: Annotated[int, typer.Option(help="Rounds of each game.", min=1)] = ROUNDS,
     sessions: Annotated[
-        int, typer.Option(help="Concurrent sessions, both games together.", min=len(GAMES), max=SESSIONS_MAX)
+        int, typer.Option(help="Concurrent sessions, both games together.", min=SESSIONS_MIN, max=SESSIONS_MAX)
     ] = SESSIONS,
     home: Annotated[Path, typer.Option(help="The folder of the evidence; made anew.", file_okay=False)] = FOLDER,
 ) -> int:
@@ -65,51 +71,130 @@ def demo(
     return 0
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One player's part: how many rounds in all, and what he is at when wallet and central system fall silent.
+
+    One of three has played all and wants to leave, one buys again, one plays on.
+    """
+
+    player: DemoPlayer
+    rounds: int
+    number: int
+
+    @property
+    def leaves(self) -> bool:
+        return self.number % 3 == 0
+
+    @property
+    def buys(self) -> bool:
+        return self.number % 3 == 1
+
+    @property
+    def before(self) -> int:
+        """Rounds before the silence."""
+        return self.rounds if self.leaves else self.rounds - max(1, self.rounds // 4)
+
+    def play_before(self, told: Callable[[], None]) -> None:
+        """Play these; who plays on afterwards has enough for a round then."""
+        self.player.play_to(self.before, told)
+        if not self.leaves:
+            self.player.make_ready()
+
+
 def _demo(evidence: Evidence, steps: Steps, rounds: int, sessions: int) -> None:
     with steps.step("development CA, certificates, keys and store"):
-        _run("rgs", "init", "--home", str(evidence.home))
+        run_command("rgs", "init", "--home", str(evidence.home))
         config = load_config(evidence.home)
         root = read_fingerprint(config.keys)
         write_new(evidence.keys, read_bundle(config.keys), PUBLIC_MODE)
         write_new(evidence.root, f"{root}\n".encode("ascii"), PUBLIC_MODE)
-    with steps.step("server") as step:
-        server = ServerProcess(evidence.home, evidence.server, PARTY)
-        step.what = f"server at {server.address}, mutual TLS"
-        server.await_serving()
-    with server, Client(server.address, Identity.of_party(config, PARTY)) as client:
+    with ExitStack() as running:
+        with steps.step("simulated peers, server") as step:
+            peers = start_peers(evidence, PARTY, running)
+            server = running.enter_context(ServerProcess(evidence.home, evidence.server, PARTY))
+            step.what = f"simulated wallet and regulator, server at {server.address}"
+            server.await_serving()
+            peers.await_listening()
+
+        def verify_running() -> None:
+            server.verify_running()
+            peers.verify_running()
+
+        client = running.enter_context(Client(server.address, Identity.of_party(config, PARTY)))
+        parts = _parts(client, rounds, sessions, verify_running)
         try:
-            played, listed = _live(client, evidence, steps, rounds, sessions)
+            midway, listed = _live(client, evidence, steps, peers, parts, root)
         except CallError:
-            server.verify_running()  # says more than that nobody answers
+            verify_running()  # says more than that nobody answers
             raise
-        with steps.step("server stopped by SIGTERM, its last statement signed"):
+        with steps.step("server and peers stopped by SIGTERM, last statement signed"):
             server.stop()
+            peers.stop()
+    played = [session for part in parts for session in part.player.sessions]
     with steps.step("export of the statements") as step:
-        _run("rgs", "export", "--home", str(evidence.home), "--out", str(evidence.statements))
+        run_command("rgs", "export", "--home", str(evidence.home), "--out", str(evidence.statements))
         compared = verify_export(evidence.statements, played)
         step.what = f"export of the statements, {compared} compared with those received"
     with steps.step("wallet compared with the sessions"):
-        moved_minor = verify_wallet(config.wallet, played)
+        moved_minor = verify_wallet(config.home / AT_HOME, played)
     with steps.step("replay offline, from the exported files alone"):
         replay = replay_offline(evidence, root)
         verify_replay(replay, played)
-    report(steps.console, evidence, played, Proof(compared, listed, moved_minor, replay), root)
+    with steps.step("reconciliation, from the files alone") as step:
+        write_receipts(evidence.receipts, played)
+        end = reconcile(evidence, root)
+        verify_clean(end, played)
+        step.what = "reconciliation, from the files alone: clean"
+    repeats = sum(part.player.repeats for part in parts)
+    proof = Proof(compared, listed, moved_minor, replay, midway, end, peers.faults(), repeats)
+    report(steps.console, evidence, played, proof, root)
 
 
 def _live(
-    client: Client, evidence: Evidence, steps: Steps, rounds: int, sessions: int
-) -> tuple[list[PlayedSession], int]:
-    """What is done while the server runs: the sessions, and how many rounds the histories list."""
-    total = rounds * len(GAMES)
-    with steps.step(f"{total} rounds in {sessions} sessions at once, half on the Play stream", total) as step:
-        played = _play(client, rounds, sessions, step.advance)
+    client: Client, evidence: Evidence, steps: Steps, peers: Peers, parts: Sequence[Part], root: str
+) -> tuple[Found, int]:
+    """What is done while the server runs: what was open midway, and how many rounds the histories list."""
+    before = sum(part.before for part in parts)
+    with steps.step(f"{before} rounds in {len(parts)} sessions at once, peers at fault", before) as step:
+        _together(parts, Part.play_before, step.advance)
+    leaving, buying = [part for part in parts if part.leaves], [part for part in parts if part.buys]
+    with steps.step("wallet silent") as step:
+        peers.wallet.misbehave(SILENT_WALLET)
+        _together(leaving, lambda part, _: part.player.try_to_leave())
+        _together(buying, lambda part, _: part.player.try_to_buy())
+        owed_minor = verify_owed(client, [part.player.sessions[-1] for part in leaving])
+        owed = format_amount(owed_minor, CURRENCY)
+        step.what = f"wallet silent: {owed} owed to {len(leaving)}, {len(buying)} debits unheard of"
+    with steps.step("central system silent") as step:
+        peers.regulator.misbehave(SILENT_REGULATOR)
+        playing = [part for part in parts if not part.leaves and not part.buys]
+        _together(playing, lambda part, told: part.player.play_on(part.rounds, told))
+        more = sum(part.player.played for part in parts) - before
+        step.what = f"central system silent: {more} rounds played on"
+    with steps.step("reconciliation of the files so far") as step:
+        midway = open_breaks(evidence, root, peers, [session for part in parts for session in part.player.sessions])
+        step.what = f"reconciliation of the files so far: {midway.open_breaks} breaks open"
+    left = sum(part.rounds - part.player.played for part in parts)
+    with steps.step(f"faults off: asked again, {left} rounds more, all closed", left) as step:
+        peers.behave()
+        _together(parts, _finish, step.advance)
+        verify_owed(client, [])
+    played = [session for part in parts for session in part.player.sessions]
     with steps.step("keys and histories compared with what is known"):
         verify_keys(client, evidence.keys)
-        listed = verify_history(client, played)
-    return played, listed
+        return midway, verify_history(client, played)
 
 
-def _play(client: Client, rounds: int, sessions: int, told: Callable[[], None]) -> list[PlayedSession]:
+def _finish(part: Part, told: Callable[[], None]) -> None:
+    if not part.leaves:
+        part.player.play_to(part.rounds, told)
+    part.player.leave()
+
+
+def _together(
+    parts: Sequence[Part], do: Callable[[Part, Callable[[], None]], None], told: Callable[[], None] = lambda: None
+) -> None:
     """All players at once; the first failure stops the others."""
     failed = threading.Event()
 
@@ -118,33 +203,36 @@ def _play(client: Client, rounds: int, sessions: int, told: Callable[[], None]) 
             raise DemoError("stopped, because another session failed")
         told()
 
-    with ThreadPoolExecutor(sessions, thread_name_prefix="player") as pool:
-        plays = [pool.submit(player.play, share, advance) for player, share in _players(client, rounds, sessions)]
+    if not parts:
+        return
+    with ThreadPoolExecutor(len(parts), thread_name_prefix="player") as pool:
+        plays = [pool.submit(do, part, advance) for part in parts]
         try:
             for play in as_completed(plays):
                 play.result()
         except BaseException:
             failed.set()
             raise
-    return [session for play in plays for session in play.result()]
 
 
-def _players(client: Client, rounds: int, sessions: int) -> list[tuple[DemoPlayer, int]]:
+def _parts(client: Client, rounds: int, sessions: int, on_silence: Callable[[], None]) -> list[Part]:
     """The players with their shares of the rounds: of each game, half by unary calls and half on the stream."""
-    players = []
+    parts: list[Part] = []
     for game_no, game in enumerate(GAMES):
         count = (sessions + len(GAMES) - 1 - game_no) // len(GAMES)
         for number in range(count):
             share = rounds // count + (number < rounds % count)
             by_stream = (number + game_no) % 2 == 1
-            players.append((DemoPlayer(client, game, f"player-{game}-{number + 1}", by_stream=by_stream), share))
-    return players
+            name = f"player-{game}-{number + 1}"
+            player = DemoPlayer(client, game, name, by_stream=by_stream, on_silence=on_silence)
+            parts.append(Part(player, share, len(parts)))
+    return parts
 
 
 def replay_offline(evidence: Evidence, root: str) -> Mapping[str, Any]:
     """The summary of `certify replay` over the exported files."""
     files = (str(evidence.statements), "--keys", str(evidence.keys), "--root", root)
-    said = _run("certification", "replay", *files, "--json", may_fail=True)
+    said = run_command("certification", "replay", *files, "--json", may_fail=True).stdout
     write_new(evidence.replay, said.encode("utf-8"), PUBLIC_MODE)
     documents = [json.loads(line) for line in said.splitlines()]
     for document in documents:
@@ -176,26 +264,6 @@ def verify_replay(summary: Mapping[str, Any], played: list[PlayedSession]) -> No
     for name, value in due.items():
         if summary.get(name) != value:
             raise DemoError(f"replay: {name} is {summary.get(name)}, expected is {value}")
-
-
-def _run(module: str, *arguments: str, may_fail: bool = False) -> str:
-    """What a command of ours wrote to stdout. DemoError if it fails, or with `may_fail` if it wrote nothing."""
-    name = f"`{module} {arguments[0]}`"
-    try:
-        done = subprocess.run(  # noqa: S603 - our own commands
-            [sys.executable, "-m", module, *arguments],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=COMMAND_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise DemoError(f"{name} did not end within {COMMAND_S} s") from None
-    if done.returncode and not (may_fail and done.stdout):
-        said = (done.stderr.strip() or done.stdout.strip() or "nothing").splitlines()[-1]
-        raise DemoError(f"{name} ended with status {done.returncode}; it said last: {said}")
-    return done.stdout
 
 
 def main(arguments: list[str], _manifest: Any) -> int:

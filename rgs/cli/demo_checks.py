@@ -18,6 +18,7 @@ from rgs.core.statements import parse_envelope, parse_line, parse_statement
 from rgs.core.statements.lines import parse_key_bundle
 from rgs.core.times import format_date
 from rgs.store.wallet import WalletStore
+from rgs.v1.admin_pb2 import ListOwedCreditsRequest
 from rgs.v1.audit_pb2 import ListKeyStatementsRequest
 from rgs.v1.history_pb2 import GetRoundRecordRequest, ListRoundsRequest, RoundSummary
 
@@ -76,6 +77,22 @@ def _verify_found(client: Client, session: PlayedSession, round_: PlayedRound) -
     records = client.call(client.history.GetRoundRecord, request).records
     found = [(record.opening, record.final) for record in records if record.round.round_id == round_.view.round_id]
     session.expect(found == [(round_.opening, round_.final)], f"round {code} of {date} is not found as it was played")
+
+
+def verify_owed(client: Client, sessions: Iterable[PlayedSession]) -> int:
+    """The server lists exactly these sessions' balances as owed to players; the sum, in minor units. DemoError."""
+    due = {session.view.session_id: session.view.balance_minor for session in sessions}
+    owed: dict[str, int] = {}
+    token = ""
+    while True:
+        page = client.call(client.admin.ListOwedCredits, ListOwedCreditsRequest(page_size=_PAGE, page_token=token))
+        owed |= {credit.session_id: credit.amount_minor for credit in page.credits}
+        token = page.next_page_token
+        if not token:
+            break
+    if owed != due:
+        raise DemoError(f"owed are {len(due)} credits of {sum(due.values())}, the server lists {owed}")
+    return sum(owed.values())
 
 
 def verify_export(path: Path, sessions: Iterable[PlayedSession]) -> int:

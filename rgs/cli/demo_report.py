@@ -5,6 +5,7 @@ Refuses to say more than was counted: the figures come from the players' receipt
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,20 +21,28 @@ from rich.text import Text
 
 from rgs.cli.cards_art import format_amount
 from rgs.cli.demo_player import CURRENCY, PlayedSession
+from rgs.cli.demo_reconcile import Found, command
 from rgs.cli.evidence import Evidence
 
 _STEP_WIDTH: Final = 68
 _BAR: Final = 24
+_FAULTS_A_LINE: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What the demo has compared, and the summary of `certify replay --json`."""
+    """What the demo has compared, the summary of `certify replay --json`, both reconciliations, the peers' faults
+    and how many requests were repeated.
+    """
 
     statements: int
     listed_rounds: int
     wallet_minor: int
     replay: Mapping[str, Any]
+    midway: Found
+    end: Found
+    faults: Mapping[str, int]
+    repeats: int
 
 
 class Steps:
@@ -65,7 +74,14 @@ class Steps:
         """What went wrong, and where to look."""
         self.console.print(Text(f"  ✗ {error}", "bold red"))
         log = evidence.home / "log" / "rgs.log"
-        for path, what in ((evidence.server, "the server's words"), (log, "its log"), (evidence.replay, "the replay")):
+        for path, what in (
+            (evidence.server, "the server's words"),
+            (log, "its log"),
+            (evidence.wallet_said, "the wallet's words"),
+            (evidence.regulator_said, "the central system's words"),
+            (evidence.replay, "the replay"),
+            (evidence.reconciliation / "report.html", "the reconciliation"),
+        ):
             if path.exists():
                 self.console.print(Text(f"    look at {path}: {what}", "dim"), soft_wrap=True)
 
@@ -96,15 +112,15 @@ def report(console: Console, evidence: Evidence, sessions: Sequence[PlayedSessio
     console.print()
     console.print(_sample(sessions[0]))
     console.print()
+    console.print(_breaks(proof))
+    console.print()
     console.print(_proved(proof, root))
     console.print()
     console.print(Text(f"  Evidence in {evidence.folder}. Once more, from the files alone:", "dim"))
-    console.print(
-        Text(
-            f"  {_python()} -m certification replay {evidence.statements} --keys {evidence.keys} --root {root}", "dim"
-        ),
-        soft_wrap=True,
-    )
+    replay = ("certification", "replay", str(evidence.statements), "--keys", str(evidence.keys), "--root", root)
+    again = command(evidence, root, evidence.folder.with_name("reconciliation"))
+    for arguments in (replay, again):
+        console.print(Text(f"  {shlex.join([_python(), '-m', *arguments])}", "dim"), soft_wrap=True)
 
 
 def _python() -> str:
@@ -151,6 +167,20 @@ def _sample(session: PlayedSession) -> Table:
     )
 
 
+def _breaks(proof: Proof) -> Table:
+    """What the reconciliation named while both peers were silent, and at the end."""
+    midway, end = proof.midway.open_by_title(), proof.end.open_by_title()
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("   ")
+    table.add_column("open breaks, by reconciliation", no_wrap=True)
+    table.add_column("midway", justify="right", no_wrap=True)
+    table.add_column("at the end", justify="right", no_wrap=True)
+    for title in dict.fromkeys((*midway, *end)):
+        table.add_row("", title, str(midway.get(title, 0)), str(end.get(title, 0)))
+    table.add_row("", Text("together", "bold"), str(proof.midway.open_breaks), str(proof.end.open_breaks))
+    return table
+
+
 def _proved(proof: Proof, root: str) -> Table:
     replay = proof.replay
     in_rounds, discarded, unknown = (replay[f"draws_{what}"] for what in ("in_rounds", "discarded", "exposed"))
@@ -160,11 +190,28 @@ def _proved(proof: Proof, root: str) -> Table:
         "✓",
         ("received", f"{proof.statements} statements over gRPC, byte for byte those of the export"),
         ("history", f"{proof.listed_rounds} rounds listed, one of each session found by date and code"),
+        *_faults(proof.faults),
+        ("again", f"{proof.repeats} requests sent again, each under the id that it had"),
         ("wallet", f"moved {format_amount(proof.wallet_minor, CURRENCY, signed=True)}, as the sessions come to"),
         ("draws", f"{in_rounds} in rounds, {discarded} discarded, {unknown} unknown"),
         ("replay", f"{verified} rounds verified, {failed} failed, {replay['verdict']}{development}"),
+        ("books", f"{_compared(proof.end)}: {proof.end.document['verdict']}"),
         ("root", root),
     )
+
+
+def _compared(end: Found) -> str:
+    counts = end.document["compared"]
+    named = (("wallet", "wallet rows"), ("r_stages", "stages"), ("receipts", "receipts"))
+    return ", ".join(f"{counts[name]} {what}" for name, what in named)
+
+
+def _faults(faults: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+    """Committed by the peers, the most frequent first, four a line."""
+    ordered = sorted(faults.items(), key=lambda row: (-row[1], row[0]))
+    told = [f"{count} {name.replace('_', ' ')}" for name, count in ordered]
+    for first in range(0, len(told), _FAULTS_A_LINE):
+        yield "" if first else "faults", ", ".join(told[first : first + _FAULTS_A_LINE])
 
 
 def _rows(mark: str, *rows: tuple[str, str]) -> Table:

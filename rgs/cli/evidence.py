@@ -18,7 +18,10 @@ from rgs.core.errors import UnavailableError
 
 MARK: Final = ".made-by-rgs-demo"
 _MARK_TEXT: Final = b"Everything in this folder was made by `rgs demo`, and is removed by the next one.\n"
-_NAMES: Final = ("home", "keys.json", "replay.jsonl", "root.fingerprint", "server.txt", "statements.jsonl")
+_NAMES: Final = (
+    *("home", "keys.json", "midway", "receipts.jsonl", "reconciliation", "regulator.jsonl", "regulator.txt"),
+    *("replay.jsonl", "root.fingerprint", "server.txt", "statements.jsonl", "wallet.csv", "wallet.txt"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,41 @@ class Evidence:
     def replay(self) -> Path:
         """What `certify replay --json` said."""
         return self.folder / "replay.jsonl"
+
+    @property
+    def receipts(self) -> Path:
+        """What the operator kept of each opening that it was answered with."""
+        return self.folder / "receipts.jsonl"
+
+    @property
+    def wallet(self) -> Path:
+        """The statement of the operator's wallet."""
+        return self.folder / "wallet.csv"
+
+    @property
+    def regulator(self) -> Path:
+        """The register of the central system."""
+        return self.folder / "regulator.jsonl"
+
+    @property
+    def reconciliation(self) -> Path:
+        """The folder of the report over all of these."""
+        return self.folder / "reconciliation"
+
+    @property
+    def midway(self) -> Path:
+        """The same files and report while the faults were on."""
+        return self.folder / "midway"
+
+    @property
+    def wallet_said(self) -> Path:
+        """What the simulated wallet said: each fault that it committed."""
+        return self.folder / "wallet.txt"
+
+    @property
+    def regulator_said(self) -> Path:
+        """What the simulated central system said."""
+        return self.folder / "regulator.txt"
 
     @property
     def server(self) -> Path:

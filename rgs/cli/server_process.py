@@ -39,7 +39,7 @@ class ServerProcess:
         self._home = home
         self._output = output
         self._identity = Identity.of_party(load_config(home), party)
-        self.address = f"{_HOST}:{_free_port()}"
+        self.address = free_address()
         with output.open("ab") as file:
             self._process = subprocess.Popen(  # noqa: S603 - our own command
                 [sys.executable, "-m", "rgs", "serve", "--home", str(home), "--listen", self.address],
@@ -112,9 +112,8 @@ class ServerProcess:
         )
 
 
-def _free_port() -> int:
-    """A port that nobody has now. Should another process be faster, the server refuses to start."""
+def free_address() -> str:
+    """A port of this machine that nobody has now. Should another process be faster, the server refuses to start."""
     with socket.socket() as probe:
         probe.bind((_HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
+        return f"{_HOST}:{probe.getsockname()[1]}"

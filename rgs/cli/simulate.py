@@ -1,9 +1,9 @@
 """`rgs simulate wallet | regulator`: a wallet or central system that misbehaves as it is told, as a program.
 
 Takes the home's own certificates (`rgs init`). SIGUSR1 switches the faults off and delivers what was held back, SIGUSR2
-switches them on again, SIGHUP writes the export, SIGTERM and SIGINT write it and end. Prints one line where it listens
-and one for every fault. Refuses to listen where it cannot, and a plan that it does not understand. Money, ids and
-registers of these programs count for nothing.
+switches them on by the plan as its file stands then, SIGHUP writes the export, SIGTERM and SIGINT write it and end.
+Prints one line where it listens and one for every fault. Refuses to listen where it cannot, and a plan that it does not
+understand. Money, ids and registers of these programs count for nothing.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import asyncio
 import signal
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -21,6 +22,7 @@ from rgs.cli.files import PUBLIC_MODE, decode_ascii, read_whole, write_whole
 from rgs.cli.options import HOME, HomeOption, entropy, open_home
 from rgs.clock import SystemClock
 from rgs.config import Config
+from rgs.core.errors import RgsError
 from rgs.core.ids import REGULATOR_ID_ALPHABET, REGULATOR_ID_CHARACTERS
 from rgs.core.money import parse_currency
 from rgs.simulators.faults import Faults, Plan, parse_plan, parse_planned
@@ -62,7 +64,8 @@ def wallet(
 ) -> int:
     """An operator's wallet: `rgs.wallet.v1.WalletService`. Players beginning with `unknown` have no account."""
     config, clock = open_home(home), SystemClock()
-    at_work = Faults(_plan(faults, fault, faults_until), _tell)
+    plan = partial(_plan, faults, fault, faults_until)
+    at_work = Faults(plan(), _tell)
     simulator = SimulatedWallet(
         books or _folder(config) / "wallet.db",
         clock.now_ms,
@@ -70,7 +73,7 @@ def wallet(
         opening_minor=balance_minor,
         currency=parse_currency(currency),
     )
-    _run("wallet", simulator, listen, _tls(config), export, lambda: wallet_statement(simulator.store))
+    _run("wallet", simulator, listen, _tls(config), plan, export, lambda: wallet_statement(simulator.store))
     return 0
 
 
@@ -89,11 +92,12 @@ def regulator(
 ) -> int:
     """A regulator's central system: `rgs.regulator.v1.CentralSystemService`."""
     config, clock, source = open_home(home), SystemClock(), entropy()
-    at_work = Faults(_plan(faults, fault, faults_until), _tell)
+    plan = partial(_plan, faults, fault, faults_until)
+    at_work = Faults(plan(), _tell)
     path = books or _folder(config) / "regulator.db"
     simulator = SimulatedCentralSystem(path, clock.now_ms, at_work, id_maker(source.read), counts=counts)
     tls = _tls(config)
-    _run("regulator", simulator, listen, tls, export, lambda: regulator_statement(simulator.store))
+    _run("regulator", simulator, listen, tls, plan, export, lambda: regulator_statement(simulator.store))
     return 0
 
 
@@ -141,7 +145,13 @@ def _tell(text: str) -> None:
 
 
 def _run(
-    name: str, simulator: Simulator, listen: str, tls: ServerTls, export: Path | None, statement: Callable[[], str]
+    name: str,
+    simulator: Simulator,
+    listen: str,
+    tls: ServerTls,
+    plan: Callable[[], Plan],
+    export: Path | None,
+    statement: Callable[[], str],
 ) -> None:
     def write() -> None:
         if export is not None:
@@ -154,6 +164,12 @@ def _run(
         switching: set[asyncio.Task[None]] = set()
 
         def switch(on: bool) -> None:
+            if on:
+                try:
+                    simulator.faults.follow(plan())
+                except RgsError as error:
+                    _tell(f"faults as before: {error}")
+                    return
             task = loop.create_task(server.switch_faults(on))
             switching.add(task)
             task.add_done_callback(switching.discard)

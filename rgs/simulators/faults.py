@@ -124,6 +124,10 @@ class Faults:
         self.is_on = True
         self.committed: Counter[Fault] = Counter()
 
+    def follow(self, plan: Plan) -> None:
+        """From now on by another plan; calls are counted on."""
+        self._plan = plan
+
     def next(self, method: str) -> Call:
         """Count a call, and say what goes wrong with it."""
         self._calls[method] += 1

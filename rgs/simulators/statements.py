@@ -17,8 +17,10 @@ from rgs.store.wallet import WalletEntry, WalletStore
 
 WALLET_COLUMNS: Final = (
     *("transaction_id", "kind", "player", "currency", "amount_minor", "time", "reference", "status"),
-    *("balance_after_minor", "operator"),
+    *("balance_after_minor", "operator", "book"),
 )
+SIMULATED: Final = "simulated"
+"""What the file says of its book, so that no reconciliation takes it for an outsider's."""
 _CURRENT: Final = "0"
 """First character of every ULID of this age."""
 
@@ -54,6 +56,7 @@ def _wallet_row(entry: WalletEntry) -> tuple[str | int, ...]:
         "refused" if refused else "tombstone" if tombstone else "accepted",
         "" if entry.balance_after_minor is None else entry.balance_after_minor,
         entry.operator,
+        SIMULATED,
     )
 
 

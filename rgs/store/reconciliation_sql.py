@@ -324,6 +324,7 @@ SELECT_GONE: Final = """SELECT class, subject, break_id FROM earlier
 COUNTS: Final = """SELECT (SELECT count(*) FROM legs), (SELECT count(*) FROM seats), (SELECT count(*) FROM sessions),
     (SELECT count(*) FROM wallet), (SELECT count(*) FROM receipts), (SELECT count(*) FROM r_sessions),
     (SELECT count(*) FROM r_purchases), (SELECT count(*) FROM r_stages), (SELECT count(*) FROM r_ends),
-    (SELECT count(*) FROM wallet WHERE book = 'embedded'), (SELECT count(*) FROM r_sessions WHERE test_register)"""
+    (SELECT count(*) FROM wallet WHERE book IN ('embedded', 'simulated')),
+    (SELECT count(*) FROM r_sessions WHERE test_register)"""
 SELECT_UNKNOWN: Final = "SELECT regulator_session_id FROM unknown ORDER BY 1"
 LEGS_OUT: Final = "COPY (SELECT * FROM legs ORDER BY transaction_id, time_ms, statement) TO ? (FORMAT parquet)"

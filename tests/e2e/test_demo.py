@@ -1,20 +1,29 @@
-"""`rgs demo` from nothing to proof, each of its comparisons shown to fail, and the folder that it may empty."""
+"""`rgs demo` from nothing to proof: what was open on the way, the reports again from the files alone, each of its
+comparisons shown to fail, and the folder that it may empty.
+"""
 
 from __future__ import annotations
 
+import csv
 import json
+import re
+import shlex
 import shutil
+import subprocess
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from certification.replay import main as certify_replay
-from rgs.cli import demo, demo_checks
+from rgs.cli import demo, demo_checks, demo_reconcile
 from rgs.cli.client import Client, Identity
+from rgs.cli.demo_peers import Peers
 from rgs.cli.demo_player import DemoError, DemoPlayer, PlayedSession
+from rgs.cli.demo_reconcile import Found, verify_clean
 from rgs.cli.evidence import MARK, Evidence, claim
 from rgs.cli.files import FileRefusedError
 from rgs.cli.server_process import ServerProcess
@@ -41,7 +50,9 @@ def test_it_says_what_it_did(folder: Path) -> None:
     assert "40 rounds verified, 0 failed, ANCHORED (development keys)" in said
     assert "40 in rounds, 0 discarded, 0 unknown" in said
     assert "40 rounds listed" in said
-    assert "96 statements over gRPC" in said  # 4 sessions of 4 statements, 40 rounds of 2
+    assert "97 statements over gRPC" in said  # 4 sessions of 4 statements, a purchase more, 40 rounds of 2
+    assert "owed to 2, 1 debits unheard of" in said
+    assert re.search(r"again +\d+ requests sent again", said)
     assert "All of it holds." in said
     assert "✗" not in said
 
@@ -57,12 +68,55 @@ def test_the_evidence_verifies_by_itself(folder: Path, capsys: pytest.CaptureFix
     assert '"event":"listening"' in (folder / "home" / "log" / "rgs.log").read_text("ascii")
 
 
+def test_midway_reconciliation_has_named_what_was_open(folder: Path) -> None:
+    report = json.loads((folder / "midway" / "reconciliation" / "report.json").read_bytes())
+    found = {row["class"]: row["open"] for row in report["classes"] if row["open"]}
+    assert found.pop("missing_in_rgs") == 1  # the debit that was taken, and nobody heard of it
+    assert found.pop("state_differs") == 2  # both participations that ended at the regulator alone
+    assert found.pop("missing_at_regulator") >= 2  # rounds played on while it was silent, with what waited before
+    assert not found
+    said = (folder.parent / "said.txt").read_text("utf-8")
+    assert f"reconciliation of the files so far: {report['open']} breaks open" in said
+    assert re.search(rf"together +{report['open']} +0\n", said)
+
+
+def test_faults_of_both_peers_were_committed_and_repeats_had_their_effect_once(folder: Path) -> None:
+    for peer in ("wallet", "regulator"):
+        lines = (folder / f"{peer}.txt").read_text("utf-8").splitlines()
+        assert any(line.endswith(": lost_reply") for line in lines)
+        assert [line for line in lines if line.startswith("faults")] == ["faults on", "faults off"]
+    rows = list(csv.DictReader((folder / "wallet.csv").read_text("utf-8").splitlines()))
+    ids = [row["transaction_id"] for row in rows]
+    assert len(ids) == len(set(ids)) == 4 * 2 + 1
+    assert {row["status"] for row in rows} == {"accepted"}
+
+
+def test_printed_command_gives_the_same_reconciliation_from_the_files_alone(folder: Path, tmp_path: Path) -> None:
+    said = (folder.parent / "said.txt").read_text("utf-8")
+    (line,) = (line.strip() for line in said.splitlines() if " reconcile --statements " in line)
+    python, *arguments = shlex.split(line)
+    assert arguments[-2] == "--out"
+    moved = tmp_path / "moved"
+    for name in ("statements.jsonl", "keys.json", "receipts.jsonl", "wallet.csv", "regulator.jsonl"):
+        (moved / name).parent.mkdir(exist_ok=True)
+        shutil.copy(folder / name, moved / name)  # no home, no key, nothing else
+    arguments = [argument.replace(str(folder), str(moved)) for argument in arguments[:-1]]
+    done = subprocess.run([python, *arguments, str(tmp_path / "out")], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"clean: 0 open breaks, 0 rejected rows; report in {tmp_path / 'out'}" in done.stdout
+    names = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert {"report.html", "report.json", "breaks.csv", "totals.csv", "participations.csv"} <= set(names)
+    assert names == sorted(path.name for path in (folder / "reconciliation").iterdir())
+    for name in names:
+        assert (tmp_path / "out" / name).read_bytes() == (folder / "reconciliation" / name).read_bytes(), name
+
+
 def test_the_next_demo_begins_anew(folder: Path, tmp_path: Path) -> None:
     again = tmp_path / "evidence"
     shutil.copytree(folder, again)
-    done = rgs("demo", "--home", str(again), "--rounds", "1", "--sessions", "2")
+    done = rgs("demo", "--home", str(again), "--rounds", "2", "--sessions", "3")
     assert done.returncode == 0, done.stdout
-    assert "2 rounds verified" in done.stdout
+    assert "4 rounds verified" in done.stdout
     assert (again / "root.fingerprint").read_text() != (folder / "root.fingerprint").read_text()
 
 
@@ -73,7 +127,7 @@ def test_a_failure_says_what_and_where(
         raise DemoError(f"the wallet of {sessions[0].player} has lost an entry")
 
     monkeypatch.setattr(demo, "verify_wallet", loses_an_entry)
-    assert demo.main(["--home", str(tmp_path / "demo"), "--rounds", "1", "--sessions", "2"], None) == 1
+    assert demo.main(["--home", str(tmp_path / "demo"), "--rounds", "2", "--sessions", "3"], None) == 1
     said = " ".join(capsys.readouterr().out.split())
     assert "✗ the wallet of player-uth-solo-1 has lost an entry" in said
     assert "look at" in said
@@ -87,7 +141,7 @@ def test_a_server_that_does_not_start_is_told_of(tmp_path: Path, monkeypatch: py
         return load_config(home)
 
     monkeypatch.setattr(demo, "load_config", loses_the_key)
-    assert demo.main(["--home", str(tmp_path / "demo"), "--rounds", "1", "--sessions", "2"], None) == 1
+    assert demo.main(["--home", str(tmp_path / "demo"), "--rounds", "2", "--sessions", "3"], None) == 1
     assert "server key" in (tmp_path / "demo" / "server.txt").read_text("utf-8")
 
 
@@ -101,7 +155,7 @@ def test_a_server_that_dies_in_between_is_told_of(
 
     monkeypatch.setattr(demo, "ServerProcess", Mortal)
     monkeypatch.setattr("rgs.cli.client.PAUSES_S", (0.01,))
-    assert demo.main(["--home", str(tmp_path / "demo"), "--rounds", "1", "--sessions", "2"], None) == 1
+    assert demo.main(["--home", str(tmp_path / "demo"), "--rounds", "2", "--sessions", "3"], None) == 1
     said = " ".join(capsys.readouterr().out.split())
     assert "✗ the server ended with status -9 while it was needed; it said last: rgs: listening" in said
 
@@ -166,6 +220,54 @@ def test_other_keys_are_seen(played: Played, tmp_path: Path) -> None:
     fewer.write_bytes(format_key_bundle(parse_key_bundle(bundle.read_bytes())[:1]))
     with pytest.raises(DemoError, match=r"2 key statements are not those of keys\.json"):
         demo_checks.verify_keys(played.client, fewer)
+
+
+def test_credits_that_are_owed_and_should_not_be_are_seen(played: Played) -> None:
+    assert demo_checks.verify_owed(played.client, []) == 0
+    with pytest.raises(DemoError, match=r"owed are 1 credits of 0, the server lists \{\}"):
+        demo_checks.verify_owed(played.client, played.sessions[:1])
+
+
+def test_a_reconciliation_that_is_not_clean_is_seen(folder: Path, played: Played) -> None:
+    report = json.loads((folder / "reconciliation" / "report.json").read_bytes())
+    sessions = [
+        replace(session, rounds=session.rounds * 5) for session in played.sessions
+    ] * 2  # as many as in the demo
+    for session in sessions:
+        del session.rounds[10:]
+    verify_clean(Found(0, report), sessions)
+
+    def refused(match: str, status: int = 0, **changed: object) -> None:
+        with pytest.raises(DemoError, match=match):
+            verify_clean(Found(status, {**report, **changed}), sessions)
+
+    refused("verdict is breaks", verdict="breaks")
+    refused("open is 1, expected is 0", open=1)
+    refused("rejected is 1", rejected=1)
+    refused("owed is {'EUR': 1}", owed={"EUR": 1})
+    refused("expected is", status=2)
+    refused("expected is", verification={**report["verification"], "rounds_verified": 39})
+    refused("expected is", verification={**report["verification"], "sessions": 3})
+    refused("expected is", key_path={**report["key_path"], "anchored": False})
+    refused("a source is missing", inputs=report["inputs"][1:])
+    missing = [{**row, "open": int(row["class"] == "missing_in_rgs")} for row in report["classes"]]
+    refused("1 Missing in the RGS", open=1, classes=missing)
+
+
+def test_two_silent_peers_leave_something_open_or_the_demo_fails(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Silent:
+        def write_statements(self) -> tuple[Path, Path]:
+            return folder / "wallet.csv", folder / "regulator.jsonl"
+
+    report = json.loads((folder / "reconciliation" / "report.json").read_bytes())
+    monkeypatch.setattr(demo_reconcile, "run_command", lambda *_: None)
+    monkeypatch.setattr(demo_reconcile, "reconcile", lambda *_: Found(0, report))
+    evidence = Evidence(tmp_path)
+    shutil.copy(folder / "keys.json", evidence.keys)
+    with pytest.raises(DemoError, match="nothing is open"):
+        demo_reconcile.open_breaks(evidence, "", cast("Peers", Silent()), [])
 
 
 def test_an_export_that_differs_is_seen(played: Played, tmp_path: Path) -> None:

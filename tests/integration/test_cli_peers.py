@@ -13,8 +13,11 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from rgs.cli import simulator_process
 from rgs.cli.init import OUTWARD, ensure_home
+from rgs.cli.simulator_process import SimulatorProcess
 from rgs.clock import SystemClock
+from rgs.core.errors import UnavailableError
 from tests.unit.api.serving import entropy
 
 
@@ -80,6 +83,37 @@ def test_a_central_system_passes_and_writes_its_register(home: Path, tmp_path: P
         process.send_signal(signal.SIGUSR1)
         assert rgs(*kit).returncode == 0
     assert '"kind": "stage"' in export.read_text("ascii")
+
+
+def test_faults_go_on_by_the_plan_as_its_file_stands_then(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, export, said = tmp_path / "plan.toml", tmp_path / "wallet.csv", tmp_path / "said.txt"
+    plan.write_text('[[schedule]]\nfault = "forgetful"\n', "ascii")
+    with SimulatorProcess("wallet", home, plan, export, said) as peer:
+        peer.await_listening()
+        kit = ("conformance", "wallet", "--target", peer.address, "--player", "anna", "--home", str(home))
+        assert "3 FAILED" in rgs(*kit).stdout
+        assert set(peer.faults()) == {"forgetful"}
+        peer.misbehave('[[schedule]]\nfault = "wrong_balance"\n')
+        before = peer.faults()["forgetful"]
+        assert rgs(*kit, "--player", "berta").returncode == 2
+        assert peer.faults()["wrong_balance"] > 0
+        assert peer.faults()["forgetful"] == before
+        monkeypatch.setattr(simulator_process, "OBEY_S", 1)
+        with pytest.raises(UnavailableError, match="did not say 'faults on' within 1 s"):
+            peer.misbehave("nonsense")
+        monkeypatch.undo()
+        assert "faults as before: the plan of faults is neither TOML nor JSON" in said.read_text("utf-8")
+        assert rgs(*kit, "--player", "carla").returncode == 2  # by the plan that it had
+        peer.behave()
+        good = rgs(*kit, "--player", "dora")
+        assert good.returncode == 0, good.stdout
+        assert peer.write_statement() == export
+        assert "dora" in export.read_text("ascii")
+        peer.kill()
+        with pytest.raises(UnavailableError, match="simulated wallet ended with status -9 while it was needed"):
+            peer.behave()
 
 
 def test_a_peer_that_cannot_be_reached_is_1(home: Path) -> None:

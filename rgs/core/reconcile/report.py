@@ -57,7 +57,7 @@ def independence(sources: Sources) -> list[dict[str, Any]]:
         not sources.embedded_wallet,
         "the wallet is the operator's own book"
         if not sources.embedded_wallet
-        else "this wallet is the server's embedded one: both books are written by the same software",
+        else "this wallet is our own, embedded or simulated: both books are written by the same software",
     )
     rounds_wallet = _check(
         "stakes and returns of single rounds",
@@ -82,7 +82,7 @@ def independence(sources: Sources) -> list[dict[str, Any]]:
         False,
         "the register repeats the server's own stage reports; it shows that they were delivered and not changed since"
         if not sources.test_register
-        else "this is the embedded test register: no outside party at all",
+        else "this is a test register: no outside party at all",
     )
     tickets = _check(
         "sessions and rights of participation",
@@ -91,7 +91,7 @@ def independence(sources: Sources) -> list[dict[str, Any]]:
         not sources.test_register,
         "the ids are issued by the regulator's system"
         if not sources.test_register
-        else "this is the embedded test register: its ids are invented by the server",
+        else "this is a test register: its ids are invented by our own software",
     )
     replay = _check(
         "outcome and settlement of each round",

@@ -17,7 +17,7 @@ from rgs.core.errors import (
     WalletUnavailableError,
 )
 from rgs.simulators.faults import Fault, Plan, Planned
-from rgs.simulators.statements import WALLET_COLUMNS, wallet_statement
+from rgs.simulators.statements import SIMULATED, WALLET_COLUMNS, wallet_statement
 from tests.unit.clients.books import move, ulid
 from tests.unit.simulators.running import OPENING_MINOR, Running, always, at, running_wallet
 
@@ -203,7 +203,7 @@ async def test_the_statement_tells_what_the_book_holds(tmp_path: Path) -> None:
             (ulid(4), "debit", "200", "accepted", str(OPENING_MINOR - 400)),
             (ulid(5), "credit", "0", "accepted", str(OPENING_MINOR - 400)),
         ]
-        assert {row[2:4] + row[6:7] + row[9:] for row in told} == {("anna", "EUR", ulid(900), "op")}
+        assert {row[2:4] + row[6:7] + row[9:] for row in told} == {("anna", "EUR", ulid(900), "op", SIMULATED)}
         assert wallet_statement(running.simulator.store, "other") == header + "\n"
 
 
