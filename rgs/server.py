@@ -292,7 +292,7 @@ class Server:
         self._run_in_background("events", events.flush)
         lead("stage_reports", services.reporting.report_stages)
         lead("alignment", services.reporting.align_days)
-        lead("modules", partial(services.reporting.report_modules, _modules(self._manifest)))
+        lead(f"modules {config.node}", partial(services.reporting.report_modules, _modules(self._manifest)))
         lead("recovery", partial(services.sessions.recover, RECOVERY_AGE_MS if shared else 0))
         lead("interruptions", services.interruptions.finish_due)
         lead("large_wins", events.tell_wins)

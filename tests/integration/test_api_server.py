@@ -20,8 +20,8 @@ from rgs.cli.pki import fingerprint_of
 from rgs.core.errors import FormatError, InvalidFieldError, RegulatorUnavailableError
 from rgs.logging import Log
 from rgs.server import Server, read_certificate
-from rgs.service.affairs import Affairs
 from rgs.service.instance import Instance
+from rgs.service.reporting import Reporting
 from rgs.store.sqlite import SqliteStore
 from rgs.v1 import session_pb2
 from tests.unit.api.client import Player, body_of, refused
@@ -151,14 +151,14 @@ async def test_work_in_the_background_is_tried_again_and_told_once(
 ) -> None:
     tries = 0
 
-    async def report(_affairs: Affairs) -> int:
+    async def report(_reporting: Reporting) -> int:
         nonlocal tries
         tries += 1
         if tries <= 2:
             raise RegulatorUnavailableError("no answer")
         return 0
 
-    monkeypatch.setattr(Affairs, "report_stages", report)
+    monkeypatch.setattr(Reporting, "report_stages", report)
     monkeypatch.setattr("rgs.server.BACKGROUND_S", 0.02)
     house = House(tmp_path / "home")
     with Log(house.config.log, "info", house.clock, people=None):

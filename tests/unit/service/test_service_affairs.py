@@ -468,7 +468,7 @@ async def test_the_oracle_sees_a_failure_read_into_a_timeout(
             await house.affairs._fail(affair, session)  # type: ignore[arg-type]
             raise
 
-    monkeypatch.setattr(house.affairs, "_steps", {**house.affairs._steps, "purchase": careless})
+    monkeypatch.setattr(house.affairs, "steps", {**house.affairs.steps, "purchase": careless})
     with pytest.raises(AssertionError):
         await test_an_affair_that_was_left_under_way_is_done_once(
             tmp_path, house, anna, before_purchase, "debit", ("after",), again
