@@ -52,7 +52,7 @@ method = "{first}"
 call = 2
 """
 _FIRST: Final = {WALLET: "Debit", REGULATOR: "OpenSession"}
-_CONFLICTS: Final = {WALLET: 80, REGULATOR: 0}
+_CONFLICTS: Final = {WALLET: 80, REGULATOR: 80}
 """Of a thousand repeats, how many are refused as a conflict."""
 SILENT_WALLET: Final = """\
 [[schedule]]

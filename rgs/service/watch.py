@@ -30,6 +30,7 @@ from rgs.clients.regulator import (
     RegulatorParticipation,
     RegulatorReceipt,
     RegulatorSession,
+    Rejection,
     SessionClose,
     SessionOpening,
 )
@@ -108,8 +109,13 @@ class CountedCentral:
             self.failures += 1
             self.failed_ms = self._clock.now_ms()
             raise
-        except RgsError:
+        except RgsError as refusal:
             self.failures = 0  # a refusal is an answer
+            if refusal.metadata.get("rejection") == Rejection.TRANSACTION_CONFLICT:
+                # Nobody else makes our ids: what stands there under this one is unknown, and asked again.
+                raise RegulatorUnavailableError(
+                    f"the central system contradicts itself: {refusal}", refusal=Rejection.TRANSACTION_CONFLICT
+                ) from None
             raise
         self.failures = 0
         return answer

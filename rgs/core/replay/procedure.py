@@ -225,10 +225,8 @@ class Replay:
                 self._close_seat(statement, chain)
             case "participation_end":
                 self._passes(verify_participation_end, statement, chain)
-            case "session_close":
+            case _:  # session_close
                 self._passes(verify_session_close, statement, chain)
-            case _:
-                pass
         chain.advance(statement, seat)
         if kind == "session_close":
             self._close_session(statement, chain)
