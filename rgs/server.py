@@ -21,9 +21,9 @@ from functools import partial
 
 import structlog
 import uvloop
-from cryptography import x509
 
 from rgs import __version__
+from rgs.admission import admission, identify_certificate, read_certificate
 from rgs.api import admin as admin_api
 from rgs.api import audit as audit_api
 from rgs.api import catalog as catalog_api
@@ -31,21 +31,13 @@ from rgs.api import history as history_api
 from rgs.api import play as play_api
 from rgs.api import session as session_api
 from rgs.api.access import CallLines
-from rgs.api.auth import Gate, PeerCertificate
+from rgs.api.auth import Gate
 from rgs.api.calls import Calls
 from rgs.api.endpoint import Endpoint, Tls
 from rgs.api.mapping import Encoder
 from rgs.api.quotas import Limits
 from rgs.cli.files import read_whole
 from rgs.cli.keyring import load_bundle, load_kek, load_node_signer
-from rgs.cli.pki import (
-    UNREADABLE,
-    fingerprint_of,
-    is_development,
-    load_certificate,
-    parse_party_uri,
-    verify_client_certificate,
-)
 from rgs.cli.workers import SERVING, InstanceLostError
 from rgs.clients.register import EmbeddedRegister
 from rgs.clients.regulator import CentralSystem, SoftwareModule
@@ -53,16 +45,14 @@ from rgs.clients.wallet import EmbeddedWallet
 from rgs.clock import Clock, ClockWatch, SystemClock
 from rgs.composition import Ground, Services
 from rgs.config import Config
-from rgs.core.errors import FormatError, InvalidFieldError, JurisdictionError, RgsError
+from rgs.core.errors import InvalidFieldError, RgsError
 from rgs.core.statements.lines import parse_key_bundle
 from rgs.logging import Log
 from rgs.manifest import Manifest, ManifestError, make_manifest
 from rgs.outward import Connections, Outward, load_outward
 from rgs.service.answers import Answers
 from rgs.service.books import Books
-from rgs.service.callers import Caller, Role
 from rgs.service.catalog import Catalog
-from rgs.service.certificates import Presented
 from rgs.service.events import EventCode, Events
 from rgs.service.instance import Artifact, Instance
 from rgs.service.keys import KeyFiles
@@ -179,7 +169,7 @@ class Server:
             opened.push_async_callback(central.close)
 
         books = Books(outward.fundings)
-        admit = _admission(tls.client_ca, books)
+        admit = admission(tls.client_ca, books)
         encoder = Encoder(Catalog(books).list())
         services = self.services = Services(
             Ground(
@@ -397,52 +387,6 @@ async def _finished(task: asyncio.Task[None], patience_s: float) -> None:
     """Wait for the task; it is cancelled when patience ends, and its affair goes on at the next start."""
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(task, patience_s)
-
-
-def read_certificate(pem: bytes) -> PeerCertificate:
-    """What the gate has to know of a certificate; FormatError if it is none."""
-    certificate = load_certificate(pem)
-    try:
-        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        uris = names.get_values_for_type(x509.UniformResourceIdentifier)
-    except (x509.ExtensionNotFound, *UNREADABLE):
-        uris = []
-    first, last = certificate.not_valid_before_utc, certificate.not_valid_after_utc
-    return PeerCertificate(
-        fingerprint=fingerprint_of(certificate),
-        uris=uris,
-        first_ms=int(first.timestamp()) * 1000,
-        last_ms=int(last.timestamp()) * 1000,
-    )
-
-
-def identify_certificate(pem: bytes, now_ms: int) -> Presented:
-    """Whom a certificate stands for, checked as `rgs party add --cert` does; FormatError, InvalidFieldError."""
-    uris = read_certificate(pem).uris
-    if len(uris) != 1:
-        raise FormatError(f"the certificate has {len(uris)} URIs, not one", value=len(uris), limit=1)
-    role, party = parse_party_uri(uris[0])
-    certificate = load_certificate(pem)
-    verify_client_certificate(certificate, role, party, now_ms)
-    return Presented(fingerprint_of(certificate), role, party)
-
-
-def _admission(client_ca: bytes, books: Books) -> Callable[[Caller], None]:
-    """Which operators are served at all: their jurisdiction is shipped, and allows the CA that vouches for them."""
-    development = is_development(client_ca)
-
-    def admit(caller: Caller) -> None:
-        if caller.role is not Role.OPERATOR:
-            return
-        jurisdiction = books.jurisdictions.get(caller.jurisdiction)
-        if jurisdiction is None or (development and not jurisdiction.development_ca_allowed):
-            raise JurisdictionError(
-                f"jurisdiction {caller.jurisdiction} does not allow operators of this server's CA",
-                operator=caller.party,
-                jurisdiction=caller.jurisdiction,
-            )
-
-    return admit
 
 
 def _account_opener(wallet: EmbeddedWallet, connections: Connections) -> Callable[[str, str, str], Awaitable[None]]:

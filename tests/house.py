@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from rgs.admission import identify_certificate
 from rgs.clients.register import EmbeddedRegister
 from rgs.clients.wallet import EmbeddedWallet
 from rgs.composition import Ground, Services
@@ -32,7 +33,6 @@ from rgs.core.statements import (
 from rgs.core.statements.lines import format_key_bundle
 from rgs.core.times import format_time
 from rgs.core.views import RoundView, SessionView
-from rgs.server import identify_certificate
 from rgs.service.books import Books
 from rgs.service.callers import Caller, Encode, Reply, Role
 from rgs.service.instance import Artifact, Instance

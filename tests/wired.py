@@ -17,6 +17,7 @@ import grpc
 from google.protobuf.message import Message
 from google.rpc.status_pb2 import Status
 
+from rgs.admission import read_certificate
 from rgs.api import admin, audit, catalog, history, play, session
 from rgs.api.auth import Gate
 from rgs.api.calls import Calls, Methods
@@ -25,7 +26,6 @@ from rgs.api.mapping import Encoder
 from rgs.api.quotas import Limits
 from rgs.cli.pki import Issued, fingerprint_of, issue_client
 from rgs.clock import SystemClock
-from rgs.server import read_certificate
 from rgs.service.books import Books
 from rgs.service.callers import Role
 from rgs.service.catalog import Catalog

@@ -56,7 +56,10 @@ SIGNING: Final = ("cryptography", "nacl")
 GRPC: Final = ("grpc", "grpc_health", "grpc_reflection", "grpc_status", "google")
 CLOCK: Final = "rgs.clock.Clock"  # the type alone; a clock itself is handed in
 INNER: Final = ("rgs.core", "rgs.store", CLOCK)
-OUTERMOST: Final = ("__main__.py", "cli/", "demo/", "server.py", "composition.py", "config.py", "logging.py", "outward.py")
+OUTERMOST: Final = (
+    *("__main__.py", "cli/", "demo/", "server.py"),
+    *("admission.py", "composition.py", "config.py", "logging.py", "outward.py"),
+)
 
 ROOMS: Final = (
     Room("rng/", ("rng",)),

@@ -50,6 +50,8 @@ UNDO_AFTER_MS: Final = 300_000
 """A debit of an affair older than this, of which the wallet does not know, is rolled back: nobody waits for it."""
 OWED: Final = frozenset({"end", "return"})
 """The kinds that pay the player: no refusal of the wallet ends them."""
+BESIDE: Final = frozenset({"return"})
+"""What a session does not wait for: it goes on beside."""
 
 
 class Affairs:
@@ -106,7 +108,12 @@ class Affairs:
         session = await self._store.session(affair.session_id, fresh=True)
         if session is None:
             raise NotFoundError(f"no session {affair.session_id}", kind="session", session_id=affair.session_id)
-        if session.pending_affair != affair.affair_id:
+        if affair.kind in BESIDE:
+            stored = await self._store.affair(affair.affair_id)
+            is_pending = stored is not None and stored.status == "pending"
+        else:
+            is_pending = session.pending_affair == affair.affair_id
+        if not is_pending:
             raise _changed()
         return session
 

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import strategies as st
 
 from certification.vectors import RowError, check_row, parse_row
+from rgs.admission import identify_certificate, read_certificate
 from rgs.cli.pki import load_certificate, parse_party_uri
 from rgs.config import load_config
 from rgs.core.certificates import parse_certificate
@@ -27,7 +28,6 @@ from rgs.core.statements import format_canonical, parse_canonical, parse_envelop
 from rgs.core.statements.kinds import parse_statement
 from rgs.core.statements.lines import parse_key_bundle, parse_line
 from rgs.core.times import format_time, parse_date, parse_time
-from rgs.server import identify_certificate, read_certificate
 from rgs.service.pages import format_key_token, format_page_token, parse_key_token, parse_page_token
 from tests.factory import House
 from tests.fuzz import campaign

@@ -15,13 +15,13 @@ from typing import Any
 import grpc
 import pytest
 
+from rgs.admission import read_certificate
 from rgs.api.auth import PeerCertificate
 from rgs.cli.pki import fingerprint_of
 from rgs.core.errors import FormatError, InvalidFieldError, RegulatorUnavailableError
 from rgs.logging import Log
-from rgs.server import Server, read_certificate
+from rgs.server import Server
 from rgs.service.instance import Instance
-from rgs.service.reporting import Reporting
 from rgs.store.sqlite import SqliteStore
 from rgs.v1 import session_pb2
 from tests.unit.api.client import Player, body_of, refused

@@ -14,6 +14,7 @@ from google.rpc.error_details_pb2 import ErrorInfo
 from google.rpc.status_pb2 import Status
 from structlog.testing import capture_logs
 
+from rgs.admission import read_certificate
 from rgs.api import catalog, play
 from rgs.api.auth import Gate
 from rgs.api.calls import Calls, Methods, Unary
@@ -24,7 +25,7 @@ from rgs.cli.pki import Issued, fingerprint_of, issue_client, issue_server, load
 from rgs.clock import SystemClock
 from rgs.config import Config, load_config
 from rgs.manifest import Manifest, make_manifest
-from rgs.server import Server, read_certificate
+from rgs.server import Server
 from rgs.service.callers import Caller, Role
 from rgs.service.notices import Notices
 from rgs.store.address import PostgresAddress

@@ -374,7 +374,7 @@ async def test_a_store_that_was_never_used_is_made_anew_and_no_other(tmp_path: P
 
 
 @pytest.mark.usefixtures("postgres_store")
-@pytest.mark.parametrize(("value", "what"), [("2", "none newer"), ("0", "rgs init")])
+@pytest.mark.parametrize(("value", "what"), [("99", "none newer"), ("0", "rgs init")])
 async def test_another_schema_is_refused(tmp_path: Path, value: str, what: str) -> None:
     await change_by_hand(tmp_path, f"UPDATE meta SET value = '{value}' WHERE key = 'schema'")  # noqa: S608
     with pytest.raises(StoreRefusedError, match=what):
