@@ -29,6 +29,8 @@ MAY = {
 OVERSIGHT = {"admin", "auditor", "regulator"}
 OTHERWISE = {
     "ListOpenRounds": OVERSIGHT | {"operator"},
+    "ListOwedCredits": OVERSIGHT | {"operator"},
+    **dict.fromkeys(("GetOutbox", "ListHeldReports"), OVERSIGHT),
     **dict.fromkeys(("ListSwitches", "ListGuards", "ListEvents", "ListTotals", "ExportTotals"), OVERSIGHT),
 }
 NOT_LET_IN = (grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNAUTHENTICATED)

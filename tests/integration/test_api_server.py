@@ -22,6 +22,7 @@ from rgs.core.errors import FormatError, InvalidFieldError, RegulatorUnavailable
 from rgs.logging import Log
 from rgs.server import Server
 from rgs.service.instance import Instance
+from rgs.service.reporting import Reporting
 from rgs.store.sqlite import SqliteStore
 from rgs.v1 import session_pb2
 from tests.unit.api.client import Player, body_of, refused
