@@ -67,7 +67,7 @@ async def test_every_role_at_every_method(tmp_path: Path) -> None:
                     assert code in allowed, (role, method)
                 else:
                     assert code is grpc.StatusCode.PERMISSION_DENIED, (role, method)
-    assert len(ROLES) == 32
+    assert len(ROLES) == 36
 
 
 async def test_strangers_of_every_kind(tmp_path: Path) -> None:
