@@ -29,6 +29,8 @@ MAY = {
 OVERSIGHT = {"admin", "auditor", "regulator"}
 OTHERWISE = {
     "ListOpenRounds": OVERSIGHT | {"operator"},
+    "ListOwedCredits": OVERSIGHT | {"operator"},
+    **dict.fromkeys(("GetOutbox", "ListHeldReports"), OVERSIGHT),
     **dict.fromkeys(("ListSwitches", "ListGuards", "ListEvents", "ListTotals", "ExportTotals"), OVERSIGHT),
 }
 NOT_LET_IN = (grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNAUTHENTICATED)
@@ -65,7 +67,7 @@ async def test_every_role_at_every_method(tmp_path: Path) -> None:
                     assert code in allowed, (role, method)
                 else:
                     assert code is grpc.StatusCode.PERMISSION_DENIED, (role, method)
-    assert len(ROLES) == 32
+    assert len(ROLES) == 36
 
 
 async def test_strangers_of_every_kind(tmp_path: Path) -> None:

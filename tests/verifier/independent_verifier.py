@@ -51,8 +51,9 @@ TEXTS = {
     "shuffle": r"[a-z0-9][a-z0-9./-]{0,63}", "table": r"(|[a-z0-9][a-z0-9._-]{0,63})", "id16": r"[0-9A-Z]{16}",
     "note": r"[ -!#-\[\]-~]{0,200}", "subject": r"[ -!#-\[\]-~]{1,200}", "reference": r"[ -!#-\[\]-~]{0,256}",
     "flag": "", "result": "win|lose|push", "by": "player|timer|rule", "phase": "preflop|flop|river",
-    "status": "settled|void", "action": "check|play_4x|play_3x|play_2x|play_1x|call|fold", "way": "debit|credit",
-    "winner": "player|dealer|tie|fold", "mode": "seamless",
+    "status": "settled|void", "action": "check|play_4x|play_3x|play_2x|play_1x|call|fold",
+    "way": "debit|credit", "mode": "seamless",
+    "winner": "player|dealer|tie|fold",
     "category": "high_card|pair|two_pair|trips|straight|flush|full_house|quads|straight_flush|royal_flush",
 }
 # fmt: on
@@ -315,10 +316,12 @@ RULESETS = {(name, "1", digest): SimpleNamespace(game=game, deal=deal, seats=sea
     ("uth-seven-box", "1159bb74cc873b20d70c1c212fd45247bc5f87e36954490afecd700ec78b31db", "uth", BURNT, 7, True, 2),
     ("uth-lugano", "70af443429424417edf3ea41dc4a5d754f03cbac282702546ef15eae989b3951", "uth", BURNT, 7, False, 2),
     ("casino-holdem", "ea993860eb87d11cce65dd25bbe8b40a26f077fd165ffa0105684d86ded0055b", "che", PLAIN, 1, False, 1))}
-JURISDICTIONS = {(name, "1", digest): SimpleNamespace(currency=unit, cap=c, interval_ms=pace, test_register=test, ids=i)
-                 for name, digest, unit, c, pace, test, i in (
+JURISDICTIONS = {(name, "1", digest): SimpleNamespace(currency=currency, cap=cap, interval_ms=pace,
+                                                      test_register=test, ids=ids)
+                 for name, digest, currency, cap, pace, test, ids in (
     ("it-adm", "88f111ae8d5d5b58fc14bf6f758244e6ea28fce4696a92d12fa48031e5d90729", "EUR", 100_000, 0, False, True),
-    ("gb-ukgc", "9d41def722d957c8a3008467bd7ce2fd8c1524da653d41855bb9643a53cb4c80", "GBP", 10**6, 5000, False, False),
+    ("gb-ukgc", "9d41def722d957c8a3008467bd7ce2fd8c1524da653d41855bb9643a53cb4c80", "GBP", 1_000_000, 5000, False,
+     False),
     ("demo", "c19cd40031fcaea53a68f434246ba5682344a2cf0d247ca93e993e44c25046a4", "EUR", 100_000, 0, True, True))}
 LIMITS = {"ante": (10, 100_000), "trips": (10, 10_000), "aa": (10, 10_000)}
 # From high card to royal flush, what is paid on 2 staked; 0 pushes, -1 is lost. A pair of aces pays AA, see below.
