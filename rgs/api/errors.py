@@ -92,6 +92,9 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
     ),
     "ROUND_NOT_PAUSED": ErrorRow(_STATE, "The round is not in the state for it: paused already, or not paused."),
     "SECOND_ADMIN_NEEDED": ErrorRow(_STATE, "The admin who proposed a void may not approve it."),
+    "REPORT_NOT_DONE": ErrorRow(
+        _STATE, "The reconciliation is still running, failed or was interrupted: `state` says which."
+    ),
     "LOSS_LIMIT": ErrorRow(_STATE, "The session's loss limit does not cover it."),
     "STAKE_LIMIT": ErrorRow(_STATE, "The session's stake limit does not cover it."),
     "DURATION_LIMIT": ErrorRow(_STATE, "The session's time is up: no new rounds."),
@@ -135,6 +138,12 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
         _EXHAUSTED,
         "The party has more calls under way, messages a second or open streams than its share of a process; `field`"
         " names the setting. Nothing was done; RetryInfo says when to come again.",
+    ),
+    "RECONCILIATION_BUSY": ErrorRow(
+        _EXHAUSTED, "This node runs another reconciliation, or takes another submission of this operator.", 10_000
+    ),
+    "RECONCILIATION_FULL": ErrorRow(
+        _EXHAUSTED, "The operator's submissions and reports take all that this node keeps for it: `field` is the limit."
     ),
     "STREAM_STALLED": ErrorRow(
         _EXHAUSTED, "No answer was read from the stream for too long: it ends. Repeat what was not answered."
