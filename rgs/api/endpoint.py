@@ -78,7 +78,9 @@ def _not_free(listen: str, why: str) -> InvalidFieldError:
     return InvalidFieldError(f"cannot listen on {listen}: {why}", field="listen", value=listen)
 
 
-def _wrapped(calls: Calls, name: str, method: Unary[Any] | Download[Any] | Upload[Any]) -> grpc.RpcMethodHandler[Any, Any]:
+def _wrapped(
+    calls: Calls, name: str, method: Unary[Any] | Download[Any] | Upload[Any]
+) -> grpc.RpcMethodHandler[Any, Any]:
     if isinstance(method, Unary):
         return calls.unary(name, method)
     return calls.download(name, method) if isinstance(method, Download) else calls.upload(name, method)
