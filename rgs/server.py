@@ -45,7 +45,7 @@ from rgs.cli.pki import (
     parse_party_uri,
     verify_client_certificate,
 )
-from rgs.cli.reconcile_job import begin_job
+from rgs.cli.reconcile_process import begin_job
 from rgs.cli.workers import SERVING, InstanceLostError
 from rgs.clients.register import EmbeddedRegister
 from rgs.clients.wallet import EmbeddedWallet

@@ -140,7 +140,7 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
         " names the setting. Nothing was done; RetryInfo says when to come again.",
     ),
     "RECONCILIATION_BUSY": ErrorRow(
-        _EXHAUSTED, "This node runs another reconciliation, or takes another submission of this operator.", 10_000
+        _EXHAUSTED, "This node runs another reconciliation, or takes another submission of this operator."
     ),
     "RECONCILIATION_FULL": ErrorRow(
         _EXHAUSTED, "The operator's submissions and reports take all that this node keeps for it: `field` is the limit."
@@ -258,9 +258,10 @@ Made from the table in `rgs/api/errors.py` by `python -m rgs.api.errors > docs/e
 Every error is a canonical gRPC code with a `google.rpc.Status` in the trailing metadata `grpc-status-details-bin` (on
 the `Play` stream: in the answer's `error`). Its details hold exactly one `ErrorInfo`: `reason` as below, `domain`
 `{domain}`, and `metadata` with every number of the message. Messages may change, reasons do not. `INVALID_ARGUMENT`
-names its field in a `BadRequest`. Where a time stands under "again after", and for `TOO_EARLY` and `PARTY_LIMIT`, a
-`RetryInfo` says when the same request, with the same request id, may be sent again. `DATA_LOSS` and `INTERNAL` are
-faults of the server: their `incident` finds them in its log, unless there were more than it tells of in a second.
+names its field in a `BadRequest`. Where a time stands under "again after", and for `TOO_EARLY`, `PARTY_LIMIT` and
+`RECONCILIATION_BUSY`, a `RetryInfo` says when the same request, with the same request id, may be sent again.
+`DATA_LOSS` and `INTERNAL` are faults of the server: their `incident` finds them in its log, unless there were more than
+it tells of in a second.
 
 `CANCELLED`, `DEADLINE_EXCEEDED` and an `UNAVAILABLE` without details come from gRPC itself and leave open whether the
 request took effect: send it again with the same request id. So does a `RESOURCE_EXHAUSTED` without details, which means

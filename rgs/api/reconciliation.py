@@ -51,6 +51,10 @@ _STATES: Final = {
     runs.FAILED_STATE: pb.REPORT_STATE_FAILED,
     runs.INTERRUPTED: pb.REPORT_STATE_INTERRUPTED,
 }
+_BREAK_TEXTS: Final = (
+    *("subject", "player", "currency", "game", "age", "action", "found"),
+    *("resolved_by", "approved_by", "reason", "evidence"),
+)
 
 
 def reconciliation_methods(
@@ -311,9 +315,5 @@ def _break(row: dict[str, str]) -> pb.Break:
         owed=row["owed"] == "yes",
         time=time_fields(parse_time(row["time"])),
         amount_minor=int(row["amount_minor"]),
-        **{
-            name: row[name]
-            for name in ("subject", "player", "currency", "game", "age", "action", "found")
-            + ("resolved_by", "approved_by", "reason", "evidence")
-        },
+        **{name: row[name] for name in _BREAK_TEXTS},
     )

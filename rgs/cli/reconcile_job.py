@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,6 @@ from typing import Any, Final
 from rgs import __version__
 from rgs.cli.export import SELECTION, ExportError, Plan, line_of, scope_lines
 from rgs.cli.export_books import register_lines
-from rgs.config import Config
 from rgs.core.errors import RgsError
 from rgs.core.statements import Signer, format_line, parse_canonical
 from rgs.service.reconciliation import ReconcileRequest, Reconciliation
@@ -37,8 +35,7 @@ from rgs.service.reconciliation_files import (
     write_document,
 )
 from rgs.service.reconciliation_reports import STATEMENTS
-from rgs.service.reconciliation_runs import Job, fail
-from rgs.store.address import PostgresAddress
+from rgs.service.reconciliation_runs import fail
 from rgs.store.interface import StatementRow, StoreReads
 from rgs.store.register import RegisterStore
 
@@ -56,25 +53,6 @@ class Ground:
     signer: Signer
     now_ms: int
     memory_mb: int
-
-
-async def begin_job(config: Config, folder: Path, lock: int, memory_mb: int) -> Job:
-    """The process of a run; it holds the lock as long as it lives."""
-    command = [sys.executable, "-m", "rgs", "reconcile", "job", str(folder), "--home", str(config.home)]
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        *("--memory-mb", str(memory_mb)),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.DEVNULL,
-        pass_fds=(lock,),
-        start_new_session=True,
-    )
-    if process.stdin is not None:
-        store = config.store.url if isinstance(config.store, PostgresAddress) else str(config.store)
-        process.stdin.write(store.encode())
-        process.stdin.close()
-    return process
 
 
 def run_job(ground: Ground, folder: Path) -> int:

@@ -35,7 +35,7 @@ from rgs.core.statements import (
     verify_signature,
 )
 from rgs.core.times import format_time
-from rgs.service.reconciliation import REPORT, REPORT_NAME, SIGNED
+from rgs.service.reconciliation_files import REPORT, REPORT_NAME, SIGNED
 
 COUNTERKEYS: Final = "countersigners.txt"
 """Public keys of countersigners, one a line in hex: a convenience, checked against the keyid brought from outside."""

@@ -30,8 +30,20 @@ from rgs.service.callers import Caller, Role
 from rgs.service.pages import check_page_size, format_key_token, parse_key_token
 
 STORED_MAX: Final = 2_000
+RETRY_MS: Final = 10_000
+"""When to come again where another is under way."""
 MEGABYTE: Final = 1 << 20
 RUN, SUMMARY, FAILED, INPUTS, REPORT_FOLDER = "run.json", "summary.json", "failed.json", "inputs", "report"
+# The files of a report.
+REPORT: Final = "report.json"
+PAGE: Final = "report.html"
+SIGNED: Final = "report.jsonl"
+BREAKS_CSV: Final = "breaks.csv"
+TOTALS_CSV: Final = "totals.csv"
+PARTICIPATIONS_CSV: Final = "participations.csv"
+REJECTS_CSV: Final = "rejects.csv"
+REPORT_NAME: Final = "reconciliation/report.json"
+# Those of what was submitted and settled.
 ROWS, SUBMISSION = "rows.jsonl", "submission.json"
 RESOLUTIONS, PROPOSALS = "resolutions.jsonl", "proposals.jsonl"
 _LOCK: Final = "run.lock"
@@ -132,11 +144,13 @@ class Shelf:
         """(id, document) of an operator's submissions or reports, newest first, and the token of the next page."""
         size = check_page_size(page_size)
         before = parse_key_token(page_token, 2)
-        found = []
+        found: list[tuple[tuple[str, str], Document]] = []
         with contextlib.suppress(FileNotFoundError):
-            for path in (self.of(operator) / shelf).iterdir():
-                if _ID.fullmatch(path.name) and (document := read_document(path / name)) is not None:
-                    found.append(((f"{document['time_ms']:015d}", path.name), document))
+            found = [
+                ((f"{document['time_ms']:015d}", path.name), document)
+                for path in (self.of(operator) / shelf).iterdir()
+                if _ID.fullmatch(path.name) and (document := read_document(path / name)) is not None
+            ]
         found.sort(key=lambda row: row[0], reverse=True)
         rows = [row for row in found if not page_token or row[0] < before]
         token = format_key_token(*rows[size - 1][0]) if len(rows) > size else ""
@@ -154,7 +168,9 @@ class Shelf:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(descriptor)
-            raise ReconciliationBusyError("this node runs another reconciliation: again when it has ended") from None
+            raise ReconciliationBusyError(
+                "this node runs another reconciliation: again when it has ended", retry_after_ms=RETRY_MS
+            ) from None
         os.pwrite(descriptor, entry.encode("ascii"), 0)
         return descriptor
 

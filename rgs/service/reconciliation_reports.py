@@ -30,14 +30,20 @@ from rgs.core.times import format_time
 from rgs.service.callers import Caller, Role
 from rgs.service.countersigning import COUNTERKEYS, add_countersignature
 from rgs.service.pages import check_page_size, format_page_token, parse_page_token
-from rgs.service.reconciliation import BREAKS_CSV, PAGE, PARTICIPATIONS_CSV, REJECTS_CSV, REPORT, SIGNED, TOTALS_CSV
 from rgs.service.reconciliation_files import (
+    BREAKS_CSV,
     FAILED,
+    PAGE,
+    PARTICIPATIONS_CSV,
     PROPOSALS,
+    REJECTS_CSV,
+    REPORT,
     REPORT_FOLDER,
     RESOLUTIONS,
     RUN,
+    SIGNED,
     SUMMARY,
+    TOTALS_CSV,
     Document,
     Shelf,
     check_file,

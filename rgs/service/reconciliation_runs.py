@@ -36,11 +36,14 @@ from rgs.service.reconciliation_files import (
     write_document,
 )
 from rgs.service.submissions import RECEIPTS, REGISTER, WALLET
-from rgs.store.reconciliation import ReconciliationStoreError
 
 METHOD: Final = "RunReconciliation"
 SUBMISSIONS_MAX: Final = 400
 """Submissions of one kind in one run: a year and more of days."""
+ENDED: Final = "RECONCILIATION_FAILED"
+"""The reason of a process that told none; not taken from the store's error, for the server itself has no duckdb."""
+EXIT_S: Final = 5.0
+"""How long a process that has told its end may still be there."""
 CUT_OFF_S_MAX: Final = 366 * 86_400
 RUNNING, DONE, FAILED_STATE, INTERRUPTED = "running", "done", "failed", "interrupted"
 _HEX: Final = frozenset("0123456789abcdef")
@@ -80,7 +83,7 @@ class ReconciliationRuns:
         self._clock = clock
         self._begin = begin
         self._memory_mb = memory_mb
-        self._jobs: dict[asyncio.Task[None], Job] = {}
+        self._jobs: dict[asyncio.Task[None], tuple[Job, Path]] = {}
         self._stopping = False
 
     async def start(self) -> None:
@@ -90,7 +93,7 @@ class ReconciliationRuns:
     async def stop(self) -> None:
         """End what runs here: it leaves nothing but its request."""
         self._stopping = True
-        for job in self._jobs.values():
+        for job, _ in self._jobs.values():
             with contextlib.suppress(ProcessLookupError):
                 job.kill()
         if self._jobs:
@@ -113,6 +116,7 @@ class ReconciliationRuns:
             "digest": order.digest.hex(), "party": caller.party, "request": asdict(request), "request_id": request_id,
             "time_ms": self._clock.now_ms(),
         }  # fmt: skip
+        await self._ended()
         lock = self._shelf.lock(entry)
         try:
             await asyncio.to_thread(_lay_out, folder, document)
@@ -120,9 +124,15 @@ class ReconciliationRuns:
         finally:
             os.close(lock)
         task = asyncio.create_task(self._follow(job, folder))
-        self._jobs[task] = job
+        self._jobs[task] = job, folder
         task.add_done_callback(self._jobs.pop)
         return entry
+
+    async def _ended(self) -> None:
+        """Wait for processes that have told their end, and hold the lock until they are gone."""
+        over = [task for task, (_, folder) in self._jobs.items() if is_over(folder)]
+        if over:
+            await asyncio.wait(over, timeout=EXIT_S)
 
     def _verify_new(self, request: RunRequest) -> None:
         self._shelf.verify_room(request.operator, "reports")
@@ -137,15 +147,20 @@ class ReconciliationRuns:
 
     async def _follow(self, job: Job, folder: Path) -> None:
         status = await job.wait()
-        if not self._stopping and not ((folder / SUMMARY).exists() or (folder / FAILED).exists()):
-            error = ReconciliationStoreError(f"the process ended with status {status}: memory, disk, or a signal")
-            await asyncio.to_thread(fail, folder, error.reason, error.message)
+        if not (self._stopping or is_over(folder)):
+            told = f"the process ended with status {status}: memory, disk, or a signal"
+            await asyncio.to_thread(fail, folder, ENDED, told)
 
 
 def fail(folder: Path, reason: str, message: str) -> None:
     """The run has failed: nothing is kept but what was asked, and why. Paths of the house are not told."""
     clear_run(folder)
     write_document(folder / FAILED, {"message": message.replace(f"{folder}{os.sep}", ""), "reason": reason})
+
+
+def is_over(folder: Path) -> bool:
+    """Whether the run has told its end."""
+    return (folder / SUMMARY).exists() or (folder / FAILED).exists()
 
 
 def state_of(shelf: Shelf, folder: Path) -> str:

@@ -30,7 +30,7 @@ from rgs.core.reconcile.mapping import Mapping
 from rgs.core.reconcile.rows import Reader, read_receipt, read_wallet
 from rgs.core.times import parse_date
 from rgs.service.callers import Caller
-from rgs.service.reconciliation_files import ROWS, SUBMISSION, Document, Shelf, entry_id, sync, write_document
+from rgs.service.reconciliation_files import RETRY_MS, ROWS, SUBMISSION, Document, Shelf, entry_id, sync, write_document
 
 DAY_MS: Final = 86_400_000
 WALLET, RECEIPTS, REGISTER = "wallet", "receipts", "register"
@@ -85,6 +85,7 @@ class Submissions:
             raise ReconciliationBusyError(
                 f"another submission of {header.operator} is under way: again when it has ended",
                 operator=header.operator,
+                retry_after_ms=RETRY_MS,
             )
         self._uploading.add(header.operator)
         try:
