@@ -28,10 +28,11 @@ MAY = {
     "ReconciliationService": {"operator", "auditor", "regulator", "admin"},
 }
 OVERSIGHT = {"admin", "auditor", "regulator"}
+OPERATOR, ADMIN = {"operator"}, {"admin"}
 OTHERWISE = {
     "ListOpenRounds": OVERSIGHT | {"operator"},
-    **dict.fromkeys(("SubmitWalletStatement", "SubmitReceipts", "Countersign"), {"operator"}),
-    **dict.fromkeys(("SubmitRegister", "ResolveBreak"), {"admin"}),
+    **dict.fromkeys(("SubmitWalletStatement", "SubmitReceipts", "Countersign"), OPERATOR),
+    **dict.fromkeys(("SubmitRegister", "ResolveBreak"), ADMIN),
     "RunReconciliation": {"operator", "auditor", "admin"},
     **dict.fromkeys(("ListSwitches", "ListGuards", "ListEvents", "ListTotals", "ExportTotals"), OVERSIGHT),
 }

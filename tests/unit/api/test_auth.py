@@ -96,10 +96,11 @@ SERVICES = {
     "ReconciliationService": (reconciliation_pb2, {"operator", "auditor", "regulator", "admin"}),
 }
 OVERSIGHT = {"admin", "auditor", "regulator"}
+OPERATOR, ADMIN = {"operator"}, {"admin"}
 OTHERWISE = {
     "ListOpenRounds": OVERSIGHT | {"operator"},
-    **dict.fromkeys(("SubmitWalletStatement", "SubmitReceipts", "Countersign"), {"operator"}),
-    **dict.fromkeys(("SubmitRegister", "ResolveBreak"), {"admin"}),
+    **dict.fromkeys(("SubmitWalletStatement", "SubmitReceipts", "Countersign"), OPERATOR),
+    **dict.fromkeys(("SubmitRegister", "ResolveBreak"), ADMIN),
     "RunReconciliation": {"operator", "auditor", "admin"},
     **dict.fromkeys(("ListSwitches", "ListGuards", "ListEvents", "ListTotals", "ExportTotals"), OVERSIGHT),
 }
