@@ -168,6 +168,42 @@ async def test_a_break_is_told_resolved_by_two_and_countersigned(tmp_path: Path)
         assert len(verify_report(folder, bundle, None, frozenset({signer.keyid}))) == 3
 
 
+async def test_breaks_come_in_pages_owed_players_first(tmp_path: Path) -> None:
+    async with serving(tmp_path) as house:
+        await play(house)
+        rows = [row for row in wallet_rows(house) if row.kind != pb.WALLET_ROW_KIND_CREDIT]
+        for number in range(5):
+            row = pb.WalletRow(transaction_id=f"=x{number}", kind=pb.WALLET_ROW_KIND_DEBIT, amount_minor=number + 1)
+            row.time.CopyFrom(rows[0].time)
+            row.player = '"quoted", = and ,'
+            rows.append(row)
+        wallet, stub = await submit_wallet(house, rows), books(house)
+        request = pb.RunReconciliationRequest(request_id=request_id(), wallet_submission_ids=[wallet.submission_id])
+        report_id = (await stub.RunReconciliation(request)).report_id
+        assert (await finished(stub, report_id)).open_breaks == 6
+        whole = (await stub.ListBreaks(pb.ListBreaksRequest(report_id=report_id))).breaks
+        assert [one.owed for one in whole] == sorted((one.owed for one in whole), reverse=True)
+        assert {one.player for one in whole if one.break_class == "missing_in_rgs"} == {'"quoted", = and ,'}
+        for kind in ("", "missing_in_rgs"):
+            wanted = [one for one in whole if kind in {"", one.break_class}]
+            token = ""
+            pages: list[pb.ListBreaksResponse] = []
+            while not pages or token:
+                asked = pb.ListBreaksRequest(report_id=report_id, break_class=kind, page_size=2, page_token=token)
+                page = await stub.ListBreaks(asked)
+                assert len(page.breaks) <= 2
+                pages.append(page)
+                token = page.next_page_token
+            assert [one for page in pages for one in page.breaks] == wanted
+            assert len(pages) == -(-len(wanted) // 2)
+        for token in ("cDEuNw", "cDEuOTk5OTk5OTk", "x"):  # inside the header, behind the end, none
+            wrong = pb.ListBreaksRequest(report_id=report_id, page_token=token)
+            info = info_in(status_in(await refused(stub.ListBreaks(wrong))))
+            assert (info.reason, info.metadata["field"]) == ("INVALID_FIELD", "page_token")
+        wrong = pb.ListBreaksRequest(report_id=report_id, break_class="late")
+        assert info_in(status_in(await refused(stub.ListBreaks(wrong)))).metadata["field"] == "break_class"
+
+
 async def test_an_admin_submits_the_register_and_gets_no_private_blocks(tmp_path: Path) -> None:
     async with serving(tmp_path) as house:
         await play(house)

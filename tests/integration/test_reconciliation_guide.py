@@ -35,7 +35,7 @@ def test_the_guide_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys:
     assert told[0].split()[0] == "breaks"
     assert "missing_in_rgs 500 EUR" in told
     assert {line.split()[0] for line in told[1:]} <= set(BreakClass)
-    assert (tmp_path / "report.html").read_text("utf-8").startswith("<!doctype html>")
+    assert (tmp_path / "report.html").read_text("utf-8").startswith("<!DOCTYPE html>")
 
 
 def test_every_call_and_setting_is_told_of() -> None:
