@@ -40,6 +40,8 @@ class Config:
     `draws_in_flight_max` is the bound that `instance_start` promises. `drain_s` is how long a stopping server lets
     calls finish, in seconds. A round that brings `large_win_minor` or more is a significant event. `rules_check_s` and
     `self_test_s` are the times between two looks at the certified files and at the generator's known answers.
+    `reconciliation` is the folder of what operators submit and of the reports: at most `reconciliation_rows_max` rows a
+    submission, `reconciliation_stored_mb` an operator, and `reconciliation_memory_mb` for the one run at a time.
     `retry_window_h` is for how many hours a request that is sent again gets the answer that it had.
 
     `party_calls_max`, `party_messages_per_s` and `party_streams_max` are what one party may have under way, send a
@@ -76,6 +78,10 @@ class Config:
     stream_idle_s: int
     retry_window_h: int
     sched_batch: bool
+    reconciliation: Path
+    reconciliation_rows_max: int
+    reconciliation_stored_mb: int
+    reconciliation_memory_mb: int
 
     @property
     def sha256(self) -> str:
@@ -261,4 +267,8 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     "stream_idle_s": Setting(3_600, _number(1, 86_400)),
     "retry_window_h": Setting(72, _number(24, 8_760)),
     "sched_batch": Setting(False, _flag),
+    "reconciliation": Setting("reconciliation", _path),
+    "reconciliation_rows_max": Setting(10_000_000, _number(1, 1_000_000_000)),
+    "reconciliation_stored_mb": Setting(20_000, _number(1, 100_000_000)),
+    "reconciliation_memory_mb": Setting(1_024, _number(256, 1_000_000)),
 }

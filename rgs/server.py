@@ -29,15 +29,17 @@ from rgs.api import audit as audit_api
 from rgs.api import catalog as catalog_api
 from rgs.api import history as history_api
 from rgs.api import play as play_api
+from rgs.api import reconciliation as reconciliation_api
 from rgs.api import session as session_api
 from rgs.api.access import CallLines
 from rgs.api.auth import Gate
-from rgs.api.calls import Calls
+from rgs.api.calls import Calls, Methods
 from rgs.api.endpoint import Endpoint, Tls
 from rgs.api.mapping import Encoder
 from rgs.api.quotas import Limits
 from rgs.cli.files import read_whole
 from rgs.cli.keyring import load_bundle, load_kek, load_node_signer
+from rgs.cli.reconcile_process import begin_job
 from rgs.cli.workers import SERVING, InstanceLostError
 from rgs.clients.register import EmbeddedRegister
 from rgs.clients.regulator import CentralSystem, SoftwareModule
@@ -59,7 +61,11 @@ from rgs.service.keys import KeyFiles
 from rgs.service.leases import INSTANCE_LOST, LOST_DUTY, Leases
 from rgs.service.notices import Relay
 from rgs.service.permits import Permits
+from rgs.service.reconciliation_files import Shelf
+from rgs.service.reconciliation_reports import ReconciliationReports
+from rgs.service.reconciliation_runs import ReconciliationRuns
 from rgs.service.sealing import Sealer
+from rgs.service.submissions import Submissions
 from rgs.service.watch import Watched
 from rgs.store.address import PostgresAddress
 from rgs.store.changes import StoreError
@@ -232,6 +238,7 @@ class Server:
                 admin_api.SERVICE: admin_api.admin_methods(
                     services.admin, services.certificates, services.reports, services.outbox
                 ),
+                reconciliation_api.SERVICE: await self._reconciliations(),
             },
             notices=services.notices,
             with_reflection=config.reflection,
@@ -299,6 +306,16 @@ class Server:
         opened.callback(calls.look)  # a last time, when the last call has ended
         opened.push_async_callback(endpoint.stop, config.drain_s)
         self.port = endpoint.port
+
+    async def _reconciliations(self) -> Methods:
+        """Submissions and reports in the home's folder, runs in processes of their own, which end with this one."""
+        config, clock = self._config, self._clock
+        shelf = Shelf(config.reconciliation, stored_mb=config.reconciliation_stored_mb)
+        runs = ReconciliationRuns(shelf, clock, partial(begin_job, config), memory_mb=config.reconciliation_memory_mb)
+        await runs.start()
+        self._open.push_async_callback(runs.stop)
+        submissions = Submissions(shelf, clock, rows_max=config.reconciliation_rows_max)
+        return reconciliation_api.reconciliation_methods(submissions, runs, ReconciliationReports(shelf, clock))
 
     @property
     def _listen(self) -> str:

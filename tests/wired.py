@@ -6,10 +6,12 @@ what is left. Nothing happens in the background but what a test asks of `tick`.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,21 +20,27 @@ from google.protobuf.message import Message
 from google.rpc.status_pb2 import Status
 
 from rgs.admission import read_certificate
-from rgs.api import admin, audit, catalog, history, play, session
+from rgs.api import admin, audit, catalog, history, play, reconciliation, session
 from rgs.api.auth import Gate
 from rgs.api.calls import Calls, Methods
 from rgs.api.endpoint import Endpoint, Tls
 from rgs.api.mapping import Encoder
 from rgs.api.quotas import Limits
 from rgs.cli.pki import Issued, fingerprint_of, issue_client
+from rgs.cli.reconcile_job import Ground, run_job
 from rgs.clock import SystemClock
 from rgs.service.books import Books
 from rgs.service.callers import Role
 from rgs.service.catalog import Catalog
+from rgs.service.reconciliation_files import Shelf
+from rgs.service.reconciliation_reports import ReconciliationReports
+from rgs.service.reconciliation_runs import ReconciliationRuns
+from rgs.service.submissions import Submissions
 from rgs.store.interface import PartyRow
+from rgs.store.opening import open_reads
 from rgs.store.sqlite import connect
-from rgs.v1 import admin_pb2, audit_pb2, catalog_pb2, history_pb2, play_pb2, session_pb2
-from tests.house import NOW_MS, FakeClock, House
+from rgs.v1 import admin_pb2, audit_pb2, catalog_pb2, history_pb2, play_pb2, reconciliation_pb2, session_pb2
+from tests.house import NODE_KEY, NOW_MS, FakeClock, House, key_bundle
 from tests.unit.api.serving import authority, channel_of, entropy, reason_in, server_certificate
 from tests.waiting import at_once
 
@@ -48,7 +56,7 @@ PARTIES = {
 }
 STRANGER = "stranger"
 """Has a certificate of the authority that stands in no list."""
-MODULES = (catalog_pb2, session_pb2, play_pb2, history_pb2, audit_pb2, admin_pb2)
+MODULES = (catalog_pb2, session_pb2, play_pb2, history_pb2, audit_pb2, admin_pb2, reconciliation_pb2)
 SERVICES = [
     module.DESCRIPTOR.services_by_name[name] for module in MODULES for name in module.DESCRIPTOR.services_by_name
 ]
@@ -56,7 +64,16 @@ REQUESTS: dict[str, Any] = {
     f"{service.full_name}/{method.name}": method.input_type for service in SERVICES for method in service.methods
 }
 """Every method of the contract and the descriptor of its request."""
-STREAM, DOWNLOAD = play.STREAM_NAME, f"{admin.SERVICE}/ExportTotals"
+STREAM = play.STREAM_NAME
+TAKES_STREAM, GIVES_STREAM = (
+    {
+        f"{service.full_name}/{method.name}"
+        for service in SERVICES
+        for method in service.methods
+        if getattr(method, flag)
+    }
+    for flag in ("client_streaming", "server_streaming")
+)
 
 
 def now_ms() -> int:
@@ -68,6 +85,20 @@ def now_ms() -> int:
 def certificate(party: str) -> Issued:
     role = PARTIES.get(party, Role.OPERATOR)
     return issue_client(authority(), role, party, entropy().read, SystemClock().now_ms() - 10 * DAY_MS)
+
+
+class ThreadJob:
+    """A run in a thread, which nobody can kill; it holds the lock as a process would."""
+
+    def __init__(self, running: asyncio.Future[int], lock: int) -> None:
+        self._running = running
+        running.add_done_callback(lambda _: os.close(lock))
+
+    async def wait(self) -> int:
+        return await self._running
+
+    def kill(self) -> None:
+        pass
 
 
 class Wire:
@@ -95,6 +126,7 @@ class Wire:
             admin.SERVICE: admin.admin_methods(
                 services.admin, services.certificates, services.reports, services.outbox
             ),
+            reconciliation.SERVICE: self._reconciliations(folder),
         }
         self.endpoint = Endpoint(
             listen="127.0.0.1:0",
@@ -106,7 +138,22 @@ class Wire:
         )
         self._channels: dict[str, grpc.aio.Channel] = {}
 
+    def _reconciliations(self, folder: Path) -> Methods:
+        """Of this house, with runs in a thread."""
+        shelf, clock = Shelf(folder / "reconciliation"), self.house.clock
+        path = folder / "rgs.db"
+
+        async def begin(run: Path, lock: int, memory_mb: int) -> ThreadJob:
+            reads = partial(open_reads, path)
+            ground = Ground(reads, folder / "register.db", key_bundle(), NODE_KEY, clock.now_ms(), memory_mb)
+            return ThreadJob(asyncio.get_running_loop().run_in_executor(None, run_job, ground, run), os.dup(lock))
+
+        self.runs = ReconciliationRuns(shelf, clock, begin, memory_mb=512)
+        submissions = Submissions(shelf, clock, rows_max=1_000)
+        return reconciliation.reconciliation_methods(submissions, self.runs, ReconciliationReports(shelf, clock))
+
     async def start(self) -> None:
+        await self.runs.start()
         await self.house.start()
         await self.endpoint.start()
 
@@ -114,6 +161,7 @@ class Wire:
         while self._channels:
             await self._channels.popitem()[1].close()
         await self.endpoint.stop(5)
+        await self.runs.stop()
         await self.house.stop()
 
     def channel(self, party: str = "op-1") -> grpc.aio.Channel:
@@ -128,7 +176,9 @@ class Wire:
         call: Any
         if method == STREAM:
             call = channel.stream_stream(f"/{method}")()
-        elif method == DOWNLOAD:
+        elif method in TAKES_STREAM:
+            call = channel.stream_unary(f"/{method}")(iter([data]))
+        elif method in GIVES_STREAM:
             call = channel.unary_stream(f"/{method}")(data)
         else:
             call = channel.unary_unary(f"/{method}")(data)
@@ -136,7 +186,7 @@ class Wire:
             if method == STREAM:
                 await call.write(data)
                 await call.done_writing()
-            if method in (STREAM, DOWNLOAD):
+            if method in GIVES_STREAM:
                 while (part := await call.read()) is not grpc.aio.EOF:
                     got.append(part)
             else:

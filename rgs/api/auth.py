@@ -33,6 +33,7 @@ _HISTORY: Final = frozenset({Role.OPERATOR, Role.AUDITOR, Role.REGULATOR})
 _AUDIT: Final = _HISTORY | {Role.LAB}
 _ALL: Final = frozenset(Role)
 _ADMIN: Final = frozenset({Role.ADMIN})
+_READS_BOOKS: Final = _HISTORY | _ADMIN
 _OVERSIGHT: Final = frozenset({Role.ADMIN, Role.AUDITOR, Role.REGULATOR})
 
 ROLES: Final[Mapping[str, frozenset[Role]]] = {
@@ -72,6 +73,16 @@ ROLES: Final[Mapping[str, frozenset[Role]]] = {
     "rgs.v1.AdminService/GetOutbox": _OVERSIGHT,
     "rgs.v1.AdminService/ListHeldReports": _OVERSIGHT,
     "rgs.v1.AdminService/ReleaseReports": _ADMIN,
+    "rgs.v1.ReconciliationService/SubmitWalletStatement": _PLAYS,
+    "rgs.v1.ReconciliationService/SubmitReceipts": _PLAYS,
+    "rgs.v1.ReconciliationService/SubmitRegister": _ADMIN,
+    "rgs.v1.ReconciliationService/ListSubmissions": _READS_BOOKS,
+    "rgs.v1.ReconciliationService/RunReconciliation": _PLAYS | _ADMIN | {Role.AUDITOR},
+    "rgs.v1.ReconciliationService/GetReport": _READS_BOOKS,
+    "rgs.v1.ReconciliationService/ListReports": _READS_BOOKS,
+    "rgs.v1.ReconciliationService/ListBreaks": _READS_BOOKS,
+    "rgs.v1.ReconciliationService/ResolveBreak": _ADMIN,
+    "rgs.v1.ReconciliationService/Countersign": _PLAYS,
 }
 """Who may call what; a method without a row is nobody's. What of it a party sees is for the services to say."""
 

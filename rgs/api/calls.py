@@ -13,7 +13,8 @@ undone: what was committed stands, and the same request id tells.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar, cast
 
@@ -27,9 +28,9 @@ from rgs.api.access import OK, CallLines
 from rgs.api.auth import Context, Gate, certificate_of
 from rgs.api.errors import FAULT_NUMBERS, INTERNAL, ToActResponse, status_of
 from rgs.api.parsing import parse_message
-from rgs.api.quotas import Account, Limits, OpenStream, Quotas, Streams
+from rgs.api.quotas import RETRY_MS, Account, Limits, OpenStream, Quotas, Streams
 from rgs.clock import Clock
-from rgs.core.errors import DeadlineTooShortError, RgsError, UnavailableError
+from rgs.core.errors import DeadlineTooShortError, PartyLimitError, RgsError, UnavailableError
 from rgs.service.callers import Caller
 
 CANCELLED = "CANCELLED"
@@ -58,7 +59,15 @@ class Download(Generic[_Request]):
     answers: Callable[[Caller, _Request], AsyncIterator[bytes]]
 
 
-Methods = Mapping[str, Unary[Any] | Download[Any]]
+@dataclass(frozen=True, slots=True)
+class Upload(Generic[_Request]):
+    """A method that answers a stream of messages with one: it takes them as they come."""
+
+    kind: type[_Request]
+    answer: Callable[[Caller, AsyncIterator[_Request]], Awaitable[bytes]]
+
+
+Methods = Mapping[str, Unary[Any] | Download[Any] | Upload[Any]]
 """The methods of one service by name, but for the stream of play."""
 
 
@@ -141,6 +150,57 @@ class Calls:
                 self.end()
 
         return grpc.unary_stream_rpc_method_handler(behave)
+
+    def upload(self, name: str, method: Upload[Any]) -> grpc.RpcMethodHandler[bytes, bytes]:
+        """As `unary`, with a stream of requests. Who calls is asked again at each; a party above its messages a second
+        is not refused in the middle, but read from more slowly.
+        """
+
+        async def behave(_requests: AsyncIterator[bytes], context: Context) -> bytes:
+            self.begin()
+            stream: OpenStream | None = None
+            try:
+                certificate = certificate_of(context)
+                caller = self.admit(certificate, name, context)
+                stream = self.streams.open(self.quotas.enter(caller))
+                async with contextlib.aclosing(self._uploaded(name, method.kind, context, stream)) as messages:
+                    return await method.answer(caller, messages)
+            except asyncio.CancelledError:
+                if stream is None or stream.ending is None:
+                    raise  # the client has gone
+                end_with(context, self.status(stream.ending, name, ""))
+                return b""
+            except Exception as error:  # noqa: BLE001 - as above
+                status = self.status(error, name, "")
+                if stream is None:
+                    await refuse(context, status)
+                end_with(context, status)
+                return b""
+            finally:
+                self.end()
+
+        return grpc.stream_unary_rpc_method_handler(behave)
+
+    async def _uploaded(
+        self, name: str, kind: type[Message], context: Context, stream: OpenStream
+    ) -> AsyncGenerator[Any, None]:
+        certificate = certificate_of(context)
+        while True:
+            stream.reads_s = self.streams.now_s
+            if (data := await self.wait_for(context.read)) is grpc.aio.EOF:
+                return
+            stream.reads_s = None
+            self.admit(certificate, name, context)
+            while True:
+                try:
+                    stream.account.enter()
+                    break
+                except PartyLimitError:
+                    await asyncio.sleep(RETRY_MS / 1000)
+            try:
+                yield parse_message(kind, data)
+            finally:
+                stream.account.leave()
 
     # --- what a stream needs besides ----------------------------------------------------------------------------------
 

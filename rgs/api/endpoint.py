@@ -18,7 +18,7 @@ import grpc
 from grpc_reflection.v1alpha import reflection
 
 from rgs.api import health as health_service
-from rgs.api.calls import Calls, Download, Methods, Unary
+from rgs.api.calls import Calls, Download, Methods, Unary, Upload
 from rgs.api.health import Health
 from rgs.api.play import SERVICE as PLAY_SERVICE
 from rgs.api.play import STREAM, PlayStream
@@ -78,8 +78,12 @@ def _not_free(listen: str, why: str) -> InvalidFieldError:
     return InvalidFieldError(f"cannot listen on {listen}: {why}", field="listen", value=listen)
 
 
-def _wrapped(calls: Calls, name: str, method: Unary[Any] | Download[Any]) -> grpc.RpcMethodHandler[Any, Any]:
-    return calls.unary(name, method) if isinstance(method, Unary) else calls.download(name, method)
+def _wrapped(
+    calls: Calls, name: str, method: Unary[Any] | Download[Any] | Upload[Any]
+) -> grpc.RpcMethodHandler[Any, Any]:
+    if isinstance(method, Unary):
+        return calls.unary(name, method)
+    return calls.download(name, method) if isinstance(method, Download) else calls.upload(name, method)
 
 
 class Endpoint:

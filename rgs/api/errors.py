@@ -92,6 +92,9 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
     ),
     "ROUND_NOT_PAUSED": ErrorRow(_STATE, "The round is not in the state for it: paused already, or not paused."),
     "SECOND_ADMIN_NEEDED": ErrorRow(_STATE, "The admin who proposed a void may not approve it."),
+    "REPORT_NOT_DONE": ErrorRow(
+        _STATE, "The reconciliation is still running, failed or was interrupted: `state` says which."
+    ),
     "LOSS_LIMIT": ErrorRow(_STATE, "The session's loss limit does not cover it."),
     "STAKE_LIMIT": ErrorRow(_STATE, "The session's stake limit does not cover it."),
     "DURATION_LIMIT": ErrorRow(_STATE, "The session's time is up: no new rounds."),
@@ -139,6 +142,12 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
         _EXHAUSTED,
         "The party has more calls under way, messages a second or open streams than its share of a process; `field`"
         " names the setting. Nothing was done; RetryInfo says when to come again.",
+    ),
+    "RECONCILIATION_BUSY": ErrorRow(
+        _EXHAUSTED, "This node runs another reconciliation, or takes another submission of this operator."
+    ),
+    "RECONCILIATION_FULL": ErrorRow(
+        _EXHAUSTED, "The operator's submissions and reports take all that this node keeps for it: `field` is the limit."
     ),
     "STREAM_STALLED": ErrorRow(
         _EXHAUSTED, "No answer was read from the stream for too long: it ends. Repeat what was not answered."
@@ -253,9 +262,10 @@ Made from the table in `rgs/api/errors.py` by `python -m rgs.api.errors > docs/e
 Every error is a canonical gRPC code with a `google.rpc.Status` in the trailing metadata `grpc-status-details-bin` (on
 the `Play` stream: in the answer's `error`). Its details hold exactly one `ErrorInfo`: `reason` as below, `domain`
 `{domain}`, and `metadata` with every number of the message. Messages may change, reasons do not. `INVALID_ARGUMENT`
-names its field in a `BadRequest`. Where a time stands under "again after", and for `TOO_EARLY` and `PARTY_LIMIT`, a
-`RetryInfo` says when the same request, with the same request id, may be sent again. `DATA_LOSS` and `INTERNAL` are
-faults of the server: their `incident` finds them in its log, unless there were more than it tells of in a second.
+names its field in a `BadRequest`. Where a time stands under "again after", and for `TOO_EARLY`, `PARTY_LIMIT` and
+`RECONCILIATION_BUSY`, a `RetryInfo` says when the same request, with the same request id, may be sent again.
+`DATA_LOSS` and `INTERNAL` are faults of the server: their `incident` finds them in its log, unless there were more than
+it tells of in a second.
 
 `CANCELLED`, `DEADLINE_EXCEEDED` and an `UNAVAILABLE` without details come from gRPC itself and leave open whether the
 request took effect: send it again with the same request id. So does a `RESOURCE_EXHAUSTED` without details, which means

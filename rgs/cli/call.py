@@ -30,9 +30,18 @@ from rgs.cli.client import CallError, Client, Identity, OutcomeUnknownError, add
 from rgs.cli.options import HOME, HomeOption, note, open_home
 from rgs.core.errors import FormatError, InvalidFieldError
 from rgs.service.callers import Role
-from rgs.v1 import admin_pb2, audit_pb2, catalog_pb2, history_pb2, play_pb2, session_pb2
+from rgs.v1 import admin_pb2, audit_pb2, catalog_pb2, history_pb2, play_pb2, reconciliation_pb2, session_pb2
 
-CONTRACT: Final = (session_pb2, play_pb2, history_pb2, audit_pb2, catalog_pb2, admin_pb2, health_pb2)
+CONTRACT: Final = (
+    session_pb2,
+    play_pb2,
+    history_pb2,
+    audit_pb2,
+    catalog_pb2,
+    admin_pb2,
+    reconciliation_pb2,
+    health_pb2,
+)
 DETAILS: Final = error_details_pb2
 """Imported so that the details of an error in band can be written as JSON."""
 TIMEOUT_S: Final = 10.0

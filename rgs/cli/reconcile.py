@@ -10,7 +10,9 @@ Refuses to need a home: keys, statements and books come as files. `--home` is on
 from __future__ import annotations
 
 import fcntl
+import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -18,8 +20,9 @@ import typer
 
 from rgs import __version__
 from rgs.cli.files import FileRefusedError, read_whole
-from rgs.cli.keyring import load_node_signer, parse_private_key
+from rgs.cli.keyring import load_bundle, load_node_signer, parse_private_key
 from rgs.cli.options import note, now_ms, open_home
+from rgs.cli.reconcile_job import Ground, run_job
 from rgs.core.errors import FormatError, InvalidFieldError
 from rgs.core.ids import check_name
 from rgs.core.jurisdictions import parse_jurisdiction
@@ -33,11 +36,14 @@ from rgs.core.statements import Ed25519Signer
 from rgs.core.times import format_time, parse_date
 from rgs.service.countersigning import countersign, verify_report
 from rgs.service.reconciliation import MEMORY_MB, Reconciled, ReconcileRequest, Reconciliation
+from rgs.store.address import parse_address
+from rgs.store.opening import open_reads
 
 app: Final = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 _SOURCES: Final = ("receipts", "wallet", "regulator")
 _EXIT: Final = {"clean": 0, "breaks": 2, "incomplete": 1}
 _RULES_MAX: Final = 1 << 18
+LOWEST_PRIORITY: Final = 19
 
 
 @app.callback(invoke_without_command=True)
@@ -173,6 +179,28 @@ def verify_command(
     for line in verified:
         print(line)
     return 0
+
+
+@app.command("job", hidden=True)
+def job_command(
+    folder: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    home: Annotated[Path, typer.Option(help="The node's home.")],
+    memory_mb: Annotated[int, typer.Option(help="What the run may take, in MB.")],
+) -> int:
+    """Run what was asked over the wire. The store is named on standard input, for its address may hold a password."""
+    os.nice(LOWEST_PRIORITY)
+    store = sys.stdin.read()
+    config = open_home(home, {"store": parse_address(store)} if store else None)
+    bundle = load_bundle(config)
+    ground = Ground(
+        partial(open_reads, config.store),
+        config.register,
+        bundle,
+        load_node_signer(config, bundle),
+        now_ms(),
+        memory_mb,
+    )
+    return run_job(ground, folder)
 
 
 # --- options --------------------------------------------------------------------------------------------------------

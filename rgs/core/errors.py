@@ -164,6 +164,12 @@ class RoundNotPausedError(RgsError):
     reason = "ROUND_NOT_PAUSED"
 
 
+class ReportNotDoneError(RgsError):
+    """A report that is not there yet, or never will be; `metadata["state"]` says which."""
+
+    reason = "REPORT_NOT_DONE"
+
+
 class SecondAdminError(RgsError):
     """A void is proposed by one admin and approved by another (ARCHITECTURE 2.20)."""
 
@@ -324,6 +330,18 @@ class WalletUnavailableError(UnavailableError):
     """The operator's wallet did not answer; the affair is kept and continued."""
 
     reason = "WALLET_UNAVAILABLE"
+
+
+class ReconciliationBusyError(RgsError):
+    """A node runs one reconciliation at a time, and takes one submission of an operator at a time."""
+
+    reason = "RECONCILIATION_BUSY"
+
+
+class ReconciliationFullError(RgsError):
+    """An operator's submissions and reports take what this node keeps for them."""
+
+    reason = "RECONCILIATION_FULL"
 
 
 class PartyLimitError(RgsError):

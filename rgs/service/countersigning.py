@@ -35,10 +35,12 @@ from rgs.core.statements import (
     verify_signature,
 )
 from rgs.core.times import format_time
-from rgs.service.reconciliation import REPORT, REPORT_NAME, SIGNED
+from rgs.service.reconciliation_files import REPORT, REPORT_NAME, SIGNED
 
 COUNTERKEYS: Final = "countersigners.txt"
 """Public keys of countersigners, one a line in hex: a convenience, checked against the keyid brought from outside."""
+COUNTERSIGNATURES_MAX: Final = 16
+PUBLIC_KEY_BYTES: Final = 32
 _SIZE_MAX: Final = 256 * 1024 * 1024
 
 
@@ -103,6 +105,33 @@ def countersign(folder: Path, signer: Signer, party: str, now_ms: int) -> None:
         file.write(signer.public_key.hex() + "\n")
     with (folder / SIGNED).open("ab") as file:
         file.write(format_line(ExportLine(envelope, None)) + b"\n")
+
+
+def add_countersignature(folder: Path, envelope: bytes, public_key: bytes, party: str) -> int:
+    """Append a countersignature that was made elsewhere; how many there are. One that is there is not added again.
+
+    FormatError, VerificationError: it is no countersignature, of another report or party, or not by this key.
+    """
+    lines = _lines(folder)
+    _, statement, sha256 = _report_of(lines[0])
+    verify_files(folder, sha256)
+    parsed = parse_envelope(envelope)
+    kind, body = parse_statement(parsed)
+    if kind.name != "countersignature" or body["statement"] != statement or body["party"] != party:
+        raise VerificationError(f"it is no countersignature of {party} over {statement}", check="countersignature")
+    if len(public_key) != PUBLIC_KEY_BYTES or parsed.keyid != key_fingerprint(public_key):
+        raise VerificationError(f"the public key is not that of {parsed.keyid}", check="countersignature")
+    verify_signature(parsed, public_key)
+    if any(parse_envelope(parse_line(line).envelope).keyid == parsed.keyid for line in lines[1:]):
+        return len(lines) - 1
+    if len(lines) > COUNTERSIGNATURES_MAX:
+        raise VerificationError(f"there are {COUNTERSIGNATURES_MAX} already", check="countersignature")
+    with (folder / COUNTERKEYS).open("a", encoding="ascii") as file:
+        file.write(public_key.hex() + "\n")
+    new = folder / f".{SIGNED}.new"
+    new.write_bytes(b"".join(line + b"\n" for line in [*lines, format_line(ExportLine(envelope, None))]))
+    new.replace(folder / SIGNED)
+    return len(lines)
 
 
 def verify_report(folder: Path, bundle: bytes, root: str | None, countersigners: frozenset[str]) -> list[str]:

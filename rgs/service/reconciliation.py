@@ -54,18 +54,20 @@ from rgs.core.statements.lines import KEY_BUNDLE_BYTES_MAX
 from rgs.core.times import format_date, format_time
 from rgs.reporting.page import render_page
 from rgs.service.reconcile_sources import Outside, Rows, Verified, read_mapping
+from rgs.service.reconciliation_files import (
+    BREAKS_CSV,
+    PAGE,
+    PARTICIPATIONS_CSV,
+    REJECTS_CSV,
+    REPORT,
+    REPORT_NAME,
+    SIGNED,
+    TOTALS_CSV,
+)
 from rgs.store.reconciliation import MEMORY_MB_MIN, Comparison
 
 MEMORY_MB: Final = 2048
 FOREVER_MS: Final = 1 << 62
-REPORT: Final = "report.json"
-PAGE: Final = "report.html"
-SIGNED: Final = "report.jsonl"
-BREAKS_CSV: Final = "breaks.csv"
-TOTALS_CSV: Final = "totals.csv"
-PARTICIPATIONS_CSV: Final = "participations.csv"
-REJECTS_CSV: Final = "rejects.csv"
-REPORT_NAME: Final = "reconciliation/report.json"
 _BREAK_COLUMNS: Final = (
     *("break_id", "class", "state", "owed", "subject", "operator", "player", "currency", "game", "amount_minor"),
     *("time", "age", "action", "found", "resolved_by", "approved_by", "reason", "evidence"),

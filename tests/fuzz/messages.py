@@ -89,14 +89,18 @@ def _single(field: Any) -> st.SearchStrategy[Any]:
 def _field(field: Any) -> st.SearchStrategy[Any]:
     one = _single(field)
     if field.is_repeated:
-        return st.lists(one, max_size=4) | st.builds(lambda item: [item] * HUGE, one)
+        few = st.lists(one, max_size=4)
+        # A row of many fields, so often, would be no more than a message that is too long.
+        is_row = field.message_type is not None and len(field.message_type.fields) > 2
+        return few if is_row else few | st.builds(lambda item: [item] * HUGE, one)
     return one
 
 
 def message(descriptor: Any) -> st.SearchStrategy[dict[str, Any]]:
     """The fields of a message of this kind: most of them right, some wrong, some left out (None)."""
-    if descriptor.oneofs:
-        return st.sampled_from(list(descriptor.oneofs[0].fields)).flatmap(
+    choices = [oneof for oneof in descriptor.oneofs if len(oneof.fields) > 1]  # of one field: it is optional
+    if choices:
+        return st.sampled_from(list(choices[0].fields)).flatmap(
             lambda field: message(field.message_type).map(lambda inner: {field.name: inner})
         )
 
@@ -161,7 +165,7 @@ def _resolved(
         if isinstance(value, dict):
             return _resolved(party, value, field.message_type, known)
         if isinstance(value, list):
-            return [value_of(item, field) for item in value]
+            return [found for item in value if (found := value_of(item, field)) is not None]
         return value
 
     found = {name: value_of(value, descriptor.fields_by_name[name]) for name, value in fields.items()}

@@ -18,7 +18,7 @@ from google.rpc.status_pb2 import Status
 from structlog.testing import capture_logs
 
 from rgs.cli.pki import fingerprint_of
-from rgs.v1 import admin_pb2, common_pb2, play_pb2, session_pb2
+from rgs.v1 import admin_pb2, common_pb2, play_pb2, reconciliation_pb2, session_pb2
 from tests.fuzz.messages import Repeat, Step, bytes_of
 from tests.house import ACCOUNT_MINOR, KEK
 from tests.oracles import verify_books
@@ -45,6 +45,15 @@ REFUSALS = {
 MOVES = {f"{SESSION}BuyParticipation", f"{SESSION}EndParticipation", f"{PLAY}StartRound", f"{PLAY}Act", STREAM}
 """What may move the money of a session of the caller's; opening and closing move none."""
 VOIDS = f"{ADMIN}ApproveVoid"
+KNOWN_TOO = {"request_id", "operator", "reason", "session_id", "stage_no", "amount_minor", "player"}
+RECONCILED = {"seconds", "nanos", "time"} | {
+    field.name
+    for name, kind in reconciliation_pb2.DESCRIPTOR.message_types_by_name.items()
+    if name.endswith("Request") or name in {"WalletRow", "Receipt"}
+    for field in kind.fields
+    if field.name not in KNOWN_TOO and not field.name.startswith("page_")
+}
+"""Fields of reconciliation that this house has no values for."""
 
 
 class Siege:
@@ -174,6 +183,12 @@ class Siege:
                 return None
             case "enabled" | "open_only" | "removed_too":
                 return bool(nth % 2)
+            case "embedded_register":
+                return True
+            case "header":
+                return {"request_id": self._request_id(nth), "first_day": "2026-11-21", "last_day": "2026-11-21"}
+        if field in RECONCILED:
+            return None
         if field in numbers:
             return numbers[field] + nth if field in ("stage_no", "round_version", "purchase_no") else numbers[field]
         values = self._known[field]

@@ -38,8 +38,10 @@ def test_nothing_breaks_and_nothing_moves(tmp_path: Path, pytestconfig: pytest.C
             campaign.run(live, {"batch": drawn}, seed, EXAMPLES)
 
     siege = besiege(tmp_path, examples)
-    # It would be no siege if everything was turned away at the door.
-    assert len({outcome.split()[0] for outcome in siege.counts if outcome.endswith(" 0")}) >= len(REQUESTS) // 2
+    # It would be no siege if everything was turned away at the door. Most of reconciliation needs
+    # a stream in its order.
+    others = [method for method in REQUESTS if "Reconciliation" not in method]
+    assert len({outcome.split()[0] for outcome in siege.counts if outcome.endswith(" 0")}) >= len(others) // 2
 
 
 READ = Step("op-1", "rgs.v1.HistoryService/ListRounds", {"player": Known("player")})

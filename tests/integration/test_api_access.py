@@ -25,12 +25,17 @@ MAY = {
     "HistoryService": {"operator", "auditor", "regulator"},
     "AuditService": {"operator", "auditor", "regulator", "lab"},
     "AdminService": {"admin"},
+    "ReconciliationService": {"operator", "auditor", "regulator", "admin"},
 }
 OVERSIGHT = {"admin", "auditor", "regulator"}
+OPERATOR, ADMIN = {"operator"}, {"admin"}
 OTHERWISE = {
     "ListOpenRounds": OVERSIGHT | {"operator"},
     "ListOwedCredits": OVERSIGHT | {"operator"},
     **dict.fromkeys(("GetOutbox", "ListHeldReports"), OVERSIGHT),
+    **dict.fromkeys(("SubmitWalletStatement", "SubmitReceipts", "Countersign"), OPERATOR),
+    **dict.fromkeys(("SubmitRegister", "ResolveBreak"), ADMIN),
+    "RunReconciliation": {"operator", "auditor", "admin"},
     **dict.fromkeys(("ListSwitches", "ListGuards", "ListEvents", "ListTotals", "ExportTotals"), OVERSIGHT),
 }
 NOT_LET_IN = (grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNAUTHENTICATED)
@@ -42,7 +47,10 @@ async def code_of(channel: grpc.aio.Channel, method: str) -> grpc.StatusCode:
     if method.endswith("/Play"):
         call = channel.stream_stream(f"/{method}")()
         await call.done_writing()
-    elif method.endswith("/ExportTotals"):
+    elif "/Submit" in method:
+        upload: Any = channel.stream_unary(f"/{method}")
+        call = upload(iter(()))
+    elif method.endswith(("/ExportTotals", "/GetReport")):
         download: Any = channel.unary_stream(f"/{method}")
         call = download(b"")
     else:
@@ -67,7 +75,7 @@ async def test_every_role_at_every_method(tmp_path: Path) -> None:
                     assert code in allowed, (role, method)
                 else:
                     assert code is grpc.StatusCode.PERMISSION_DENIED, (role, method)
-    assert len(ROLES) == 36
+    assert len(ROLES) == 46
 
 
 async def test_strangers_of_every_kind(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from rgs.core.errors import (
     UnavailableError,
 )
 from rgs.service.callers import Caller, Role
-from rgs.v1 import admin_pb2, audit_pb2, catalog_pb2, history_pb2, play_pb2, session_pb2
+from rgs.v1 import admin_pb2, audit_pb2, catalog_pb2, history_pb2, play_pb2, reconciliation_pb2, session_pb2
 from tests.waiting import at_once
 
 NOW_MS = 1_795_000_000_000
@@ -93,11 +93,16 @@ SERVICES = {
     "HistoryService": (history_pb2, {"operator", "auditor", "regulator"}),
     "AuditService": (audit_pb2, {"operator", "auditor", "regulator", "lab"}),
     "AdminService": (admin_pb2, {"admin"}),
+    "ReconciliationService": (reconciliation_pb2, {"operator", "auditor", "regulator", "admin"}),
 }
 OVERSIGHT = {"admin", "auditor", "regulator"}
+OPERATOR, ADMIN = {"operator"}, {"admin"}
 OTHERWISE = {
     "ListOpenRounds": OVERSIGHT | {"operator"},
     "ListOwedCredits": OVERSIGHT | {"operator"},
+    **dict.fromkeys(("SubmitWalletStatement", "SubmitReceipts", "Countersign"), OPERATOR),
+    **dict.fromkeys(("SubmitRegister", "ResolveBreak"), ADMIN),
+    "RunReconciliation": {"operator", "auditor", "admin"},
     **dict.fromkeys(("ListSwitches", "ListGuards", "ListEvents", "ListTotals", "ExportTotals"), OVERSIGHT),
     **dict.fromkeys(("GetOutbox", "ListHeldReports"), OVERSIGHT),
 }

@@ -1,0 +1,235 @@
+"""What submits to reconciliation in bad faith, two runs at once, and the end of a process in the middle."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from rgs.cli import reconcile_process
+from rgs.core.errors import ReconciliationBusyError
+from rgs.service.reconciliation_files import Shelf
+from rgs.v1 import reconciliation_pb2 as pb
+from tests.submitting import (
+    FIRST,
+    LAST,
+    OPERATOR,
+    books,
+    finished,
+    header,
+    play,
+    reason_of,
+    submit_wallet,
+    until,
+    wallet_rows,
+    wallet_stream,
+)
+from tests.unit.api.client import refused, request_id
+from tests.unit.api.serving import House, info_in, serving, status_in
+
+# --- hostile streams --------------------------------------------------------------------------------------------------
+
+
+def left(house: House) -> list[str]:
+    """Every file of submissions."""
+    return sorted(path.name for path in house.config.reconciliation.glob("*/submissions/*/*"))
+
+
+async def test_a_repeat_is_the_same_submission_and_other_content_is_refused(tmp_path: Path) -> None:
+    async with serving(tmp_path) as house:
+        await play(house)
+        rows, head, stub = wallet_rows(house), header(), books(house)
+        answers = [await stub.SubmitWalletStatement(iter(wallet_stream(rows, head))) for _ in range(2)]
+        assert answers[0] == answers[1]
+        assert (
+            await reason_of(stub.SubmitWalletStatement(iter(wallet_stream(rows[:1], head)))) == "IDEMPOTENCY_CONFLICT"
+        )
+        assert left(house) == ["rows.jsonl", "submission.json"]
+        assert len((await stub.ListSubmissions(pb.ListSubmissionsRequest())).submissions) == 1
+
+
+def _rows(count: int = 3, **changes: Any) -> list[pb.WalletRow]:
+    rows = [
+        pb.WalletRow(transaction_id=f"t{n}", kind=1, amount_minor=5, time={"seconds": 1_790_000_000})  # type: ignore[arg-type]
+        for n in range(count)
+    ]
+    for name, value in changes.items():
+        if name == "time":
+            rows[-1].time.FromJsonString(value)
+        else:
+            setattr(rows[-1], name, value)
+    return rows
+
+
+asked = pb.SubmitWalletStatementRequest
+HOSTILE: dict[str, tuple[list[Any], str]] = {
+    "nothing": ([], "header"),
+    "no header": ([asked(rows=_rows())], "header"),
+    "header with rows": ([asked(header=header(), rows=_rows())], "header"),
+    "header twice": ([asked(header=header()), asked(header=header())], "rows"),
+    "end first": ([asked(total_rows=3)], "header"),
+    "no end": ([asked(header=header()), asked(rows=_rows())], "total_rows"),
+    "nothing between": ([asked(header=header()), asked(total_rows=1)], "total_rows"),
+    "an empty message": ([asked(header=header()), asked(), asked(total_rows=1)], "rows"),
+    "rows behind the end": ([*wallet_stream(_rows()), asked(rows=_rows())], "total_rows"),
+    "another number": ([asked(header=header()), asked(rows=_rows()), asked(total_rows=4)], "total_rows"),
+    "end with rows": ([asked(header=header()), asked(rows=_rows(), total_rows=3)], "rows"),
+    "too many rows": (wallet_stream(_rows(11)), "rows"),
+    "no kind": (wallet_stream(_rows(kind=0)), "rows.kind"),
+    "kind of tomorrow": (wallet_stream(_rows(kind=9)), "rows.kind"),
+    "status of tomorrow": (wallet_stream(_rows(status=9)), "rows.status"),
+    "no id": (wallet_stream(_rows(transaction_id="")), "rows"),
+    "a long id": (wallet_stream(_rows(transaction_id="x" * 257)), "rows"),
+    "a line feed": (wallet_stream(_rows(player="a\nb")), "rows"),
+    "below zero": (wallet_stream(_rows(amount_minor=-1)), "rows"),
+    "another day": (wallet_stream(_rows(time="2025-12-31T23:59:59.999Z")), "rows"),
+    "half a millisecond": (wallet_stream(_rows(time="2026-12-31T23:59:59.9995Z")), "rows.time"),
+    "no request id": (wallet_stream(_rows(), header(request_id="")), "request_id"),
+    "no currency": (wallet_stream(_rows(), header(currency="")), "currency"),
+    "no day": (wallet_stream(_rows(), header(first_day="today")), "first_day"),
+    "days backwards": (wallet_stream(_rows(), header(first_day=LAST, last_day=FIRST)), "last_day"),
+    "somebody else's": (wallet_stream(_rows(), header(operator="other")), "operator"),
+}  # fmt: skip
+
+
+async def test_hostile_streams_leave_nothing(tmp_path: Path) -> None:
+    async with serving(tmp_path, reconciliation_rows_max=10) as house:
+        stub = books(house)
+        for name, (messages, field) in HOSTILE.items():
+            info = info_in(status_in(await refused(stub.SubmitWalletStatement(iter(messages)))))
+            assert (info.reason, info.metadata["field"]) == ("INVALID_FIELD", field), name
+            assert left(house) == [], name
+        # A stream that is cut, or that nobody ends, leaves nothing; and one at a time is taken.
+        call = stub.SubmitWalletStatement()
+        await call.write(asked(header=header()))
+        await call.write(asked(rows=_rows()))
+        await until(lambda: bool(left(house)))
+        assert await reason_of(stub.SubmitWalletStatement(iter(wallet_stream(_rows())))) == "RECONCILIATION_BUSY"
+        call.cancel()
+        await until(lambda: not left(house))
+        assert (await stub.SubmitWalletStatement(iter(wallet_stream(_rows(10))))).submission.rows == 10
+        receipts = [
+            pb.SubmitReceiptsRequest(header=header(currency="")),
+            pb.SubmitReceiptsRequest(receipts=[pb.Receipt(session_id="s", stage_no=1, opening_hash=b"short")]),
+        ]
+        info = info_in(status_in(await refused(stub.SubmitReceipts(iter(receipts)))))
+        assert (info.reason, info.metadata["row"]) == ("INVALID_FIELD", "1")
+
+
+async def test_an_operators_room_is_limited(tmp_path: Path) -> None:
+    async with serving(tmp_path, reconciliation_stored_mb=1) as house:
+        stub, rows = books(house), _rows(150)
+        for row in rows:
+            row.reference = "r" * 250
+        call = stub.SubmitWalletStatement()
+        await call.write(asked(header=header()))
+        with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
+            for _ in range(30):
+                await call.write(asked(rows=rows))
+                await asyncio.sleep(0)
+        info = info_in(status_in(await refused(call)))
+        assert (info.reason, info.metadata["field"]) == ("RECONCILIATION_FULL", "reconciliation_stored_mb")
+        assert left(house) == []
+        # What is there counts, for new submissions and for runs.
+        (house.config.reconciliation / OPERATOR / "kept").write_bytes(bytes(1 << 20))
+        assert await reason_of(stub.SubmitWalletStatement(iter(wallet_stream(rows[:2])))) == "RECONCILIATION_FULL"
+        run = pb.RunReconciliationRequest(request_id=request_id(), embedded_register=True)
+        assert await reason_of(stub.RunReconciliation(run)) == "RECONCILIATION_FULL"
+
+
+# --- one at a time, and the end of the process ------------------------------------------------------------------------
+
+
+async def stopped_job(house: House, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, pb.RunReconciliationRequest, int]:
+    """A run whose process is stopped where it has just begun: its stub, its request, its process id."""
+    begun: list[int] = []
+    begin = reconcile_process.begin_job
+
+    async def begin_stopped(*arguments: Any) -> Any:
+        job: Any = await begin(*arguments)
+        os.kill(job.pid, signal.SIGSTOP)
+        begun.append(job.pid)
+        return job
+
+    monkeypatch.setattr("rgs.server.begin_job", begin_stopped)
+    await house.restart()
+    await play(house)
+    wallet = await submit_wallet(house, wallet_rows(house))
+    request = pb.RunReconciliationRequest(request_id=request_id(), wallet_submission_ids=[wallet.submission_id])
+    stub = books(house)
+    await stub.RunReconciliation(request)
+    monkeypatch.setattr("rgs.server.begin_job", begin)
+    return stub, request, begun[0]
+
+
+async def test_the_second_run_is_refused_and_play_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving(tmp_path) as house:
+        stub, request, pid = await stopped_job(house, monkeypatch)
+        report_id = (await stub.RunReconciliation(request)).report_id  # the same again: no other run
+        other = pb.RunReconciliationRequest(request_id=request_id(), embedded_register=True)
+        assert await reason_of(stub.RunReconciliation(other)) == "RECONCILIATION_BUSY"
+        info = info_in(status_in(await refused(stub.ListBreaks(pb.ListBreaksRequest(report_id=report_id)))))
+        assert (info.reason, info.metadata["state"]) == ("REPORT_NOT_DONE", "running")
+        await play(house)
+        os.kill(pid, signal.SIGCONT)
+        assert (await finished(stub, report_id)).state == pb.REPORT_STATE_DONE
+        assert (await stub.RunReconciliation(other)).report_id != report_id
+
+
+async def test_a_process_that_is_killed_is_a_run_that_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving(tmp_path) as house:
+        stub, request, pid = await stopped_job(house, monkeypatch)
+        report_id = (await stub.RunReconciliation(request)).report_id
+        os.kill(pid, signal.SIGKILL)
+        (folder,) = house.config.reconciliation.glob("*/reports/*")
+        await until((folder / "failed.json").exists)
+        assert (await finished(stub, report_id)).failure_reason == "RECONCILIATION_FAILED"
+
+
+async def test_a_restart_in_the_middle_leaves_no_half_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving(tmp_path) as house:
+        _, request, _ = await stopped_job(house, monkeypatch)
+        (folder,) = house.config.reconciliation.glob("*/reports/*")
+        # What a run and an upload that were killed leave behind.
+        for path in (folder / "inputs", folder / ".report.unfinished" / "work", folder / "report"):
+            path.mkdir(parents=True)
+            (path / "half").write_text("half")
+        upload = house.config.reconciliation / OPERATOR / "submissions" / f".{'0' * 32}.1"
+        upload.mkdir()
+        (upload / "rows.jsonl").write_text("half")
+        await house.restart()
+        assert [path.name for path in folder.iterdir()] == ["run.json"]
+        assert not upload.exists()
+        stub = books(house)
+        assert (await finished(stub, folder.name)).state == pb.REPORT_STATE_INTERRUPTED
+        assert await reason_of(stub.ListBreaks(pb.ListBreaksRequest(report_id=folder.name))) == "REPORT_NOT_DONE"
+        # The same request begins it again.
+        assert (await stub.RunReconciliation(request)).report_id == folder.name
+        assert (await finished(stub, folder.name)).verdict == "clean"
+
+
+def test_the_lock_is_one_and_a_live_upload_is_not_swept(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path)
+    descriptor = shelf.lock("a" * 32)
+    try:
+        assert shelf.running() == "a" * 32
+        with pytest.raises(ReconciliationBusyError):
+            shelf.lock("b" * 32)
+    finally:
+        os.close(descriptor)
+    assert shelf.running() == ""
+    rows = tmp_path / "op" / "submissions" / f".{'0' * 32}.1" / "rows.jsonl"
+    rows.parent.mkdir(parents=True)
+    with rows.open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        shelf.sweep()
+        assert rows.exists()
+    shelf.sweep()
+    assert not rows.parent.exists()
