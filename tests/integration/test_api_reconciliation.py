@@ -17,6 +17,7 @@ from rgs.service.callers import Role
 from rgs.service.countersigning import verify_report
 from rgs.service.reconciliation import ReconcileRequest, Reconciliation
 from rgs.v1 import reconciliation_pb2 as pb
+from tests.databases import fresh_database
 from tests.submitting import (
     OPERATOR,
     books,
@@ -89,6 +90,18 @@ async def test_a_clean_day_and_the_same_report_from_the_files(tmp_path: Path) ->
             assert await download(stub, report_id, path.name) == path.read_bytes(), path.name
         assert hashlib.sha256((folder / "out" / "report.json").read_bytes()).hexdigest() == summary.sha256
         assert json.loads((folder / "out" / "report.json").read_bytes())["key_path"]["anchored"]
+
+
+async def test_a_run_over_postgresql(tmp_path: Path) -> None:
+    with fresh_database() as database:
+        async with serving(tmp_path, database) as house:
+            await play(house)
+            wallet, stub = await submit_wallet(house, wallet_rows(house)), books(house)
+            request = pb.RunReconciliationRequest(
+                request_id=request_id(), wallet_submission_ids=[wallet.submission_id], embedded_register=True
+            )
+            summary = await finished(stub, (await stub.RunReconciliation(request)).report_id)
+            assert (summary.state, summary.verdict) == (pb.REPORT_STATE_DONE, "clean"), summary
 
 
 async def test_a_break_is_told_resolved_by_two_and_countersigned(tmp_path: Path) -> None:
