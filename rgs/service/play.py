@@ -148,10 +148,9 @@ class Play:
 
     async def get_round(self, caller: Caller, session_id: str, round_id: str) -> tuple[RoundView, bytes, bytes]:
         """(view, opening, final or empty) of a round of the session."""
-        check_ulid(round_id, "round_id")
         while True:
             session = await owned_session(self._store, caller, session_id)
-            round_ = await self._store.round(round_id, fresh=True)
+            round_ = await self._store.round(check_ulid(round_id, "round_id"), fresh=True)
             if round_ is None or round_.session_id != session.session_id:
                 raise _no_round(round_id)
             opening, final = await self._store.round_envelopes(round_id)

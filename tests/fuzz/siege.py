@@ -114,6 +114,8 @@ class Siege:
             "instance": [self.wire.house.instance.name],
             "reason": ["INSPECTED", "DECK_UNRECOVERABLE"],
             "code": ["STUCK"],
+            "kind": ["stage_reports", "alignment"],
+            "subject": [views[0].session_id, "op-1"],
             "name": ["clock", "store", "rng"],
             "jurisdiction": ["", "demo", "it-adm"],
             "fingerprint": [fingerprint_of(certificate("spare").certificate)],

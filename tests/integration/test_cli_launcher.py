@@ -213,7 +213,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Config]:
     """The configurations with which a server was started."""
     configs: list[Config] = []
 
-    def serve(config: Config, _manifest: Manifest) -> int:
+    def serve(config: Config, _manifest: Manifest, **_: object) -> int:
         configs.append(config)
         return 0
 

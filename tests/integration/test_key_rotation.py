@@ -81,11 +81,16 @@ async def leave(player: Player) -> None:
     )
 
 
+PAUSE_S = 0.05
+"""Between two rounds: the money lasts as long as the keys take to change."""
+
+
 async def play_unary(player: Player, done: asyncio.Event) -> int:
     rounds = 0
     while not done.is_set():
         await player.round_to_the_end()
         rounds += 1
+        await asyncio.sleep(PAUSE_S)
     return rounds
 
 
@@ -107,6 +112,7 @@ async def play_streamed(player: Player, done: asyncio.Event) -> int:
         for action in (CHECK, CHECK, FOLD):
             player.seen(await ask(act=player.act_request(action)))
         rounds += 1
+        await asyncio.sleep(PAUSE_S)
     await stream.done_writing()
     return rounds
 
