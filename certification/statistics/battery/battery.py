@@ -31,6 +31,8 @@ FAMILY_LEVEL: Final = 0.01
 DECISIVE: Final = 1e-8
 TOO_GOOD: Final = 1 - 1e-6
 REPEAT_FACTOR: Final = 4
+DECKS_LEAST: Final = 260
+"""Below, not even the place of each card can be tested, and nothing passes."""
 
 Told = Callable[[int, int], None]
 
@@ -68,7 +70,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`word` is passed | failed; with a repeat, its run stands last and decides."""
+    """`word` is passed | failed | not applicable (too few decks); with a repeat, its run stands last and decides."""
 
     word: str
     alpha: float
@@ -210,7 +212,7 @@ def run_battery(
     if run.decisive:
         return Verdict("failed", alpha, (run,))
     if not run.rejected and not run.too_good:
-        return Verdict("passed", alpha, (run,))
+        return Verdict("passed" if decks >= DECKS_LEAST else "not applicable", alpha, (run,))
     if not can_repeat:
         return Verdict("failed", alpha, (run,))
     first = -(-decks // CHUNK)

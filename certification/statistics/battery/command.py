@@ -3,7 +3,8 @@
 `--decks N` from the production path (or from `--seed HEX`, which can be repeated); `--replicates R` asks instead for
 the uniformity of p-values over R samples of N decks; `--defects usual | all` plants every defect and asks the battery
 to fail it; `--statements FILE…` takes the decks of recorded rounds, and compares their returns; `--programs` runs the
-batteries of others that are on PATH. Exit 0: passed; 1: failed; 2: usage, unreadable files.
+batteries of others that are on PATH. Exit 0: passed; 1: failed; 2: usage, unreadable
+files, nothing applicable, nothing run.
 """
 
 from __future__ import annotations
@@ -23,24 +24,24 @@ from certification.statistics.battery.decks import Given, Production, Seeded, So
 from certification.statistics.battery.defects import NOT_CAUGHT
 from certification.statistics.battery.returns import ReturnTest, tell_returns
 from certification.statistics.sp800_22.command import level
+from rgs.core.errors import RgsError
 
 _USUAL_DECKS: Final = 100_000
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run what is asked for; the exit status."""
-    parser = _parser()
-    arguments = parser.parse_args(argv)
+    arguments = _parser().parse_args(argv)
     try:
         document, lines = _asked(arguments)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RgsError) as error:
         sys.stderr.write(f"certify rng: {error}\n")
         return 2
     if arguments.json:
         sys.stdout.write(json.dumps(document, indent=1, sort_keys=True) + "\n")
     else:
         sys.stdout.writelines(f"{line}\n" for line in lines)
-    return 0 if document["verdict"] == "passed" else 1
+    return {"passed": 0, "failed": 1}.get(document["verdict"], 2)
 
 
 def _asked(arguments: argparse.Namespace) -> tuple[dict[str, Any], Iterator[str]]:
@@ -77,7 +78,8 @@ def _recorded(paths: Sequence[Path], alpha: float) -> tuple[dict[str, Any], Iter
     source = Given(recorded.transcripts, f"{len(recorded.transcripts):,} deals of {', '.join(p.name for p in paths)}")
     verdict = battery.run_battery(source, len(recorded.transcripts), alpha, can_repeat=False)
     returned = returns.judge(alpha)
-    word = "passed" if verdict.word == returned.word == "passed" else "failed"
+    words = {verdict.word, returned.word}
+    word = next((word for word in ("failed", "not applicable") if word in words), "passed")
     document = {**document_of(verdict), "verdict": word, "returns": asdict(returned), "unread": recorded.unread}
 
     def lines() -> Iterator[str]:

@@ -17,7 +17,7 @@ from certification.statistics.battery.laws import Judged
 from certification.statistics.battery.streams import StreamTest
 from certification.statistics.sp800_22.structure import complexity
 
-RAW_BYTES: Final = 1 << 22
+RAW_BYTES: Final = 1 << 21
 COMPLEXITY_WORDS: Final = 50_000
 
 RAW: Final = (

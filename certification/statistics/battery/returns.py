@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -81,7 +81,9 @@ class Returned:
 class ReturnTest:
     """Takes seats one by one, keeps sums by stratum, judges at the end."""
 
-    def __init__(self) -> None:
+    def __init__(self, decisions: Callable[[str], Decisions] | None = None) -> None:
+        """`decisions` gives best play by ruleset id; it is enumerated if nobody has it at hand."""
+        self._decisions = decisions or enumerated_decisions
         self._sums: defaultdict[tuple[str, str, str], list[float]] = defaultdict(lambda: [0, 0.0])
         self._staked: Counter[str] = Counter()
         self._returned: Counter[str] = Counter()
@@ -92,7 +94,7 @@ class ReturnTest:
         self._rounds += 1
         self._staked[seat.ruleset.id] += seat.staked_minor
         self._returned[seat.ruleset.id] += seat.returned_minor
-        figures = figures_of(seat)
+        figures = figures_of(seat, self._decisions(seat.ruleset.id))
         for stratum in strata_of(seat):
             for figure, value in figures.items():
                 sums = self._sums[seat.ruleset.id, stratum, figure]
@@ -159,7 +161,8 @@ def exact_figures(ruleset_id: str) -> dict[str, Exact]:
 
 
 @cache
-def _decisions(ruleset_id: str) -> Decisions:
+def enumerated_decisions(ruleset_id: str) -> Decisions:
+    """Return best play of a ruleset for its main bets."""
     ruleset = load_ruleset(ruleset_id)
     best = Enumerated(ruleset).play
     return Decisions(ruleset, best.preflop, best.flop, best.river)
@@ -168,12 +171,11 @@ def _decisions(ruleset_id: str) -> Decisions:
 # --- of one round ---
 
 
-def figures_of(seat: SeatPlayed) -> dict[str, float]:
+def figures_of(seat: SeatPlayed, decisions: Decisions) -> dict[str, float]:
     """Return the three figures of a seat, from the deck alone, through the production code."""
     ruleset = seat.ruleset
     game = game_of(ruleset)
     dealt = dealt_seat(seat)
-    decisions = _decisions(ruleset.id)
     best = stayed = dealt
     while best.phase is not Phase.SHOWDOWN:
         seen = game.view(best, shown_phase=best.phase)
@@ -222,14 +224,14 @@ def strata_of(seat: SeatPlayed) -> Iterator[str]:
 
 
 def tell_returns(returned: Returned) -> Iterator[str]:
-    """Give the lines of a return test; sessions only where they are tested."""
+    """Give the lines of a return test; strata with too few rounds are only counted."""
     yield f"returns of {returned.rounds:,} seats: cards against exact figures, per stratum"
     for name, staked in returned.staked_minor.items():
         yield f"{name}: really staked {staked}, returned {returned.returned_minor[name]} minor units"
     yield f"{'ruleset, stratum':<58}{'figure':<10}{'rounds':>9}{'exact':>10}{'measured':>10}{'z':>7}{'bias shown':>12}"
     untested = 0
     for row in returned.rows:
-        if row.z is None and row.stratum.startswith("session "):
+        if row.z is None and row.stratum != "all":
             untested += 1
             continue
         z = "-" if row.z is None else f"{row.z:.2f}"
@@ -237,7 +239,7 @@ def tell_returns(returned: Returned) -> Iterator[str]:
             f"{f'{row.ruleset}, {row.stratum}':<58}{row.figure:<10}{row.rounds:>9,}{row.exact:>10.4f}"
             f"{row.measured:>10.4f}{z:>7}{row.smallest_bias:>12.4f}"
         )
-    yield f"{untested} figures of sessions with too few rounds are not tested"
+    yield f"{untested} further figures are not tested, for too few rounds"
     yield "bias shown: the smallest shift of the mean that such a sample shows with power 0.9, at the corrected level"
     yield from (f"rejected by Holm: {name}" for name in returned.rejected)
     yield f"returns: {returned.word} at a family level of {returned.alpha:g}"
