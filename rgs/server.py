@@ -284,7 +284,7 @@ class Server:
             return "SOFTWARE_UNREADABLE"
 
     def _run_in_background(
-        self, name: str, work: Callable[[], Awaitable[object]], pause_s: float = BACKGROUND_S
+        self, name: str, work: Callable[[], Awaitable[object]], pause_s: float | None = None
     ) -> None:
         """Do the work now and after each pause, until the server stops; the work at hand is finished, not cut short."""
 
@@ -302,7 +302,7 @@ class Server:
                         structlog.get_logger().warning("background_work_failed", work=name, exc_info=error)
                     failure = reason
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._stopping.wait(), pause_s)
+                    await asyncio.wait_for(self._stopping.wait(), pause_s or BACKGROUND_S)
 
         task = asyncio.create_task(repeat())
         self._open.push_async_callback(_finished, task, self._config.drain_s)

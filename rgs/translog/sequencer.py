@@ -320,7 +320,7 @@ class Sequencer:
         if opened is not None:
             await self._verify_store(opened)
             self._looked_ms = self._clock.now_ms() - FULL_LOOK_MS
-            structlog.get_logger().info("log_led", origin=opened.shard.origin, size=opened.writer.size, vkey=self.vkey)
+            structlog.get_logger().debug("log_led", origin=opened.shard.origin, size=opened.writer.size, vkey=self.vkey)
         return opened
 
     def _begin(self) -> _Open | None:
