@@ -242,7 +242,7 @@ class Server:
             await sequencer.work()
             await events.tell_log_key(sequencer.vkey)
 
-        with contextlib.suppress(RgsError, OSError):  # its code closes the guard, before the first call
+        with contextlib.suppress(Exception):  # its code closes the guard, before the first call
             await sequencer.work()
         self._run_in_background("log", log, LOG_S)
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from rgs.store.changes import StoreError
 from rgs.store.checkpoints import CheckpointRaceError, CheckpointRow, Checkpoints
 from rgs.store.sequence import Sequence, SequenceRaceError, Shard
 from rgs.translog.directory import LogDirectory, LogRefusedError
@@ -261,7 +260,7 @@ def test_places_are_given_once_and_without_a_gap(tmp_path: Path) -> None:
         (3, [("c", 2)]),  # begins in the middle
         (3, [("a", 3), ("b", 1)]),  # one bad one spoils all
     ):
-        with pytest.raises(StoreError):
+        with pytest.raises(SequenceRaceError):
             order.assign(1, first, statements)
     assert order.positions() == {"a": 2, "b": 1}
     assert order.place("a", 2) == ("o/1", 2)
