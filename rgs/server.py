@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import hashlib
 import os
 import signal
 import sys
@@ -38,25 +37,27 @@ from rgs.api.endpoint import Endpoint, Tls
 from rgs.api.mapping import Encoder
 from rgs.api.quotas import Limits
 from rgs.cli.files import read_whole
-from rgs.cli.keyring import load_bundle, load_kek, load_node_signer
+from rgs.cli.keyring import load_bundle, load_kek, load_log_signer, load_node_signer
+from rgs.cli.logfolder import log_prefix
 from rgs.cli.reconcile_process import begin_job
 from rgs.cli.workers import SERVING, InstanceLostError
 from rgs.clients.register import EmbeddedRegister
-from rgs.clients.regulator import CentralSystem, SoftwareModule
+from rgs.clients.regulator import CentralSystem
 from rgs.clients.wallet import EmbeddedWallet
 from rgs.clock import Clock, ClockWatch, SystemClock
 from rgs.composition import Ground, Services
 from rgs.config import Config
 from rgs.core.errors import InvalidFieldError, RgsError
 from rgs.core.statements.lines import parse_key_bundle
+from rgs.declared import artifacts_of, configured, modules_of
 from rgs.logging import Log
 from rgs.manifest import Manifest, ManifestError, make_manifest
-from rgs.outward import Connections, Outward, load_outward
+from rgs.outward import Connections, load_outward
 from rgs.service.answers import Answers
 from rgs.service.books import Books
 from rgs.service.catalog import Catalog
 from rgs.service.events import EventCode, Events
-from rgs.service.instance import Artifact, Instance
+from rgs.service.instance import Instance
 from rgs.service.keys import KeyFiles
 from rgs.service.leases import INSTANCE_LOST, LOST_DUTY, Leases
 from rgs.service.notices import Relay
@@ -72,11 +73,14 @@ from rgs.store.changes import StoreError
 from rgs.store.opening import open_parties, open_store
 from rgs.store.register import RegisterStore
 from rgs.store.wallet import WalletStore
+from rgs.translog.sequencer import Sequencer
 
 BACKGROUND_S = 1.0
 """Between two rounds of the work in the background."""
 RECOVERY_AGE_MS = 3_000
 """So old is an affair before it is recovered, where it may be under way in another process."""
+LOG_S = 0.2
+"""Between two rounds of the sequencer."""
 DEMO_BALANCE_MINOR = 1_000_000
 """First balance of a player's account in the embedded wallet, where the jurisdiction plays without money."""
 
@@ -174,6 +178,14 @@ class Server:
             central = EmbeddedRegister(RegisterStore(config.register), instance.new_regulator_id, clock.now_ms)
             opened.push_async_callback(central.close)
 
+        sequencer = Sequencer(
+            store=store,
+            clock=clock,
+            folder=config.translog,
+            prefix=await log_prefix(config, store),
+            signer=load_log_signer(config.keys),
+            delay_ms=config.log_delay_s * 1000,
+        )
         books = Books(outward.fundings)
         admit = admission(tls.client_ca, books)
         encoder = Encoder(Catalog(books).list())
@@ -196,6 +208,7 @@ class Server:
                 measure=self._changed_software,
                 rules_period_ms=config.rules_check_s * 1000,
                 self_test_period_ms=config.self_test_s * 1000,
+                log=lambda: sequencer.code,
             ),
             identify=identify_certificate,
             admit=admit,
@@ -248,14 +261,23 @@ class Server:
             node_signer,
             manifest_sha256=self._manifest.sha256,
             software_version=__version__,
-            artifacts=_artifacts(books, self._manifest),
+            artifacts=artifacts_of(books, self._manifest),
         )
         leases = Leases(store=store, clock=clock, instance=instance)
         self.lost = leases.lost
+        opened.push_async_callback(sequencer.close)  # behind the last statement of the instance
         opened.push_async_callback(self._end, instance, services.events)
         self._instance = instance
         await leases.renew()
-        await events.tell_configuration(config.node, _configured(config, outward), first_boot=instance.boot_no == 1)
+        await events.tell_configuration(config.node, configured(config, outward), first_boot=instance.boot_no == 1)
+
+        async def log() -> None:
+            await sequencer.work()
+            await events.tell_log_key(sequencer.vkey)
+
+        with contextlib.suppress(Exception):  # its code closes the guard, before the first call
+            await sequencer.work()
+        self._run_in_background("log", log, LOG_S)
 
         async def watch() -> None:
             await services.watch.look()
@@ -289,7 +311,7 @@ class Server:
         self._run_in_background("events", events.flush)
         lead("stage_reports", services.reporting.report_stages)
         lead("alignment", services.reporting.align_days)
-        lead(f"modules {config.node}", partial(services.reporting.report_modules, _modules(self._manifest)))
+        lead(f"modules {config.node}", partial(services.reporting.report_modules, modules_of(self._manifest)))
         lead("recovery", partial(services.sessions.recover, RECOVERY_AGE_MS if shared else 0))
         lead("interruptions", services.interruptions.finish_due)
         lead("large_wins", events.tell_wins)
@@ -339,8 +361,15 @@ class Server:
         except ManifestError:
             return "SOFTWARE_UNREADABLE"
 
-    def _run_in_background(self, name: str, work: Callable[[], Awaitable[object]], *, to_the_end: bool = False) -> None:
-        """Do the work now and every second, until the server stops; the work at hand is finished, not cut short.
+    def _run_in_background(
+        self,
+        name: str,
+        work: Callable[[], Awaitable[object]],
+        pause_s: float | None = None,
+        *,
+        to_the_end: bool = False,
+    ) -> None:
+        """Do the work now and after each pause, until the server stops; the work at hand is finished, not cut short.
         `to_the_end`: until the calls under way have been answered, too.
         """
         ended = asyncio.Event() if to_the_end else self._stopping
@@ -359,7 +388,7 @@ class Server:
                         structlog.get_logger().warning("background_work_failed", work=name, exc_info=error)
                     failure = reason
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(ended.wait(), BACKGROUND_S)
+                    await asyncio.wait_for(ended.wait(), pause_s or BACKGROUND_S)
 
         task = asyncio.create_task(repeat())
         self._open.push_async_callback(_finished, task, self._config.drain_s)
@@ -371,24 +400,6 @@ def _tell_health(endpoint: Endpoint, permits: Permits) -> None:
     endpoint.health.set_serving(play_api.SERVICE, serving=permits.serving)
     serving = not (permits.guard("register").closed or permits.guard("store").closed)
     endpoint.health.set_serving(session_api.SERVICE, serving=serving)
-
-
-def _configured(config: Config, outward: Outward) -> str:
-    """What tells of a change of the settings or of the file of the outside, without telling what."""
-    if not outward.sha256:
-        return config.sha256
-    return hashlib.sha256(f"{config.sha256} {outward.sha256}".encode("ascii")).hexdigest()
-
-
-def _modules(manifest: Manifest) -> list[SoftwareModule]:
-    """The certified software as the central system is told of it: the manifest, and its files by package."""
-    found = [SoftwareModule("manifest", __version__, manifest.sha256)]
-    for package in ("rgs/core", "rng"):
-        files = "".join(f"{e.sha256} {e.path}\n" for e in manifest.entries if e.path.startswith(f"{package}/"))
-        found.append(
-            SoftwareModule(package.replace("/", "."), __version__, hashlib.sha256(files.encode("utf-8")).hexdigest())
-        )
-    return found
 
 
 def _do_nothing() -> None:
@@ -413,15 +424,6 @@ def _account_opener(wallet: EmbeddedWallet, connections: Connections) -> Callabl
         await wallet.open_account(operator=operator, player=player, currency=currency, balance_minor=DEMO_BALANCE_MINOR)
 
     return open_account
-
-
-def _artifacts(books: Books, manifest: Manifest) -> list[Artifact]:
-    """What the house runs by, each under the hash that rounds and statements name."""
-    return [
-        Artifact("manifest", manifest.sha256, manifest.content),
-        *(Artifact(ruleset.id, ruleset.sha256, ruleset.canonical) for ruleset in books.rulesets.values()),
-        *(Artifact(rules.id, rules.sha256, rules.canonical) for rules in books.jurisdictions.values()),
-    ]
 
 
 # --- the process ------------------------------------------------------------------------------------------------------
