@@ -1,5 +1,5 @@
 """The command line of the house: `rgs init | party | keys | migrate | serve | demo | play | call | simulate |
-conformance | reconcile | export | manifest`.
+conformance | witness | reconcile | export | manifest`.
 
 Every error that the house knows ends in one line on stderr: what is wrong, then the stable reason with field, limit and
 value. Exit 0 is success, 1 a refusal, 2 a command that is not understood, 130 an interrupt. Refuses to show a traceback
@@ -29,6 +29,7 @@ _LATER: Final = {
     "play": "Play by hand.",
     "call": "Call one method of the server, JSON in and out.",
     "simulate": "A wallet or central system that misbehaves as it is told.",
+    "witness": "Watch a transparency log and cosign its checkpoints: for those who do not trust it.",
     "conformance": "Check a wallet or a regulator's gateway against the contract.",
 }
 _RECONCILE: Final = "Compare the record with the operator's wallet and the regulator's register."
