@@ -1,1 +1,1 @@
-"""The transparency log: from committed rows to tiles, bundles and signed, witnessed checkpoints."""
+"""The transparency log: committed statements as leaves of a tree that strangers can verify (ARCHITECTURE 2.15)."""
