@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 COMMANDS: Final[Mapping[str, str]] = {
+    "log": "verify a transparency log and all its records (docs/verify.md)",
     "replay": "verify an export of signed statements, from its files alone (docs/verify.md)",
     "rtp": "exact return of a ruleset by complete enumeration (docs/returns.md)",
     "schemas": "write the JSON Schemas of all statements into a directory",
