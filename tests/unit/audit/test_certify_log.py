@@ -114,7 +114,8 @@ def test_a_run_that_was_interrupted_goes_on(case: Case, monkeypatch: pytest.Monk
     go_on(case, 300)
     monkeypatch.setattr(auditing, "SAVE_ENTRIES", 10)
     monkeypatch.setattr(auditing, "CHUNK_BUNDLES", 1)
-    read, real = [], auditing.read_bundle
+    read: list[int] = []
+    real = vars(auditing)["read_bundle"]
 
     def stop(source: Folder, index: int, size: int) -> tuple[bytes, list[bytes]]:
         read.append(index)
