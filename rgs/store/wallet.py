@@ -28,6 +28,7 @@ from rgs.store.changes import StoreRefusedError
 
 BUSY_TIMEOUT_S: Final = 5.0
 """How long a call waits for another process that holds the file, in seconds."""
+_JOURNALS: Final = {"wal": "PRAGMA journal_mode = WAL", "truncate": "PRAGMA journal_mode = TRUNCATE"}
 
 
 class SqliteFile:
@@ -35,7 +36,8 @@ class SqliteFile:
 
     `application_id` and `version` stand in the header of the file; an empty file is given both and `schema` in one
     transaction, any other that does not carry exactly these is refused before a byte of it is changed. `unavailable` is
-    the error of every call that SQLite does not complete.
+    the error of every call that SQLite does not complete. `journal` is `wal`, or `truncate` for a file that processes
+    on several hosts open over a shared file system, where a write-ahead log cannot be.
     """
 
     def __init__(
@@ -46,8 +48,10 @@ class SqliteFile:
         version: int,
         schema: tuple[str, ...],
         unavailable: type[UnavailableError],
+        journal: str = "wal",
     ) -> None:
         self._path = path.resolve()
+        self._journal = journal
         self._unavailable = unavailable
         self._lock = threading.Lock()
         self._closed = False
@@ -87,8 +91,8 @@ class SqliteFile:
         self._db.execute("PRAGMA trusted_schema = OFF")
         self._db.execute("PRAGMA foreign_keys = ON")
         self._db.execute("PRAGMA synchronous = FULL")
-        mode = self._db.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-        if mode != "wal" or self._number("PRAGMA synchronous") != 2 or self._number("PRAGMA foreign_keys") != 1:
+        mode = self._db.execute(_JOURNALS[self._journal]).fetchone()[0]
+        if mode != self._journal or self._number("PRAGMA synchronous") != 2 or self._number("PRAGMA foreign_keys") != 1:
             raise StoreRefusedError(
                 f"{self._path.name} lies where SQLite keeps no write-ahead log", file=self._path.name, value=mode
             )
