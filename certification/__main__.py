@@ -14,6 +14,8 @@ from typing import Final
 
 COMMANDS: Final[Mapping[str, str]] = {
     "log": "verify a transparency log and all its records (docs/verify.md)",
+    "omission": "is a signed statement in the log, as the house promised?",
+    "receipt": "verify one statement and its proof, offline",
     "replay": "verify an export of signed statements, from its files alone (docs/verify.md)",
     "rtp": "exact return of a ruleset by complete enumeration (docs/returns.md)",
     "schemas": "write the JSON Schemas of all statements into a directory",

@@ -83,8 +83,8 @@ class Tree:
         edge = TileSubtrees(lambda tile: self.levels[tile.level], self.size)
         return Frontier.read(edge, self.size).root()
 
-    def grow(self, source: Source, leaves: Sequence[bytes]) -> Iterator[VerificationError]:
-        """Take in leaf hashes; compare each tile that they fill."""
+    def grow(self, source: Source | None, leaves: Sequence[bytes]) -> Iterator[VerificationError]:
+        """Take in leaf hashes; compare each tile that they fill with its file, unless `source` is None."""
         for leaf in leaves:
             self.size += 1
             level, hash_ = 0, leaf
@@ -96,7 +96,8 @@ class Tree:
                 if len(held) < TILE_WIDTH:
                     break
                 index = (self.size >> TILE_HEIGHT * level) // TILE_WIDTH - 1
-                yield from _compare(source, Tile(level, index, TILE_WIDTH), held)
+                if source is not None:
+                    yield from _compare(source, Tile(level, index, TILE_WIDTH), held)
                 self.levels[level] = []
                 hash_ = _root_of_full(held)
                 level += 1

@@ -49,6 +49,10 @@ class Witnesses:
 
     def cosign_checkpoint(self, note: Note, prove: Prove) -> Note:
         """The note with every cosignature that could be had; it is published in the place of the one given."""
+        return add_signatures(note, self.ask(note, prove))
+
+    def ask(self, note: Note, prove: Prove) -> list[NoteSignature]:
+        """The cosignatures that could be had; `failures` tells of the others."""
         asked = {name: party for name, party in self.parties.items() if party.url}
         self.failures = {}
         lines: list[NoteSignature] = []
@@ -59,7 +63,7 @@ class Witnesses:
                     lines += answer.result()
                 except RgsError as error:
                     self.failures[name] = error
-        return add_signatures(note, lines)
+        return lines
 
     def _ask(self, name: str, party: Party, note: Note, prove: Prove) -> list[NoteSignature]:
         size = parse_checkpoint(note.text).size
