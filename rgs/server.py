@@ -34,7 +34,8 @@ from rgs.api.endpoint import Endpoint, Tls
 from rgs.api.mapping import Encoder
 from rgs.api.quotas import Limits
 from rgs.cli.files import read_whole
-from rgs.cli.keyring import load_bundle, load_kek, load_node_signer
+from rgs.cli.keyring import load_bundle, load_kek, load_log_signer, load_node_signer
+from rgs.cli.logfolder import log_prefix
 from rgs.cli.pki import (
     UNREADABLE,
     fingerprint_of,
@@ -67,9 +68,12 @@ from rgs.store.changes import StoreError
 from rgs.store.opening import open_parties, open_store
 from rgs.store.register import RegisterStore
 from rgs.store.wallet import WalletStore
+from rgs.translog.sequencer import Sequencer
 
 BACKGROUND_S = 1.0
 """Between two rounds of the work in the background."""
+LOG_S = 0.2
+"""Between two rounds of the sequencer."""
 DEMO_BALANCE_MINOR = 1_000_000
 """First balance of a player's account in the embedded wallet, where the jurisdiction plays without money."""
 
@@ -150,6 +154,14 @@ class Server:
         register = EmbeddedRegister(RegisterStore(config.register), instance.new_regulator_id, clock.now_ms)
         opened.push_async_callback(register.close)
 
+        sequencer = Sequencer(
+            store=store,
+            clock=clock,
+            folder=config.translog,
+            prefix=await log_prefix(config, store),
+            signer=load_log_signer(config.keys),
+            delay_ms=config.log_delay_s * 1000,
+        )
         books = Books()
         admit = _admission(tls.client_ca, books)
         encoder = Encoder(Catalog(books).list())
@@ -171,6 +183,7 @@ class Server:
                 measure=self._changed_software,
                 rules_period_ms=config.rules_check_s * 1000,
                 self_test_period_ms=config.self_test_s * 1000,
+                log=lambda: sequencer.code,
             ),
             identify=identify_certificate,
             admit=admit,
@@ -220,9 +233,18 @@ class Server:
             software_version=__version__,
             artifacts=_artifacts(books, self._manifest),
         )
+        opened.push_async_callback(sequencer.close)  # behind the last statement of the instance
         opened.push_async_callback(self._end, instance, services.events)
         self._instance = instance
         await events.tell_configuration(config.node, config.sha256, first_boot=instance.boot_no == 1)
+
+        async def log() -> None:
+            await sequencer.work()
+            await events.tell_log_key(sequencer.vkey)
+
+        with contextlib.suppress(RgsError, OSError):  # its code closes the guard, before the first call
+            await sequencer.work()
+        self._run_in_background("log", log, LOG_S)
 
         async def watch() -> None:
             await services.watch.look()
@@ -261,8 +283,10 @@ class Server:
         except ManifestError:
             return "SOFTWARE_UNREADABLE"
 
-    def _run_in_background(self, name: str, work: Callable[[], Awaitable[object]]) -> None:
-        """Do the work now and every second, until the server stops; the work at hand is finished, not cut short."""
+    def _run_in_background(
+        self, name: str, work: Callable[[], Awaitable[object]], pause_s: float = BACKGROUND_S
+    ) -> None:
+        """Do the work now and after each pause, until the server stops; the work at hand is finished, not cut short."""
 
         async def repeat() -> None:
             failure = ""
@@ -278,7 +302,7 @@ class Server:
                         structlog.get_logger().warning("background_work_failed", work=name, exc_info=error)
                     failure = reason
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._stopping.wait(), BACKGROUND_S)
+                    await asyncio.wait_for(self._stopping.wait(), pause_s)
 
         task = asyncio.create_task(repeat())
         self._open.push_async_callback(_finished, task, self._config.drain_s)

@@ -26,6 +26,7 @@ from rgs.core.merkle import leaf_hash, root_of
 from rgs.core.note import ED25519, note_key, parse_note, sign_text, verify_note
 from rgs.core.shards import parse_origin
 from rgs.core.statements import Ed25519Signer
+from rgs.core.tiles import TILE_WIDTH, tiles_of
 from rgs.core.times import parse_time
 from rgs.store.interface import InstanceRow, StatementRow, Store
 from rgs.store.wallet import SqliteFile
@@ -127,8 +128,11 @@ class Logged:
         verify_note(note, [note_key(self.checkpoint.origin, ED25519, signer)])
         self.entries = list(self.directory.entries(0, self.checkpoint.size))
         assert self.root(self.checkpoint.size) == self.checkpoint.root
-        for at, entry in enumerate(self.entries):
-            assert self.directory.subtrees(len(self.entries))(0, at) == leaf_hash(entry)
+        for tile in tiles_of(len(self.entries)):
+            if tile.level == 0:
+                begin = tile.index * TILE_WIDTH
+                held = self.entries[begin : begin + tile.width]
+                assert self.directory.hashes(tile) == [leaf_hash(entry) for entry in held]
 
     def root(self, size: int) -> bytes:
         """The root over the first entries, from nothing but them."""
