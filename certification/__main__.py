@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 COMMANDS: Final[Mapping[str, str]] = {
+    "dispute": "verify and show the file of a complaint",
     "log": "verify a transparency log and all its records (docs/verify.md)",
     "omission": "is a signed statement in the log, as the house promised?",
     "receipt": "verify one statement and its proof, offline",

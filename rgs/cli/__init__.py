@@ -16,7 +16,7 @@ from typing import Annotated, Final
 import typer
 
 from rgs import __version__
-from rgs.cli import export, export_books, init, keys, log, migrate, party, receipt, serve
+from rgs.cli import dispute, export, export_books, init, keys, log, migrate, party, receipt, serve
 from rgs.cli.options import part
 from rgs.core.errors import RgsError, UnavailableError
 from rgs.manifest import Manifest, ManifestError
@@ -55,6 +55,7 @@ def build_app() -> typer.Typer:
     app.command("export", rich_help_panel="Proving")(export.command)
     app.command("export-wallet", rich_help_panel="Proving")(export_books.wallet_command)
     app.command("export-register", rich_help_panel="Proving")(export_books.register_command)
+    app.command("dispute-export", rich_help_panel="Proving")(dispute.command)
     app.command("receipt", rich_help_panel="Proving")(receipt.command)
     app.command("reconcile", help=_RECONCILE, rich_help_panel="Proving", context_settings=_PASSED_ON)(
         _later("reconcile")

@@ -24,12 +24,14 @@ from rgs.translog.receipts import make_proof
 
 _ROWS_MAX: Final = 1_000
 """Statements of one round: two a seat."""
-LogOption = Annotated[Path, typer.Option("--log", help="The log's folder, or a copy of it.", file_okay=False)]
+LogOption = Annotated[
+    Path | None, typer.Option("--log", help="A copy of the log, if not the home's own.", file_okay=False)
+]
 
 
 def command(
     round_id: Annotated[str, typer.Argument(help="The round.")],
-    log: LogOption,
+    log: LogOption = None,
     home: HomeOption = HOME,
     opening: Annotated[bool, typer.Option("--opening", help="The receipt of the opening, not of the final.")] = False,
     output: Annotated[Path, typer.Option(help="Folder for the files.", file_okay=False)] = Path(),
@@ -44,7 +46,7 @@ def command(
         write_whole(path, row.envelope, PUBLIC_MODE)
         print(path)
         try:
-            proof = make_proof(log, row.hash, bundle=bundle, start=start)
+            proof = make_proof(log or config.translog, row.hash, bundle=bundle, start=start)
         except NotFoundError:
             print("not in the log yet: the signed statement is the house's promise, see `certify omission`")
             continue

@@ -121,7 +121,8 @@ def test_a_run_that_was_interrupted_goes_on(case: Case, monkeypatch: pytest.Monk
         read.append(index)
         if len(read) == 3:
             raise KeyboardInterrupt
-        return real(source, index, size)
+        found: tuple[bytes, list[bytes]] = real(source, index, size)
+        return found
 
     monkeypatch.setattr(auditing, "read_bundle", stop)
     with pytest.raises(KeyboardInterrupt):
