@@ -81,7 +81,7 @@ class Findings:
         would_have = void.get("would_have_been")
         admins = [approval["party"] for approval in void["approvals"]]
         self.voids_by_session[body["session_id"]] += 1
-        self.voids_by_admin.update(set(admins))
+        self.voids_by_admin.update(sorted(set(admins)))
         if void["reason"] == UNRECOVERABLE:
             node, _ = self._instances.get(body["instance"], ("unknown", 0))
             self.exposure[f"{node} {body['time'][:10]}"] += 1
