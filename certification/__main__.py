@@ -13,6 +13,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 COMMANDS: Final[Mapping[str, str]] = {
+    "dispute": "verify and show the file of a complaint",
+    "log": "verify a transparency log and all its records (docs/verify.md)",
+    "omission": "is a signed statement in the log, as the house promised?",
+    "receipt": "verify one statement and its proof, offline",
     "replay": "verify an export of signed statements, from its files alone (docs/verify.md)",
     "rng": "statistics of the shuffle, the raw output, or the transcripts of an export (docs/statistics.md)",
     "rtp": "exact return of a ruleset by complete enumeration (docs/returns.md)",

@@ -130,7 +130,8 @@ def _sign(text: str) -> None:
         sys.stderr.flush()
 
 
-def _read(path: Path, limit: int) -> bytes:
+def read_file(path: Path, limit: int) -> bytes:
+    """The whole file; FileError if it cannot be read or is longer than `limit` bytes."""
     try:
         with path.open("rb") as file:
             data = file.read(limit + 1)
@@ -141,23 +142,25 @@ def _read(path: Path, limit: int) -> bytes:
     return data
 
 
-def _ruleset(path: Path) -> Ruleset:
+def ruleset(path: Path) -> Ruleset:
     """A ruleset file: the TOML document, or its canonical form."""
-    data = _read(path, _RULES_BYTES_MAX)
+    data = read_file(path, _RULES_BYTES_MAX)
     try:
         return parse_canonical_ruleset(data) if data.startswith(b"{") else parse_ruleset(data.decode())
     except (RgsError, UnicodeDecodeError) as error:
         raise FileError(f"{path}: {error}") from error
 
 
-def _jurisdiction(path: Path) -> Jurisdiction:
+def jurisdiction(path: Path) -> Jurisdiction:
+    """A jurisdiction file. FileError."""
     try:
-        return parse_jurisdiction(_read(path, _RULES_BYTES_MAX).decode())
+        return parse_jurisdiction(read_file(path, _RULES_BYTES_MAX).decode())
     except (RgsError, UnicodeDecodeError) as error:
         raise FileError(f"{path}: {error}") from error
 
 
-def _fingerprint(text: str) -> str:
+def fingerprint(text: str) -> str:
+    """What an option must be that names a root."""
     if not _FINGERPRINT.fullmatch(text):
         raise argparse.ArgumentTypeError("a fingerprint is 64 lowercase hex digits")
     return text
@@ -167,7 +170,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="certify replay", description="Verify an export from its files alone.")
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="export lines; several are read as one")
     parser.add_argument("--keys", required=True, type=Path, metavar="KEYS", help="the key bundle")
-    parser.add_argument("--root", type=_fingerprint, metavar="FINGERPRINT", help="the root's, brought from outside")
+    parser.add_argument("--root", type=fingerprint, metavar="FINGERPRINT", help="the root's, brought from outside")
     parser.add_argument("--ruleset", action="append", default=[], type=Path, metavar="FILE", help="a further ruleset")
     parser.add_argument(
         "--jurisdiction", action="append", default=[], type=Path, metavar="FILE", help="a further jurisdiction"
@@ -181,9 +184,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     told = _Told(as_json=arguments.json)
     try:
-        rulebook = Rulebook(map(_ruleset, arguments.ruleset), map(_jurisdiction, arguments.jurisdiction))
+        rulebook = Rulebook(map(ruleset, arguments.ruleset), map(jurisdiction, arguments.jurisdiction))
         try:
-            keys = KeyBook(_read(arguments.keys, KEY_BUNDLE_BYTES_MAX), root=arguments.root)
+            keys = KeyBook(read_file(arguments.keys, KEY_BUNDLE_BYTES_MAX), root=arguments.root)
         except VerificationError as error:
             told.failure(error, str(arguments.keys))
             told.summary(None, None, "UNANCHORED")

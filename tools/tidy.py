@@ -70,6 +70,9 @@ ROOMS: Final = (
     Room("rgs/store/", ("rgs.core", "rgs.store", CLOCK), ("asyncpg", "duckdb")),
     Room("rgs/clients/", (*INNER, "rgs.clients"), ("structlog", *GRPC), generated=True),
     Room("rgs/translog/", (*INNER, "rgs.translog"), ("structlog",)),
+    Room(
+        "rgs/witness/", (*INNER, "rgs.witness"), ("structlog",)
+    ),  # a program of its own, for those who watch the house
     # The embedded books are the honest half of each simulator; what lies is the wire before them.
     Room("rgs/simulators/", (*INNER, "rgs.clients", "rgs.simulators"), GRPC, generated=True),
     Room("rgs/reporting/", ("rgs.core", "rgs.reporting"), ("jinja2",)),  # documents to pages, pure

@@ -179,6 +179,7 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
     "RULESET_REFUSED": ErrorRow(_DATA, "A ruleset or jurisdiction is refused."),
     "VERIFICATION_FAILED": ErrorRow(_DATA, "A stored record does not verify."),
     "WITNESS_REFUSED": ErrorRow(_DATA, "A witness does not cosign the log's checkpoint."),
+    "WITNESS_UNAVAILABLE": ErrorRow(_DOWN, "A witness did not answer, or not as its standard says.", 5_000),
     "RECONCILIATION_FAILED": ErrorRow(_DATA, "A reconciliation ran out of memory or disk, or a file of it changed."),
     "STORE_REFUSED": ErrorRow(_DATA, "The store is not fit to be used."),
     INTERNAL: ErrorRow(

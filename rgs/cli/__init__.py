@@ -1,5 +1,5 @@
 """The command line of the house: `rgs init | party | keys | migrate | serve | demo | play | call | simulate |
-conformance | reconcile | export | log | manifest`.
+conformance | witness | reconcile | export | receipt | dispute-export | log | manifest`.
 
 Every error that the house knows ends in one line on stderr: what is wrong, then the stable reason with field, limit and
 value. Exit 0 is success, 1 a refusal, 2 a command that is not understood, 130 an interrupt. Refuses to show a traceback
@@ -16,7 +16,7 @@ from typing import Annotated, Final
 import typer
 
 from rgs import __version__
-from rgs.cli import export, export_books, init, keys, log, migrate, party, serve
+from rgs.cli import dispute, export, export_books, init, keys, log, migrate, party, receipt, serve
 from rgs.cli.options import part
 from rgs.core.errors import RgsError, UnavailableError
 from rgs.manifest import Manifest, ManifestError
@@ -29,6 +29,7 @@ _LATER: Final = {
     "play": "Play by hand.",
     "call": "Call one method of the server, JSON in and out.",
     "simulate": "A wallet or central system that misbehaves as it is told.",
+    "witness": "Watch a transparency log and cosign its checkpoints: for those who do not trust it.",
     "conformance": "Check a wallet or a regulator's gateway against the contract.",
 }
 _RECONCILE: Final = "Compare the record with the operator's wallet and the regulator's register."
@@ -54,6 +55,8 @@ def build_app() -> typer.Typer:
     app.command("export", rich_help_panel="Proving")(export.command)
     app.command("export-wallet", rich_help_panel="Proving")(export_books.wallet_command)
     app.command("export-register", rich_help_panel="Proving")(export_books.register_command)
+    app.command("dispute-export", rich_help_panel="Proving")(dispute.command)
+    app.command("receipt", rich_help_panel="Proving")(receipt.command)
     app.command("reconcile", help=_RECONCILE, rich_help_panel="Proving", context_settings=_PASSED_ON)(
         _later("reconcile")
     )

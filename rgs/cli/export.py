@@ -221,6 +221,15 @@ async def _export(config: Config, chosen: tuple[list[str], list[str]], out: str,
         await reads.close()
 
 
+async def export_session(config: Config, session: str, file: BinaryIO, *, private: bool) -> None:
+    """One session's statements as a cut export. NotFoundError, ExportError."""
+    reads = await open_reads(config.store)
+    try:
+        await _write(Exporter(reads), config, ([], [session]), file, lambda _count, _total: None, private=private)
+    finally:
+        await reads.close()
+
+
 async def _write(
     exporter: Exporter,
     config: Config,

@@ -24,6 +24,7 @@ POLICY_BYTES_MAX: Final = 65_536
 ENTRIES_MAX: Final = 128
 """Logs, witnesses and groups of one policy; the standard recommends 32 of each at least."""
 _ALLOWED: Final = re.compile(rb"[\t\n\x20-\x7e\x80-\xff]*")
+_SELF_WITNESS: Final = re.compile(rb"^[ \t]*#[ \t]*self-witness[ \t]+([!-~]+)[ \t]*$", re.MULTILINE)
 _COUNT: Final = re.compile(r"[1-9][0-9]{0,3}", re.ASCII)
 
 
@@ -130,6 +131,19 @@ def parse_policy(data: bytes) -> Policy:
         except FormatError as error:
             raise FormatError(f"line {number}: {error}", field="policy", value=number) from None
     return reader.policy()
+
+
+def self_witnesses(data: bytes) -> frozenset[str]:
+    """The witnesses that comments of a policy file name as the house's own: lines `# self-witness NAME`.
+
+    A convention of this house inside comments, which every other reader passes over; FormatError for a name that is no
+    witness of the policy.
+    """
+    policy = parse_policy(data)
+    named = frozenset(name.decode("ascii") for name in _SELF_WITNESS.findall(data))
+    for name in sorted(named - policy.witnesses.keys()):
+        raise FormatError(f"self-witness {name} is no witness of the policy", field="witness", value=name[:80])
+    return named
 
 
 class _Reader:

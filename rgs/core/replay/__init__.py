@@ -7,6 +7,7 @@ files or network.
 from rgs.core.replay.checks import CHECKS, Check
 from rgs.core.replay.keys import KeyBook
 from rgs.core.replay.procedure import Replay, Summary
+from rgs.core.replay.reading import Entry
 from rgs.core.replay.rules import Rulebook
 
-__all__ = ["CHECKS", "Check", "KeyBook", "Replay", "Rulebook", "Summary"]
+__all__ = ["CHECKS", "Check", "Entry", "KeyBook", "Replay", "Rulebook", "Summary"]

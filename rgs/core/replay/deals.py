@@ -103,9 +103,10 @@ class Deals:
             else:
                 self.verified += 1
 
-    def finish(self, *, is_whole: bool) -> Iterator[VerificationError]:
-        """Count what is left. In whole files every seat of a deal is opened."""
+    def finish(self, *, is_whole: bool, goes_on: bool = False) -> Iterator[VerificationError]:
+        """Count what is left. In whole files every seat of a deal is opened; in a log that goes on it may come yet."""
         for round_id, deal in list(self._deals.items()):
+            deal.is_left_open |= goes_on
             if is_whole and len(deal.leaves) < deal.seats:
                 self.fail(round_id)
                 yield DEAL.failure(f"{deal.seats} seats were dealt, {len(deal.leaves)} opened", round_id=round_id)

@@ -59,8 +59,10 @@ class Lost:
 class Instances:
     """All instances of a replay. Instances are few: they are kept to the end."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: Scope, *, goes_on: bool = False) -> None:
+        """`goes_on`: an instance without an end may be running."""
         self._scope = scope
+        self._goes_on = goes_on
         self._known: dict[str, Instance] = {}
         self._lost: dict[str, Lost] = {}
         self.exposure = 0
@@ -149,7 +151,7 @@ class Instances:
         if lost is not None:
             self.exposure += instance.draws_in_flight_max
             yield from self._verify_lost(instance, lost)
-        has_ended = instance.has_ended or lost is not None
+        has_ended = instance.has_ended or lost is not None or self._goes_on
         fault = numbers.missing_end(has_ended=has_ended, ranges=self._scope.instances.get(name))
         if fault:
             yield SCOPE.failure(f"instance {name} {fault}", instance=name)

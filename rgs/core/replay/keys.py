@@ -12,6 +12,7 @@ hold: get the newer bundle.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -130,6 +131,11 @@ class KeyBook:
         self._keys[keyid] = SigningKey(role, public_key, name, self._newest_root, development)
         return keyid
 
+    @property
+    def known(self) -> Mapping[str, SigningKey]:
+        """All keys by keyid, those of instances that were met included."""
+        return self._keys
+
     # --- the path ---
 
     def add_instance(self, instance: str, public_key_hex: str, node_keyid: str) -> None:
@@ -144,8 +150,12 @@ class KeyBook:
         development = self._keys[node_keyid].development
         self._keys[keyid] = SigningKey(KeyRole.INSTANCE, public_key, instance, node_keyid, development)
 
-    def verify_envelope(self, envelope: Envelope, data: bytes) -> SigningKey:
-        """Check 3 as far as it needs no payload: known key of the kind's role, unrevoked path, signature."""
+    def verify_envelope(self, envelope: Envelope, hash_: bytes, *, is_signed: bool = False) -> SigningKey:
+        """Check 3 as far as it needs no payload: known key of the kind's role, unrevoked path, signature.
+
+        `hash_` is the statement's. `is_signed`: the signature was verified before, under a public key of which keyid is
+        the fingerprint.
+        """
         kind = KIND_OF_PAYLOAD_TYPE.get(envelope.payload_type)
         if kind is None:
             raise KEY.failure(f"payload type {envelope.payload_type} is not known")
@@ -156,11 +166,12 @@ class KeyBook:
             raise KEY.failure(f"{kind.name} may not be signed by a key of role {key.role}")
         if self._revoked:
             self._verify_unrevoked(envelope.keyid)
-        try:
-            verify_signature(envelope, key.public_key)
-        except VerificationError as error:
-            raise KEY.failure(error.message) from None
-        if key.role is KeyRole.ROOT and leaf_hash(data) not in self._statements:
+        if not is_signed:
+            try:
+                verify_signature(envelope, key.public_key)
+            except VerificationError as error:
+                raise KEY.failure(error.message) from None
+        if key.role is KeyRole.ROOT and hash_ not in self._statements:
             raise KEY.failure(f"this {kind.name} is not in the key bundle")
         return key
 

@@ -22,7 +22,7 @@ from rgs.core.replay.identifiers import IdSet
 from rgs.core.replay.instances import Instances
 from rgs.core.replay.keys import KeyBook
 from rgs.core.replay.openings import OpenSeat, read_seat, verify_opening
-from rgs.core.replay.reading import Statement, read_authentic, verify_private
+from rgs.core.replay.reading import Entry, Statement, read_authentic, read_entry, verify_private
 from rgs.core.replay.rules import Rulebook
 from rgs.core.replay.scope import Scope, Sequence
 from rgs.core.replay.sessions import (
@@ -64,12 +64,17 @@ class Summary:
 class Replay:
     """One replay: `feed` every line, then `finish` once. Both return the checks that failed."""
 
-    def __init__(self, keys: KeyBook, rulebook: Rulebook) -> None:
-        """`keys` gains the instance keys that the lines name; it is not to be shared between replays."""
+    def __init__(self, keys: KeyBook, rulebook: Rulebook, *, goes_on: bool = False) -> None:
+        """`keys` gains the instance keys that the lines name; it is not to be shared between replays.
+
+        `goes_on`: what is read is a log from its first entry to wherever it stands. Nothing may be missing in it, and
+        no scope excuses a gap; instances that run, sessions and rounds that are open are no fault.
+        """
         self._keys = keys
         self._rulebook = rulebook
+        self._goes_on = goes_on
         self._scope = Scope()
-        self._instances = Instances(self._scope)
+        self._instances = Instances(self._scope, goes_on=goes_on)
         self._deals = Deals()
         self._chains: dict[str, Chain] = {}
         self._sessions = IdSet()
@@ -96,6 +101,18 @@ class Replay:
             self._take(self.statement)
         return self._drain()
 
+    def feed_entry(self, entry: Entry) -> list[VerificationError]:
+        """The next entry of a log, instead of `feed`."""
+        self.summary.lines += 1
+        self.statement = None
+        try:
+            self.statement = read_entry(entry, self._keys)
+        except VerificationError as error:
+            self._report(error)
+        else:
+            self._take(self.statement)
+        return self._drain()
+
     def refuse(self, message: str) -> list[VerificationError]:
         """Instead of `feed`, for a line that the reader could not read whole (check 1)."""
         self.summary.lines += 1
@@ -112,7 +129,8 @@ class Replay:
         for malfunction, error in self._voids:
             if malfunction not in self._events and self._scope.is_whole:
                 self._report(error)
-        for error in (*self._instances.finish(), *self._deals.finish(is_whole=self._scope.is_whole)):
+        is_whole = self._scope.is_whole and not self._goes_on
+        for error in (*self._instances.finish(), *self._deals.finish(is_whole=is_whole, goes_on=self._goes_on)):
             self._report(error)
         summary = self.summary
         summary.rounds_verified, summary.rounds_failed = self._deals.verified, len(self._deals.failed)
@@ -153,7 +171,7 @@ class Replay:
         if self._passes(verify_private, statement) and kind.private:
             summary.private_absent += statement.private is None
             summary.private_verified += statement.private is not None
-        if kind.name == "export_scope":
+        if kind.name == "export_scope" and not self._goes_on:
             self._passes(self._widen, statement)
         if not kind.numbered:
             return
@@ -291,7 +309,7 @@ class Replay:
         del self._chains[chain.session_id]
 
     def _finish_session(self, chain: Chain) -> None:
-        fault = chain.links.missing_end(has_ended=False, ranges=self._scope.sessions.get(chain.session_id))
+        fault = chain.links.missing_end(has_ended=self._goes_on, ranges=self._scope.sessions.get(chain.session_id))
         if fault:
             self._report(SCOPE.failure(f"the session {fault}", session_id=chain.session_id))
         if chain.seat is not None:

@@ -14,7 +14,16 @@ from rgs.core.errors import FormatError, VerificationError
 from rgs.core.replay.checks import ENVELOPE, KEY, LINE, PRIVATE, SCHEMA, Check
 from rgs.core.replay.keys import KeyBook, SigningKey
 from rgs.core.replay.times import verify_times
-from rgs.core.statements import KeyRole, Kind, leaf_hash, parse_envelope, parse_line, parse_statement, private_hash
+from rgs.core.statements import (
+    Envelope,
+    KeyRole,
+    Kind,
+    leaf_hash,
+    parse_envelope,
+    parse_line,
+    parse_statement,
+    private_hash,
+)
 
 
 @dataclass(slots=True)
@@ -43,6 +52,19 @@ class Statement:
         return check.failure(message, **named)
 
 
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry of a log that was hashed and parsed before: checks 1 and 2 are behind it.
+
+    `is_signed`: the signature verifies under a public key whose fingerprint is the envelope's keyid. Whose key that is,
+    and whether it may sign this, is still to be said.
+    """
+
+    hash: bytes
+    envelope: Envelope
+    is_signed: bool
+
+
 def read_statement(line: bytes, keys: KeyBook) -> Statement:
     """Return the statement of a line (without its line feed), its private block verified if there is one.
 
@@ -61,15 +83,25 @@ def read_authentic(line: bytes, keys: KeyBook) -> Statement:
     except FormatError as error:
         raise LINE.failure(error.message) from None
     data = export_line.envelope
-    statement_hash = leaf_hash(data).hex()
+    hash_ = leaf_hash(data)
     # (2) The envelope.
     try:
         envelope = parse_envelope(data)
     except FormatError as error:
-        raise ENVELOPE.failure(error.message, statement=statement_hash) from None
+        raise ENVELOPE.failure(error.message, statement=hash_.hex()) from None
+    return _read(Entry(hash_, envelope, is_signed=False), keys, export_line.private)
+
+
+def read_entry(entry: Entry, keys: KeyBook) -> Statement:
+    """Return the statement of a log's entry: checks 3 and 4."""
+    return _read(entry, keys, None)
+
+
+def _read(entry: Entry, keys: KeyBook, private: dict[str, Any] | None) -> Statement:
+    envelope, statement_hash = entry.envelope, entry.hash.hex()
     # (3) The key and its signature, before the payload is looked into.
     try:
-        key = keys.verify_envelope(envelope, data)
+        key = keys.verify_envelope(envelope, entry.hash, is_signed=entry.is_signed)
     except VerificationError as error:
         raise KEY.failure(error.message, statement=statement_hash) from None
     # (4) The payload.
@@ -78,9 +110,7 @@ def read_authentic(line: bytes, keys: KeyBook) -> Statement:
         verify_times(kind.name, body)
     except FormatError as error:
         raise SCHEMA.failure(error.message, statement=statement_hash) from None
-    statement = Statement(
-        kind, body, statement_hash, key, envelope.keyid, export_line.private, _round_id(kind.name, body)
-    )
+    statement = Statement(kind, body, statement_hash, key, envelope.keyid, private, _round_id(kind.name, body))
     # (3) again, where it needs the payload: the key is that instance's or node's, and was in force.
     _verify_signer(statement, keys)
     return statement

@@ -1,0 +1,303 @@
+"""One audit of a log: checkpoint, quorum, consistency with what was verified before, every tile, every record.
+
+What is read is only what is new since the state; what the state says was read, by the same checks, from files whose
+root is the beginning of this root. The tree is judged at the end: until the root fits, nothing that was read is taken
+into the state. Bounded memory: what the replay keeps of open things, 16 bytes a round and session, a few chunks.
+
+Refuses to go on under a checkpoint that is not the policy's, or that does not continue the one verified before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from time import process_time
+from typing import Any, Final
+
+from certification.chunks import Chunk, Verified, named_keys, verified
+from certification.findings import Findings
+from certification.memory import format_replay, format_value, parse_replay, parse_value
+from certification.sources import Source
+from certification.tree import CONSISTENCY, ENTRY, Tree, failure, read_bundle, read_checkpoint, read_hashes
+from certification.tree import verify_note_and_quorum as verify_accepted
+from rgs.core.checkpoints import Checkpoint, parse_checkpoint
+from rgs.core.errors import FormatError, RgsError, VerificationError
+from rgs.core.merkle import consistency_proof, verify_consistency
+from rgs.core.note import Note, format_note, parse_note
+from rgs.core.policies import Accepted, Policy
+from rgs.core.replay import Entry, KeyBook, Replay, Rulebook
+from rgs.core.replay.checks import KEY
+from rgs.core.replay.scope import Scope
+from rgs.core.statements import Envelope, parse_envelope, verify_signature
+from rgs.core.statements.bulk import is_signed_by
+from rgs.core.tiles import TILE_WIDTH, TileSubtrees
+
+CHUNK_BUNDLES: Final = 2
+SAVE_ENTRIES: Final = 1 << 18
+"""So often a run leaves what it has, for one that is interrupted to go on from."""
+FAILURES_MAX: Final = 1_000
+"""Failures that are kept word by word; all are counted."""
+FEW: Final = 4_096
+"""Of so few entries no process is started: starting one takes longer."""
+SAMPLE: Final = 1_000
+"""Envelopes on which the bare verification of signatures is measured."""
+_NOT_KEPT: Final = frozenset({"_rulebook"})
+
+
+@dataclass(slots=True)
+class Audit:
+    """What was found. `is_sound`: the tree is that of the checkpoint, and goes on from the one before."""
+
+    note: Note | None = None
+    accepted: Accepted | None = None
+    before: Checkpoint | None = None
+    is_sound: bool = False
+    failures: list[dict[str, str]] = field(default_factory=list)
+    failed: int = 0
+    entries: int = 0
+    """Read in this run."""
+    cpu_s: float = 0.0
+    sample: list[tuple[bytes, bytes]] = field(default_factory=list)
+    """Envelopes and the public keys that signed them."""
+    replay: Replay | None = None
+    findings: Findings | None = None
+
+    def report(self, error: VerificationError, place: str) -> None:
+        self.failed += 1
+        if len(self.failures) < FAILURES_MAX:
+            self.failures.append({**error.metadata, "message": error.message, "place": place})
+
+
+@dataclass(slots=True)
+class Auditor:
+    """What is asked of every run: `bundle` is the key bundle, `root` the fingerprint brought from outside."""
+
+    source: Source
+    policy: Policy
+    bundle: bytes
+    root: str | None
+    rulebook: Rulebook = field(default_factory=Rulebook)
+    workers: int = 1
+    whole: bool = False
+    """Read again what the state says was read; its checkpoint must be met on the way."""
+    save: Callable[[dict[str, Any]], None] = lambda _: None
+    """Called with the state so far, every SAVE_ENTRIES."""
+    advance: Callable[[int, int], None] = lambda _read, _size: None
+    """Told how many entries of how many were read."""
+
+    def run(self, state: Mapping[str, Any] | None, part: Mapping[str, Any] | None = None) -> Audit:
+        """An audit from the state of the one before; `part` is what one that was interrupted has left.
+
+        SourceError where the log cannot be read, FormatError where the state cannot be used.
+        """
+        audit = Audit()
+        began = process_time()
+        try:
+            audit.note = read_checkpoint(self.source)
+            audit.accepted = verify_accepted(audit.note, self.policy)
+            checkpoint = audit.accepted.checkpoint
+            if state is not None:
+                audit.before = _checkpoint_of(state)
+                self._verify_continuation(audit.before, checkpoint)
+        except VerificationError as error:
+            audit.report(error, "checkpoint")
+            return audit
+        if self.whole:
+            state = part = None
+        part = part if part is not None and _is_part(part, state, checkpoint) else None
+        run = _Run(self, audit, checkpoint, part or state)
+        audit.is_sound = run.read()
+        audit.cpu_s += process_time() - began
+        return audit
+
+    @property
+    def root_found(self) -> str:
+        """The fingerprint of the first root of the key bundle. VerificationError."""
+        return KeyBook(self.bundle).root
+
+    def _verify_continuation(self, before: Checkpoint, now: Checkpoint) -> None:
+        if before.origin != now.origin:
+            return  # another shard: its first entry says which it continues
+        if now.size < before.size:
+            raise failure(
+                CONSISTENCY,
+                f"rolled back: {now.size} entries, where {before.size} were verified before",
+                value=now.size,
+                limit=before.size,
+            )
+        try:
+            tree = TileSubtrees(lambda tile: read_hashes(self.source, tile), now.size)
+            proof = consistency_proof(tree, before.size, now.size)
+        except VerificationError as error:
+            raise failure(CONSISTENCY, f"what was verified before cannot be compared: {error.message}") from None
+        try:
+            verify_consistency(before.size, before.root, now.size, now.root, proof)
+        except VerificationError as error:
+            raise failure(CONSISTENCY, f"forked: not the log that was verified before: {error.message}") from None
+
+
+class _Run:
+    """The reading of one run."""
+
+    def __init__(self, auditor: Auditor, audit: Audit, checkpoint: Checkpoint, state: Mapping[str, Any] | None) -> None:
+        self._auditor = auditor
+        self._audit = audit
+        self._checkpoint = checkpoint
+        self._keys = KeyBook(auditor.bundle, root=auditor.root)
+        self._shard_before = None if audit.before is None or audit.before.origin == checkpoint.origin else audit.before
+        rulebook = auditor.rulebook
+        self._findings = Findings(rulebook)
+        self._tree = Tree()
+        self._base = None if audit.before is None else _document_of(audit.before)
+        if state is None:
+            self._replay = Replay(self._keys, rulebook, goes_on=True)
+        else:
+            if state["root_key"] != self._keys.root:
+                raise FormatError(f"the state is of a house with the root {state['root_key']}, not {self._keys.root}")
+            self._replay = parse_replay(state["replay"], self._keys, rulebook)
+            vars(self._findings).update(
+                {name: parse_value(one, rulebook, Scope()) for name, one in state["findings"].items()}
+            )
+            audit.failures, audit.failed = list(state["failures"]), int(state["failed"])
+            if _checkpoint_of(state).origin == checkpoint.origin:
+                try:
+                    levels = [[bytes.fromhex(one) for one in level] for level in state["levels"]]
+                    self._tree = Tree(int(state["checkpoint"]["size"]), levels)
+                except (KeyError, TypeError, ValueError) as error:
+                    raise FormatError(f"the state does not fit together: {error}") from None
+                if self._tree.root().hex() != state["checkpoint"]["root"]:
+                    raise FormatError("the state does not fit together: its tree has another root")
+        self._known = {keyid: key.public_key for keyid, key in self._keys.known.items()}
+
+    def read(self) -> bool:
+        """Read everything new; whether the tree is that of the checkpoint."""
+        audit, tree = self._audit, self._tree
+        if audit.accepted is not None and self._auditor.root is not None and not self._keys.anchored:
+            other = f"the root of the key bundle is {self._keys.root}, not {self._auditor.root}"
+            audit.report(KEY.failure(other), "keys")
+        before = tree.size
+        workers = self._auditor.workers if self._checkpoint.size - before > FEW else 1
+        is_sound = True
+        saved = before
+        try:
+            for chunk, found in verified(self._chunks(), workers):
+                audit.cpu_s += found.cpu_s if workers > 1 else 0.0
+                for fault in self._take(chunk, found):
+                    is_sound = False
+                    audit.report(fault, "tree")
+                self._auditor.advance(tree.size - before, self._checkpoint.size - before)
+                if tree.size - saved >= SAVE_ENTRIES and is_sound:
+                    saved = tree.size
+                    self._auditor.save(self.document())
+        except VerificationError as error:
+            audit.report(error, "tree")
+            return False
+        for fault in tree.finish(self._auditor.source, self._checkpoint):
+            is_sound = False
+            audit.report(fault, "tree")
+        audit.entries = tree.size - before
+        if is_sound:
+            self._auditor.save(self.document())
+        for fault in self._replay.finish():
+            audit.report(fault, "end of the log")
+        audit.replay, audit.findings = self._replay, self._findings
+        return is_sound
+
+    def document(self) -> dict[str, Any]:
+        """The state as it is now. `part_of` is the checkpoint that it began from."""
+        kept = {name: format_value(one) for name, one in vars(self._findings).items() if name not in _NOT_KEPT}
+        reached = replace(self._checkpoint, size=self._tree.size, root=self._tree.root())
+        note = self._audit.note
+        return {
+            "checkpoint": _document_of(reached),
+            "failed": self._audit.failed,
+            "failures": self._audit.failures,
+            "findings": kept,
+            "levels": [[one.hex() for one in level] for level in self._tree.levels],
+            "note": format_note(note).decode() if note is not None else "",
+            "part_of": self._base,
+            "replay": format_replay(self._replay, self._keys),
+            "root_key": self._keys.root,
+        }
+
+    # --- entries ---
+
+    def _chunks(self) -> Iterator[Chunk]:
+        size, at = self._checkpoint.size, self._tree.size
+        while at < size:
+            entries: list[bytes] = []
+            for index in range(at // TILE_WIDTH, min(at // TILE_WIDTH + CHUNK_BUNDLES, -(-size // TILE_WIDTH))):
+                _, held = read_bundle(self._auditor.source, index, size)
+                entries += held[max(at - index * TILE_WIDTH, 0) :]
+            self._known |= named_keys(entries)
+            yield Chunk(tuple(entries), dict(self._known))
+            at += len(entries)
+
+    def _take(self, chunk: Chunk, found: Verified) -> Iterator[VerificationError]:
+        audit, replay, first = self._audit, self._replay, self._tree.size
+        yield from self._tree.grow(self._auditor.source, [hash_ for hash_, _, _ in found.found])
+        for index, (hash_, fields, is_signed) in enumerate(found.found, first):
+            if index == 0 and (self._shard_before is not None or not chunk.entries[0].startswith(b"{")):
+                yield from self._begin_shard(chunk.entries[0])
+                continue
+            if fields is None:
+                failures = replay.refuse("the entry is not an envelope in its one form")
+            else:
+                envelope = Envelope(*fields)
+                failures = replay.feed_entry(Entry(hash_, envelope, is_signed=is_signed))
+                if is_signed and len(audit.sample) < SAMPLE:
+                    audit.sample.append((chunk.entries[index - first], chunk.keys[envelope.keyid]))
+            for error in failures:
+                audit.report(error, f"entry {index}")
+            if replay.statement is not None:
+                for error in self._findings.take(replay.statement):
+                    audit.report(error, f"entry {index}")
+
+    def _begin_shard(self, entry: bytes) -> Iterator[VerificationError]:
+        """The first entry of a later shard is the last checkpoint of the one before, and that is what was verified."""
+        before = self._shard_before
+        try:
+            named = parse_checkpoint(parse_note(entry).text)
+        except FormatError as error:
+            yield failure(ENTRY, f"the first entry of the shard is no checkpoint of the one before: {error.message}")
+            return
+        if before is None or not self._replay.summary.lines:
+            yield failure(ENTRY, f"this shard goes on from {named.origin}: audit that one first, with the same state")
+        elif named != before:
+            yield failure(
+                ENTRY,
+                f"the shard goes on from {named.origin} at {named.size}; verified was {before.origin} {before.size}",
+            )
+
+
+def measure_bare(sample: list[tuple[bytes, bytes]], clock: Callable[[], float] = process_time) -> tuple[float, float]:
+    """CPU seconds of one bare verification of a signature, by libsodium and by OpenSSL, over the envelopes read."""
+    if not sample:
+        return 0.0, 0.0
+    parsed = [(parse_envelope(data), key) for data, key in sample]
+    began = clock()
+    for envelope, key in parsed:
+        is_signed_by(envelope, key)
+    between = clock()
+    for envelope, key in parsed:
+        verify_signature(envelope, key)
+    return (between - began) / len(parsed), (clock() - between) / len(parsed)
+
+
+def _checkpoint_of(state: Mapping[str, Any]) -> Checkpoint:
+    try:
+        held = state["checkpoint"]
+        return Checkpoint(held["origin"], int(held["size"]), bytes.fromhex(held["root"]))
+    except (KeyError, TypeError, ValueError, RgsError) as error:
+        raise FormatError(f"the state has no checkpoint: {error!r}") from None
+
+
+def _document_of(checkpoint: Checkpoint) -> dict[str, str]:
+    return {"origin": checkpoint.origin, "root": checkpoint.root.hex(), "size": str(checkpoint.size)}
+
+
+def _is_part(part: Mapping[str, Any], state: Mapping[str, Any] | None, now: Checkpoint) -> bool:
+    """Whether what an interrupted run left goes on from this state, towards this checkpoint."""
+    reached = _checkpoint_of(part)
+    base = None if state is None else state["checkpoint"]
+    return part.get("part_of") == base and reached.origin == now.origin and reached.size <= now.size

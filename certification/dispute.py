@@ -1,0 +1,161 @@
+"""`certify dispute ZIP [--root FINGERPRINT] [--policy FILE] [--html FILE]`: a complaint's file, verified and shown.
+
+The zip holds `session.jsonl` (every statement of the session, as `rgs export --session` writes it), `keys.json`,
+`opening.json` and `final.json` of the seat in question, their `.tlog-proof` where the log has them, `ruleset.json`, and
+a page that the house rendered; that page is not read here: another is made. Exit 0: it verifies; 1: it does not;
+2: usage, no such zip. Refuses names that it does not know, and files that unpack to more than they may.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from certification.dispute_page import Dispute, render_dispute
+from certification.log import Trust, read_trust
+from certification.receipt import verify_receipt
+from certification.replay import FileError, fingerprint
+from rgs.core.errors import FormatError, RgsError, VerificationError
+from rgs.core.logproofs import PROOF_BYTES_MAX, parse_log_proof
+from rgs.core.replay import KeyBook, Replay, Rulebook
+from rgs.core.replay.reading import Statement
+from rgs.core.rulesets import parse_canonical_ruleset
+from rgs.core.statements import leaf_hash
+from rgs.core.statements.envelope import ENVELOPE_BYTES_MAX
+from rgs.core.statements.lines import KEY_BUNDLE_BYTES_MAX
+
+_SESSION_BYTES_MAX: Final = 1 << 28
+FILES: Final[Mapping[str, int]] = {
+    "session.jsonl": _SESSION_BYTES_MAX,
+    "keys.json": KEY_BUNDLE_BYTES_MAX,
+    "opening.json": ENVELOPE_BYTES_MAX,
+    "final.json": ENVELOPE_BYTES_MAX,
+    "ruleset.json": 1 << 18,
+    "opening.tlog-proof": PROOF_BYTES_MAX,
+    "final.tlog-proof": PROOF_BYTES_MAX,
+    "page.html": 1 << 22,
+    "README.txt": 1 << 16,
+}
+"""What may be in the zip, and how long it may be."""
+NEEDED: Final = ("session.jsonl", "keys.json", "opening.json", "final.json", "ruleset.json")
+
+
+def read_zip(path: Path) -> dict[str, bytes]:
+    """The files of a zip. FileError."""
+    try:
+        with zipfile.ZipFile(path) as zipped:
+            files = {}
+            for info in zipped.infolist():
+                if info.filename not in FILES or info.filename in files:
+                    raise FileError(f"{path}: {info.filename[:80]!r} does not belong into it, or comes twice")
+                with zipped.open(info) as file:
+                    data = file.read(FILES[info.filename] + 1)
+                if len(data) > FILES[info.filename]:
+                    raise FileError(f"{path}: {info.filename} is longer than {FILES[info.filename]} bytes")
+                files[info.filename] = data
+    except (OSError, zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError) as error:
+        raise FileError(f"{path}: {error}") from error
+    if missing := [name for name in NEEDED if name not in files]:
+        raise FileError(f"{path}: {', '.join(missing)} is missing")
+    return files
+
+
+def examine(files: Mapping[str, bytes], root: str | None, trust: Trust | None) -> Dispute:
+    """Everything verified that can be. VerificationError or FormatError where there is no round to show."""
+    verdict: list[str] = []
+    ruleset = parse_canonical_ruleset(files["ruleset.json"])
+    keys = KeyBook(files["keys.json"], root=root)
+    if root is not None and not keys.anchored:
+        verdict.append(f"FAILED: the root of the keys is {keys.root}, not {root}")
+    replay = Replay(keys, Rulebook([ruleset]))
+    links: dict[str, Statement] = {}
+    for line in files["session.jsonl"].removesuffix(b"\n").split(b"\n"):
+        verdict += [_told(error) for error in replay.feed(line)]
+        if replay.statement is not None:
+            links[replay.statement.hash] = replay.statement
+    verdict += [_told(error) for error in replay.finish()]
+    found = {name: links.get(leaf_hash(files[f"{name}.json"]).hex()) for name in ("opening", "final")}
+    opening, final = found["opening"], found["final"]
+    if opening is None or final is None or (opening.kind.name, final.kind.name) != ("round_opening", "round_final"):
+        raise VerificationError("opening.json and final.json are not a round of session.jsonl", field="final")
+    if final.body["opening"] != opening.hash:
+        verdict.append("FAILED: the final is of another opening")
+    if final.body["session_id"] != opening.body["session_id"]:
+        verdict.append("FAILED: opening and final are of two sessions")
+    if opening.body["deal"]["ruleset"]["sha256"] != ruleset.sha256:
+        verdict.append("FAILED: ruleset.json is not the ruleset of the round")
+    for name in ("opening", "final"):
+        verdict.append(_placed(name, files, root, trust))
+    is_good = not any(line.startswith("FAILED") for line in verdict)
+    anchored = "ANCHORED" if keys.anchored else "UNANCHORED"
+    verdict.insert(
+        0, f"{'VERIFIED' if is_good else 'FAILED'} {anchored}: {replay.summary.rounds_verified} rounds of the session"
+    )
+    currency = next(iter(replay.summary.staked_minor), "")
+    legs = [(one.body, _block(one)) for one in links.values() if one.kind.name in _LEGS]
+    return Dispute(opening.body, final.body, ruleset, currency, legs, verdict, is_good)
+
+
+_LEGS: Final = ("session_open", "purchase", "participation_end")
+
+
+def _block(statement: Statement) -> Mapping[str, str]:
+    block: Mapping[str, str] = {} if statement.private is None else statement.private["block"]
+    return block
+
+
+def _told(error: VerificationError) -> str:
+    return f"FAILED {error.metadata['check']}: {error.message}"
+
+
+def _placed(name: str, files: Mapping[str, bytes], root: str | None, trust: Trust | None) -> str:
+    data = files.get(f"{name}.tlog-proof")
+    if data is None:
+        return f"{name}: no proof that it is in the log"
+    if trust is None:
+        return f"{name}: its place in the log was not verified, no policy was given"
+    try:
+        proof = parse_log_proof(data)
+        _, witnesses, _ = verify_receipt(files[f"{name}.json"], proof, trust.policy, root)
+    except (FormatError, RgsError) as error:
+        return f"FAILED {name} in the log: {error}"
+    origin = proof.checkpoint.text.split("\n")[0]
+    return f"{name}: entry {proof.index} of {origin}, {trust.verdict(witnesses)}"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="certify dispute", description="Verify and show the file of a complaint.")
+    parser.add_argument("zip", type=Path, metavar="ZIP", help="what `rgs dispute-export` made")
+    parser.add_argument("--root", type=fingerprint, metavar="FINGERPRINT", help="the root's, brought from outside")
+    parser.add_argument("--policy", type=Path, help="whom you trust (C2SP tlog-policy), for the place in the log")
+    parser.add_argument("--self-witness", action="append", default=[], metavar="NAME", help="a witness of the house")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write the round as a page")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; the exit status."""
+    options = _parser().parse_args(argv)
+    try:
+        trust = None if options.policy is None else read_trust(options.policy, options.self_witness)
+        files = read_zip(options.zip)
+    except FileError as error:
+        sys.stderr.write(f"certify dispute: {error}\n")
+        return 2
+    try:
+        dispute = examine(files, options.root, trust)
+    except RgsError as error:
+        sys.stdout.write(f"FAILED {error}\n")
+        return 1
+    if options.html is not None:
+        options.html.write_text(render_dispute(dispute), encoding="utf-8")
+    sys.stdout.writelines(f"{line}\n" for line in dispute.verdict)
+    return 0 if dispute.is_good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,182 @@
+"""One round as a page for a person who complains: cards, decisions, every pay-out with its rule, in three languages.
+
+Made from the signed statements alone. It stands alone: no script, nothing is loaded. Every value is escaped by the
+template engine. Refuses to say more than was signed, or computed from it.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+
+from rgs.core.cards import parse_card
+from rgs.core.games.paytables import Paytable
+from rgs.core.games.types import Outcome
+from rgs.core.hands import evaluate
+from rgs.core.money import format_odds
+from rgs.core.rulesets import Ruleset
+
+TEMPLATES: Final = Path(__file__).parent / "templates"
+WORDS: Final = Path(__file__).parent / "dispute_words.toml"
+_SUITS: Final = {"c": "♣", "d": "♦", "h": "♥", "s": "♠"}
+_CLAUSES: Final = {
+    # game, bet or what settles it -> RULEBOOK
+    ("ultimate_texas_holdem", "main"): "U-5",
+    ("ultimate_texas_holdem", "table"): "U-6",
+    ("ultimate_texas_holdem", "side"): "U-7",
+    ("ultimate_texas_holdem", "side_fold"): "U-8",
+    ("casino_holdem", "main"): "C-3, C-4",
+    ("casino_holdem", "table"): "C-5",
+    ("casino_holdem", "side"): "C-6",
+    ("casino_holdem", "side_fold"): "C-7",
+}
+Words = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Dispute:
+    """One seat's round: the bodies of its opening and final, and those of the session's other links with their private
+    blocks.
+    """
+
+    opening: Mapping[str, Any]
+    final: Mapping[str, Any]
+    ruleset: Ruleset
+    currency: str
+    legs: Sequence[tuple[Mapping[str, Any], Mapping[str, str]]]
+    verdict: Sequence[str]
+    is_good: bool
+
+
+@lru_cache(maxsize=1)
+def languages() -> dict[str, dict[str, Any]]:
+    """The words, by language."""
+    return tomllib.loads(WORDS.read_text(encoding="utf-8"))
+
+
+def render_dispute(dispute: Dispute) -> str:
+    """The page."""
+    final = dispute.final
+    pages = [_page(code, words, dispute) for code, words in languages().items()]
+    return _template().render(dispute=dispute, pages=pages, cards=_cards(final), suits=_SUITS)
+
+
+def _cards(final: Mapping[str, Any]) -> dict[str, list[str]]:
+    held = final.get("cards", {})
+    return {
+        "player": held.get("hole_cards", []),
+        "dealer": held.get("dealer_cards", []),
+        "board": held.get("board", []),
+    }
+
+
+def _page(code: str, words: Words, dispute: Dispute) -> dict[str, Any]:
+    return {
+        "code": code,
+        "words": words,
+        "facts": list(_facts(words, dispute)),
+        "decisions": list(_decisions(words, dispute.final)),
+        "payouts": list(_payouts(words, dispute)),
+        "sums": list(_sums(words, dispute)),
+        "legs": list(_legs(dispute)),
+        "minor": words["minor"].format(currency=dispute.currency),
+    }
+
+
+def _facts(words: Words, dispute: Dispute) -> Iterator[tuple[str, str]]:
+    named, final, deal = words["fact"], dispute.final, dispute.opening["deal"]
+    yield named["round_id"], final["round_id"]
+    yield named["session_id"], final["session_id"]
+    yield named["game_code"], deal["game_code"]
+    yield named["ruleset"], f"{deal['ruleset']['id']} {deal['ruleset']['version']}, {deal['ruleset']['sha256']}"
+    yield named["start_time"], deal["start_time"]
+    yield named["commitment"], dispute.opening["commitment"]
+    yield named["status"], words["status"][final["status"]]
+    if "void" in final:
+        yield named["reason"], final["void"]["reason"]
+    outcome = final.get("outcome") or final.get("void", {}).get("would_have_outcome")
+    if outcome is not None:
+        yield named["outcome"], words["outcome"][outcome["outcome"]]
+        for hand in ("player_hand", "dealer_hand"):
+            held = outcome[hand]
+            yield named[hand], f"{words['hand'][held['category']]}: {' '.join(map(card_text, held['best5']))}"
+        yield named["qualifies"], words["yes" if outcome["dealer_qualifies"] else "no"]
+
+
+def _decisions(words: Words, final: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    for action in final["actions"]:
+        by = words["by"][action["by"]]
+        yield action["time"], action["phase"], action["action"], action["amount_minor"], by
+
+
+def _payouts(words: Words, dispute: Dispute) -> Iterator[tuple[str, ...]]:
+    for row in dispute.final.get("settlement", ()):
+        result = words["result"][row["result"]]
+        yield row["bet"], row["stake_minor"], result, row["returned_minor"], _rule(words, dispute, row["bet"])
+
+
+def _rule(words: Words, dispute: Dispute, bet: str) -> str:
+    """Why the bet was settled as it was, and the clause."""
+    rule, final, ruleset = words["rule"], dispute.final, dispute.ruleset
+    if "outcome" not in final:
+        return str(rule["void"])
+    outcome, rules = final["outcome"], ruleset.rules
+    game = rules.name
+    qualifies = rule["qualified" if outcome["dealer_qualifies"] else "unqualified"]
+    if bet == rules.side_bet:
+        if outcome["outcome"] == "fold" and not ruleset.side_bet_survives_fold:
+            return f"{rule['side_fold']} ({_CLAUSES[game, 'side_fold']})"
+        hand = outcome.get("flop_hand", outcome["player_hand"])
+        return f"{_paid(words, ruleset.paytables[bet], hand)} ({_CLAUSES[game, 'side']})"
+    how = rules.settlement[outcome["dealer_qualifies"], Outcome(outcome["outcome"])][bet].value
+    text = _paid(words, ruleset.paytables[bet], outcome["player_hand"]) if how == "table" else rule[how]
+    clause = _CLAUSES[game, "table" if how == "table" else "main"]
+    return f"{qualifies}, {words['outcome'][outcome['outcome']]}: {text} ({clause})"
+
+
+def _paid(words: Words, table: Paytable, hand: Mapping[str, Any]) -> str:
+    odds = format_odds(table.odds_for(evaluate([parse_card(card) for card in hand["best5"]])))
+    return str(words["rule"]["table"].format(hand=words["hand"][hand["category"]], odds=words["odds"].get(odds, odds)))
+
+
+def _sums(words: Words, dispute: Dispute) -> Iterator[tuple[str, str]]:
+    final, named = dispute.final, words["sums"]
+    yield named["before"], final["balance_before_minor"]
+    yield named["staked"], final["staked_minor"]
+    yield named["returned"], final["returned_minor"]
+    yield named["after"], final["balance_after_minor"]
+    would_have = final.get("void", {}).get("would_have_been")
+    if would_have is not None:
+        yield named["would_have"], str(sum(int(row["returned_minor"]) for row in would_have))
+
+
+def _legs(dispute: Dispute) -> Iterator[tuple[str, str, str, str]]:
+    for body, private in dispute.legs:
+        amount = body.get("amount_minor") or body.get("paid_out_minor", "")
+        ids = ", ".join(f"{name} {value}" for name, value in sorted(private.items()))
+        yield body["time"], body["kind"], amount, ids
+
+
+def card_text(card: str) -> str:
+    """`10♥` of `Th`."""
+    return f"{card[0].replace('T', '10')}{_SUITS[card[1]]}"
+
+
+@lru_cache(maxsize=1)
+def _template() -> Template:
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["face"] = lambda card: card[0].replace("T", "10")
+    return environment.get_template("dispute.html.j2")

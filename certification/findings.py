@@ -1,0 +1,106 @@
+"""What an auditor wants told beside what fails: exposure, voids and who approved them, rounds that stay open,
+participations that come twice.
+
+Fed with every authentic statement in the order of the log; kept between runs as plain JSON. Refuses to judge: of these
+only a participation in two sessions is a failure.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from rgs.core.errors import VerificationError
+from rgs.core.jurisdictions import Jurisdiction
+from rgs.core.replay.checks import SESSION
+from rgs.core.replay.finals import UNRECOVERABLE
+from rgs.core.replay.identifiers import IdSet
+from rgs.core.replay.reading import Statement
+from rgs.core.replay.rules import Rulebook
+
+VOIDS_MAX: Final = 10_000
+"""Voids that are told one by one; all are counted."""
+
+
+class Findings:
+    """The counts of one log."""
+
+    def __init__(self, rulebook: Rulebook) -> None:
+        self._rulebook = rulebook
+        self.exposure: Counter[str] = Counter()
+        """`node day` -> draws that are unknown, at most."""
+        self.voids: list[dict[str, str]] = []
+        self.voids_by_session: Counter[str] = Counter()
+        self.voids_by_admin: Counter[str] = Counter()
+        self.newest = ""
+        """The latest time of a statement."""
+        self.open: dict[str, list[Any]] = {}
+        """Opening -> round id, session id, time, seconds of its jurisdiction's period."""
+        self.participations = IdSet()
+        self._instances: dict[str, tuple[str, int]] = {}
+        self._periods: dict[str, int] = {}
+
+    def take(self, statement: Statement) -> Iterator[VerificationError]:
+        """One statement."""
+        body = statement.body
+        self.newest = max(self.newest, body["time"])
+        match statement.kind.name:
+            case "instance_start":
+                self._instances[body["instance"]] = (body["node"], int(body["draws_in_flight_max"]))
+            case "instance_lost":
+                node, most = self._instances.get(body["lost"]["instance"], ("unknown", 0))
+                self.exposure[f"{node} {body['time'][:10]}"] += most
+            case "session_open":
+                law: Jurisdiction | None = self._rulebook.jurisdiction(body["jurisdiction"])
+                self._periods[body["session_id"]] = law.finish_after_s if law else 0
+            case "session_close":
+                self._periods.pop(body["session_id"], None)
+            case "purchase" if body["purchase_no"] == "1" and not self.participations.add(body["participation_id"]):
+                yield statement.failure(SESSION, f"participation {body['participation_id']} is another session's")
+            case "round_opening":
+                period = self._periods.get(body["session_id"], 0)
+                row = [body["deal"]["round_id"], body["session_id"], body["time"], period]
+                self.open[statement.hash] = row
+            case "round_final":
+                self.open.pop(body["opening"], None)
+                if body["status"] == "void" and "void" in body:
+                    self._void(body)
+
+    def overdue(self) -> list[dict[str, str]]:
+        """The rounds that are open for longer than their jurisdiction lets an interrupted round stay."""
+        return [
+            {"opening": opening, "round_id": round_id, "session_id": session_id, "time": time}
+            for opening, (round_id, session_id, time, period) in self.open.items()
+            if _passed(time, self.newest) > timedelta(seconds=period)
+        ]
+
+    def _void(self, body: Mapping[str, Any]) -> None:
+        void = body["void"]
+        would_have = void.get("would_have_been")
+        admins = [approval["party"] for approval in void["approvals"]]
+        self.voids_by_session[body["session_id"]] += 1
+        self.voids_by_admin.update(sorted(set(admins)))
+        if void["reason"] == UNRECOVERABLE:
+            node, _ = self._instances.get(body["instance"], ("unknown", 0))
+            self.exposure[f"{node} {body['time'][:10]}"] += 1
+        if len(self.voids) < VOIDS_MAX:
+            returned = sum(int(row["returned_minor"]) for row in would_have or ())
+            self.voids.append(
+                {
+                    "approved_by": ", ".join(admins),
+                    "reason": void["reason"],
+                    "returned_minor": body["returned_minor"],
+                    "round_id": body["round_id"],
+                    "seat_no": body["seat_no"],
+                    "session_id": body["session_id"],
+                    "staked_minor": body["staked_minor"],
+                    "time": body["time"],
+                    "would_have_returned_minor": "unknown" if would_have is None else str(returned),
+                }
+            )
+
+
+def _passed(begin: str, end: str) -> timedelta:
+    return datetime.fromisoformat(end) - datetime.fromisoformat(begin)

@@ -1,0 +1,201 @@
+"""`certify log LOG --policy FILE --state FILE --keys KEYS [--root FINGERPRINT]`: everything in a transparency log, from
+its files alone (docs/verify.md, section 7).
+
+LOG is a folder or an http(s) address. The state file remembers what was verified: the next run reads what is new, and a
+log that was rolled back or forked since is caught. Exit 0: no check failed; 1: a check failed, now or in a run before;
+2: usage, or nothing could be said. Verdicts: ANCHORED or UNANCHORED as in replay; WITNESSED, or SELF-WITNESSED where
+the quorum is met only with witnesses that the policy (`# self-witness NAME`) or `--self-witness` names as the house's.
+
+Refuses a policy whose quorum is `none`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from certification.auditing import Audit, Auditor, measure_bare
+from certification.log_report import document_of, render_html, rows_of
+from certification.memory import format_state, parse_state
+from certification.replay import FileError, fingerprint, jurisdiction, read_file, ruleset
+from certification.sources import SourceError, open_source
+from rgs.core.errors import FormatError, RgsError, VerificationError
+from rgs.core.policies import POLICY_BYTES_MAX, Policy, parse_policy, self_witnesses
+from rgs.core.replay import Rulebook
+from rgs.core.statements.lines import KEY_BUNDLE_BYTES_MAX
+
+STATE_BYTES_MAX: Final = 1 << 34
+_SHOWN: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """A policy file, and which of its witnesses are the house's own."""
+
+    policy: Policy
+    own: frozenset[str]
+
+    def verdict(self, witnessed: Sequence[str]) -> str:
+        """Whether the quorum stands without the house's own witnesses."""
+        return "WITNESSED" if self.policy.is_met_by(set(witnessed) - self.own) else "SELF-WITNESSED"
+
+
+def read_trust(path: Path, own: Sequence[str]) -> Trust:
+    """The policy of a file. FileError."""
+    data = read_file(path, POLICY_BYTES_MAX)
+    try:
+        policy = parse_policy(data)
+        named = self_witnesses(data) | set(own)
+        if unknown := named - policy.witnesses.keys():
+            raise FileError(f"--self-witness {min(unknown)}: {path} names no such witness")
+        return Trust(policy, named)
+    except RgsError as error:
+        raise FileError(f"{path}: {error}") from error
+
+
+class StateFile:
+    """The auditor's memory on disk; beside it, while a run is under way, how far it has come (`.part`)."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._part = path.with_name(f"{path.name}.part")
+
+    def read(self) -> dict[str, Any] | None:
+        """The state, None where there is none yet. FormatError, FileError."""
+        return parse_state(read_file(self._path, STATE_BYTES_MAX)) if self._path.exists() else None
+
+    def read_part(self) -> dict[str, Any] | None:
+        """What an interrupted run left, None where it is of no use."""
+        try:
+            return parse_state(read_file(self._part, STATE_BYTES_MAX)) if self._part.exists() else None
+        except (FormatError, ValueError):
+            return None
+
+    def save_part(self, document: dict[str, Any]) -> None:
+        """Durable and whole, or not at all."""
+        temporary = self._path.with_name(f".{self._path.name}.{os.getpid()}.unfinished")
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(format_state(document))
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(self._part)
+
+    def accept(self) -> None:
+        """What was left last is the state from now on."""
+        self._part.replace(self._path)
+
+    def discard(self) -> None:
+        """The run has shown that the log is not what its checkpoint says: nothing of it is kept."""
+        self._part.unlink(missing_ok=True)
+
+
+class _Rate(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        return Text(f"{task.speed or 0:,.0f} records/s")
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Progress]:
+    """A bar with rate and time left, on stderr, for people."""
+    console = Console(stderr=True)
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        yield bar
+
+
+def audit(options: argparse.Namespace, trust: Trust, rulebook: Rulebook) -> tuple[Audit, str]:
+    """One run; the audit, and the fingerprint of the bundle's root. FileError, SourceError, FormatError."""
+    file = StateFile(options.state)
+    state = file.read()
+    source = open_source(options.log)
+    with progress("records") as bar:
+        task = bar.add_task("records", total=None)
+        auditor = Auditor(
+            source=source,
+            policy=trust.policy,
+            bundle=read_file(options.keys, KEY_BUNDLE_BYTES_MAX),
+            root=options.root,
+            rulebook=rulebook,
+            workers=options.workers,
+            save=file.save_part,
+            advance=lambda read, size: bar.update(task, completed=read, total=size),
+            whole=options.whole,
+        )
+        found = auditor.run(state, file.read_part())
+    if found.is_sound:
+        file.accept()
+    else:
+        file.discard()
+    return found, auditor.root_found
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="certify log", description="Verify a transparency log and all its records.")
+    parser.add_argument("log", metavar="LOG", help="the log: a folder, or an http(s) address")
+    parser.add_argument("--policy", required=True, type=Path, help="whom you trust (C2SP tlog-policy)")
+    parser.add_argument("--state", required=True, type=Path, help="your memory between runs; made where it is missing")
+    parser.add_argument("--keys", required=True, type=Path, help="the key bundle")
+    parser.add_argument("--root", type=fingerprint, metavar="FINGERPRINT", help="the root's, brought from outside")
+    parser.add_argument("--self-witness", action="append", default=[], metavar="NAME", help="a witness of the house")
+    parser.add_argument("--ruleset", action="append", default=[], type=Path, metavar="FILE", help="a further ruleset")
+    parser.add_argument(
+        "--jurisdiction", action="append", default=[], type=Path, metavar="FILE", help="a further jurisdiction"
+    )
+    parser.add_argument("--whole", action="store_true", help="read everything again, also what was verified before")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes (1: this one alone)")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write the report as a page")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; the exit status."""
+    options = _parser().parse_args(argv)
+    try:
+        trust = read_trust(options.policy, options.self_witness)
+        rulebook = Rulebook(map(ruleset, options.ruleset), map(jurisdiction, options.jurisdiction))
+        found, root = audit(options, trust, rulebook)
+        document = document_of(found, trust.own, _verdict(found, trust, options.root), root, measure_bare(found.sample))
+        for path, text in ((options.json, json.dumps(document, indent=1) + "\n"), (options.html, None)):
+            if path is not None:
+                path.write_text(render_html(document) if text is None else text, encoding="utf-8")
+    except (FileError, SourceError, FormatError) as error:
+        sys.stderr.write(f"certify log: {error}\n")
+        return 2
+    except VerificationError as error:  # the key bundle
+        sys.stdout.write(f"FAILED {error.metadata['check']}: {error.message}\nFAILED UNANCHORED\n")
+        return 1
+    except OSError as error:
+        sys.stderr.write(f"certify log: {error.filename}: {error.strerror}\n")
+        return 2
+    for row in found.failures[:_SHOWN]:
+        sys.stdout.write(f"FAILED {row['check']}: {row['message']} ({row['place']})\n")
+    if found.failed > _SHOWN:
+        sys.stdout.write(f"and {found.failed - _SHOWN} more\n")
+    sys.stdout.writelines(f"{name:<12} {text}\n" for name, text in rows_of(document))
+    sys.stdout.write(f"{document['verdict']}\n")
+    return 1 if found.failed else 0
+
+
+def _verdict(found: Audit, trust: Trust, root: str | None) -> str:
+    words = ["FAILED" if found.failed else "PASSED"]
+    if found.accepted is not None:
+        words.append(trust.verdict(list(found.accepted.witnessed)))
+    words.append("UNANCHORED" if root is None else "ANCHORED")
+    return " ".join(words)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

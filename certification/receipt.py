@@ -1,0 +1,89 @@
+"""`certify receipt ENVELOPE PROOF --policy FILE [--root FINGERPRINT]`: one statement and its place in the log, offline.
+
+ENVELOPE is the statement as it was signed, PROOF its `.tlog-proof` (C2SP tlog-proof). The key path stands in the
+proof's extra data, as `rgs receipt` puts it there (docs/formats.md, section 17): it is not signed by the log and need
+not be, since it verifies from the root; or `--keys` gives the bundle.
+
+Exit 0: it verifies; 1: it does not; 2: usage. Refuses a quorum of `none`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from certification.log import read_trust
+from certification.replay import FileError, fingerprint, read_file
+from certification.tree import verify_note_and_quorum
+from rgs.core.errors import FormatError, RgsError, VerificationError
+from rgs.core.logproofs import PROOF_BYTES_MAX, LogProof, parse_log_proof, verify_log_proof
+from rgs.core.policies import Policy
+from rgs.core.receipts import parse_key_path
+from rgs.core.replay import KeyBook
+from rgs.core.replay.reading import Statement, read_authentic
+from rgs.core.statements import ExportLine, format_line, leaf_hash
+from rgs.core.statements.envelope import ENVELOPE_BYTES_MAX
+from rgs.core.statements.lines import KEY_BUNDLE_BYTES_MAX
+
+
+def verify_receipt(
+    envelope: bytes, proof: LogProof, policy: Policy, root: str | None, bundle: bytes | None = None
+) -> tuple[Statement, list[str], bool]:
+    """The statement, the witnesses that saw it, and whether the root is the one given. VerificationError,
+    FormatError.
+    """
+    if proof.extra is None:
+        raise VerificationError("the proof has no key path in its extra data", field="extra")
+    carried, start = parse_key_path(proof.extra)
+    keys = KeyBook(carried if bundle is None else bundle, root=root)
+    if root is not None and not keys.anchored:
+        raise VerificationError(f"the root of the keys is {keys.root}, not {root}", field="root")
+    started = read_authentic(format_line(ExportLine(start, None)), keys)
+    if started.kind.name == "instance_start" and start != envelope:
+        keys.add_instance(started.body["instance"], started.body["public_key"], started.keyid)
+    statement = read_authentic(format_line(ExportLine(envelope, None)), keys)
+    accepted = verify_note_and_quorum(proof.checkpoint, policy)
+    verify_log_proof(proof, leaf_hash(envelope))
+    return statement, sorted(accepted.witnessed), keys.anchored
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="certify receipt", description="Verify a receipt from its two files.")
+    parser.add_argument("envelope", type=Path, metavar="ENVELOPE", help="the statement as it was signed")
+    parser.add_argument("proof", type=Path, metavar="PROOF", help="its .tlog-proof")
+    parser.add_argument("--policy", required=True, type=Path, help="whom you trust (C2SP tlog-policy)")
+    parser.add_argument("--root", type=fingerprint, metavar="FINGERPRINT", help="the root's, brought from outside")
+    parser.add_argument("--keys", type=Path, metavar="KEYS", help="a key bundle, instead of the one in the proof")
+    parser.add_argument("--self-witness", action="append", default=[], metavar="NAME", help="a witness of the house")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; the exit status."""
+    options = _parser().parse_args(argv)
+    try:
+        trust = read_trust(options.policy, options.self_witness)
+        envelope = read_file(options.envelope, ENVELOPE_BYTES_MAX + 1).removesuffix(b"\n")
+        bundle = None if options.keys is None else read_file(options.keys, KEY_BUNDLE_BYTES_MAX)
+        proof_file = read_file(options.proof, PROOF_BYTES_MAX)
+    except FileError as error:
+        sys.stderr.write(f"certify receipt: {error}\n")
+        return 2
+    try:
+        proof = parse_log_proof(proof_file)
+        statement, witnesses, anchored = verify_receipt(envelope, proof, trust.policy, options.root, bundle)
+    except (FormatError, RgsError) as error:
+        sys.stdout.write(f"FAILED {error}\n")
+        return 1
+    sys.stdout.write(
+        f"{statement.kind.name} {statement.hash} of {statement.body['time']}, signed by {statement.key.name},"
+        f" is entry {proof.index} of {proof.checkpoint.text.split(chr(10))[0]}\n"
+        f"INCLUDED {trust.verdict(witnesses)} {'ANCHORED' if anchored else 'UNANCHORED'}\n"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

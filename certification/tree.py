@@ -1,0 +1,154 @@
+"""The files of a log against its checkpoint: every entry hashed, every tile recomputed and compared, the root last.
+
+`Tree` is the right edge of what was read so far, at most 256 hashes a level; it grows bundle by bundle, so that a run
+goes on where another ended, and what was verified then is the beginning of what is verified now. Failures are
+VerificationErrors whose check is one of those of CHECKS. Refuses to take a hash from a tile: tiles are only compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from certification.sources import Source
+from rgs.core.checkpoints import Checkpoint
+from rgs.core.errors import FormatError, VerificationError
+from rgs.core.merkle import Frontier, node_hash
+from rgs.core.note import NOTE_BYTES_MAX, Note, parse_note
+from rgs.core.policies import NONE, Accepted, Policy, verify_checkpoint
+from rgs.core.tiles import (
+    CHECKPOINT_PATH,
+    ENTRIES,
+    ENTRY_BYTES_MAX,
+    TILE_HEIGHT,
+    TILE_WIDTH,
+    Tile,
+    TileSubtrees,
+    format_tile,
+    format_tile_path,
+    parse_bundle,
+    parse_tile,
+    tile_width,
+)
+
+BUNDLE_BYTES_MAX: Final = TILE_WIDTH * (2 + ENTRY_BYTES_MAX)
+_TILE_BYTES: Final = TILE_WIDTH * 32
+CHECKPOINT: Final = "log checkpoint"
+QUORUM: Final = "log quorum"
+CONSISTENCY: Final = "log consistency"
+ENTRY: Final = "log entries"
+TILES: Final = "log tiles"
+CHECKS: Final = (CHECKPOINT, QUORUM, CONSISTENCY, ENTRY, TILES)
+
+
+def failure(check: str, message: str, **metadata: str | int) -> VerificationError:
+    """A check of the log that failed."""
+    return VerificationError(message, check=check, **{name: str(value) for name, value in metadata.items()})
+
+
+def read_checkpoint(source: Source) -> Note:
+    """The note that is published, its form alone verified. VerificationError, SourceError."""
+    data = source.read(CHECKPOINT_PATH, NOTE_BYTES_MAX)
+    if data is None:
+        raise failure(CHECKPOINT, "there is no checkpoint")
+    try:
+        return parse_note(data)
+    except FormatError as error:
+        raise failure(CHECKPOINT, error.message) from None
+
+
+def verify_note_and_quorum(note: Note, policy: Policy) -> Accepted:
+    """The checkpoint as the policy accepts it. A quorum of none is no evidence, whatever the note holds."""
+    if policy.quorum == NONE:
+        raise failure(QUORUM, "the policy asks for no witness: a log that nobody watches is no evidence")
+    try:
+        return verify_checkpoint(note, policy)
+    except FormatError as error:
+        raise failure(CHECKPOINT, error.message) from None
+    except VerificationError as error:
+        raise failure(QUORUM if error.field == "quorum" else CHECKPOINT, error.message) from None
+
+
+class Tree:
+    """The tree as far as its entries were read. `levels` are the hashes of each level that fill no tile yet."""
+
+    def __init__(self, size: int = 0, levels: Sequence[Sequence[bytes]] = ()) -> None:
+        self.size = size
+        self.levels = [list(level) for level in levels]
+        if any(len(held) != (size >> TILE_HEIGHT * level) % TILE_WIDTH for level, held in enumerate(self.levels)):
+            raise ValueError(f"these levels are not the edge of a tree of {size} leaves")
+
+    def root(self) -> bytes:
+        """The root over everything read."""
+        edge = TileSubtrees(lambda tile: self.levels[tile.level], self.size)
+        return Frontier.read(edge, self.size).root()
+
+    def grow(self, source: Source | None, leaves: Sequence[bytes]) -> Iterator[VerificationError]:
+        """Take in leaf hashes; compare each tile that they fill with its file, unless `source` is None."""
+        for leaf in leaves:
+            self.size += 1
+            level, hash_ = 0, leaf
+            while True:
+                if level == len(self.levels):
+                    self.levels.append([])
+                held = self.levels[level]
+                held.append(hash_)
+                if len(held) < TILE_WIDTH:
+                    break
+                index = (self.size >> TILE_HEIGHT * level) // TILE_WIDTH - 1
+                if source is not None:
+                    yield from _compare(source, Tile(level, index, TILE_WIDTH), held)
+                self.levels[level] = []
+                hash_ = _root_of_full(held)
+                level += 1
+
+    def finish(self, source: Source, checkpoint: Checkpoint) -> Iterator[VerificationError]:
+        """Compare the tiles that are not full, and the root with that of the checkpoint."""
+        for level, held in enumerate(self.levels):
+            if held:
+                index = (self.size >> TILE_HEIGHT * level) // TILE_WIDTH
+                yield from _compare(source, Tile(level, index, len(held)), held)
+        if (self.size, self.root()) != (checkpoint.size, checkpoint.root):
+            yield failure(TILES, f"the {self.size} entries do not have the root of the checkpoint", size=self.size)
+
+
+def read_bundle(source: Source, index: int, size: int) -> tuple[bytes, list[bytes]]:
+    """A bundle as wide as it is in the tree of `size` leaves: its bytes, and the entries. VerificationError."""
+    width = tile_width(ENTRIES, index, size)
+    data, held = _read(source, Tile(ENTRIES, index, width), BUNDLE_BYTES_MAX, ENTRY)
+    try:
+        return data, parse_bundle(data, held)[:width]
+    except FormatError as error:
+        raise failure(ENTRY, f"bundle {index}: {error.message}", bundle=index) from None
+
+
+def read_hashes(source: Source, tile: Tile) -> list[bytes]:
+    """The hashes of a tile. VerificationError where there is none of its width."""
+    data, held = _read(source, tile, _TILE_BYTES, TILES)
+    try:
+        return parse_tile(data, held)[: tile.width]
+    except FormatError as error:
+        raise failure(TILES, f"{format_tile_path(tile)}: {error.message}") from None
+
+
+def _read(source: Source, tile: Tile, limit: int, check: str) -> tuple[bytes, int]:
+    """A file with the tile, as it is or full, and the width of what is in it: a partial one may be gone by now."""
+    for width in dict.fromkeys((tile.width, TILE_WIDTH)):
+        data = source.read(format_tile_path(Tile(tile.level, tile.index, width)), limit)
+        if data is not None:
+            return data, width
+    raise failure(check, f"{format_tile_path(tile)} is missing")
+
+
+def _compare(source: Source, tile: Tile, hashes: Sequence[bytes]) -> Iterator[VerificationError]:
+    try:
+        if format_tile(read_hashes(source, tile)) != format_tile(hashes):
+            yield failure(TILES, f"{format_tile_path(tile)} is not what the entries make", tile=format_tile_path(tile))
+    except VerificationError as error:
+        yield error
+
+
+def _root_of_full(hashes: Sequence[bytes]) -> bytes:
+    while len(hashes) > 1:
+        hashes = [node_hash(hashes[nth], hashes[nth + 1]) for nth in range(0, len(hashes), 2)]
+    return hashes[0]

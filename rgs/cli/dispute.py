@@ -1,0 +1,106 @@
+"""`rgs dispute-export ROUND_ID`: one zip for a complaint, which `certify dispute` verifies and shows.
+
+Holds the session's statements with their private blocks (`--no-private` leaves them out), keys, opening and final of
+the seat with their places in the log, the ruleset, and the page as it is rendered from exactly these files. Refuses a
+round that has not ended, and one of several seats without `--session`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import zipfile
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from certification.dispute import examine
+from certification.dispute_page import render_dispute
+from rgs.cli.export import export_session
+from rgs.cli.files import SECRET_MODE, write_new
+from rgs.cli.keyring import load_bundle
+from rgs.cli.options import HOME, HomeOption, open_home
+from rgs.cli.receipt import statements_of
+from rgs.core.errors import InvalidFieldError, NotFoundError
+from rgs.core.ids import check_ulid
+from rgs.core.rulesets import load_ruleset
+from rgs.core.statements import parse_envelope, parse_statement
+from rgs.store.interface import StatementRow
+from rgs.translog.receipts import make_proof
+
+_ZIP_TIME: Final = (1980, 1, 1, 0, 0, 0)
+"""Of every file in a zip: the same files make the same bytes."""
+README: Final = """This file shows one round of play, with everything that is needed to check it.
+
+page.html       the round as a page, in English, Italian and German
+session.jsonl   every signed statement of the session
+keys.json       the keys of the house; its root fingerprint you get from the regulator or an auditor, not from here
+*.json          the statements of the round, as they were signed; *.tlog-proof their places in the transparency log
+
+    certify dispute FILE.zip --root FINGERPRINT --policy POLICY --html mine.html
+
+makes the page anew from the signed statements alone. What each byte means: docs/formats.md and docs/verify.md.
+"""
+
+
+def command(
+    round_id: Annotated[str, typer.Argument(help="The round.")],
+    output: Annotated[Path, typer.Option(help="The new zip.", dir_okay=False)],
+    home: HomeOption = HOME,
+    log: Annotated[Path | None, typer.Option("--log", help="A copy of the log, if not the home's own.")] = None,
+    session: Annotated[str, typer.Option(help="Whose seat, where the round has several.")] = "",
+    private: Annotated[bool, typer.Option(help="With the private blocks, where they still exist.")] = True,
+) -> int:
+    """Write the file of a complaint about a round: statements, proofs, keys, rules, and a page to read."""
+    config = open_home(home)
+    seats = {
+        name: _seat(asyncio.run(statements_of(config, check_ulid(round_id, "round_id"), f"round_{name}")), session)
+        for name in ("opening", "final")
+    }
+    held = io.BytesIO()
+    asyncio.run(export_session(config, seats["final"][0].session_id, held, private=private))
+    bundle = load_bundle(config)
+    contents = {
+        "README.txt": README.encode("ascii"),
+        "keys.json": bundle,
+        "ruleset.json": _ruleset(seats["opening"][0]),
+        "session.jsonl": held.getvalue(),
+    }
+    for name, (row, start) in seats.items():
+        contents[f"{name}.json"] = row.envelope
+        try:
+            contents[f"{name}.tlog-proof"] = make_proof(log or config.translog, row.hash, bundle=bundle, start=start)
+        except NotFoundError:
+            print(f"{name}: not in the log yet")
+    contents["page.html"] = render_dispute(examine(contents, None, None)).encode()
+    write_new(output.absolute(), zip_of(contents), SECRET_MODE)
+    print(output)
+    return 0
+
+
+def zip_of(contents: dict[str, bytes]) -> bytes:
+    """A zip of these files."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as zipped:
+        for name in sorted(contents):
+            zipped.writestr(zipfile.ZipInfo(name, _ZIP_TIME), contents[name], zipfile.ZIP_DEFLATED)
+    return made.getvalue()
+
+
+def _seat(rows: list[tuple[StatementRow, bytes]], session: str) -> tuple[StatementRow, bytes]:
+    chosen = [row for row in rows if session in ("", row[0].session_id)]
+    if len(chosen) != 1:
+        raise InvalidFieldError(
+            f"the round has {len(rows)} seats: name one with --session", field="session", value=session, limit=1
+        )
+    return chosen[0]
+
+
+def _ruleset(opening: StatementRow) -> bytes:
+    """The ruleset that the deal names, in its canonical form; NotFoundError if this version does not ship it."""
+    named = parse_statement(parse_envelope(opening.envelope))[1]["deal"]["ruleset"]
+    ruleset = load_ruleset(named["id"])
+    if ruleset.sha256 != named["sha256"]:
+        raise NotFoundError(f"ruleset {named['id']} {named['version']} is not of this version", kind="ruleset")
+    return ruleset.canonical

@@ -1,0 +1,71 @@
+"""`rgs receipt ROUND_ID [--opening]`: the receipt of a round, for the operator to hand to the player.
+
+Two files a seat: the statement as it was signed, and its `.tlog-proof` with the key path, which `certify receipt`
+verifies offline. Before the log has it, an opening is its own receipt: the envelope alone is written, and said so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from rgs.cli.files import PUBLIC_MODE, write_whole
+from rgs.cli.keyring import load_bundle
+from rgs.cli.options import HOME, HomeOption, open_home
+from rgs.config import Config
+from rgs.core.errors import NotFoundError
+from rgs.core.ids import check_ulid
+from rgs.store.interface import StatementRow
+from rgs.store.opening import open_reads
+from rgs.translog.receipts import make_proof
+
+_ROWS_MAX: Final = 1_000
+"""Statements of one round: two a seat."""
+LogOption = Annotated[
+    Path | None, typer.Option("--log", help="A copy of the log, if not the home's own.", file_okay=False)
+]
+
+
+def command(
+    round_id: Annotated[str, typer.Argument(help="The round.")],
+    log: LogOption = None,
+    home: HomeOption = HOME,
+    opening: Annotated[bool, typer.Option("--opening", help="The receipt of the opening, not of the final.")] = False,
+    output: Annotated[Path, typer.Option(help="Folder for the files.", file_okay=False)] = Path(),
+) -> int:
+    """Write the receipt of a round: each seat's statement, and the proof that it is in the log."""
+    config = open_home(home)
+    kind = "round_opening" if opening else "round_final"
+    rows = asyncio.run(statements_of(config, check_ulid(round_id, "round_id"), kind))
+    bundle = load_bundle(config)
+    for number, (row, start) in enumerate(rows, 1):
+        path = output / f"{round_id}-{kind.removeprefix('round_')}{f'-{number}' if len(rows) > 1 else ''}.json"
+        write_whole(path, row.envelope, PUBLIC_MODE)
+        print(path)
+        try:
+            proof = make_proof(log or config.translog, row.hash, bundle=bundle, start=start)
+        except NotFoundError:
+            print("not in the log yet: the signed statement is the house's promise, see `certify omission`")
+            continue
+        write_whole(path.with_suffix(".tlog-proof"), proof, PUBLIC_MODE)
+        print(path.with_suffix(".tlog-proof"))
+    return 0
+
+
+async def statements_of(config: Config, round_id: str, kind: str) -> list[tuple[StatementRow, bytes]]:
+    """The statements of a kind of a round, and the instance_start of the instance that signed each. NotFoundError."""
+    reads = await open_reads(config.store)
+    try:
+        rows = [row for row in await reads.statements_of_round(round_id, 0, _ROWS_MAX) if row.kind == kind]
+        if not rows:
+            raise NotFoundError(f"there is no {kind} of round {round_id}", kind="round", round_id=round_id)
+        starts = {}
+        for row in rows:
+            if row.instance not in starts:
+                starts[row.instance] = (await reads.statements_of_instance(row.instance, 1, 1, 1))[0].envelope
+        return [(row, starts[row.instance]) for row in rows]
+    finally:
+        await reads.close()

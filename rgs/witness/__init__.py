@@ -1,0 +1,1 @@
+"""The witness: a program for an auditor or a regulator, who cosigns what a log shows and refuses a log that forks."""

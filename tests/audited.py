@@ -1,0 +1,88 @@
+"""A house on paper with its transparency log, witnesses and an auditor: what the tests of `certify log` share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from certification import log as command
+from rgs.core.note import COSIGNATURE, Note, add_signatures, cosign, format_note, format_vkey, note_key, parse_note
+from rgs.core.statements import Ed25519Signer, parse_line
+from tests.factory import House, Player, Worker
+from tests.logs import VKEY, make_log
+
+WITNESS = Ed25519Signer.from_seed(b"a witness far from the house 32b")
+OWN = Ed25519Signer.from_seed(b"a witness of the house itself 32")
+SEEN_S = 1_795_100_000
+
+
+def vkey_of(name: str, signer: Ed25519Signer) -> str:
+    return format_vkey(note_key(name, COSIGNATURE, signer))
+
+
+POLICY = f"log {VKEY}\nwitness w {vkey_of('w.example', WITNESS)}\nquorum w\n"
+POLICY_OWN = f"# self-witness own\nlog {VKEY}\nwitness own {vkey_of('own.example', OWN)}\nquorum own\n"
+
+
+def entries_of(house: House) -> list[bytes]:
+    """What stands in the log of a house."""
+    return [parse_line(line).envelope for line in house.lines]
+
+
+def witnessed(folder: Path, name: str = "w.example", signer: Ed25519Signer = WITNESS, time_s: int = SEEN_S) -> None:
+    """The published checkpoint gets a cosignature."""
+    path = folder / "checkpoint"
+    note = parse_note(path.read_bytes())
+    line = cosign(note.text, name, signer, time_s)
+    path.write_bytes(format_note(add_signatures(Note(note.text, note.signatures), [line])))
+
+
+def a_round(house: House, worker: Worker, player: Player, actions: Sequence[str] = ("check", "play_2x")) -> None:
+    house.deal(worker, [player], {"ante": 100, "trips": 50})
+    house.act(player, actions)
+    house.settle(worker, player)
+
+
+@dataclass
+class Case:
+    """A folder with a log, a policy and an auditor's state. `audit` is one run of `certify log`."""
+
+    folder: Path
+    house: House
+    policy: str = POLICY
+    report: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "log"
+
+    @property
+    def state(self) -> Path:
+        return self.folder / "state"
+
+    def publish(self, entries: Sequence[bytes] | None = None, *, is_witnessed: bool = True) -> None:
+        """The log as it is now."""
+        make_log(self.log, entries_of(self.house) if entries is None else entries)
+        if is_witnessed:
+            witnessed(self.log)
+            witnessed(self.log, "own.example", OWN)
+
+    def audit(self, *more: str, root: bool = True, log: str = "") -> int:
+        """The exit status; `report` is what was written."""
+        keys, policy, report = (self.folder / name for name in ("keys.json", "policy.txt", "report.json"))
+        keys.write_bytes(self.house.keys())
+        policy.write_text(self.policy)
+        report.unlink(missing_ok=True)
+        arguments = [log or str(self.log), "--policy", str(policy), "--state", str(self.state), "--keys", str(keys)]
+        arguments += ["--root", self.house.root.keyid] if root else []
+        status = command.main([*arguments, "--workers", "1", "--json", str(report), *more])
+        self.report = json.loads(report.read_text()) if report.exists() else {}
+        return status
+
+    @property
+    def checks(self) -> set[str]:
+        """The checks that failed."""
+        return {row["check"] for row in self.report["failures"]}

@@ -1,0 +1,198 @@
+"""`certify omission` and `certify receipt`: what a player can show who kept what was signed for him."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from certification import omission, receipt
+from certification.sources import Folder, SourceError
+from rgs.core.errors import FormatError, NotFoundError
+from rgs.core.logproofs import format_log_proof, parse_log_proof
+from rgs.core.receipts import format_key_path, parse_key_path
+from rgs.core.statements import leaf_hash
+from rgs.core.times import format_time, parse_time
+from rgs.translog.receipts import make_proof
+from tests.audited import OWN, POLICY_OWN, SEEN_S, Case, a_round, entries_of, witnessed
+from tests.factory import START_MS, House
+from tests.logs import VKEY, make_log
+
+DAY_MS = 86_400_000
+SOON = format_time(SEEN_S * 1000 + 1000)
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> Case:
+    """Two rounds; the second one's opening is entry 5, its final entry 6."""
+    house = House("omission")
+    worker = house.start("node-1-b1-w0")
+    player = house.open(worker)
+    house.buy(worker, player, 50_000)
+    for _ in range(2):
+        a_round(house, worker, player)
+    case = Case(tmp_path, house)
+    (tmp_path / "keys.json").write_bytes(house.keys())
+    (tmp_path / "policy.txt").write_text(case.policy)
+    return case
+
+
+def omitted(case: Case, *entries: bytes, now: str = SOON, more: tuple[str, ...] = ()) -> int:
+    path = case.folder / "receipt"
+    path.write_bytes(b"\n".join(entries) + b"\n")
+    arguments = [str(path), "--log", str(case.log), "--policy", str(case.folder / "policy.txt")]
+    arguments += ["--keys", str(case.folder / "keys.json"), "--root", case.house.root.keyid, "--now", now]
+    return omission.main([*arguments, *more])
+
+
+def test_what_is_in_the_log_is_included(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
+    case.publish()
+    entries = entries_of(case.house)
+    assert omitted(case, entries[5]) == 0
+    assert omitted(case, *case.house.lines[5:7]) == 0  # export lines, two receipts
+    told = capsys.readouterr().out
+    assert "as entry 5 of 7" in told
+    assert "WITNESSED ANCHORED" in told
+    assert "STALE" not in told
+    assert omitted(case, entries[0]) == 0  # the start of an instance alone
+
+
+def test_what_is_missing_is_an_omission_when_it_is_due(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
+    entries = entries_of(case.house)
+    case.publish(entries[:5])
+    opened = parse_time("2026-11-18T" + format_time(START_MS)[11:])
+    assert omitted(case, entries[5]) == 1  # cosigned a day and more later
+    told = capsys.readouterr().out
+    assert "PROVEN_OMITTED round_opening" in told
+    assert "cosigned by w at 2026-11-19" in told
+    assert omitted(case, entries[5], more=("--delay-s", "200000")) == 3
+    assert "NOT_YET_DUE" in capsys.readouterr().out
+    assert omitted(case, entries[2], entries[5]) == 1  # of several the worst
+    # A log that has stopped is not the player's fault, and is told.
+    assert omitted(case, entries[5], now=format_time(opened + 400 * DAY_MS), more=("--delay-s", "200000")) == 3
+    assert "STALE" in capsys.readouterr().out
+    assert omitted(case, entries[5], now=format_time(SEEN_S * 1000)) == 1
+
+
+def test_the_time_of_a_logged_statement_counts_too(case: Case) -> None:
+    entries = entries_of(case.house)
+    case.house.clock_ms += 40 * DAY_MS
+    case.house.event(case.house.start("node-1-b2-w0", boot_no=2))
+    make_log(case.log, [*entries[:5], *entries_of(case.house)[7:]])
+    witnessed(case.log, time_s=START_MS // 1000)
+    assert omitted(case, entries[5]) == 1
+    shutil.rmtree(case.log / "tile" / "entries")  # not open to the player
+    assert omitted(case, case.house.lines[0], case.house.lines[5]) == 3
+
+
+def test_a_receipt_that_proves_nothing_accuses_nobody(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
+    entries = entries_of(case.house)
+    case.publish(entries[:5])
+    other = House("somebody else")
+    worker = other.start("node-1-b1-w0")
+    other.event(worker)
+    forged = entries_of(other)[1]
+    for wrong in (forged, entries[5].replace(b'"sig":"', b'"sig":"A', 1), b"nothing", entries[5][:-9]):
+        assert omitted(case, wrong) == 2
+    case.publish(entries[:5])
+    unknown = House("omission")
+    late = unknown.start("node-1-b7-w0", boot_no=7)
+    unknown.event(late)
+    assert omitted(case, entries_of(unknown)[1]) == 2  # an instance that neither log nor receipt names
+    assert omitted(case, *unknown.lines[:2]) == 1  # here the receipt does
+    assert omitted(case, entries[5], more=("--root", "0" * 64)) == 2
+    assert omitted(case, entries[5], more=("--keys", "nowhere")) == 2
+    capsys.readouterr()
+
+
+def test_tiles_that_are_not_the_checkpoints(case: Case) -> None:
+    case.publish()
+    path = case.log / "tile" / "0" / "000.p" / "7"
+    path.write_bytes(path.read_bytes()[:-32] + bytes(32))
+    assert omitted(case, entries_of(case.house)[5]) == 2
+    with pytest.raises(SourceError):
+        Folder(case.log / "checkpoint")
+
+
+# --- receipts ---------------------------------------------------------------------------------------------------------
+
+
+def made(case: Case, index: int) -> tuple[Path, Path]:
+    """The two files of a receipt."""
+    entries = entries_of(case.house)
+    proof = make_proof(case.log, leaf_hash(entries[index]), bundle=case.house.keys(), start=entries[0])
+    files = case.folder / "r.json", case.folder / "r.tlog-proof"
+    files[0].write_bytes(entries[index])
+    files[1].write_bytes(proof)
+    return files
+
+
+def verified(case: Case, files: tuple[Path, Path], *more: str) -> int:
+    return receipt.main(
+        [*map(str, files), "--policy", str(case.folder / "policy.txt"), "--root", case.house.root.keyid, *more]
+    )
+
+
+def test_a_receipt_is_two_files(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
+    case.publish()
+    files = made(case, 6)
+    shutil.rmtree(case.log)  # offline
+    assert verified(case, files) == 0
+    assert "is entry 6 of log.example/2026h2\nINCLUDED WITNESSED ANCHORED" in capsys.readouterr().out
+    assert verified(case, files, "--keys", str(case.folder / "keys.json")) == 0
+    (case.folder / "policy.txt").write_text(POLICY_OWN)
+    assert verified(case, files) == 0
+    assert "SELF-WITNESSED" in capsys.readouterr().out
+    assert OWN.keyid
+    (case.folder / "policy.txt").write_text(f"log {VKEY}\nquorum none\n")
+    assert verified(case, files) == 1
+    assert verified(case, files, "--policy", "nowhere") == 2
+
+
+def test_a_receipt_that_does_not_hold(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
+    case.publish()
+    files = made(case, 6)
+    good = [path.read_bytes() for path in files]
+    entries = entries_of(case.house)
+    proof = parse_log_proof(good[1])
+    for envelope, changed in (
+        (entries[5], good[1]),  # the proof of another
+        (good[0], good[1].replace(b"index 6", b"index 5")),
+        (good[0], b""),
+        (good[0], format_log_proof(type(proof)(proof.index, proof.path, proof.checkpoint))),  # no key path
+        (good[0][:-1], good[1]),
+    ):
+        files[0].write_bytes(envelope)
+        files[1].write_bytes(changed)
+        assert verified(case, files) == 1
+    for path, data in zip(files, good, strict=True):
+        path.write_bytes(data)
+    assert verified(case, files, "--root", "0" * 64) == 1
+    capsys.readouterr()
+
+
+def test_a_statement_that_is_not_there_has_no_proof(case: Case) -> None:
+    case.publish(entries_of(case.house)[:5])
+    with pytest.raises(NotFoundError, match="not in the log yet"):
+        made(case, 6)
+
+
+def test_a_folder_of_shards_is_searched_from_the_newest(case: Case) -> None:
+    entries = entries_of(case.house)
+    for name, held in (("2026h2", entries[:5]), ("2027h1", entries[5:])):
+        make_log(case.folder / "shards" / name, held, origin=f"log.example/{name}")
+    for index, at in ((6, 1), (2, 2)):
+        proof = make_proof(
+            case.folder / "shards", leaf_hash(entries[index]), bundle=case.house.keys(), start=entries[0]
+        )
+        assert parse_log_proof(proof).index == at
+
+
+def test_key_paths(case: Case) -> None:
+    start = entries_of(case.house)[0]
+    data = format_key_path(case.house.keys(), start)
+    assert parse_key_path(data) == (case.house.keys(), start)
+    for bad in (b"", data + b"\n", data[:-1], case.house.keys(), data.replace(b"rgs/keys/v1", b"rgs/keys/v2")):
+        with pytest.raises(FormatError):
+            parse_key_path(bad)
