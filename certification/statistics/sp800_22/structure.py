@@ -51,7 +51,7 @@ def _ranks(rows: np.ndarray[tuple[int, int], np.dtype[np.uint64]], size: int) ->
 
 
 def dft(bits: Bytes, divisor: float = 4.0) -> float:
-    """Section 2.6. The variance of the publication is n 0.95 0.05 / 4, found too large; 3.8 fits better."""
+    """Section 2.6. The variance of the publication is n 0.95 0.05 / 4, found too small; 3.8 fits better."""
     n = len(bits)
     heights = np.abs(scipy.fft.rfft(bits * 2.0 - 1.0)[: n // 2])
     low = int(np.count_nonzero(heights < math.sqrt(2.995732274 * n)))
