@@ -9,6 +9,7 @@ TESTS ?=
 WORKERS ?= 2
 SECONDS ?= 60
 ROUNDS ?= 10000000
+DECKS ?= 10000000
 
 PY := .venv/bin/python
 BUF := .venv/bin/buf
@@ -25,6 +26,7 @@ help: ## This list
 	@echo '  WORKERS=2       test processes'
 	@echo '  SECONDS=60      how long fuzz goes on with each parser and with the RPCs'
 	@echo '  ROUNDS=10000000 rounds that certify simulates of each kind of ruleset'
+	@echo '  DECKS=10000000  decks of the longest shuffle battery that certify runs'
 	@echo '  PYTHON=...      the Python that makes .venv (3.11 to 3.13; found by itself)'
 
 setup: ## Make .venv from the locked requirements; nothing to do when it is up to date
@@ -80,7 +82,7 @@ format: setup ## Format the code and mend what can be mended safely
 bench: setup ## Measure, as ratios within one run
 	$(PY) -m bench $(ARGS)
 
-certify: setup ## What a test lab runs: self-test, known answers, settled rounds, exact returns, ROUNDS simulated rounds
+certify: setup ## What a test lab runs: self-test, known answers, exact returns, ROUNDS simulated, statistics of DECKS decks
 	$(PY) -m rng selftest
 	$(PY) -m rng kat tests/vectors/drbg/*.json
 	for ruleset in uth-online uth-seven-box uth-lugano uth-solo; do \
@@ -90,6 +92,13 @@ certify: setup ## What a test lab runs: self-test, known answers, settled rounds
 	  $(PY) -m certification rtp $$ruleset --check || exit 1; done
 	for ruleset in uth-lugano uth-solo casino-holdem; do \
 	  $(PY) -m certification simulate $$ruleset --rounds $(ROUNDS) || exit 1; done
+	$(PY) -m certification rng --defects all
+	$(PY) -m certification rng --replicates 200 --decks 2000
+	for decks in 100000 1000000 $(DECKS); do $(PY) -m certification rng --decks $$decks || exit 1; done
+	@mkdir -p var
+	$(PY) -m rng export --what raw --count 125000000 > var/certify-raw.bin
+	$(PY) -m certification sp800-22 var/certify-raw.bin; status=$$?; rm -f var/certify-raw.bin; exit $$status
+	$(PY) -m certification rng --programs || [ $$? -eq 2 ]
 
 protos: setup ## Generate the code of rgs/v1, rgs/wallet and rgs/regulator from protos/
 	$(PY) tools/protos.py generate

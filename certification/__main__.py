@@ -14,13 +14,20 @@ from typing import Final
 
 COMMANDS: Final[Mapping[str, str]] = {
     "replay": "verify an export of signed statements, from its files alone (docs/verify.md)",
+    "rng": "statistics of the shuffle, the raw output, or the transcripts of an export (docs/statistics.md)",
     "rtp": "exact return of a ruleset by complete enumeration (docs/returns.md)",
     "schemas": "write the JSON Schemas of all statements into a directory",
     "simulate": "rounds through the production code against the exact figures",
+    "sp800-22": "the fifteen tests of NIST SP 800-22 on the bits of a file (docs/statistics.md)",
     "strategy": "best play of a ruleset: the grid of holes, exact values for given cards",
     "vectors": "settle recorded rounds by a ruleset and compare every field",
 }
-"""A command is the `main(argv)` of the module of its name in this package; it returns the exit status."""
+"""A command is the `main(argv)` of the module of its name, or of its home, below; it returns the exit status."""
+
+HOMES: Final[Mapping[str, str]] = {
+    "rng": "statistics.battery.command",
+    "sp800-22": "statistics.sp800_22.command",
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -34,7 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("command", choices=sorted(COMMANDS), metavar="COMMAND", help="one of those below")
     command: str = parser.parse_args(arguments[:1]).command
-    status: int = importlib.import_module(f"certification.{command}").main(arguments[1:])
+    home = importlib.import_module(f"certification.{HOMES.get(command, command)}")
+    status: int = home.main(arguments[1:])
     return status
 
 

@@ -1,0 +1,215 @@
+"""The tests that look at the deals in their order, with a state carried from chunk to chunk, and at every deal at once.
+
+Coupon collector, gaps, serial correlation, runs above and below the median: of the cards at the first nine places,
+deal after deal. Duplicates: of whole decks, of the nine cards dealt, of five; 16 bytes a deck are kept for these.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from certification.rtp.compiled import Bytes, Longs, compiled
+from certification.statistics.battery import laws
+from certification.statistics.battery.counting import DEALT, INDEX_VALUES
+from certification.statistics.battery.laws import Judged
+from rng.shuffle import DECK_SIZE
+
+Words = npt.NDArray[np.uint64]
+
+_COUPON_CELLS: Final = 4096
+_GAP_CELLS: Final = 512
+_LAGS: Final = (1, 2, 3)
+_ACES: Final = np.arange(DECK_SIZE) % 13 == 12
+_HEARTS: Final = np.arange(DECK_SIZE) // 13 == 2
+_MULTIPLIERS: Final = np.array(
+    [(0x9E3779B97F4A7C15 * (2 * place + 1) ** 5) % 2**64 | 1 for place in range(DECK_SIZE)], np.uint64
+)
+_MANY: Final = 50.0
+"""Repeats expected from which their number is taken as normal."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamTest:
+    """One test over the order of deals, or over all of them."""
+
+    name: str
+    clause: str
+    least: int
+    continuous: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """What a chunk keeps of each deal: the first nine cards, and three keys. Made where the decks are."""
+
+    cards: Bytes
+    decks: Words
+    nines: Words
+    fives: Longs
+
+
+def lead(decks: Bytes) -> Lead:
+    """Return what is kept. A deck's key is a hash of 64 bits; that of nine cards is exact, of five their number."""
+    with np.errstate(over="ignore"):
+        keys = decks.astype(np.uint64) @ _MULTIPLIERS
+    nines = np.left_shift(np.uint64(1), decks[:, :DEALT].astype(np.uint64)).sum(axis=1, dtype=np.uint64)
+    ordered = np.sort(decks[:, :5], axis=1)
+    fives = sum(_CHOOSE[size][ordered[:, size - 1]] for size in range(1, 6))
+    return Lead(np.ascontiguousarray(decks[:, :DEALT]), keys, nines, np.asarray(fives))
+
+
+_CHOOSE: Final = [np.array([math.comb(card, size) for card in range(DECK_SIZE)]) for size in range(6)]
+
+
+@compiled
+def _collect(kinds: Bytes, seen: Bytes, state: Longs, lengths: Longs) -> None:
+    """Coupon collector; `state` holds how many kinds have come, and how many deals that took."""
+    for kind in kinds:
+        state[1] += 1
+        if not seen[kind]:
+            seen[kind] = 1
+            state[0] += 1
+            if state[0] == seen.size:
+                lengths[min(state[1], lengths.size - 1)] += 1
+                seen[:] = 0
+                state[:] = 0
+
+
+@compiled
+def _measure_gaps(hits: Bytes, state: Longs, lengths: Longs) -> None:
+    """Gaps between hits; `state` holds the misses since the last one."""
+    for hit in hits:
+        if hit:
+            lengths[min(state[0], lengths.size - 1)] += 1
+            state[0] = 0
+        else:
+            state[0] += 1
+
+
+@dataclass
+class _Collector:
+    kinds: int
+    seen: Bytes = field(init=False)
+    state: Longs = field(default_factory=lambda: np.zeros(2, np.int64))
+    lengths: Longs = field(default_factory=lambda: np.zeros(_COUPON_CELLS, np.int64))
+
+    def __post_init__(self) -> None:
+        self.seen = np.zeros(self.kinds, np.uint8)
+
+    def judge(self) -> Judged:
+        return laws.pooled(self.lengths, laws.coupon_collector(self.kinds, _COUPON_CELLS))
+
+
+@dataclass
+class _Gaps:
+    is_hit: npt.NDArray[np.bool_]
+    state: Longs = field(default_factory=lambda: np.zeros(1, np.int64))
+    lengths: Longs = field(default_factory=lambda: np.zeros(_GAP_CELLS, np.int64))
+
+    def feed(self, cards: Bytes) -> None:
+        _measure_gaps(self.is_hit[cards].view(np.uint8), self.state, self.lengths)
+
+    def judge(self) -> Judged:
+        return laws.pooled(self.lengths, laws.gaps(float(self.is_hit.mean()), _GAP_CELLS))
+
+
+STREAMED: Final = (
+    StreamTest("coupon collector, cards", "3.2.2 coupon collector", 100_000, False),
+    StreamTest("coupon collector, ranks", "3.2.2 coupon collector", 10_000, False),
+    StreamTest("gaps of aces on top", "3.2.2 runs", 10_000, False),
+    StreamTest("gaps of hearts on the river", "3.2.2 runs", 10_000, False),
+    StreamTest("serial correlation", "3.2.2 serial correlation", 1_000, True),
+    StreamTest("runs about the median", "3.2.2 runs", 1_000, True),
+    StreamTest("duplicate decks", "3.2.2 duplicates", 2, False),
+    StreamTest("duplicates of nine", "3.2.2 duplicates", 100_000, False),
+    StreamTest("duplicates of five", "3.2.2 duplicates", 5_000, False),
+)
+
+
+class Streams:
+    """The state of these tests; fed chunk after chunk, in order."""
+
+    def __init__(self) -> None:
+        self._n = 0
+        self._cards = _Collector(DECK_SIZE)
+        self._ranks = _Collector(13)
+        self._aces = _Gaps(_ACES)
+        self._hearts = _Gaps(_HEARTS)
+        self._last = np.zeros((0, DEALT))
+        self._products = np.zeros((len(_LAGS), DEALT))
+        self._pairs = [0] * len(_LAGS)
+        self._alike = np.zeros(DEALT, np.int64)
+        self._decks: list[Words] = []
+        self._nines: list[Words] = []
+        self._fives = np.zeros(laws.HANDS_OF_FIVE, np.bool_)
+
+    def feed(self, lead: Lead) -> None:
+        """Take in the next deals."""
+        cards = lead.cards
+        self._n += len(cards)
+        top = np.ascontiguousarray(cards[:, 0])
+        _collect(top, self._cards.seen, self._cards.state, self._cards.lengths)
+        _collect(top % 13, self._ranks.seen, self._ranks.state, self._ranks.lengths)
+        self._aces.feed(top)
+        self._hearts.feed(np.ascontiguousarray(cards[:, DEALT - 1]))
+        fresh = len(cards)
+        values = np.concatenate((self._last, np.array(INDEX_VALUES, np.float64)[cards]))
+        for place, lag in enumerate(_LAGS):
+            later = values[max(lag, len(values) - fresh) :]
+            earlier = values[len(values) - len(later) - lag : len(values) - lag]
+            self._products[place] += (later * earlier).sum(axis=0)
+            self._pairs[place] += len(later)
+            if lag == 1:
+                self._alike += ((later > 0) == (earlier > 0)).sum(axis=0)
+        self._last = values[-max(_LAGS) :]
+        self._decks.append(lead.decks)
+        self._nines.append(lead.nines)
+        self._fives[lead.fives] = True
+
+    def judge(self, name: str) -> Judged:
+        """Judge one of `STREAMED` on the deals so far."""
+        return {
+            "coupon collector, cards": self._cards.judge,
+            "coupon collector, ranks": self._ranks.judge,
+            "gaps of aces on top": self._aces.judge,
+            "gaps of hearts on the river": self._hearts.judge,
+            "serial correlation": self._serial,
+            "runs about the median": self._runs,
+            "duplicate decks": self._duplicate_decks,
+            "duplicates of nine": self._duplicate_nines,
+            "duplicates of five": self._duplicate_fives,
+        }[name]()
+
+    def _serial(self) -> Judged:
+        """Of nine places and three lags; each product has mean 0 and variance that of a card, squared."""
+        variance = sum(value**2 for value in INDEX_VALUES) / DECK_SIZE
+        scores = self._products / variance / np.sqrt(np.array(self._pairs))[:, None]
+        return laws.chi_square(float((scores**2).sum()), scores.size)
+
+    def _runs(self) -> Judged:
+        """A run goes on with probability 1/2: cards above and below the median are equally many."""
+        pairs = self._pairs[0]
+        return laws.chi_square(float((((2 * self._alike - pairs) ** 2) / pairs).sum()), DEALT)
+
+    def _duplicate_decks(self) -> Judged:
+        repeats = self._n - len(np.unique(np.concatenate(self._decks)))
+        # 52! decks, and a hash of 64 bits of them
+        return laws.poisson(repeats, math.comb(self._n, 2) * (1 / math.factorial(DECK_SIZE) + 2.0**-64))
+
+    def _duplicate_nines(self) -> Judged:
+        repeats = self._n - len(np.unique(np.concatenate(self._nines)))
+        return laws.poisson(repeats, math.comb(self._n, 2) / math.comb(DECK_SIZE, DEALT))
+
+    def _duplicate_fives(self) -> Judged:
+        hands, share = laws.HANDS_OF_FIVE, self._n / laws.HANDS_OF_FIVE
+        mean = self._n + hands * math.expm1(self._n * math.log1p(-1 / hands))
+        repeats = self._n - int(np.count_nonzero(self._fives))
+        if mean < _MANY:
+            return laws.poisson(repeats, mean)
+        missed = math.exp(-share)
+        return laws.normal((repeats - mean) / math.sqrt(hands * missed * (1 - (1 + share) * missed)))

@@ -1,0 +1,241 @@
+"""The batteries of others, where they are on PATH: fed through `rng export`, their output read, told beside our own.
+
+ent, rngtest (FIPS 140-2) and dieharder are Debian's; NIST's `assess`, PractRand's `RNG_test` and a driver for TestU01
+called `testu01-stdin` (32-bit words on standard input, SmallCrush) are built by whoever wants them. A program that is
+not there, or whose output says nothing that is understood, is *not run* or *void*, never passed. These programs raise
+false alarms on good generators (docs/statistics.md): what fails here is p below 1e-6, or what the program itself calls
+a failure beyond doubt; weaker words are told.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from scipy import stats
+
+from certification.statistics.sp800_22.patterns import aperiodic_templates
+
+MEGABYTES: Final = 100
+FAILS_BELOW: Final = 1e-6
+_FIPS_FAILURES: Final = 0.0008
+"""Of blocks of 20,000 good bits."""
+_ENDLESS: Final = 1 << 36
+_DIEHARDER: Final = (0, 2, 8, 15, 100, 101, 102)
+"""Tests that dieharder itself calls good, and that end within minutes on a pipe."""
+_STS_BITS: Final = 1_000_000
+_STS_FOLDERS: Final = (
+    *("Frequency", "BlockFrequency", "CumulativeSums", "Runs", "LongestRun", "Rank", "FFT", "NonOverlappingTemplate"),
+    *("OverlappingTemplate", "Universal", "ApproximateEntropy", "RandomExcursions", "RandomExcursionsVariant"),
+    *("Serial", "LinearComplexity"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What a program's output says: passed | failed | void, and the figures behind it."""
+
+    word: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One program: passed | failed | void | not run."""
+
+    program: str
+    word: str
+    detail: str
+
+
+def _by(p: float, detail: str) -> Read:
+    return Read("failed" if p < FAILS_BELOW else "passed", f"p {p:.3g}, {detail}")
+
+
+# --- what the programs say ---
+
+
+def read_ent(text: str) -> Read:
+    """`ent -t`: the chi-square's p-value is computed here, two-sided."""
+    for line in text.splitlines():
+        fields = line.split(",")
+        if fields[0] == "1" and len(fields) == 7:
+            law = stats.chi2(255)
+            chi = float(fields[3])
+            p = 2 * min(float(law.sf(chi)), float(law.cdf(chi)))
+            return _by(p, f"chi-square {chi:.2f} of {fields[1]} bytes, {fields[2]} bits a byte")
+    return Read("void", "no line of figures")
+
+
+def read_rngtest(text: str) -> Read:
+    """rngtest: blocks that fail FIPS 140-2, against the share that good bits fail; its status means nothing."""
+    counts = {word: int(count) for word, count in re.findall(r"FIPS 140-2 (successes|failures): (\d+)", text)}
+    blocks = sum(counts.values())
+    if len(counts) != 2 or not blocks:
+        return Read("void", "no counts of blocks")
+    p = float(stats.binom.sf(counts["failures"] - 1, blocks, _FIPS_FAILURES))
+    return _by(p, f"{counts['failures']} of {blocks} blocks failed")
+
+
+def read_dieharder(text: str) -> Read:
+    """dieharder: its table; a file that was rewound makes every result void."""
+    if "rewound" in text:
+        return Read("void", "too few bytes: the input was rewound")
+    rows = re.findall(
+        r"^\s*(\w+)\|\s*(\d+)\|\s*\d+\|\s*\d+\|\s*([01]\.\d+)\|\s*(PASSED|WEAK|FAILED)\s*$", text, re.MULTILINE
+    )
+    if not rows:
+        return Read("void", "no row of the table")
+    words = [row[3] for row in rows]
+    named = [f"{name} {tuple_size} p {p} {word}" for name, tuple_size, p, word in rows if word != "PASSED"]
+    detail = "; ".join((f"{words.count('PASSED')} of {len(rows)} passed", *named))
+    return Read("failed" if "FAILED" in words else "passed", detail)
+
+
+def read_practrand(text: str) -> Read:
+    """PractRand: only FAIL is decisive; unusual and suspicious happen."""
+    lines = [line.strip() for line in text.splitlines()]
+    worst = [line for line in lines if re.search(r"\bFAIL\b", line)]
+    if worst:
+        return Read("failed", "; ".join(" ".join(line.split()) for line in worst[:5]))
+    counts = [int(count) for count in re.findall(r"in (\d+) test result", text)]
+    if not counts:
+        return Read("void", "no count of test results")
+    odd = [" ".join(line.split()) for line in lines if re.search(r"\b(unusual|suspicious|SUSPICIOUS)\b", line)]
+    return Read("passed", "; ".join((f"{counts[-1]} results at the last length", *odd)))
+
+
+def read_testu01(text: str) -> Read:
+    """TestU01: all passed, or the p-values outside [0.001, 0.9990]; eps means below 1e-300."""
+    if "All tests were passed" in text:
+        return Read("passed", "all tests were passed")
+    rows = re.findall(r"^\s*\d+\s+(\S.*?)\s{2,}(\S.*?)\s*$", text.partition("p-value")[2], re.MULTILINE)
+    if not rows:
+        return Read("void", "no summary")
+    detail = "; ".join(f"{name} {p}" for name, p in rows)
+    is_decisive = any("eps" in p or float(p.removeprefix("1 -")) < FAILS_BELOW for _, p in rows)
+    return Read("failed" if is_decisive else "passed", f"outside [0.001, 0.999]: {detail}")
+
+
+def read_sts(text: str) -> Read:
+    """NIST's finalAnalysisReport.txt: uniformity below 1e-6, or a proportion that a good generator has once in 1e6."""
+    rows = re.findall(
+        r"^\s*(?:\d+\s+){10}([01]\.\d+|----)\s*\*?\s+(\d+)/(\d+)\s*\*?\s+(\w+)\s*$", text, re.MULTILINE
+    )  # fmt: skip
+    if not rows:
+        return Read("void", "no row of the report")
+    failed = []
+    for uniform, passed, sequences, name in rows:
+        chance = float(stats.binom.sf(int(sequences) - int(passed) - 1, int(sequences), 0.01))
+        if chance < FAILS_BELOW or (uniform != "----" and float(uniform) < FAILS_BELOW):
+            failed.append(f"{name} {passed}/{sequences}, P_T {uniform}")
+    return Read("failed" if failed else "passed", "; ".join((f"{len(rows)} rows", *failed)))
+
+
+# --- how they are run ---
+
+
+def _piped(command: Sequence[str], count: int) -> str:
+    """Return what the program wrote, fed with so many bytes of `rng export`; it may stop reading before."""
+    export = [sys.executable, "-m", "rng", "export", "--what", "raw", "--count", str(count)]
+    with (
+        subprocess.Popen(export, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as exporting,  # noqa: S603
+        subprocess.Popen(  # noqa: S603
+            command, stdin=exporting.stdout, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        ) as testing,
+    ):
+        if exporting.stdout is not None:
+            exporting.stdout.close()  # the program alone reads, so that the export ends when it does
+        return testing.communicate()[0]
+
+
+def _dieharder(path: str, _: int) -> str:
+    return "".join(_piped([path, "-g", "200", "-d", str(number)], _ENDLESS) for number in _DIEHARDER)
+
+
+def _sts(path: str, count: int) -> str:
+    """NIST's program wants its folders, its templates, and its menu answered."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for test in _STS_FOLDERS:
+            (folder / "experiments" / "AlgorithmTesting" / test).mkdir(parents=True)
+        (folder / "templates").mkdir()
+        rows = (" ".join(template) for template in aperiodic_templates())
+        (folder / "templates" / "template9").write_text("".join(f"{row}\n" for row in rows), encoding="ascii")
+        sequences = max(1, 8 * count // _STS_BITS)
+        export = [sys.executable, "-m", "rng", "export", "--what", "raw", "--count", str(sequences * _STS_BITS // 8)]
+        with (folder / "bits").open("wb") as bits:
+            subprocess.run(export, stdout=bits, stderr=subprocess.DEVNULL, check=True)  # noqa: S603
+        menu = f"0\nbits\n1\n0\n{sequences}\n1\n"
+        subprocess.run(  # noqa: S603
+            [path, str(_STS_BITS)], cwd=folder, input=menu, capture_output=True, text=True, check=False
+        )
+        report = folder / "experiments" / "AlgorithmTesting" / "finalAnalysisReport.txt"
+        return report.read_text(encoding="ascii", errors="replace") if report.is_file() else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program of others: what it is called on PATH, how it is run on so many bytes, how its output is read."""
+
+    name: str
+    executable: str
+    run: Callable[[str, int], str]
+    read: Callable[[str], Read]
+
+
+PROGRAMS: Final = (
+    Program("ent", "ent", lambda path, count: _piped([path, "-t"], count), read_ent),
+    Program("rngtest", "rngtest", lambda path, count: _piped([path], count), read_rngtest),
+    Program("dieharder", "dieharder", _dieharder, read_dieharder),
+    Program("NIST STS", "assess", _sts, read_sts),
+    Program(
+        "PractRand",
+        "RNG_test",
+        lambda path, count: _piped([path, "stdin64", "-tlmax", str(count), "-multithreaded"], _ENDLESS),
+        read_practrand,
+    ),
+    Program("TestU01", "testu01-stdin", lambda path, _: _piped([path, "smallcrush"], _ENDLESS), read_testu01),
+)
+
+
+def run(program: Program, count: int) -> Outcome:
+    """Run one program on so many bytes, if it is on PATH."""
+    path = shutil.which(program.executable)
+    if path is None:
+        return Outcome(program.name, "not run", f"{program.executable} is not on PATH")
+    found = program.read(program.run(path, count))
+    return Outcome(program.name, found.word, found.detail)
+
+
+def run_all(megabytes: int = MEGABYTES, told: Callable[[str, int, int], None] = lambda *_: None) -> list[Outcome]:
+    """Run every program that is there."""
+    outcomes = []
+    for done, program in enumerate(PROGRAMS, 1):
+        outcomes.append(run(program, megabytes * 1_000_000))
+        told("programs", done, len(PROGRAMS))
+    return outcomes
+
+
+def verdict_of(outcomes: Sequence[Outcome]) -> str:
+    """Return failed if one failed, passed if some ran and none failed, else not run."""
+    words = [outcome.word for outcome in outcomes]
+    return "failed" if "failed" in words else "passed" if "passed" in words else "not run"
+
+
+def document(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """Return the outcomes as plain values."""
+    return {"verdict": verdict_of(outcomes), "programs": [asdict(outcome) for outcome in outcomes]}
+
+
+def tell(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """Give the lines."""
+    yield from (f"{outcome.program:<12}{outcome.word:<9}{outcome.detail}" for outcome in outcomes)
+    yield verdict_of(outcomes)

@@ -1,0 +1,18 @@
+"""A bar on standard error for a person who waits; nothing where nobody looks."""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+_WIDTH: Final = 40
+
+
+def show(what: str, done: int, total: int) -> None:
+    """Draw the bar, over the one before; wipe it when all is done."""
+    if not sys.stderr.isatty():
+        return
+    filled = _WIDTH * done // total
+    bar = f"{what} [{'#' * filled}{'.' * (_WIDTH - filled)}] {done:,} of {total:,}"
+    sys.stderr.write("\r\x1b[K" + ("" if done >= total else bar))
+    sys.stderr.flush()

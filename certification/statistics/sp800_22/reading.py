@@ -1,0 +1,71 @@
+"""Sequences of bits from a file: raw bytes, the highest bit first, or the characters 0 and 1 with white space.
+
+A file is taken as characters if its beginning holds nothing else, which raw bytes of any use never do; `--format`
+decides where that guess is not wanted. Holds one sequence at a time. Refuses another character, and a sequence that
+the file is too short for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from certification.rtp.compiled import Bytes
+
+FORMATS: Final = ("auto", "raw", "ascii")
+_WHITE: Final = b" \t\r\n"
+_LOOKED_AT: Final = 4096
+
+
+class SequenceError(ValueError):
+    """A file that does not hold the sequences asked for."""
+
+
+def format_of(path: Path) -> str:
+    """Return "ascii" if the file begins with nothing but 0, 1 and white space, else "raw"."""
+    with path.open("rb") as file:
+        return "raw" if file.read(_LOOKED_AT).strip(b"01" + _WHITE) else "ascii"
+
+
+def bits_in(path: Path, form: str) -> int:
+    """Return how many bits the file holds."""
+    return 8 * path.stat().st_size if form == "raw" else sum(len(bits) for bits in _characters(path))
+
+
+def read_sequences(path: Path, form: str, length: int, count: int) -> Iterator[Bytes]:
+    """Give the first `count` sequences of `length` bits, one after the other. Raises SequenceError."""
+    if form == "raw" and length % 8 and count > 1:
+        raise SequenceError(f"sequences of raw bytes are whole bytes long, {length} bits are not")
+    left = np.zeros(0, np.uint8)
+    pieces = _bytes(path, -(-length // 8)) if form == "raw" else _characters(path)
+    given = 0
+    for piece in pieces:
+        left = np.concatenate((left, piece))
+        while len(left) >= length and given < count:
+            yield left[:length]
+            left = left[length:]
+            given += 1
+        if given == count:
+            return
+    raise SequenceError(f"{path.name} holds {given} of the {count} sequences of {length:,} bits")
+
+
+def _bytes(path: Path, size: int) -> Iterator[Bytes]:
+    with path.open("rb") as file:
+        while data := file.read(size):
+            yield np.unpackbits(np.frombuffer(data, np.uint8))
+
+
+def _characters(path: Path) -> Iterator[Bytes]:
+    offset = 0
+    with path.open("rb") as file:
+        while data := file.read(1 << 20):
+            bits = np.frombuffer(data.translate(None, _WHITE), np.uint8) - ord("0")
+            if len(bits) and bits.max() > 1:
+                wrong = next(place for place, byte in enumerate(data) if byte not in b"01" + _WHITE)
+                raise SequenceError(f"{path.name}: byte {offset + wrong} is neither 0 nor 1 nor white space")
+            yield bits
+            offset += len(data)

@@ -1,0 +1,177 @@
+"""The batteries of others: what their output says, and that what did not run never passed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from certification.statistics import programs
+from certification.statistics.battery import command
+from certification.statistics.programs import Outcome, Read
+
+ENT = "0,File-bytes,Entropy,Chi-square,Mean,Monte-Carlo-Pi,Serial-Correlation\n1,1000000,{},{},127.4,3.14,0.0001\n"
+RNGTEST = """rngtest: bits received from input: {bits}
+rngtest: FIPS 140-2 successes: {good}
+rngtest: FIPS 140-2 failures: {bad}
+"""
+DIEHARDER = """#====#
+        test_name   |ntup| tsamples |psamples|  p-value |Assessment
+#====#
+   diehard_birthdays|   0|       100|     100|0.07036223|  PASSED  
+         sts_monobit|   1|    100000|     100|{p}|  {word}  
+"""  # noqa: W291
+PRACTRAND = """rng=RNG_stdin64, seed=unknown
+length= 256 megabytes (2^28 bytes), time= 3.1 seconds
+  Test Name                         Raw       Processed     Evaluation
+  {line}
+  ...and 160 test result(s) without anomalies
+length= 512 megabytes (2^29 bytes), time= 6.6 seconds
+  no anomalies in 169 test result(s)
+"""
+TESTU01 = """========= Summary results of SmallCrush =========
+ Number of statistics:  15
+ The following tests gave p-values outside [0.001, 0.9990]:
+ (eps  means a value < 1.0e-300):
+       Test                          p-value
+ ----------------------------------------------
+  1  BirthdaySpacings               {p}
+ ----------------------------------------------
+ All other tests were passed
+"""
+STS = """
+ C1  C2  C3  C4  C5  C6  C7  C8  C9 C10  P-VALUE  PROPORTION  STATISTICAL TEST
+------------------------------------------------------------------------------
+ 11   9  12   8  10  10   9  11  10  10  0.991468     99/100     Frequency
+ {row}
+  0   1   1   0   0   0   1   1   0   2     ----       6/6       RandomExcursions
+"""
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "word", "said"),
+    [
+        (programs.read_ent, ENT.format("7.9998", "255.3"), "passed", "chi-square 255.30 of 1000000 bytes"),
+        (programs.read_ent, ENT.format("7.9998", "400.0"), "failed", "p 3."),
+        (programs.read_ent, ENT.format("8.0000", "120.0"), "failed", "chi-square 120.00"),  # too even
+        (programs.read_ent, "Usage: ent", "void", "no line"),
+        (programs.read_rngtest, RNGTEST.format(bits=1, good=41_916, bad=27), "passed", "27 of 41943 blocks"),
+        (programs.read_rngtest, RNGTEST.format(bits=1, good=40_000, bad=100), "failed", "100 of 40100"),
+        (programs.read_rngtest, RNGTEST.format(bits=0, good=0, bad=0), "void", "no counts"),
+        (programs.read_dieharder, DIEHARDER.format(p="0.83782058", word="PASSED"), "passed", "2 of 2 passed"),
+        (programs.read_dieharder, DIEHARDER.format(p="0.00180000", word=" WEAK "), "passed", "sts_monobit 1 p 0.0018"),
+        (programs.read_dieharder, DIEHARDER.format(p="0.00000000", word="FAILED"), "failed", "1 of 2 passed"),
+        (programs.read_dieharder, "# The file file_input_raw was rewound 3 times", "void", "rewound"),
+        (programs.read_dieharder, "", "void", "no row"),
+        (programs.read_practrand, PRACTRAND.format(line="BCFN(2+0) R= +9.0 p = 3.2e-4 unusual"), "passed", "169"),
+        (programs.read_practrand, PRACTRAND.format(line="BRank(12) R= +99 p = 1e-70 FAIL !!!!"), "failed", "BRank(12)"),
+        (programs.read_practrand, "error reading standard input", "void", "no count"),
+        (programs.read_testu01, "All tests were passed", "passed", "all tests"),
+        (programs.read_testu01, TESTU01.format(p="5.2e-5"), "passed", "BirthdaySpacings 5.2e-5"),
+        (programs.read_testu01, TESTU01.format(p="5.2e-15"), "failed", "BirthdaySpacings 5.2e-15"),
+        (programs.read_testu01, TESTU01.format(p="1 - 5.2e-15"), "failed", "BirthdaySpacings"),
+        (programs.read_testu01, TESTU01.format(p="0.9995"), "passed", "0.9995"),
+        (programs.read_testu01, TESTU01.format(p="eps"), "failed", "BirthdaySpacings eps"),
+        (programs.read_testu01, "", "void", "no summary"),
+        (
+            programs.read_sts,
+            STS.format(row="10  9  12   8  10  10   9  11  10  11  0.000182 *   95/100  *  Runs"),
+            "passed",  # one family in a hundred or so of a good generator's 188 looks like this
+            "3 rows",
+        ),
+        (
+            programs.read_sts,
+            STS.format(row="90 1 1 1 1 1 1 1 1 2 0.000000 * 97/100 Rank"),
+            "failed",
+            "Rank 97/100",
+        ),
+        (programs.read_sts, STS.format(row="10 10 10 10 10 10 10 10 10 10  0.9 80/100 * FFT"), "failed", "FFT 80/100"),
+        (programs.read_sts, "", "void", "no row"),
+    ],
+)
+def test_what_the_output_says(read: Callable[[str], Read], text: str, word: str, said: str) -> None:
+    found = read(text)
+    assert (found.word, said in found.detail) == (word, True), found
+
+
+def put_on_path(folder: Path, monkeypatch: pytest.MonkeyPatch, **scripts: str) -> None:
+    """PATH holds these shell scripts and what they need, no battery."""
+    for name in ("cat", "head", "wc", "sh"):
+        found = shutil.which(name)
+        assert found is not None
+        (folder / name).symlink_to(found)
+    for name, script in scripts.items():
+        path = folder / name
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))
+
+
+def test_what_is_not_on_path_is_not_run_and_not_passed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put_on_path(tmp_path, monkeypatch)
+    assert {outcome.word for outcome in programs.run_all(1)} == {"not run"}
+    assert command.main(["--programs"]) == 2
+    out = capsys.readouterr().out
+    assert "PractRand   not run  RNG_test is not on PATH" in out
+    assert out.endswith("\nnot run\n")
+    assert programs.verdict_of([Outcome("a", "not run", ""), Outcome("b", "void", "")]) == "not run"
+    assert programs.verdict_of([Outcome("a", "passed", ""), Outcome("b", "void", "")]) == "passed"
+    assert programs.verdict_of([Outcome("a", "passed", ""), Outcome("b", "failed", "")]) == "failed"
+
+
+def test_programs_are_fed_with_the_raw_export(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put_on_path(
+        tmp_path,
+        monkeypatch,
+        # says how many bytes came; ends before the input does; says nothing; fails
+        ent='echo "0,File-bytes"; echo "1,$(wc -c),7.99,250.0,127,3.14,0.0"',
+        RNG_test='head -c 1000 > /dev/null; echo "no anomalies in 12 test result(s)"',
+        rngtest="cat > /dev/null; echo gone wrong",
+    )
+    assert command.main(["--programs", "--megabytes", "1", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    told = {row["program"]: (row["word"], row["detail"]) for row in document["programs"]}
+    assert told["ent"] == ("passed", "p 0.847, chi-square 250.00 of 1000000 bytes, 7.99 bits a byte")
+    assert told["PractRand"] == ("passed", "12 results at the last length")
+    assert told["rngtest"] == ("void", "no counts of blocks")
+    assert [told[name][0] for name in ("dieharder", "NIST STS", "TestU01")] == ["not run"] * 3
+
+
+def test_nists_program_finds_its_folders_templates_and_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = STS.format(row="").strip("\n")
+    put_on_path(
+        tmp_path,
+        monkeypatch,
+        assess=f"""
+test "$1" = 1000000 && test -d experiments/AlgorithmTesting/LinearComplexity || exit 1
+test "$(wc -l < templates/template9)" -eq 148 || exit 1
+test "$(wc -c < bits)" -eq 250000 || exit 1
+test "$(cat)" = "0
+bits
+1
+0
+2
+1" || exit 1
+cat > experiments/AlgorithmTesting/finalAnalysisReport.txt <<'END'
+{report}
+END""",
+    )
+    (sts,) = [program for program in programs.PROGRAMS if program.executable == "assess"]
+    assert programs.run(sts, 250_000) == Outcome("NIST STS", "passed", "2 rows")
+    (tmp_path / "assess").write_text("#!/bin/sh\nexit 1\n")
+    assert programs.run(sts, 250_000).word == "void"
+
+
+@pytest.mark.parametrize("program", programs.PROGRAMS[:2], ids=lambda program: program.name)
+def test_programs_that_are_here_pass_the_generator(program: programs.Program) -> None:
+    if shutil.which(program.executable) is None:
+        pytest.skip(f"{program.executable} is not on PATH")
+    outcome = programs.run(program, 2_000_000)
+    assert outcome.word == "passed", outcome
