@@ -106,7 +106,7 @@ class Client:
         self.refused: Counter[str] = Counter()
 
     async def ask(self, method: str, message: Any) -> Any:
-        """The answer; after every UNAVAILABLE the same request again, at another connection."""
+        """The answer; after UNAVAILABLE, and what gRPC cancelled, the same request again, at another connection."""
         table = self.table
         await asyncio.sleep(PAUSE_S)
         for _ in range(100):
@@ -114,9 +114,12 @@ class Client:
             try:
                 return await getattr(stubs[self._at % len(stubs)], method)(message, timeout=10)
             except grpc.aio.AioRpcError as error:
-                if error.code() != grpc.StatusCode.UNAVAILABLE:
+                if error.code() is grpc.StatusCode.CANCELLED:  # gRPC cut it off as the server went
+                    self.refused["CANCELLED"] += 1
+                elif error.code() is grpc.StatusCode.UNAVAILABLE:
+                    self.refused[reason_of(error)] += 1
+                else:
                     raise
-                self.refused[reason_of(error)] += 1
             self._at += 1
             await asyncio.sleep(0.05)
         raise AssertionError("never answered")
