@@ -232,6 +232,11 @@ class Reads(OutboxReads):
         async for row in self._stream(_STATEMENT + "WHERE s.id > ? ORDER BY s.id", after_id):
             yield _statement_from(row)
 
+    async def artifact(self, sha256: str) -> bytes | None:
+        """The content of an artifact by its hex SHA-256."""
+        row = await self._row("SELECT content FROM artifacts WHERE sha256 = ?", sha256)
+        return None if row is None else bytes(row[0])
+
     # --- instances ------------------------------------------------------------------------------------------------
 
     async def instances(self, *, alive_only: bool) -> list[InstanceRow]:

@@ -31,6 +31,7 @@ BUSY_TIMEOUT_S: Final = 5.0
 """How long a call waits for another process that holds the file, in seconds."""
 OPENING_TRIES: Final = 50
 """Within that time, where SQLite does not wait by itself."""
+_JOURNALS: Final = {"wal": "PRAGMA journal_mode = WAL", "truncate": "PRAGMA journal_mode = TRUNCATE"}
 
 
 class SqliteFile:
@@ -38,7 +39,8 @@ class SqliteFile:
 
     `application_id` and `version` stand in the header of the file; an empty file is given both and `schema` in one
     transaction, any other that does not carry exactly these is refused before a byte of it is changed. `unavailable` is
-    the error of every call that SQLite does not complete.
+    the error of every call that SQLite does not complete. `journal` is `wal`, or `truncate` for a file that processes
+    on several hosts open over a shared file system, where a write-ahead log cannot be.
     """
 
     def __init__(
@@ -49,8 +51,10 @@ class SqliteFile:
         version: int,
         schema: tuple[str, ...],
         unavailable: type[UnavailableError],
+        journal: str = "wal",
     ) -> None:
         self._path = path.resolve()
+        self._journal = journal
         self._unavailable = unavailable
         self._lock = threading.Lock()
         self._closed = False
@@ -90,20 +94,20 @@ class SqliteFile:
         self._db.execute("PRAGMA trusted_schema = OFF")
         self._db.execute("PRAGMA foreign_keys = ON")
         self._db.execute("PRAGMA synchronous = FULL")
-        mode = self._write_ahead()
-        if mode != "wal" or self._number("PRAGMA synchronous") != 2 or self._number("PRAGMA foreign_keys") != 1:
+        mode = self._set_journal()
+        if mode != self._journal or self._number("PRAGMA synchronous") != 2 or self._number("PRAGMA foreign_keys") != 1:
             raise StoreRefusedError(
                 f"{self._path.name} lies where SQLite keeps no write-ahead log", file=self._path.name, value=mode
             )
 
-    def _write_ahead(self) -> str:
-        """Keep a write-ahead log, from now on or already. SQLite waits for nobody here, so this does: another process
+    def _set_journal(self) -> str:
+        """Keep the journal of this kind, from now on or already. SQLite waits for nobody here, so this does: another process
         may be opening the new file, too.
         """
         pause, left = threading.Event(), OPENING_TRIES
         while True:
             try:
-                return cast(str, self._db.execute("PRAGMA journal_mode = WAL").fetchone()[0])
+                return cast(str, self._db.execute(_JOURNALS[self._journal]).fetchone()[0])
             except sqlite3.OperationalError as error:
                 left -= 1
                 if not left or error.sqlite_errorcode != sqlite3.SQLITE_BUSY:

@@ -1,0 +1,151 @@
+"""Which statement stands where in the log: contiguous indices, assigned once and for good (ARCHITECTURE 2.12, 2.15).
+
+A database of its own and not tables of the main store, because nothing on the play path is to wait for the log, and
+because a restored backup of the main store must not take back an order that was signed. What makes a statement unique
+is (instance, statement number), gap-free in the main store; there, too, (round id, seat, kind) is unique. An order is
+durable here before any file or signature follows from it. Refuses a number that is not its instance's next, an index
+that is not the next, and a second entry of a statement.
+
+Thread-safe. Calls block: they wait for the disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Rows
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rgs.store.changes import StoreError
+from rgs.store.wallet import SqliteFile
+
+APPLICATION_ID: Final = 1380406099
+"""'RGSS' in ASCII."""
+SCHEMA_VERSION: Final = 1
+_SCHEMA: Final = (
+    """
+    CREATE TABLE shards (
+      shard INTEGER PRIMARY KEY,
+      origin TEXT NOT NULL UNIQUE,
+      first BLOB NOT NULL -- its first entry, where that is no statement: the last checkpoint of the shard before
+    )
+    """,
+    """
+    CREATE TABLE instances (
+      id INTEGER PRIMARY KEY,
+      instance TEXT NOT NULL UNIQUE,
+      statement_no INTEGER NOT NULL -- the last one that has its place
+    )
+    """,
+    """
+    CREATE TABLE entries (
+      shard INTEGER NOT NULL REFERENCES shards (shard),
+      log_index INTEGER NOT NULL CHECK (log_index >= 0),
+      instance_id INTEGER REFERENCES instances (id), -- null for a first entry that is no statement
+      statement_no INTEGER NOT NULL,
+      PRIMARY KEY (shard, log_index),
+      UNIQUE (instance_id, statement_no)
+    ) WITHOUT ROWID
+    """,
+    "PRAGMA application_id = 1380406099",
+    "PRAGMA user_version = 1",
+)
+_LAST_SHARD: Final = "SELECT shard, origin, first FROM shards ORDER BY shard DESC LIMIT 1"
+_INSERT_SHARD: Final = "INSERT INTO shards (shard, origin, first) VALUES (?, ?, ?)"
+_INSTANCES: Final = "SELECT instance, statement_no FROM instances"
+_COUNT: Final = "SELECT COALESCE(max(log_index) + 1, 0) FROM entries WHERE shard = ?"
+_INSERT_INSTANCE: Final = "INSERT INTO instances (instance, statement_no) VALUES (?, 0) ON CONFLICT DO NOTHING"
+_ADVANCE: Final = "UPDATE instances SET statement_no = ?1 WHERE instance = ?2 AND statement_no = ?1 - 1 RETURNING id"
+_INSERT_ENTRY: Final = "INSERT INTO entries (shard, log_index, instance_id, statement_no) VALUES (?, ?, ?, ?)"
+_ENTRIES: Final = """
+    SELECT COALESCE(i.instance, ''), e.statement_no FROM entries e LEFT JOIN instances i ON i.id = e.instance_id
+    WHERE e.shard = ? AND e.log_index BETWEEN ? AND ? ORDER BY e.log_index
+"""
+_PLACE: Final = """
+    SELECT s.origin, e.log_index FROM instances i JOIN entries e ON e.instance_id = i.id
+    JOIN shards s ON s.shard = e.shard WHERE i.instance = ? AND e.statement_no = ?
+"""
+
+Statement = tuple[str, int]
+"""Instance and statement number; an empty instance stands for a first entry that is no statement."""
+
+
+class SequenceRaceError(StoreError):
+    """The order is not as the caller knew it, or a statement is not its instance's next one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A shard: its number from 1, its origin, its first entry where that is no statement (else empty)."""
+
+    number: int
+    origin: str
+    first: bytes
+
+
+class Sequence:
+    """The open file. Errors of the disk are StoreError."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = SqliteFile(
+            path,
+            application_id=APPLICATION_ID,
+            version=SCHEMA_VERSION,
+            schema=_SCHEMA,
+            unavailable=StoreError,
+            journal="truncate",
+        )
+
+    def shard(self) -> Shard | None:
+        """The newest shard."""
+        with self._file.transaction() as db:
+            row = db.execute(_LAST_SHARD).fetchone()
+        return None if row is None else Shard(*row)
+
+    def open_shard(self, shard: Shard) -> None:
+        """Begin a shard behind the newest one, with its first entry if it has one; SequenceRaceError."""
+        with self._file.transaction() as db:
+            row = db.execute(_LAST_SHARD).fetchone()
+            if shard.number != (1 if row is None else row[0] + 1):
+                raise SequenceRaceError(f"shard {shard.number} is not the next one", value=shard.number)
+            db.execute(_INSERT_SHARD, (shard.number, shard.origin, shard.first))
+            if shard.first:
+                db.execute(_INSERT_ENTRY, (shard.number, 0, None, 0))
+
+    def positions(self) -> dict[str, int]:
+        """The last statement number of each instance that has its place."""
+        with self._file.transaction() as db:
+            return dict(db.execute(_INSTANCES).fetchall())
+
+    def count(self, shard: int) -> int:
+        """How many entries of a shard have their place: the next index."""
+        with self._file.transaction() as db:
+            number: int = db.execute(_COUNT, (shard,)).fetchone()[0]
+        return number
+
+    def assign(self, shard: int, first: int, statements: Rows[Statement]) -> None:
+        """Give the statements the indices from `first` on: all or none, durable on return. SequenceRaceError."""
+        with self._file.transaction() as db:
+            if db.execute(_COUNT, (shard,)).fetchone()[0] != first or db.execute(_LAST_SHARD).fetchone()[0] != shard:
+                raise SequenceRaceError(f"{first} is not the next index of shard {shard}", value=first)
+            for index, (instance, number) in enumerate(statements, first):
+                if number == 1:
+                    db.execute(_INSERT_INSTANCE, (instance,))
+                row = db.execute(_ADVANCE, (number, instance)).fetchone()
+                if row is None:
+                    raise SequenceRaceError(f"{number} is not the next statement of {instance}", value=number)
+                db.execute(_INSERT_ENTRY, (shard, index, row[0], number))
+
+    def statements(self, shard: int, first: int, end: int) -> list[Statement]:
+        """The statements at the indices `first` to `end` - 1."""
+        with self._file.transaction() as db:
+            return db.execute(_ENTRIES, (shard, first, end - 1)).fetchall()
+
+    def place(self, instance: str, statement_no: int) -> tuple[str, int] | None:
+        """Origin and index of a statement; None if it has no place yet."""
+        with self._file.transaction() as db:
+            row: tuple[str, int] | None = db.execute(_PLACE, (instance, statement_no)).fetchone()
+        return row
+
+    def close(self) -> None:
+        self._file.close()
