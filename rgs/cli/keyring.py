@@ -37,6 +37,7 @@ from rgs.cli.pki import ReadEntropy
 from rgs.config import Config
 from rgs.core.errors import FormatError, VerificationError
 from rgs.core.replay.keys import KeyBook
+from rgs.core.shards import format_origin, parse_origin
 from rgs.core.statements import (
     KINDS,
     Ed25519Signer,
@@ -192,6 +193,18 @@ def key_end_statement(
     if last is not None:
         body["instance"], body["last_statement_no"] = last[0], str(last[1])
     return _seal("key_end", body, signer)
+
+
+def revocation_statement(
+    keyid: str, reason: str, signer: Ed25519Signer, now_ms: int, *, position: tuple[str, int] | None = None
+) -> bytes:
+    """The envelope of a `revocation`: nothing signed by the key counts, but what stands in the log below the position
+    (origin of a shard, size) and was seen there before by a witness outside the house.
+    """
+    body = {"key": keyid, "kind": "revocation", "reason": reason, "time": format_time(now_ms)}
+    if position is not None:
+        body["origin"], body["size"] = format_origin(*parse_origin(position[0])), str(position[1])
+    return _seal("revocation", body, signer)
 
 
 def _seal(kind: str, body: dict[str, Any], signer: Ed25519Signer) -> bytes:

@@ -29,6 +29,7 @@ from rgs.cli.keyring import (
     node_key_file,
     node_key_statement,
     read_bundle,
+    revocation_statement,
     root_key_statement,
     settle,
 )
@@ -211,6 +212,49 @@ async def _last_statement(config: Config, row: KeyRow, time_ms: int) -> tuple[st
     finally:
         await reads.close()
     return None
+
+
+@app.command()
+def revoke(
+    keyid: Annotated[str, typer.Argument(help="A key, as `rgs keys show` names it.")],
+    reason: Annotated[str, typer.Option(help="A code such as STOLEN.")],
+    origin: Annotated[
+        str | None, typer.Option(help="The shard of the log in which the first statement of the thief could stand.")
+    ] = None,
+    size: Annotated[
+        int | None, typer.Option(help="How many entries the shard had when the key was safe still.", min=0)
+    ] = None,
+    instance: Annotated[
+        bool, typer.Option("--instance", help="It is an instance's key, which no bundle names.")
+    ] = False,
+    home: HomeOption = HOME,
+    keys: KeysOption = None,
+) -> int:
+    """Revoke a stolen key: from a position of the log on nothing under it counts, and below only what a witness saw.
+
+    Without --origin and --size nothing under it counts at all. For the whole drill see docs/keys.md.
+    """
+    check_fingerprint(keyid, "keyid")
+    if (origin is None) != (size is None):
+        raise InvalidFieldError("give --origin and --size together, or neither", field="origin")
+    folder = _folder(home, keys)
+    with alone_in(folder, "rgs keys"):
+        settle(folder)
+        rows = {row.keyid: row for row in list_keys(read_bundle(folder))}
+        if (keyid in rows) == instance:
+            raise InvalidFieldError(
+                f"the bundle {'names' if instance else 'does not name'} the key: --instance is for those that it does"
+                " not name",
+                field="keyid",
+                value=keyid,
+            )
+        position = None if origin is None or size is None else (origin, size)
+        append(folder, revocation_statement(keyid, reason, load_root_signer(folder), now_ms(), position=position))
+    print(f"revoked {keyid}" + ("" if position is None else f" from entry {position[1]} of {position[0]} on"))
+    if keyid in rows and rows[keyid].role == "root":
+        print("a bundle whose root is revoked is of no use: begin a new one, and tell auditors its fingerprint")
+    print("give the new bundle to all nodes and auditors, out of band and at once")
+    return 0
 
 
 @app.command()

@@ -101,8 +101,8 @@ class SqliteFile:
             )
 
     def _set_journal(self) -> str:
-        """Keep the journal of this kind, from now on or already. SQLite waits for nobody here, so this does: another process
-        may be opening the new file, too.
+        """Keep the journal of this kind, from now on or already. SQLite waits for nobody here, so this does: another
+        process may be opening the new file, too.
         """
         pause, left = threading.Event(), OPENING_TRIES
         while True:

@@ -23,6 +23,7 @@ from rgs.core.replay.instances import Instances
 from rgs.core.replay.keys import KeyBook
 from rgs.core.replay.openings import OpenSeat, read_seat, verify_opening
 from rgs.core.replay.reading import Statement, read_authentic, verify_private
+from rgs.core.replay.revocations import Place
 from rgs.core.replay.rules import Rulebook
 from rgs.core.replay.scope import Scope, Sequence
 from rgs.core.replay.sessions import (
@@ -83,12 +84,14 @@ class Replay:
         self.statement: Statement | None = None
         """What the last line fed was, if it is authentic (checks 1 to 4), for who reads on: reconciliation."""
 
-    def feed(self, line: bytes) -> list[VerificationError]:
-        """The next line of the files, without its line feed. The failures that it shows, most often none."""
+    def feed(self, line: bytes, place: Place | None = None) -> list[VerificationError]:
+        """The next line of the files, without its line feed. The failures that it shows, most often none. `place` is
+        where it stands in the log that is read.
+        """
         self.summary.lines += 1
         self.statement = None
         try:
-            self.statement = read_authentic(line, self._keys)
+            self.statement = read_authentic(line, self._keys, place)
         except VerificationError as error:
             self._report(error)
         else:

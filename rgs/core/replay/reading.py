@@ -13,6 +13,7 @@ from typing import Any
 from rgs.core.errors import FormatError, VerificationError
 from rgs.core.replay.checks import ENVELOPE, KEY, LINE, PRIVATE, SCHEMA, Check
 from rgs.core.replay.keys import KeyBook, SigningKey
+from rgs.core.replay.revocations import Place
 from rgs.core.replay.times import verify_times
 from rgs.core.statements import KeyRole, Kind, leaf_hash, parse_envelope, parse_line, parse_statement, private_hash
 
@@ -53,8 +54,10 @@ def read_statement(line: bytes, keys: KeyBook) -> Statement:
     return statement
 
 
-def read_authentic(line: bytes, keys: KeyBook) -> Statement:
-    """Return the statement of a line without looking at its private block: checks 1 to 4."""
+def read_authentic(line: bytes, keys: KeyBook, place: Place | None = None) -> Statement:
+    """Return the statement of a line without looking at its private block: checks 1 to 4. `place` is where it stands in
+    the log that is read, None where none is.
+    """
     # (1) The line.
     try:
         export_line = parse_line(line)
@@ -69,7 +72,7 @@ def read_authentic(line: bytes, keys: KeyBook) -> Statement:
         raise ENVELOPE.failure(error.message, statement=statement_hash) from None
     # (3) The key and its signature, before the payload is looked into.
     try:
-        key = keys.verify_envelope(envelope, data)
+        key = keys.verify_envelope(envelope, data, place)
     except VerificationError as error:
         raise KEY.failure(error.message, statement=statement_hash) from None
     # (4) The payload.
