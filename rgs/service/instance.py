@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rgs.clock import Clock
@@ -21,6 +21,7 @@ from rgs.core.errors import RngUnavailableError
 from rgs.core.ids import REGULATOR_ID_ALPHABET, REGULATOR_ID_CHARACTERS, ULID_RANDOM_BYTES, format_ulid
 from rgs.core.statements import Ed25519Signer
 from rgs.core.times import format_time
+from rgs.service.cosigned import Cosigned
 from rgs.service.sealing import Sealer
 from rgs.store.changes import Change, Draft, LatchSet, Record, StoreError, Turn
 from rgs.store.interface import InstanceRow, Store
@@ -60,8 +61,12 @@ class Instance:
         worker: int = 0,
         shared: bool = False,
         draws_in_flight_max: int = 1024,
+        known: Callable[[], Cosigned | None] = lambda: None,
     ) -> None:
-        """`shared`: other processes live over this store, each with a lease of its own (`rgs.service.leases`)."""
+        """`shared`: other processes live over this store, each with a lease of its own (`rgs.service.leases`). `known`:
+        the newest cosigned checkpoint of the log.
+        """
+        self._known = known
         self._store = store
         self._clock = clock
         self.sealer = sealer
@@ -148,8 +153,10 @@ class Instance:
         return signed
 
     def _start_body(self, boot_no: int, signer: Ed25519Signer, now_ms: int) -> dict[str, object]:
+        cosigned = self._known()
         return {
             **self._software,
+            **({} if cosigned is None else {"checkpoint": cosigned.body()}),
             "boot_no": str(boot_no),
             "draws_in_flight_max": str(self._draws_in_flight_max),
             "node": self._node,
