@@ -40,7 +40,8 @@ class Config:
     `draws_in_flight_max` is the bound that `instance_start` promises. `drain_s` is how long a stopping server lets
     calls finish, in seconds. A round that brings `large_win_minor` or more is a significant event. `rules_check_s` and
     `self_test_s` are the times between two looks at the certified files and at the generator's known answers.
-    `retry_window_h` is for how many hours a request that is sent again gets the answer that it had.
+    `retry_window_h` is for how many hours a request that is sent again gets the answer that it had. `retention_days` is
+    how long after the close of its last session a player's record has to be kept: ten years unless the law says else.
 
     `party_calls_max`, `party_messages_per_s` and `party_streams_max` are what one party may have under way, send a
     second and keep open, in each process. A stream whose client does not read for `stream_stall_s`, or asks nothing for
@@ -73,6 +74,7 @@ class Config:
     stream_stall_s: int
     stream_idle_s: int
     retry_window_h: int
+    retention_days: int
 
     @property
     def sha256(self) -> str:
@@ -257,4 +259,5 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     "stream_stall_s": Setting(60, _number(1, 86_400)),
     "stream_idle_s": Setting(3_600, _number(1, 86_400)),
     "retry_window_h": Setting(72, _number(24, 8_760)),
+    "retention_days": Setting(3_653, _number(0, 36_525)),
 }

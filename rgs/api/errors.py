@@ -96,6 +96,9 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
     "STAKE_LIMIT": ErrorRow(_STATE, "The session's stake limit does not cover it."),
     "DURATION_LIMIT": ErrorRow(_STATE, "The session's time is up: no new rounds."),
     "SESSION_INACTIVE": ErrorRow(_STATE, "Nothing happened in the session for too long: no new rounds, no purchase."),
+    "RETENTION_PERIOD": ErrorRow(
+        _STATE, "The player's record has to be kept still, or something of it is under way: nothing is erased."
+    ),
     "DISABLED": ErrorRow(
         _STATE, "An admin has disabled all play, the operator, the game or the player: `scope` says which."
     ),
