@@ -16,7 +16,7 @@ from typing import Annotated, Final
 import typer
 
 from rgs import __version__
-from rgs.cli import erase, export, export_books, init, keys, migrate, party, serve
+from rgs.cli import erase, export, export_books, init, keys, migrate, party, recover, serve
 from rgs.cli.options import part
 from rgs.core.errors import RgsError, UnavailableError
 from rgs.manifest import Manifest, ManifestError
@@ -49,6 +49,7 @@ def build_app() -> typer.Typer:
     app.add_typer(keys.app, name="keys", rich_help_panel="Setting up")
     app.command("migrate", rich_help_panel="Setting up")(migrate.command)
     app.command("erase-player", rich_help_panel="Setting up")(erase.command)
+    app.command("recover", rich_help_panel="Setting up")(recover.command)
     app.command("serve", rich_help_panel="Running")(serve.command)
     for name, text in _LATER.items():
         app.command(name, help=text, rich_help_panel="Running", context_settings=_PASSED_ON)(_later(name))

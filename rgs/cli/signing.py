@@ -26,8 +26,10 @@ WORKER: Final = 999
 
 
 @asynccontextmanager
-async def signing(config: Config, manifest: Manifest, reason: str) -> AsyncIterator[tuple[Store, Instance]]:
-    """The store, signing as an instance that ends with the block, for this reason."""
+async def signing(
+    config: Config, manifest: Manifest, reason: str, *, recovers: bool = False
+) -> AsyncIterator[tuple[Store, Instance]]:
+    """The store, signing as an instance that ends with the block, for this reason; `recovers` a restored store."""
     node_signer = load_node_signer(config, load_bundle(config))
     shared = isinstance(config.store, PostgresAddress)
     store = await open_store(config.store)
@@ -46,6 +48,7 @@ async def signing(config: Config, manifest: Manifest, reason: str) -> AsyncItera
             manifest_sha256=manifest.sha256,
             software_version=__version__,
             artifacts=[Artifact("manifest", manifest.sha256, manifest.content)],
+            recovers=recovers,
         )
         try:
             yield store, instance

@@ -23,8 +23,8 @@ from rgs.core.statements import Ed25519Signer
 from rgs.core.times import format_time
 from rgs.service.cosigned import Cosigned
 from rgs.service.sealing import Sealer
-from rgs.store.changes import Change, Draft, LatchSet, Record, StoreError, Turn
-from rgs.store.interface import InstanceRow, Store
+from rgs.store.changes import Change, Draft, LatchSet, Record, StoreError, StoreRefusedError, Turn
+from rgs.store.interface import RECOVERING, InstanceRow, Store
 from rng import __version__ as rng_version
 from rng.errors import RngError
 from rng.generator import Draw, Generator
@@ -95,9 +95,19 @@ class Instance:
         return f"{self._node}-b{boot_no}-w{self._worker}"
 
     async def start(
-        self, node_signer: Ed25519Signer, *, manifest_sha256: str, software_version: str, artifacts: Sequence[Artifact]
+        self,
+        node_signer: Ed25519Signer,
+        *,
+        manifest_sha256: str,
+        software_version: str,
+        artifacts: Sequence[Artifact],
+        recovers: bool = False,
     ) -> None:
-        """Sign and commit everything that must stand before the first draw."""
+        """Sign and commit everything that must stand before the first draw. StoreRefusedError for a store whose
+        recovery was cut short, unless the instance `recovers` it.
+        """
+        if not recovers and await self._store.meta(RECOVERING):
+            raise StoreRefusedError("the recovery of the store was cut short: run `rgs recover` again")
         previous = await self._store.previous_boot(self._node, self._worker)
         self.boot_no = 1 if previous is None else previous.boot_no + 1
         self.name = self._name_of(self.boot_no)
