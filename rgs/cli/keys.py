@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from rgs.cli.files import PUBLIC_MODE, SECRET_MODE, FileRefusedError, alone_in, check_fingerprint, read_whole, write_new
+from rgs.cli.hsm import HsmSigner, parse_address
 from rgs.cli.keyring import (
     BUNDLE,
     ROOT_FINGERPRINT,
@@ -38,7 +39,7 @@ from rgs.config import Config
 from rgs.core.errors import InvalidFieldError, NotFoundError, UnavailableError
 from rgs.core.ids import check_name
 from rgs.core.replay.keys import KeyBook
-from rgs.core.statements import Ed25519Signer, parse_envelope
+from rgs.core.statements import Ed25519Signer, Signer, parse_envelope
 from rgs.core.statements.lines import format_key_bundle
 from rgs.store.opening import open_reads
 
@@ -48,12 +49,24 @@ KeysOption = Annotated[
     Path | None, typer.Option("--keys", help="A folder of keys instead of that of the home.", file_okay=False)
 ]
 
+Pkcs11Option = Annotated[
+    str | None, typer.Option("--pkcs11", help="The key that a hardware module holds at this address (docs/keys.md).")
+]
+
 
 def _folder(home: Path, keys: Path | None) -> Path:
     folder = open_home(home).keys if keys is None else keys
     if not folder.is_dir():
         raise FileRefusedError(f"there is no folder of keys at {folder}", path=folder)
     return folder
+
+
+def _made(pkcs11: str | None) -> tuple[bytes, Signer]:
+    """A new key's file and signer; or those of a key that a module has made."""
+    if pkcs11 is None:
+        key = new_key(entropy().read)
+        return format_private_key(key), Ed25519Signer(key)
+    return f"{pkcs11}\n".encode("ascii", "replace"), HsmSigner(parse_address(pkcs11))
 
 
 @app.command()
@@ -73,15 +86,17 @@ def root_show(home: HomeOption = HOME, keys: KeysOption = None) -> int:
 
 
 @app.command(name="root-new")
-def root_new(folder: Annotated[Path, typer.Argument(help="An empty or new folder, best on an offline medium.")]) -> int:
+def root_new(
+    folder: Annotated[Path, typer.Argument(help="An empty or new folder, best on an offline medium.")],
+    pkcs11: Pkcs11Option = None,
+) -> int:
     """Make a first root key and its bundle in a folder of their own: the beginning of a production key path."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with alone_in(folder, "rgs keys"):
         if any(folder.iterdir()):
             raise FileRefusedError(f"{folder} is not empty: a root begins in a folder of its own", path=folder)
-        key = new_key(entropy().read)
-        root = Ed25519Signer(key)
-        write_new(folder / ROOT_KEY, format_private_key(key), SECRET_MODE)
+        content, root = _made(pkcs11)
+        write_new(folder / ROOT_KEY, content, SECRET_MODE)
         write_new(folder / ROOT_FINGERPRINT, f"{root.keyid}\n".encode("ascii"), PUBLIC_MODE)
         write_new(
             folder / BUNDLE, format_key_bundle([root_key_statement(root.public_key, root, now_ms())]), PUBLIC_MODE
@@ -92,16 +107,15 @@ def root_new(folder: Annotated[Path, typer.Argument(help="An empty or new folder
 
 
 @app.command(name="root-rotate")
-def root_rotate(home: HomeOption = HOME, keys: KeysOption = None) -> int:
+def root_rotate(home: HomeOption = HOME, keys: KeysOption = None, pkcs11: Pkcs11Option = None) -> int:
     """Make a new root key, signed by the newest one, whose private key it replaces for good."""
     folder = _folder(home, keys)
     with alone_in(folder, "rgs keys"):
         settle(folder)
         signer = load_root_signer(folder)
-        key = new_key(entropy().read)
-        public_key = key.public_key().public_bytes_raw()
-        install(folder, ROOT_KEY, key, root_key_statement(public_key, signer, now_ms()))
-    print(f"root {Ed25519Signer(key).keyid} follows {signer.keyid}, whose private key is gone from {folder}")
+        content, root = _made(pkcs11)
+        install(folder, ROOT_KEY, content, root_key_statement(root.public_key, signer, now_ms()))
+    print(f"root {root.keyid} follows {signer.keyid}, whose private key is gone from {folder}")
     print("the fingerprint that auditors hold stays: that of the first root; give them the new bundle")
     return 0
 
@@ -125,7 +139,8 @@ def node_new(
         signer = load_root_signer(folder)
         key = new_key(entropy().read)
         public_key = key.public_key().public_bytes_raw()
-        install(folder, file, key, node_key_statement(public_key, node, signer, now_ms(), development=not production))
+        statement = node_key_statement(public_key, node, signer, now_ms(), development=not production)
+        install(folder, file, format_private_key(key), statement)
     print(f"node {node} {Ed25519Signer(key).keyid}")
     if node != own:
         print(f"carry {folder / file} to the node as its node.key, and {folder / BUNDLE} to all nodes and auditors")

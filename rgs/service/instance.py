@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from rgs.clock import Clock
 from rgs.core.errors import RngUnavailableError
 from rgs.core.ids import REGULATOR_ID_ALPHABET, REGULATOR_ID_CHARACTERS, ULID_RANDOM_BYTES, format_ulid
-from rgs.core.statements import Ed25519Signer
+from rgs.core.statements import Ed25519Signer, Signer
 from rgs.core.times import format_time
 from rgs.service.cosigned import Cosigned
 from rgs.service.sealing import Sealer
@@ -96,7 +96,7 @@ class Instance:
 
     async def start(
         self,
-        node_signer: Ed25519Signer,
+        node_signer: Signer,
         *,
         manifest_sha256: str,
         software_version: str,
@@ -177,7 +177,7 @@ class Instance:
 
     # --- from one instance to the next ----------------------------------------------------------------------------
 
-    async def turn(self, node_signer: Ed25519Signer, drafts: Sequence[Draft]) -> None:
+    async def turn(self, node_signer: Signer, drafts: Sequence[Draft]) -> None:
         """End this instance and go on as the next one, started by this node key; `drafts` are told by it. Once begun
         it comes to its end even if the caller goes.
 
@@ -201,7 +201,7 @@ class Instance:
 
     async def _turn(
         self,
-        node_signer: Ed25519Signer,
+        node_signer: Signer,
         signer: Ed25519Signer,
         generator: Generator,
         boot_no: int,
@@ -222,7 +222,7 @@ class Instance:
 
     def _turn_change(
         self,
-        node_signer: Ed25519Signer,
+        node_signer: Signer,
         signer: Ed25519Signer,
         generator: Generator,
         boot_no: int,

@@ -141,3 +141,20 @@ def test_the_house_alone_is_no_witness() -> None:
         read_witnessed(note(7, house=10), POLICY, {"house"})
     with pytest.raises(VerificationError, match="not the quorum"):
         read_witnessed(note(7), POLICY)
+
+
+def test_the_drill_a_thief_who_dates_back_gains_nothing() -> None:
+    """Docs/keys.md played: what was cosigned before the theft stands, what the thief signs does not, and the node goes
+    on under its new key.
+    """
+    house = small_house()
+    stolen, honest = house.nodes["node-1"].keyid, len(house.lines)
+    thief = house.start("rgs-9", boot_no=9)  # under the stolen key, at a time that lies before the theft
+    house.end(thief)
+    house.node("node-2")
+    house.end(house.start("rgs-10", node="node-2"))
+    body = {"key": stolen, "origin": ORIGIN, "reason": "STOLEN", "size": str(honest), "time": LATE}
+    house.key_statement(house.root, "revocation", body)
+    told = replay_log(house, Witnessed(ORIGIN, honest, SEEN.time))
+    assert [f"from entry {honest} of" in message for message in told] == [True, False]
+    assert "has no path to the root" in told[1]
