@@ -17,8 +17,9 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
 
-from rgs.core.errors import InvalidFieldError, UnknownFieldError
+from rgs.core.errors import FormatError, InvalidFieldError, UnknownFieldError
 from rgs.core.ids import check_name
+from rgs.core.shards import ORIGIN_MAX, format_origin, half_year, parse_origin
 from rgs.store.address import PostgresAddress, StoreAddress, parse_address
 
 CONFIG_FILE: Final = "rgs.toml"
@@ -43,6 +44,10 @@ class Config:
     `retry_window_h` is for how many hours a request that is sent again gets the answer that it had. `retention_days` is
     how long after the close of its last session a player's record has to be kept: ten years unless the law says else.
 
+    `translog` is the folder of the transparency log, the same for all nodes of a store. `log_origin` is the origin that
+    the log's shards have in common, empty for one made of the store epoch. A statement that is not in the log
+    `log_delay_s` after its commit stops new rounds.
+
     `party_calls_max`, `party_messages_per_s` and `party_streams_max` are what one party may have under way, send a
     second and keep open, in each process. A stream whose client does not read for `stream_stall_s`, or asks nothing for
     `stream_idle_s`, is ended.
@@ -62,6 +67,9 @@ class Config:
     log: Path
     log_level: str
     log_calls: bool
+    translog: Path
+    log_origin: str
+    log_delay_s: int
     draws_in_flight_max: int
     reflection: bool
     drain_s: int
@@ -133,8 +141,9 @@ def _read_file(path: Path) -> dict[str, object]:
 def _verify_apart(config: Config) -> None:
     if isinstance(config.store, PostgresAddress):
         return
+    # Nor the log: what a restored backup of the store lacks must show.
     backed_up = config.store.parent.resolve()
-    for field, path in (("kek", config.kek), ("keys", config.keys)):
+    for field, path in (("kek", config.kek), ("keys", config.keys), ("translog", config.translog)):
         if path.resolve().is_relative_to(backed_up):
             raise InvalidFieldError(
                 f"{field} lies in the folder of the store, so that a copy of the store would carry it along",
@@ -208,7 +217,18 @@ def _one_of(*choices: str) -> Check:
     return check
 
 
-def _address(field: str, value: object) -> str:
+def _origin(field: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise _refusal(field, "a name such as log.example/rgs", value)
+    try:
+        return value and parse_origin(format_origin(value, half_year(0)))[0]
+    except FormatError:
+        limit = f"lowercase letters, digits, . _ - /, with its half-year at most {ORIGIN_MAX} characters"
+        raise _refusal(field, limit, value) from None
+
+
+def check_address(field: str, value: object) -> str:
+    """`host:port`, an IPv6 address in brackets; InvalidFieldError."""
     text = value if isinstance(value, str) else ""
     host, _, port = text.rpartition(":")
     if _PORT.fullmatch(port) is None or int(port) > _PORT_MAX or not _is_host(host):
@@ -235,7 +255,7 @@ class Setting:
 
 SETTINGS: Final[Mapping[str, Setting]] = {
     "node": Setting("node1", _name),
-    "listen": Setting("127.0.0.1:50551", _address),
+    "listen": Setting("127.0.0.1:50551", check_address),
     "workers": Setting(1, _number(1, 256)),
     "store": Setting("store/rgs.db", _store),
     "wallet": Setting("embedded/wallet.db", _path),
@@ -247,6 +267,9 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     "log": Setting("log/rgs.log", _path),
     "log_level": Setting("info", _one_of(*LOG_LEVELS)),
     "log_calls": Setting(True, _flag),
+    "translog": Setting("translog", _path),
+    "log_origin": Setting("", _origin),
+    "log_delay_s": Setting(60, _number(1, 86_400)),
     "draws_in_flight_max": Setting(1024, _number(1, 1_000_000)),
     "reflection": Setting(True, _flag),
     "drain_s": Setting(10, _number(0, 3_600)),

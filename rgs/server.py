@@ -36,7 +36,8 @@ from rgs.api.endpoint import Endpoint, Tls
 from rgs.api.mapping import Encoder
 from rgs.api.quotas import Limits
 from rgs.cli.files import read_whole
-from rgs.cli.keyring import load_bundle, load_kek, load_node_signer
+from rgs.cli.keyring import load_bundle, load_kek, load_log_signer, load_node_signer
+from rgs.cli.logfolder import log_prefix, newest_cosigned
 from rgs.cli.pki import (
     UNREADABLE,
     fingerprint_of,
@@ -62,6 +63,7 @@ from rgs.service.books import Books
 from rgs.service.callers import Caller, Role
 from rgs.service.catalog import Catalog
 from rgs.service.certificates import Presented
+from rgs.service.cosigned import CosignedNews
 from rgs.service.events import EventCode, Events
 from rgs.service.instance import Artifact, Instance
 from rgs.service.keys import KeyFiles
@@ -75,11 +77,15 @@ from rgs.store.changes import StoreError
 from rgs.store.opening import open_parties, open_store
 from rgs.store.register import RegisterStore
 from rgs.store.wallet import WalletStore
+from rgs.translog.gap import verify_not_behind
+from rgs.translog.sequencer import Sequencer
 
 BACKGROUND_S = 1.0
 """Between two rounds of the work in the background."""
 RECOVERY_AGE_MS = 3_000
 """So old is an affair before it is recovered, where it may be under way in another process."""
+LOG_S = 0.2
+"""Between two rounds of the sequencer."""
 DEMO_BALANCE_MINOR = 1_000_000
 """First balance of a player's account in the embedded wallet, where the jurisdiction plays without money."""
 
@@ -169,6 +175,7 @@ class Server:
             worker=self._worker,
             shared=shared,
             draws_in_flight_max=config.draws_in_flight_max,
+            known=partial(newest_cosigned, config),
         )
         connections = Connections(outward, lambda: instance.new_id(clock.now_ms()), self._note_contradiction)
         opened.push_async_callback(connections.close)
@@ -177,6 +184,14 @@ class Server:
             central = EmbeddedRegister(RegisterStore(config.register), instance.new_regulator_id, clock.now_ms)
             opened.push_async_callback(central.close)
 
+        sequencer = Sequencer(
+            store=store,
+            clock=clock,
+            folder=config.translog,
+            prefix=await log_prefix(config, store),
+            signer=load_log_signer(config.keys),
+            delay_ms=config.log_delay_s * 1000,
+        )
         books = Books(outward.fundings)
         admit = _admission(tls.client_ca, books)
         encoder = Encoder(Catalog(books).list())
@@ -199,6 +214,7 @@ class Server:
                 measure=self._changed_software,
                 rules_period_ms=config.rules_check_s * 1000,
                 self_test_period_ms=config.self_test_s * 1000,
+                log=lambda: sequencer.code,
             ),
             identify=identify_certificate,
             admit=admit,
@@ -246,6 +262,7 @@ class Server:
             with_reflection=config.reflection,
         )
         # The port is bound, so that nothing but the disk can fail between the first statement and the first call.
+        await verify_not_behind(store, config.translog)
         await instance.start(
             node_signer,
             manifest_sha256=self._manifest.sha256,
@@ -254,10 +271,21 @@ class Server:
         )
         leases = Leases(store=store, clock=clock, instance=instance)
         self.lost = leases.lost
+        opened.push_async_callback(sequencer.close)  # behind the last statement of the instance
         opened.push_async_callback(self._end, instance, services.events)
         self._instance = instance
         await leases.renew()
         await events.tell_configuration(config.node, _configured(config, outward), first_boot=instance.boot_no == 1)
+
+        async def log() -> None:
+            await sequencer.work()
+            await events.tell_log_key(sequencer.vkey)
+
+        with contextlib.suppress(Exception):  # its code closes the guard, before the first call
+            await sequencer.work()
+        self._run_in_background("log", log, LOG_S)
+        news = CosignedNews(known=partial(newest_cosigned, config), events=events, clock=clock)
+        self._run_in_background("cosigned", news.look)
 
         async def watch() -> None:
             await services.watch.look()
@@ -331,8 +359,15 @@ class Server:
         except ManifestError:
             return "SOFTWARE_UNREADABLE"
 
-    def _run_in_background(self, name: str, work: Callable[[], Awaitable[object]], *, to_the_end: bool = False) -> None:
-        """Do the work now and every second, until the server stops; the work at hand is finished, not cut short.
+    def _run_in_background(
+        self,
+        name: str,
+        work: Callable[[], Awaitable[object]],
+        pause_s: float | None = None,
+        *,
+        to_the_end: bool = False,
+    ) -> None:
+        """Do the work now and after each pause, until the server stops; the work at hand is finished, not cut short.
         `to_the_end`: until the calls under way have been answered, too.
         """
         ended = asyncio.Event() if to_the_end else self._stopping
@@ -351,7 +386,7 @@ class Server:
                         structlog.get_logger().warning("background_work_failed", work=name, exc_info=error)
                     failure = reason
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(ended.wait(), BACKGROUND_S)
+                    await asyncio.wait_for(ended.wait(), pause_s or BACKGROUND_S)
 
         task = asyncio.create_task(repeat())
         self._open.push_async_callback(_finished, task, self._config.drain_s)

@@ -221,6 +221,8 @@ class House:
         self.comparison = Agreement()
         self.software = ""
         """What a look at the certified files finds: a code, empty if they are as at the start."""
+        self.log = ""
+        """What stands against the transparency log: a code, empty if nothing does."""
         self.services = Services(
             Ground(
                 store=self.store,
@@ -233,7 +235,9 @@ class House:
                 node=NODE,
             ),
             encode=encode,
-            watched=Watched(self.comparison, lambda: None, lambda: self.software, 600_000, 86_400_000),
+            watched=Watched(
+                self.comparison, lambda: None, lambda: self.software, 600_000, 86_400_000, lambda: self.log
+            ),
             identify=identify_certificate,
             admit=lambda _: None,
             open_account=self._open_account,

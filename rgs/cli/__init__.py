@@ -1,5 +1,5 @@
 """The command line of the house: `rgs init | party | keys | migrate | erase-player | recover | serve | demo | play |
-call | simulate | conformance | reconcile | export | manifest`.
+call | simulate | conformance | reconcile | export | log | manifest`.
 
 Every error that the house knows ends in one line on stderr: what is wrong, then the stable reason with field, limit and
 value. Exit 0 is success, 1 a refusal, 2 a command that is not understood, 130 an interrupt. Refuses to show a traceback
@@ -16,7 +16,7 @@ from typing import Annotated, Final
 import typer
 
 from rgs import __version__
-from rgs.cli import erase, export, export_books, init, keys, migrate, party, recover, serve
+from rgs.cli import erase, export, export_books, init, keys, log, migrate, party, recover, serve
 from rgs.cli.options import part
 from rgs.core.errors import RgsError, UnavailableError
 from rgs.manifest import Manifest, ManifestError
@@ -59,6 +59,7 @@ def build_app() -> typer.Typer:
     app.command("reconcile", help=_RECONCILE, rich_help_panel="Proving", context_settings=_PASSED_ON)(
         _later("reconcile")
     )
+    app.add_typer(log.app, name="log", rich_help_panel="Proving")
     app.command("manifest", rich_help_panel="Proving")(_show_manifest)
     return app
 

@@ -30,6 +30,7 @@ from rgs.cli.files import (
 from rgs.cli.keyring import (
     BUNDLE,
     KEK_BYTES,
+    LOG_KEY,
     ROOT_FINGERPRINT,
     ROOT_KEY,
     format_kek,
@@ -42,6 +43,7 @@ from rgs.cli.keyring import (
     read_fingerprint,
     root_key_statement,
 )
+from rgs.cli.logfolder import vkey_now
 from rgs.cli.options import HOME, HomeOption, entropy, now_ms
 from rgs.cli.pki import (
     SERVER_NAMES,
@@ -164,7 +166,7 @@ def _fill(home: Path, node: str, read: ReadEntropy, time_ms: int, store: Postgre
 
 
 def _make_keys(folder: Path, node: str, read: ReadEntropy, time_ms: int) -> None:
-    root_key, node_key = new_key(read), new_key(read)
+    root_key, node_key, log_key = new_key(read), new_key(read), new_key(read)
     root, public_key = Ed25519Signer(root_key), node_key.public_key().public_bytes_raw()
     statements = [
         root_key_statement(root.public_key, root, time_ms),
@@ -172,6 +174,7 @@ def _make_keys(folder: Path, node: str, read: ReadEntropy, time_ms: int) -> None
     ]
     write_new(folder / ROOT_KEY, format_private_key(root_key), SECRET_MODE)
     write_new(folder / node_key_file(node, node), format_private_key(node_key), SECRET_MODE)
+    write_new(folder / LOG_KEY, format_private_key(log_key), SECRET_MODE)
     write_new(folder / BUNDLE, format_key_bundle(statements), PUBLIC_MODE)
     write_new(folder / ROOT_FINGERPRINT, f"{root.keyid}\n".encode("ascii"), PUBLIC_MODE)
 
@@ -237,6 +240,8 @@ def report(home: Path, found: Home) -> None:
     print(f"Made {home}: node {found.config.node}, for DEVELOPMENT (marked so in its certificates and its node key).")
     print(f"  root fingerprint   {found.root}")
     print("                     auditors take it from you by another way than the exports")
+    print(f"  log key            {vkey_now(found.config)}")
+    print("                     the transparency log's verifier key of this half-year; for auditors, too")
     print(f"  client keys        {home / 'tls' / 'clients'}: {', '.join(party for _, party in DEMO_PARTIES)}")
     print(f"  allow-list         all of them; demo-operator in jurisdiction {DEMO}")
     print(f"Take offline now:    {home / 'keys' / ROOT_KEY} (signs node keys; the server never needs it)")

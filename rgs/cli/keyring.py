@@ -3,6 +3,7 @@
     keys/keys.json         root_key, node_key and key_end statements, each signed by the newest root before it
     keys/root.key          private key of the newest root; belongs offline, the server never reads it
     keys/node.key          private key of this node
+    keys/log.key           private key of the transparency log, the same on all nodes of a store
     keys/root.fingerprint  of the first root: what auditors bring from outside
     kek/kek.json           key-encryption keys by epoch, outside the store's folder
 
@@ -60,6 +61,7 @@ KEK_EPOCH_MAX: Final = 255
 """A sealed deck names its epoch in one byte."""
 BUNDLE: Final = "keys.json"
 ROOT_KEY: Final = "root.key"
+LOG_KEY: Final = "log.key"
 ROOT_FINGERPRINT: Final = "root.fingerprint"
 _KEK_FORMAT: Final = "rgs/kek/v1"
 _NEXT: Final = ".next"
@@ -103,6 +105,17 @@ def load_node_signer(config: Config, bundle: bytes | None = None) -> Signer:
             value=config.node,
         )
     return _find_key(config.keys, node_key_file(config.node, config.node), newest.keyid)
+
+
+def load_log_signer(folder: Path) -> Signer:
+    """The signer of the transparency log; FileRefusedError."""
+    path = folder / LOG_KEY
+    if not path.exists():
+        raise FileRefusedError(
+            f"there is no log key at {path}: make one with `rgs keys log-new`, or carry that of the other nodes there",
+            path=path,
+        )
+    return load_signer(path)
 
 
 def load_kek(config: Config) -> Kek:

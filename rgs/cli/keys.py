@@ -17,6 +17,7 @@ from rgs.cli.files import PUBLIC_MODE, SECRET_MODE, FileRefusedError, alone_in, 
 from rgs.cli.hsm import HsmSigner, parse_address
 from rgs.cli.keyring import (
     BUNDLE,
+    LOG_KEY,
     ROOT_FINGERPRINT,
     ROOT_KEY,
     KeyRow,
@@ -25,6 +26,7 @@ from rgs.cli.keyring import (
     install,
     key_end_statement,
     list_keys,
+    load_log_signer,
     load_root_signer,
     new_key,
     node_key_file,
@@ -71,10 +73,25 @@ def _made(pkcs11: str | None) -> tuple[bytes, Signer]:
 
 @app.command()
 def show(home: HomeOption = HOME, keys: KeysOption = None) -> int:
-    """List the keys that the bundle names, one a line, with columns separated by tabs."""
-    for row in list_keys(read_bundle(_folder(home, keys))):
+    """List the keys that the bundle names, and the log key, one a line, with columns separated by tabs."""
+    folder = _folder(home, keys)
+    for row in list_keys(read_bundle(folder)):
         kind = "development" if row.development else "-"
         print("\t".join((row.keyid, row.role, row.name or "-", row.time, kind, row.state)))
+    if (folder / LOG_KEY).exists():
+        print(f"{load_log_signer(folder).keyid}\tlog\t-\t-\t-\tin force")
+    return 0
+
+
+@app.command(name="log-new")
+def log_new(home: HomeOption = HOME, keys: KeysOption = None) -> int:
+    """Make the key of the transparency log, where there is none. All nodes of a store need the same one."""
+    folder = _folder(home, keys)
+    with alone_in(folder, "rgs keys"):
+        key = new_key(entropy().read)
+        write_new(folder / LOG_KEY, format_private_key(key), SECRET_MODE)
+    print(f"log {Ed25519Signer(key).keyid}")
+    print("`rgs log show` prints the verifier key that auditors need")
     return 0
 
 

@@ -36,7 +36,9 @@ from rgs.translog.gap import find_gap
 
 def command(
     context: typer.Context,
-    log: Annotated[Path, typer.Option(help="The folder of the log.", exists=True, file_okay=False)],
+    log: Annotated[
+        Path | None, typer.Option(help="The folder of the log, if not the home's.", exists=True, file_okay=False)
+    ] = None,
     witnessed: Annotated[
         Path | None, typer.Option(help="The newest checkpoint that a witness has cosigned.", dir_okay=False)
     ] = None,
@@ -52,7 +54,7 @@ def command(
     if (witnessed is None) != (policy is None):
         raise InvalidFieldError("give --witnessed and --policy together, or neither", field="policy")
     seen = None if witnessed is None or policy is None else _read_witnessed(witnessed, policy)
-    return asyncio.run(_recover(config, config.store, manifest, log, seen, yes=yes))
+    return asyncio.run(_recover(config, config.store, manifest, log or config.translog, seen, yes=yes))
 
 
 def _read_witnessed(path: Path, policy: Path) -> Checkpoint:

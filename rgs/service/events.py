@@ -17,6 +17,8 @@ from rgs.store.interface import Store
 
 FLOOD_PERIOD_MS = 60_000
 VALUE_MAX = 200
+LOG_KEY = "log_key"
+"""Where the store keeps the verifier key that was told last."""
 WINS_BATCH = 50
 """Large wins told in one go."""
 
@@ -46,6 +48,7 @@ class EventCode(StrEnum):
     CHECKPOINT_KNOWN = "CHECKPOINT_KNOWN"
     PLAYER_ERASED = "PLAYER_ERASED"
     STORE_RECOVERED = "STORE_RECOVERED"
+    LOG_KEY_STARTED = "LOG_KEY_STARTED"
 
 
 def event_draft(
@@ -87,6 +90,7 @@ class Events:
         self._clock = clock
         self._counted: Counter[tuple[EventCode, str]] = Counter()
         self._since_ms = 0
+        self._log_key = ""
 
     async def tell(
         self,
@@ -148,6 +152,17 @@ class Events:
                 records=(LargeWinTold(win.round_id),),
             )
         return len(wins)
+
+    async def tell_log_key(self, vkey: str) -> None:
+        """Sign that the transparency log is signed by this verifier key from now on, unless it was told before."""
+        if not vkey or vkey == self._log_key:
+            return
+        before = await self._store.meta(LOG_KEY)
+        if before != vkey:
+            records = (MetaSet(LOG_KEY, vkey),)
+            origin = vkey.partition("+")[0]
+            await self.tell(EventCode.LOG_KEY_STARTED, subject=origin, before=before, after=vkey, records=records)
+        self._log_key = vkey
 
     async def tell_configuration(self, node: str, sha256: str, *, first_boot: bool) -> None:
         """Sign that the node is configured otherwise than at its last start; nothing but the two hashes."""

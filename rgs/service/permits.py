@@ -28,9 +28,9 @@ class GuardState:
         return bool(self.code)
 
 
-GUARDS = ("rng", "self_test", "rules", "clock", "register", "store", "keys")
+GUARDS = ("rng", "self_test", "rules", "clock", "register", "store", "keys", "log")
 """What is watched: the generator, its known answers, the certified files, the clock, the regulator, the store, the
-node key.
+node key, the transparency log.
 """
 STOPS_NO_ROUNDS = frozenset({"register"})
 """Without the regulator no session is opened and nothing bought, by their own calls; a session that has its ids plays

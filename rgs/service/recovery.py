@@ -23,7 +23,7 @@ from rgs.core.times import format_date, parse_time
 from rgs.service.events import EventCode, event_draft
 from rgs.service.instance import Instance
 from rgs.store.changes import Change, DayCount, MetaSet, StageReport
-from rgs.store.interface import RECOVERING, Store, StoreReads
+from rgs.store.interface import LOG_EPOCH, RECOVERING, Store, StoreReads
 from rgs.store.recovery import Import, InstanceState
 from rgs.translog.gap import Missing
 
@@ -204,7 +204,12 @@ async def sign_recovery(store: Store, instance: Instance, clock: Clock) -> Recov
         before=before,
         after=after,
     )
-    await store.commit(Change(drafts=(draft,), records=(MetaSet("store_epoch", after), MetaSet(RECOVERING, ""))))
+    records = (
+        MetaSet(LOG_EPOCH, await store.meta(LOG_EPOCH) or before),  # the log goes on under its name
+        MetaSet("store_epoch", after),
+        MetaSet(RECOVERING, ""),
+    )
+    await store.commit(Change(drafts=(draft,), records=records))
     return Recovered(tuple(paused), before, after)
 
 

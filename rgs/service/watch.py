@@ -7,6 +7,7 @@ sound, and no more.
     clock      the wall clock was set: until it has agreed with the monotonic one for a while
     register   the central system has left the last calls unanswered; rounds of sessions that have their ids go on
     store      a commit failed: until one succeeds, which is the one that tells of it
+    log        the transparency log does not agree with the store, or statements wait too long for it: until it is sound
 
 A guard closes in memory first and is told of by a signed event as soon as the store takes it. Refuses to open what an
 admin has to clear, and to stop a round that was dealt.
@@ -128,6 +129,8 @@ class Watched:
     measure: Callable[[], str]
     rules_period_ms: int
     self_test_period_ms: int
+    log: Callable[[], str] = lambda: ""
+    """What stands against the transparency log, a code, empty if nothing does."""
 
 
 class Watch:
@@ -165,6 +168,7 @@ class Watch:
         self._look_at_clock()
         self._look_at_register()
         self._look_at_generator()
+        self._look_at_log()
         await self._look_at_rules()
         self._look_at_self_test()
         await self._tell()
@@ -196,6 +200,8 @@ class Watch:
             case "register":
                 self._central.failures = 0
                 return ""
+            case "log":
+                return self._watched.log()
             case "store":  # the event that an admin's word makes is the commit that shows it
                 return ""
             case _:  # looked after elsewhere, and opened there
@@ -229,6 +235,13 @@ class Watch:
         failure = self._instance.failure
         if failure and not self._permits.guard(RNG_GUARD).closed:
             self._close(RNG_GUARD, failure, latched=True)
+
+    def _look_at_log(self) -> None:
+        code = self._watched.log()
+        if code:
+            self._close("log", code)
+        elif self._permits.guard("log").closed:
+            self._open("log")
 
     async def _look_at_rules(self) -> None:
         closed = self._permits.guard("rules").closed

@@ -41,7 +41,7 @@ _UPDATE: Final = """
 """
 
 
-class CheckpointRaceError(StoreError):
+class CheckpointRaceError(Exception):
     """The newest checkpoint is not the one that the caller knew, or the new one does not follow it."""
 
 
@@ -84,8 +84,7 @@ class Checkpoints:
                 done = db.execute(_UPDATE, values)
             if done.rowcount != 1:
                 raise CheckpointRaceError(
-                    f"the newest checkpoint of {new.origin} is not the one that size {new.size} was to follow",
-                    value=new.size,
+                    f"the newest checkpoint of {new.origin} is not the one that size {new.size} was to follow"
                 )
 
     def close(self) -> None:

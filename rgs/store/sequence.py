@@ -70,7 +70,7 @@ Statement = tuple[str, int]
 """Instance and statement number; an empty instance stands for a first entry that is no statement."""
 
 
-class SequenceRaceError(StoreError):
+class SequenceRaceError(Exception):
     """The order is not as the caller knew it, or a statement is not its instance's next one."""
 
 
@@ -107,7 +107,7 @@ class Sequence:
         with self._file.transaction() as db:
             row = db.execute(_LAST_SHARD).fetchone()
             if shard.number != (1 if row is None else row[0] + 1):
-                raise SequenceRaceError(f"shard {shard.number} is not the next one", value=shard.number)
+                raise SequenceRaceError(f"shard {shard.number} is not the next one")
             db.execute(_INSERT_SHARD, (shard.number, shard.origin, shard.first))
             if shard.first:
                 db.execute(_INSERT_ENTRY, (shard.number, 0, None, 0))
@@ -127,13 +127,13 @@ class Sequence:
         """Give the statements the indices from `first` on: all or none, durable on return. SequenceRaceError."""
         with self._file.transaction() as db:
             if db.execute(_COUNT, (shard,)).fetchone()[0] != first or db.execute(_LAST_SHARD).fetchone()[0] != shard:
-                raise SequenceRaceError(f"{first} is not the next index of shard {shard}", value=first)
+                raise SequenceRaceError(f"{first} is not the next index of shard {shard}")
             for index, (instance, number) in enumerate(statements, first):
                 if number == 1:
                     db.execute(_INSERT_INSTANCE, (instance,))
                 row = db.execute(_ADVANCE, (number, instance)).fetchone()
                 if row is None:
-                    raise SequenceRaceError(f"{number} is not the next statement of {instance}", value=number)
+                    raise SequenceRaceError(f"{number} is not the next statement of {instance}")
                 db.execute(_INSERT_ENTRY, (shard, index, row[0], number))
 
     def statements(self, shard: int, first: int, end: int) -> list[Statement]:

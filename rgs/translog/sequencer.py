@@ -194,7 +194,7 @@ class Sequencer:
         return self._open is not None and await self._run(add, self._open)
 
     async def _batch(self, opened: _Open) -> bool:
-        """Finish what has its place; or give the next statements theirs. Whether there may be more at once."""
+        """Finish what has its place; or give the next statements theirs. Whether there is more to do at once."""
         shard, size = opened.shard, opened.writer.size
         count = await self._run(opened.order.count, shard.number)
         if count == size:
@@ -220,7 +220,8 @@ class Sequencer:
         await self._run(opened.writer.sign)
         await self._run(opened.writer.publish)
         self.on_published(opened.writer.newest.note)
-        return True
+        # What came meanwhile waits for the next call, so that a checkpoint is not made for every statement.
+        return count > size or len(rows) == BATCH
 
     def _next_shard(self, opened: _Open, origin: str) -> None:
         """The shard that grows is finished: the next one begins with its last checkpoint."""
@@ -320,7 +321,7 @@ class Sequencer:
         if opened is not None:
             await self._verify_store(opened)
             self._looked_ms = self._clock.now_ms() - FULL_LOOK_MS
-            structlog.get_logger().info("log_led", origin=opened.shard.origin, size=opened.writer.size, vkey=self.vkey)
+            structlog.get_logger().debug("log_led", origin=opened.shard.origin, size=opened.writer.size, vkey=self.vkey)
         return opened
 
     def _begin(self) -> _Open | None:

@@ -26,6 +26,7 @@ SECRET = {
     "server.key",
     "outward.key",
     "node.key",
+    "log.key",
     "root.key",
     "kek.json",
     "rgs.db",

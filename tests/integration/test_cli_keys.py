@@ -29,7 +29,8 @@ def _keys(cli: Cli, *arguments: str) -> tuple[str, ...]:
 
 
 def _rows(cli: Cli) -> list[tuple[str, str, str]]:
-    rows = [line.split("\t") for line in cli(*_keys(cli, "show")).splitlines()]
+    *rows, log = [line.split("\t") for line in cli(*_keys(cli, "show")).splitlines()]
+    assert (len(log[0]), *log[1:]) == (64, "log", "-", "-", "-", "in force")
     assert all(len(row[0]) == 64 and row[3].endswith("Z") for row in rows)
     return [(row[1], row[2], row[5]) for row in rows]
 
@@ -51,7 +52,7 @@ def test_a_life_of_keys(cli: Cli, tmp_path: Path) -> None:
         ("node", "node1", "in force"),
     ]
     config = load_config(cli.home)
-    assert load_node_signer(config).keyid in cli(*_keys(cli, "show")).splitlines()[-1]
+    assert load_node_signer(config).keyid in cli(*_keys(cli, "show")).splitlines()[-2]
     assert stat.S_IMODE((config.keys / "node-node2.key").stat().st_mode) == 0o600
     assert cli(*_keys(cli, "root-show")).strip() == root == (config.keys / "root.fingerprint").read_text().strip()
     bundle = cli(*_keys(cli, "bundle")).encode("ascii")

@@ -8,18 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from rgs.cli.keyring import load_bundle
+from rgs.cli.keyring import load_bundle, load_log_signer
+from rgs.cli.logfolder import log_prefix
 from rgs.cli.signing import signing
 from rgs.clock import SystemClock
 from rgs.config import Config, load_config
 from rgs.core.note import COSIGNATURE, ED25519, NoteKey, add_signatures, cosign, format_note, format_vkey, parse_note
 from rgs.core.replay import KeyBook, Replay, Rulebook
 from rgs.core.statements import Ed25519Signer, ExportLine, format_line
+from rgs.server import Server
 from rgs.store.opening import open_reads
+from rgs.translog.directory import LogRefusedError
 from rgs.translog.sequencer import Sequencer
 from tests.unit.cli.running import MANIFEST, Cli
 
-LOG_KEY = Ed25519Signer.from_seed(b"\x41" * 32)
 WITNESS = Ed25519Signer.from_seed(b"\x42" * 32)
 
 
@@ -30,11 +32,16 @@ def cli(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Cli:
     return cli
 
 
-async def live(config: Config, log: Path) -> None:
+async def live(config: Config) -> None:
     """An instance that lives and ends, and the log of it."""
     async with signing(config, MANIFEST, "DRAINED") as (store, _):
         sequencer = Sequencer(
-            store=store, clock=SystemClock(), folder=log, prefix="log.example", signer=LOG_KEY, delay_ms=60_000
+            store=store,
+            clock=SystemClock(),
+            folder=config.translog,
+            prefix=await log_prefix(config, store),
+            signer=load_log_signer(config.keys),
+            delay_ms=60_000,
         )
         await sequencer.close()
 
@@ -50,34 +57,41 @@ async def failures_of(config: Config) -> list[str]:
 
 
 def test_recovery_is_told_first_and_done_when_asked(cli: Cli, tmp_path: Path) -> None:
-    config, log = load_config(cli.home), tmp_path / "log"
+    config = load_config(cli.home)
     assert isinstance(config.store, Path)
     shutil.copytree(config.store.parent, tmp_path / "backup")
-    asyncio.run(live(config, log))
+    asyncio.run(live(config))
     home = ("--home", str(cli.home))
-    assert "nothing to do" in cli("recover", "--log", str(log), *home)
+    assert "nothing to do" in cli("recover", *home)
     shutil.rmtree(config.store.parent)
     shutil.copytree(tmp_path / "backup", config.store.parent)
-    (checkpoint,) = log.glob("*/checkpoint")
+    (checkpoint,) = config.translog.glob("*/checkpoint")
     note, policy, seen = parse_note(checkpoint.read_bytes()), tmp_path / "policy.txt", tmp_path / "seen"
     origin = note.text.split("\n")[0]
     seen.write_bytes(format_note(add_signatures(note, [cosign(note.text, "witness.example", WITNESS, 1_795_000_000)])))
     log_key, witness_key = (
         format_vkey(NoteKey(name, kind, signer.public_key))
-        for name, kind, signer in ((origin, ED25519, LOG_KEY), ("witness.example", COSIGNATURE, WITNESS))
+        for name, kind, signer in (
+            (origin, ED25519, load_log_signer(config.keys)),
+            ("witness.example", COSIGNATURE, WITNESS),
+        )
     )
     policy.write_text(f"log {log_key}\nwitness outside {witness_key}\nquorum outside\n")
     trusted = ("--witnessed", str(seen), "--policy", str(policy))
-    told = cli("recover", "--log", str(log), *trusted, *home, status=1)
+    with pytest.raises(LogRefusedError, match="run `rgs recover`"):
+        asyncio.run(Server(config, MANIFEST).start())
+    told = cli("recover", *trusted, *home, status=1)
     assert "the store lacks 3 statements\n" in told
     assert told.endswith("nothing was changed; give --yes to do it\n")
-    assert cli("recover", "--log", str(log), *home, status=1) == told
+    assert cli("recover", *home, status=1) == told
     assert "not looked at" in cli.err
-    told = cli("recover", "--log", str(log), *trusted, "--yes", *home)
+    told = cli("recover", *trusted, "--yes", *home)
     assert "store epoch " in told
     assert asyncio.run(failures_of(config)) == []
-    assert "nothing to do" in cli("recover", "--log", str(log), *home)
-    assert "--policy together" in cli.refused("recover", "--log", str(log), "--policy", str(policy), *home)
+    asyncio.run(live(config))  # under the name that it had, whatever the store epoch is now
+    assert len(list(config.translog.glob("*/checkpoint"))) == 1
+    assert "nothing to do" in cli("recover", *home)
+    assert "--policy together" in cli.refused("recover", "--policy", str(policy), *home)
 
 
 def test_who_is_not_there_is_not_erased(cli: Cli) -> None:

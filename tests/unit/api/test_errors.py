@@ -28,8 +28,8 @@ from rgs.v1 import play_pb2
 from tests.unit.api.views import ENCODER, REQUEST_ID, played, session_view, view_of
 
 REACHES_CALLERS = ("rgs.core", "rgs.store", "rgs.service", "rgs.clients", "rgs.api")
-STAYS_INSIDE = ("rgs.cli", "rgs.config", "rgs.logging", "rgs.manifest")
-"""Command lines and the start: no call is under way."""
+STAYS_INSIDE = ("rgs.cli", "rgs.config", "rgs.logging", "rgs.manifest", "rgs.translog")
+"""Command lines, the start and the log: no call is under way."""
 
 
 def error_classes() -> list[type[RgsError]]:

@@ -47,6 +47,12 @@ WRONG = [
     ("node", '"Node"', "Node"),
     ("node", "1", "1"),
     ("listen", '"127.0.0.1"', "127.0.0.1"),
+    ("log_origin", '"Log.example"', "Log.example"),
+    ("log_origin", '"log.example/"', "log.example/"),
+    ("log_origin", '"log example"', "log example"),
+    ("log_origin", "7", "7"),
+    ("log_delay_s", "0", "0"),
+    ("translog", '""', ""),
     ("listen", '"127.0.0.1:65536"', "127.0.0.1:65536"),
     ("listen", '"127.0.0.1:050"', "127.0.0.1:050"),
     ("listen", '":50551"', ":50551"),
@@ -84,7 +90,7 @@ def test_the_bounds_themselves_are_taken(tmp_path: Path, field: str, most: int) 
     assert getattr(load_config(_file(tmp_path, f"{field} = {most}")), field) == most
 
 
-@pytest.mark.parametrize("field", ["kek", "keys"])
+@pytest.mark.parametrize("field", ["kek", "keys", "translog"])
 @pytest.mark.parametrize("path", ["store/inside", "log/../store/inside", "link/inside"])
 def test_no_key_lies_where_a_copy_of_the_store_takes_it_along(tmp_path: Path, field: str, path: str) -> None:
     (tmp_path / "store").mkdir()

@@ -84,6 +84,7 @@ def test_a_new_node_key_replaces_the_old_one(config: Config) -> None:
     assert [row.state for row in list_keys(load_bundle(config))] == ["in force", "replaced", "in force"]
     assert sorted(path.name for path in config.keys.iterdir()) == [
         "keys.json",
+        "log.key",
         "node.key",
         "root.fingerprint",
         "root.key",

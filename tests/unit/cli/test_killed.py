@@ -39,7 +39,7 @@ def test_a_killed_change_of_keys_leaves_a_home_that_signs(tmp_path: Path, which:
     assert len(rows) >= 5
     for row in rows:
         assert row["counts"] == row["settled"] == row["named"]
-        assert row["left"] == ["keys.json", "node.key", "root.fingerprint", "root.key"]
+        assert row["left"] == ["keys.json", "log.key", "node.key", "root.fingerprint", "root.key"]
     order = [row["counts"] for row in rows]
     assert order == sorted(order, reverse=True), "once the bundle names the new key, it counts"
     assert order.count("old") >= 2

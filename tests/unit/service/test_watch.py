@@ -91,6 +91,27 @@ async def test_nothing_is_closed_and_nothing_told_while_all_is_sound(house: Hous
     assert {state.name for state in house.services.permits.guards()} == set(GUARDS)
 
 
+# --- the transparency log ---------------------------------------------------------------------------------------------
+
+
+async def test_the_transparency_log(house: House, tmp_path: Path) -> None:
+    anna, bert = await seated(house)
+    house.log = "STORE_BEHIND"
+    await look(house)
+    assert guard(house, "log").code == "STORE_BEHIND"
+    assert not guard(house, "log").latched
+    await verify_only_new_rounds_stop(house, "log", anna, bert)
+    # An admin's word does not make it agree.
+    await house.services.admin.clear_guard(clearing("log"), "log", "LOOKED_AT")
+    assert closed(house) == ["log"]
+    house.log = ""
+    await look(house)
+    assert closed(house) == []
+    await bert.play()
+    assert ("GUARD_CLOSED", "log", "STORE_BEHIND") in told(tmp_path)
+    assert told(tmp_path)[-1] == ("GUARD_OPENED", "log", "STORE_BEHIND")
+
+
 # --- the generator ----------------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,91 @@
+"""`rgs log`: the transparency log of a home, shown and served; and a copy of it for whoever verifies it.
+
+The log is a plain folder, servable by any static web server; `rgs log serve` is one that keeps the entries for those
+who may see them. Refuses to write anything into a log.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rgs.cli.files import PUBLIC_MODE, FileRefusedError, write_whole
+from rgs.cli.log_server import Allowed, LogServer, tls_context
+from rgs.cli.logfolder import read_shard, shards, vkey_now, vkey_of
+from rgs.cli.options import HOME, HomeOption, note, open_home
+from rgs.config import Config, check_address
+from rgs.core.tiles import CHECKPOINT_PATH
+from rgs.translog.directory import STAGING
+
+app = typer.Typer(help="The transparency log: shown, and served.", no_args_is_help=False)
+
+
+@app.command()
+def show(home: HomeOption = HOME) -> int:
+    """List the log's shards, one a line: origin, size, root, verifier key, folder, with tabs between them.
+
+    Where there is no log yet, only the verifier key that it will have.
+    """
+    config = open_home(home)
+    found = shards(config)
+    for shard in found:
+        checkpoint = read_shard(shard)
+        vkey = vkey_of(config, checkpoint.origin)
+        print(f"{checkpoint.origin}\t{checkpoint.size}\t{checkpoint.root.hex()}\t{vkey}\t{shard}")
+    if not found:
+        print(vkey_now(config))
+    return 0
+
+
+@app.command()
+def serve(
+    home: HomeOption = HOME,
+    listen: Annotated[str, typer.Option(help="host:port, port 0 for any free one.")] = "127.0.0.1:50580",
+    plain: Annotated[
+        bool, typer.Option("--plain", help="HTTP without TLS: the entries, too, are open to everybody.")
+    ] = False,
+    folder: Annotated[
+        Path | None, typer.Option(help="Instead of the home's log: a folder with one log.", file_okay=False)
+    ] = None,
+) -> int:
+    """Serve the log read-only, each shard below its half-year, until interrupted.
+
+    With TLS (the home's certificates) checkpoint, hash tiles and artifacts are open; the entries are for certificates
+    of auditors, regulators, labs and admins that the allow-list has.
+    """
+    config = open_home(home)
+    check_address("listen", listen)
+    root = config.translog if folder is None else folder
+    if not root.is_dir():
+        raise FileRefusedError(f"there is no log in {root}", path=root)
+    guard = None if plain else Allowed(config.store)
+    with LogServer(root, listen, None if plain else tls_context(config), guard) as server:
+        scheme = "http" if plain else "https"
+        print(f"{scheme}://{listen.rpartition(':')[0]}:{server.port}/", flush=True)
+        if plain:
+            note("note: without TLS the entries are open to everybody who reaches this port")
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            return 130
+    return 0
+
+
+def leave_log(config: Config, folder: Path, vkey_file: Path) -> str:
+    """Put the log's newest shard into a new folder, and its verifier key as a line into a file; the key.
+
+    For a node that has stopped: otherwise the copy may be of two moments. FileRefusedError where there is no log, or
+    something in the folder's place.
+    """
+    found = shards(config)
+    if not found:
+        raise FileRefusedError(f"there is no log in {config.translog}", path=config.translog / CHECKPOINT_PATH)
+    if folder.exists():
+        raise FileRefusedError(f"{folder} is there already and is not overwritten", path=folder)
+    vkey = vkey_of(config, read_shard(found[-1]).origin)
+    shutil.copytree(found[-1], folder, ignore=shutil.ignore_patterns(STAGING))
+    write_whole(vkey_file, f"{vkey}\n".encode(), PUBLIC_MODE)
+    return vkey

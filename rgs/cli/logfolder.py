@@ -1,0 +1,77 @@
+"""The transparency log of a home, as the server and the command lines find it: its name, its key, its shards.
+
+Refuses to guess: the name is that of the configuration, or made of the store epoch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+from rgs.cli.files import FileRefusedError
+from rgs.cli.keyring import load_log_signer
+from rgs.cli.options import now_ms
+from rgs.config import Config
+from rgs.core.checkpoints import Checkpoint, parse_checkpoint
+from rgs.core.errors import FormatError
+from rgs.core.note import ED25519, format_vkey, note_key, parse_note
+from rgs.core.shards import format_origin, half_year
+from rgs.core.tiles import CHECKPOINT_PATH
+from rgs.service.cosigned import Cosigned, parse_cosigned
+from rgs.store.interface import LOG_EPOCH, StoreReads
+from rgs.store.opening import open_reads
+
+PREFIX: Final = "rgs.example"
+"""Of the default origin: a name that nobody owns, for houses that have not given theirs."""
+
+
+async def log_prefix(config: Config, store: StoreReads) -> str:
+    """The origin of the log without its half-year."""
+    if config.log_origin:
+        return config.log_origin
+    epoch = await store.meta(LOG_EPOCH) or await store.meta("store_epoch")
+    return f"{PREFIX}/{epoch.lower()}"
+
+
+def vkey_of(config: Config, origin: str) -> str:
+    """The verifier key of a shard; FileRefusedError."""
+    return format_vkey(note_key(origin, ED25519, load_log_signer(config.keys)))
+
+
+def vkey_now(config: Config) -> str:
+    """The verifier key of the shard of this half-year."""
+    with ThreadPoolExecutor(1) as alone:  # with a loop of its own: our caller may run in one
+        prefix = alone.submit(asyncio.run, _read_prefix(config)).result()
+    return vkey_of(config, format_origin(prefix, half_year(now_ms())))
+
+
+async def _read_prefix(config: Config) -> str:
+    reads = await open_reads(config.store)
+    try:
+        return await log_prefix(config, reads)
+    finally:
+        await reads.close()
+
+
+def shards(config: Config) -> list[Path]:
+    """The folders of the log's shards, oldest first."""
+    return sorted(path.parent for path in config.translog.glob(f"*/{CHECKPOINT_PATH}"))
+
+
+def newest_cosigned(config: Config) -> Cosigned | None:
+    """The newest published checkpoint, if a witness has cosigned it; None for one that cannot be read."""
+    published = shards(config)
+    try:
+        return parse_cosigned((published[-1] / CHECKPOINT_PATH).read_bytes()) if published else None
+    except (OSError, FormatError):
+        return None
+
+
+def read_shard(shard: Path) -> Checkpoint:
+    """The checkpoint that is published in a shard's folder, unverified; FileRefusedError."""
+    try:
+        return parse_checkpoint(parse_note((shard / CHECKPOINT_PATH).read_bytes()).text)
+    except (OSError, FormatError):
+        raise FileRefusedError(f"there is no log in {shard}", path=shard) from None

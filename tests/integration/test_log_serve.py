@@ -1,0 +1,164 @@
+"""`rgs log serve`: what is open, what is guarded, what is cached, and that no path leads out of a log."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from rgs.cli.init import ensure_home
+from rgs.cli.log_server import Allowed, LogServer, tls_context
+from rgs.config import Config
+from tests.logs import make_entries, make_log
+
+FOREVER = "max-age=31536000, immutable"
+TIME_MS = 1_795_000_000_000
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> Config:
+    """A home with a log of 300 entries in its place."""
+    folder = tmp_path_factory.mktemp("serve") / "home"
+    number = iter(range(1, 1_000_000))
+    home = ensure_home(folder, None, lambda count: next(number).to_bytes(count, "big"), TIME_MS)
+    make_log(home.config.translog / "2026h2", make_entries(300))
+    artifacts = home.config.translog / "2026h2" / "artifact"
+    artifacts.mkdir()
+    (artifacts / ("a" * 64)).write_bytes(b"the rules")
+    (home.config.translog / "order.db").write_bytes(b"not for strangers")
+    return home.config
+
+
+@contextmanager
+def serving(server: LogServer) -> Iterator[LogServer]:
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.fixture(scope="module")
+def plain(config: Config) -> Iterator[LogServer]:
+    with serving(LogServer(config.translog, "127.0.0.1:0", None, None)) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def guarded(config: Config) -> Iterator[LogServer]:
+    server = LogServer(config.translog, "127.0.0.1:0", tls_context(config), Allowed(config.store))
+    with serving(server):
+        yield server
+
+
+def ask(
+    server: LogServer, path: str, *, method: str = "GET", tls: ssl.SSLContext | None = None
+) -> tuple[int, dict[str, str], bytes]:
+    if tls is None:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+    else:
+        connection = http.client.HTTPSConnection("localhost", server.port, timeout=20, context=tls)
+    try:
+        connection.putrequest(method, path, skip_host=False)
+        connection.endheaders()
+        answer = connection.getresponse()
+        return answer.status, dict(answer.getheaders()), answer.read()
+    finally:
+        connection.close()
+
+
+def client(config: Config, party: str = "") -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=str(config.ca))
+    if party:
+        stem = config.tls / "clients" / party
+        context.load_cert_chain(f"{stem}.pem", f"{stem}.key")
+    return context
+
+
+def test_the_files_of_a_log_and_how_long_they_may_be_kept(config: Config, plain: LogServer) -> None:
+    for name, kind, cache in (
+        ("checkpoint", "text/plain; charset=utf-8", "public, max-age=1"),
+        ("tile/0/000", "application/octet-stream", f"public, {FOREVER}"),
+        ("tile/0/001.p/44", "application/octet-stream", f"public, {FOREVER}"),
+        ("tile/entries/000", "application/octet-stream", f"public, {FOREVER}"),
+        ("artifact/" + "a" * 64, "application/octet-stream", f"public, {FOREVER}"),
+    ):
+        status, headers, content = ask(plain, f"/2026h2/{name}")
+        assert (status, headers["Content-Type"], headers["Cache-Control"]) == (200, kind, cache)
+        assert content == (config.translog / "2026h2" / name).read_bytes()
+        assert ask(plain, f"/2026h2/{name}", method="HEAD")[2] == b""
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/checkpoint",
+        "/2026h2",
+        "/2026h2/",
+        "/2026h1/checkpoint",
+        "/order.db",
+        "/2026h2/../order.db",
+        "/2026h2/..%2forder.db",
+        "/2026h2/%2e%2e/order.db",
+        "//order.db",
+        "/2026h2//checkpoint",
+        "2026h2/checkpoint",
+        "/2026h2/checkpoint?x=1",
+        "/2026h2/tile/0/00",
+        "/2026h2/tile/00/000",
+        "/2026h2/tile/0/000.p/256",
+        "/2026h2/tile/0/002",
+        "/2026h2/tile/0/000/x",
+        "/2026h2/tile/entries",
+        "/2026h2/artifact/" + "A" * 64,
+        "/2026h2/artifact/../checkpoint",
+        "/2026h2/.staging/new",
+        "/../store/rgs.db",
+        "/....//store/rgs.db",
+        "/2026h2/tile/0/000\x00",
+    ],
+)
+def test_nothing_else_is_served(plain: LogServer, path: str) -> None:
+    with socket.create_connection(("127.0.0.1", plain.port), timeout=20) as connection:
+        connection.sendall(f"GET {path} HTTP/1.0\r\n\r\n".encode())
+        answer = b""
+        while more := connection.recv(65_536):
+            answer += more
+    assert answer.split(b" ", 2)[1] in {b"404", b"400"}, answer[:80]
+    assert b"strangers" not in answer
+
+
+def test_other_methods_are_refused(plain: LogServer) -> None:
+    assert ask(plain, "/2026h2/checkpoint", method="POST")[0] == 501
+    assert ask(plain, "/2026h2/checkpoint", method="DELETE")[0] == 501
+
+
+def test_one_log_by_itself_is_served_at_the_root(config: Config) -> None:
+    with serving(LogServer(config.translog / "2026h2", "127.0.0.1:0", None, None)) as server:
+        assert ask(server, "/checkpoint")[0] == 200
+        assert ask(server, "/2026h2/checkpoint")[0] == 404
+
+
+def test_with_tls_the_entries_are_for_auditors(config: Config, guarded: LogServer) -> None:
+    nobody = client(config)
+    for name in ("checkpoint", "tile/0/000", "artifact/" + "a" * 64):
+        assert ask(guarded, f"/2026h2/{name}", tls=nobody)[0] == 200
+    assert ask(guarded, "/2026h2/tile/entries/000", tls=nobody)[0] == 403
+    for party, status in (("operator", 403), ("auditor", 200), ("regulator", 200), ("lab", 200), ("admin", 200)):
+        found, headers, _ = ask(guarded, "/2026h2/tile/entries/000", tls=client(config, f"demo-{party}"))
+        assert found == status
+        assert headers["Cache-Control"] == (f"private, {FOREVER}" if status == 200 else "no-store")
+
+
+def test_a_client_that_says_nothing_keeps_nobody_waiting(config: Config, guarded: LogServer) -> None:
+    with socket.create_connection(("127.0.0.1", guarded.port)), socket.create_connection(("127.0.0.1", guarded.port)):
+        assert ask(guarded, "/2026h2/checkpoint", tls=client(config))[0] == 200

@@ -1,0 +1,101 @@
+"""The log that a whole server leaves behind, and what it does when log and store do not agree."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rgs.cli.keyring import load_log_signer
+from rgs.cli.log import leave_log
+from rgs.cli.logfolder import shards, vkey_now
+from rgs.core.note import parse_vkey
+from rgs.store.opening import open_reads
+from rgs.translog.directory import LogRefusedError
+from tests.integration.test_api_server import statements_of
+from tests.logcheck import LogCheck, logcheck
+from tests.sequencing import Logged
+from tests.unit.api.client import Player, refused
+from tests.unit.api.serving import House, info_in, serving, status_in
+
+__all__ = ["logcheck"]
+
+
+async def envelopes(house: House) -> list[bytes]:
+    reads = await open_reads(house.config.store)
+    try:
+        return [row.envelope async for row in reads.statements_in_order()]
+    finally:
+        await reads.close()
+
+
+async def live(house: House, player: str) -> None:
+    seated = await Player(house.channel(), player).seated()
+    await seated.round_to_the_end()
+
+
+async def test_every_statement_of_two_lives_is_in_the_log_in_order(tmp_path: Path) -> None:
+    async with serving(tmp_path) as house:
+        await live(house, "player-1")
+        await house.restart()
+        await live(house, "player-2")
+    (shard,) = shards(house.config)
+    logged = Logged(shard, signer=load_log_signer(house.config.keys))
+    assert logged.entries == await envelopes(house)
+    told = await statements_of(house)
+    assert [body["kind"] for body in told].count("instance_end") == 2
+    keys = [body for body in told if body.get("code") == "LOG_KEY_STARTED"]
+    assert [(body["after"], "before" in body) for body in keys] == [(vkey_now(house.config), False)]
+    assert parse_vkey(keys[0]["after"]).name == logged.checkpoint.origin == keys[0]["subject"]
+    named = {body["sha256"] for body in told if body["kind"] == "artifact"}
+    assert named == {path.name for path in (shard / "artifact").iterdir()}
+    assert len(named) >= 5
+
+
+async def test_an_outsider_accepts_the_log_that_a_demo_leaves(tmp_path: Path, logcheck: LogCheck) -> None:
+    async with serving(tmp_path) as house:
+        await live(house, "player-1")
+    vkey = leave_log(house.config, tmp_path / "left", tmp_path / "left.vkey")
+    assert (tmp_path / "left.vkey").read_text() == f"{vkey}\n"
+    assert logcheck(tmp_path / "left", vkey) == ""
+    assert not list((tmp_path / "left").rglob(".*"))
+
+
+async def test_a_restored_backup_of_the_store_is_not_served_and_nothing_is_signed(tmp_path: Path) -> None:
+    async with serving(tmp_path) as house:
+        await live(house, "player-1")
+        await house.stop()
+        shutil.copytree(tmp_path / "home" / "store", tmp_path / "backup")
+        await house.restart()
+        await live(house, "player-2")
+        await house.stop()
+        (shard,) = shards(house.config)
+        signed = (shard / "checkpoint").read_bytes()
+        newest = tmp_path / "newest"
+        shutil.move(tmp_path / "home" / "store", newest)
+        shutil.copytree(tmp_path / "backup", tmp_path / "home" / "store")
+        for _ in range(2):
+            with pytest.raises(LogRefusedError, match="run `rgs recover`"):
+                await house.restart()
+        assert (shard / "checkpoint").read_bytes() == signed
+        shutil.rmtree(tmp_path / "home" / "store")
+        shutil.move(newest, tmp_path / "home" / "store")
+        await house.restart()
+        await live(house, "player-3")
+
+
+@pytest.mark.parametrize("what", ["tile", "key"])
+async def test_a_log_that_was_touched_stops_new_rounds(tmp_path: Path, what: str) -> None:
+    async with serving(tmp_path) as house:
+        await live(house, "player-1")
+        await house.stop()
+        (shard,) = shards(house.config)
+        if what == "tile":
+            (path,) = sorted((shard / "tile" / "0" / "000.p").iterdir(), key=lambda one: int(one.name))[-1:]
+            path.write_bytes(path.read_bytes()[::-1])
+        else:
+            shutil.copy(house.config.keys / "node.key", house.config.keys / "log.key")
+        await house.restart()
+        info = info_in(status_in(await refused(Player(house.channel(), "player-2").open())))
+        assert (info.metadata["guard"], info.metadata["code"]) in {("log", "KEY_DIFFERS"), ("log", "FILE_DIFFERS")}

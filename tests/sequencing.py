@@ -1,0 +1,299 @@
+"""Statements to be logged without a house behind them, logs to be looked at, and a sequencer that is killed.
+
+`Shelf` is a store with nothing but committed statements, of as many instances as the test likes; `Logged` reads what a
+log folder holds and checks it against the shelf. Run as a module it kills a sequencer between every two steps:
+`python -m tests.sequencing FOLDER`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from itertools import count
+from pathlib import Path
+from typing import Any, cast
+
+import structlog
+
+from rgs.core.checkpoints import Checkpoint, parse_checkpoint
+from rgs.core.merkle import leaf_hash, root_of
+from rgs.core.note import ED25519, note_key, parse_note, sign_text, verify_note
+from rgs.core.shards import parse_origin
+from rgs.core.statements import Ed25519Signer, Signer
+from rgs.core.tiles import TILE_WIDTH, tiles_of
+from rgs.core.times import parse_time
+from rgs.store.interface import InstanceRow, StatementRow, Store
+from rgs.store.wallet import SqliteFile
+from rgs.translog import shard as shard_module
+from rgs.translog.directory import LogDirectory
+from rgs.translog.sequencer import Sequencer
+from tests.house import NODE_KEY, FakeClock, sealed
+
+PREFIX = "log.example"
+SIGNER = Ed25519Signer.from_seed(b"the log key of a test house: 32b")
+SUMMER_MS = parse_time("2026-06-30T12:00:00.000Z")
+AUTUMN_MS = parse_time("2026-07-02T12:00:00.000Z")
+SIGNED = "signed"
+"""The file in which a sequencer that may be killed keeps every note it ever signed."""
+
+
+class Shelf:
+    """Committed statements, in memory."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, list[StatementRow]] = {}
+        self.ended: set[str] = set()
+        self.artifacts: dict[str, bytes] = {}
+        self.is_leader = True
+        self._ids = count(1)
+
+    def commit(self, instance: str, *, id_: int | None = None, text: str = "") -> StatementRow:
+        """One more statement of an instance."""
+        number = len(self.rows.setdefault(instance, [])) + 1
+        return self._add(instance, f"statement {number} of {instance} {text}".encode(), "event", id_)
+
+    def artifact(self, instance: str, content: bytes) -> str:
+        """A file that an instance names; its SHA-256."""
+        digest = sha256(content).hexdigest()
+        self.artifacts[digest] = content
+        number = len(self.rows.setdefault(instance, [])) + 1
+        body = {
+            "bytes": str(len(content)),
+            "instance": instance,
+            "kind": "artifact",
+            "name": "rulesets/uth-solo",
+            "sha256": digest,
+            "statement_no": str(number),
+            "time": "2026-06-30T12:00:00.000Z",
+        }
+        self._add(instance, sealed(body, NODE_KEY), "artifact", None)
+        return digest
+
+    def _add(self, instance: str, envelope: bytes, kind: str, id_: int | None) -> StatementRow:
+        rows = self.rows[instance]
+        at = next(self._ids) if id_ is None else id_
+        row = StatementRow(at, kind, instance, len(rows) + 1, "", 0, "", leaf_hash(envelope), envelope, b"")
+        rows.append(row)
+        return row
+
+    # --- as a store -----------------------------------------------------------------------------------------------
+
+    async def lead(self, duty: str) -> bool:
+        assert duty == "log"
+        return self.is_leader
+
+    async def instances(self, *, alive_only: bool) -> list[InstanceRow]:
+        return [
+            InstanceRow(name, "node", 1, 0, name not in self.ended, len(rows), 0, 0)
+            for name, rows in self.rows.items()
+            if not (alive_only and name in self.ended)
+        ]
+
+    async def statements_of_instance(
+        self, instance: str, first_no: int, last_no: int, limit: int
+    ) -> list[StatementRow]:
+        return self.rows[instance][first_no - 1 : last_no][:limit]
+
+    async def artifact_content(self, digest: str) -> bytes | None:
+        return self.artifacts.get(digest)
+
+
+class _ShelfStore:
+    """The shelf with a store's names where those of its making are others."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self.lead, self.instances = shelf.lead, shelf.instances
+        self.statements_of_instance, self.artifact = shelf.statements_of_instance, shelf.artifact_content
+
+
+def make_sequencer(shelf: Shelf, folder: Path, clock: FakeClock, **options: Any) -> Sequencer:
+    """A sequencer over a shelf."""
+    given: dict[str, Any] = {"prefix": PREFIX, "signer": SIGNER, "delay_ms": 60_000, **options}
+    return Sequencer(store=cast(Store, _ShelfStore(shelf)), clock=clock, folder=folder, **given)
+
+
+class Logged:
+    """What one shard's folder holds; AssertionError unless it is whole and signed."""
+
+    def __init__(self, folder: Path, *, signer: Signer = SIGNER) -> None:
+        self.directory = LogDirectory(folder)
+        note = parse_note(self.directory.checkpoint())
+        self.checkpoint: Checkpoint = parse_checkpoint(note.text)
+        verify_note(note, [note_key(self.checkpoint.origin, ED25519, signer)])
+        self.entries = list(self.directory.entries(0, self.checkpoint.size))
+        assert self.root(self.checkpoint.size) == self.checkpoint.root
+        for tile in tiles_of(len(self.entries)):
+            if tile.level == 0:
+                begin = tile.index * TILE_WIDTH
+                held = self.entries[begin : begin + tile.width]
+                assert self.directory.hashes(tile) == [leaf_hash(entry) for entry in held]
+
+    def root(self, size: int) -> bytes:
+        """The root over the first entries, from nothing but them."""
+        return root_of([leaf_hash(entry) for entry in self.entries[:size]])
+
+
+def verify_shelf(shelf: Shelf, logs: list[Logged]) -> None:
+    """Every statement of the shelf stands in the logs once, those of an instance in order, and nothing else does."""
+    firsts = [log.entries[0] for log in logs[1:]]
+    entries = [entry for log in logs for entry in log.entries if entry not in firsts]
+    assert Counter(entries) == Counter(row.envelope for rows in shelf.rows.values() for row in rows)
+    places = {entry: at for at, entry in enumerate(entries)}
+    for rows in shelf.rows.values():
+        at = [places[row.envelope] for row in rows]
+        assert at == sorted(at)
+    for before, first in zip(logs, firsts, strict=False):
+        assert first == before.directory.checkpoint()
+
+
+def verify_signed(folder: Path, logs: list[Logged]) -> int:
+    """Every checkpoint that was ever signed is one of a beginning of its log, so that no two contradict each other."""
+    notes = (folder / SIGNED).read_bytes().split(b"\0")[:-1]
+    by_origin = {log.checkpoint.origin: log for log in logs}
+    for text in notes:
+        checkpoint = parse_checkpoint(text.decode())
+        assert by_origin[checkpoint.origin].root(checkpoint.size) == checkpoint.root
+    return len(notes)
+
+
+# --- killed between every two steps -----------------------------------------------------------------------------------
+
+
+class Steps:
+    """Counts the steps by which anything becomes durable, and kills the process before the one numbered `last`."""
+
+    def __init__(self, last: int) -> None:
+        self._last = last
+        self.done = 0
+
+    def step(self) -> None:
+        self.done += 1
+        if self.done == self._last:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def watch(self) -> None:
+        """From now on, in this process."""
+        for name in ("fsync", "link", "unlink", "replace", "mkdir"):
+            setattr(os, name, self._stepped(getattr(os, name)))
+        transaction, steps = SqliteFile.transaction, self
+
+        @contextmanager
+        def stepped(file: SqliteFile) -> Iterator[Any]:
+            with transaction(file) as db:
+                yield db
+                steps.step()
+            steps.step()
+
+        SqliteFile.transaction = stepped  # type: ignore[method-assign, assignment]
+
+    def _stepped(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def stepped(*values: Any, **named: Any) -> Any:
+            self.step()
+            return call(*values, **named)
+
+        return stepped
+
+
+def keep_signed(folder: Path) -> None:
+    """Whatever is signed from now on is kept in a file before anything else happens to it."""
+    sign = sign_text
+
+    def kept(text: str, name: str, signer: Any) -> Any:
+        with (folder / SIGNED).open("ab") as file:
+            file.write(text.encode() + b"\0")
+        return sign(text, name, signer)
+
+    shard_module.sign_text = kept  # type: ignore[attr-defined]
+
+
+def _stages(shelf: Shelf, clock: FakeClock) -> Iterator[None]:
+    """A life in which each kind of thing happens: commits of three instances, full tiles, a new half-year."""
+    for _ in range(3):
+        shelf.commit("node-1-b1-w0")
+    shelf.artifact("node-1-b1-w0", b"a ruleset")
+    yield
+    for nth in range(250):
+        shelf.commit(f"node-{nth % 2 + 1}-b1-w0")
+    yield
+    shelf.commit("node-2-b1-w0")
+    shelf.ended.add("node-2-b1-w0")
+    yield
+    for _ in range(5):
+        shelf.commit("node-1-b1-w0")
+    yield
+    clock.time_ms = AUTUMN_MS
+    shelf.commit("node-3-b1-w0")
+    yield
+    shelf.commit("node-1-b1-w0")
+    yield
+
+
+def _come_late(shelf: Shelf) -> None:
+    """After a life was killed, a statement commits that would have stood before all others of its batch."""
+    shelf.commit("late", id_=0)
+
+
+async def _live(folder: Path) -> None:
+    """From the stage that the life before was killed in."""
+    shelf, clock, reached = Shelf(), FakeClock(SUMMER_MS), folder / "reached"
+    before = int(reached.read_text()) if reached.exists() else 0
+    if reached.exists():
+        _come_late(shelf)
+    sequencer = make_sequencer(shelf, folder / "log", clock)
+    for stage, _ in enumerate(_stages(shelf, clock)):
+        if stage >= before:
+            reached.write_text(str(stage))
+            await sequencer.work()
+    await sequencer.close()
+
+
+def _in_a_child(work: Callable[[], None]) -> bool:
+    """Whether it lived to its end."""
+    child = os.fork()
+    if not child:
+        work()
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert status in {0, signal.SIGKILL}, status
+    return status == 0
+
+
+def kill_everywhere(folder: Path) -> int:
+    """How many places there were to be killed at."""
+    for last in count(1):
+        home = folder / str(last)
+        home.mkdir()
+
+        def live(home: Path = home, last: int = last) -> None:
+            keep_signed(home)
+            Steps(last).watch()
+            asyncio.run(_live(home))
+
+        def live_again(home: Path = home) -> None:
+            keep_signed(home)
+            asyncio.run(_live(home))
+
+        lived = _in_a_child(live)
+        assert _in_a_child(live_again)
+        shelf = Shelf()
+        _come_late(shelf)
+        for _ in _stages(shelf, FakeClock(SUMMER_MS)):
+            pass
+        logs = [Logged(home / "log" / name) for name in ("2026h1", "2026h2")]
+        assert [parse_origin(log.checkpoint.origin)[1] for log in logs] == ["2026h1", "2026h2"]
+        verify_shelf(shelf, logs)
+        verify_signed(home, logs)
+        if lived:
+            return last - 1
+    raise AssertionError
+
+
+if __name__ == "__main__":
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
+    sys.stdout.write(f"{kill_everywhere(Path(sys.argv[1]))}\n")

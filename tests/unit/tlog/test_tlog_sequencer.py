@@ -1,0 +1,304 @@
+"""rgs.translog: statements in order into the log, one leader, and everything that makes it refuse to sign."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from rgs.core.checkpoints import parse_checkpoint
+from rgs.core.merkle import EMPTY_ROOT
+from rgs.core.note import COSIGNATURE, cosign, note_key, parse_note, parse_vkey, verify_note
+from rgs.store.checkpoints import CheckpointRaceError, Checkpoints
+from rgs.translog.directory import LogDirectory, LogRefusedError
+from rgs.translog.sequencer import LOG_BEHIND, Sequencer
+from rgs.translog.shard import ShardWriter
+from tests.house import NODE_KEY, FakeClock
+from tests.sequencing import AUTUMN_MS, PREFIX, SIGNER, SUMMER_MS, Logged, Shelf, make_sequencer, verify_shelf
+
+H1 = f"{PREFIX}/2026h1"
+
+
+@pytest.fixture
+def shelf() -> Shelf:
+    return Shelf()
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock(SUMMER_MS)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "log"
+
+
+@pytest.fixture
+def sequencer(shelf: Shelf, log: Path, clock: FakeClock) -> Sequencer:
+    return make_sequencer(shelf, log, clock)
+
+
+def fill(shelf: Shelf, count: int, instance: str = "a") -> None:
+    for _ in range(count):
+        shelf.commit(instance)
+
+
+# --- order ------------------------------------------------------------------------------------------------------------
+
+
+async def test_an_empty_store_makes_an_empty_log(sequencer: Sequencer, log: Path) -> None:
+    await sequencer.work()
+    logged = Logged(log / "2026h1")
+    assert (logged.checkpoint.size, logged.checkpoint.root, logged.checkpoint.origin) == (0, EMPTY_ROOT, H1)
+    assert parse_vkey(sequencer.vkey).name == H1
+    await sequencer.close()
+
+
+async def test_statements_stand_in_the_order_of_their_numbers_and_rows(
+    shelf: Shelf, sequencer: Sequencer, log: Path
+) -> None:
+    rows = [shelf.commit(name, id_=id_) for name, id_ in (("a", 10), ("b", 11), ("a", 20), ("c", 15), ("b", 30))]
+    await sequencer.work()
+    expected = [row.envelope for row in sorted(rows, key=lambda row: row.id)]
+    assert Logged(log / "2026h1").entries == expected
+    await sequencer.close()
+
+
+async def test_a_slower_instance_that_commits_a_lower_row_is_not_passed_over(
+    shelf: Shelf, sequencer: Sequencer, log: Path
+) -> None:
+    shelf.commit("quick", id_=1_000)
+    await sequencer.work()
+    shelf.commit("slow", id_=5)
+    shelf.commit("quick", id_=2_000)
+    await sequencer.work()
+    logged = Logged(log / "2026h1")
+    verify_shelf(shelf, [logged])
+    assert [b"slow" in entry for entry in logged.entries] == [False, True, False]
+    await sequencer.close()
+
+
+async def test_a_long_queue_is_cut_into_checkpoints_without_losing_the_order(
+    shelf: Shelf, sequencer: Sequencer, log: Path
+) -> None:
+    rows = [shelf.commit(f"i{(nth * 7) % 5}") for nth in range(1_500)]
+    seen: list[int] = []
+    sequencer.on_published = lambda note: seen.append(parse_checkpoint(parse_note(note).text).size)
+    await sequencer.work()
+    assert seen == [256, 512, 768, 1_024, 1_280, 1_500]
+    assert Logged(log / "2026h1").entries == [row.envelope for row in rows]
+    await sequencer.close()
+
+
+async def test_an_instance_that_lived_between_two_looks_is_found(
+    shelf: Shelf, sequencer: Sequencer, log: Path, clock: FakeClock
+) -> None:
+    shelf.commit("a")
+    await sequencer.work()
+    fill(shelf, 2, "brief")
+    shelf.ended.add("brief")
+    clock.tick(10_000)
+    await sequencer.work()
+    verify_shelf(shelf, [Logged(log / "2026h1")])
+    await sequencer.close()
+
+
+async def test_the_end_is_logged_before_the_sequencer_lets_go(shelf: Shelf, sequencer: Sequencer, log: Path) -> None:
+    shelf.commit("a")
+    await sequencer.work()
+    shelf.commit("a")
+    shelf.ended.add("a")
+    await sequencer.close()
+    verify_shelf(shelf, [Logged(log / "2026h1")])
+
+
+async def test_artifacts_lie_beside_the_tiles(shelf: Shelf, sequencer: Sequencer, log: Path) -> None:
+    digest = shelf.artifact("a", b"the rules")
+    await sequencer.work()
+    assert (log / "2026h1" / "artifact" / digest).read_bytes() == b"the rules"
+    shelf.artifacts[shelf.artifact("a", b"other rules")] = b"altered rules"
+    with pytest.raises(LogRefusedError, match="does not hold the artifact"):
+        await sequencer.work()
+    assert sequencer.code == "ARTIFACT_MISSING"
+    assert Logged(log / "2026h1").checkpoint.size == 1
+    await sequencer.close()
+
+
+# --- shards -----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_new_half_year_is_a_new_log_that_begins_with_the_old_ones_end(
+    shelf: Shelf, sequencer: Sequencer, log: Path, clock: FakeClock
+) -> None:
+    fill(shelf, 300)
+    await sequencer.work()
+    before = sequencer.vkey
+    clock.time_ms = AUTUMN_MS
+    fill(shelf, 3)
+    await sequencer.work()
+    logs = [Logged(log / "2026h1"), Logged(log / "2026h2")]
+    assert [len(one.entries) for one in logs] == [300, 4]
+    verify_shelf(shelf, logs)
+    assert parse_vkey(sequencer.vkey).public_key == parse_vkey(before).public_key
+    assert sequencer.vkey.startswith(f"{PREFIX}/2026h2+")
+    clock.time_ms = SUMMER_MS  # a clock set back opens nothing again
+    fill(shelf, 1)
+    await sequencer.work()
+    assert len(Logged(log / "2026h2").entries) == 5
+    await sequencer.close()
+
+
+async def test_a_half_year_without_statements_is_followed_by_another(
+    shelf: Shelf, sequencer: Sequencer, log: Path, clock: FakeClock
+) -> None:
+    await sequencer.work()
+    clock.time_ms = AUTUMN_MS
+    await sequencer.work()
+    logs = [Logged(log / "2026h1"), Logged(log / "2026h2")]
+    assert [len(one.entries) for one in logs] == [0, 1]
+    verify_shelf(shelf, logs)
+    await sequencer.close()
+
+
+# --- who leads --------------------------------------------------------------------------------------------------------
+
+
+async def test_two_nodes_fight_for_the_lead_and_one_has_it(shelf: Shelf, log: Path, clock: FakeClock) -> None:
+    one, other = make_sequencer(shelf, log, clock), make_sequencer(shelf, log, clock)
+    for _ in range(20):
+        fill(shelf, 7)
+        await other.work() if other.leads else await one.work()
+        await one.work() if other.leads else await other.work()
+        assert one.leads != other.leads
+    leader, second = (one, other) if one.leads else (other, one)
+    fill(shelf, 7)
+    await leader.close()
+    fill(shelf, 7)
+    await second.work()
+    assert second.leads
+    verify_shelf(shelf, [Logged(log / "2026h1")])
+    await second.close()
+
+
+async def test_who_is_told_not_to_lead_lets_go_and_watches(shelf: Shelf, log: Path, clock: FakeClock) -> None:
+    one, other = make_sequencer(shelf, log, clock), make_sequencer(shelf, log, clock)
+    fill(shelf, 3)
+    await one.work()
+    shelf.is_leader = False
+    await one.work()
+    await other.work()
+    assert not one.leads
+    assert not other.leads
+    assert other.code == ""
+    fill(shelf, 3)
+    for _ in range(70):  # nobody does the work: whoever stands by sees it
+        clock.tick(1_000)
+        await other.work()
+    assert other.code == LOG_BEHIND
+    shelf.is_leader = True
+    await other.work()
+    await other.work()
+    assert other.code == ""
+    await other.close()
+    await one.close()
+
+
+async def test_one_that_stands_by_where_no_log_is_sees_nothing_done(shelf: Shelf, log: Path, clock: FakeClock) -> None:
+    shelf.is_leader = False
+    fill(shelf, 1)
+    sequencer = make_sequencer(shelf, log, clock)
+    await sequencer.work()
+    clock.tick(61_000)
+    assert sequencer.code == LOG_BEHIND
+    await sequencer.close()
+    assert LogDirectory(log).checkpoint() == b""
+
+
+def test_two_writers_without_a_common_lock_cannot_both_sign(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path / "checkpoints.db")
+    one = ShardWriter.open(LogDirectory(tmp_path / "one"), checkpoints, H1, SIGNER)
+    other = ShardWriter.open(LogDirectory(tmp_path / "other"), checkpoints, H1, SIGNER)
+    one.write([b"a history"])
+    other.write([b"another history"])
+    one.sign()
+    with pytest.raises(CheckpointRaceError):
+        other.sign()
+    checkpoints.close()
+
+
+# --- trouble ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("nth", range(1, 8))
+async def test_a_full_disk_in_the_middle_of_a_file_costs_nothing(
+    shelf: Shelf, sequencer: Sequencer, log: Path, nth: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(shelf, 200)
+    await sequencer.work()
+    fill(shelf, 200)
+    left = iter(range(nth, 0, -1))
+    sync = os.fsync
+
+    def fail(descriptor: int) -> None:
+        if next(left, 0) != 1:
+            return sync(descriptor)
+        status = os.fstat(descriptor)
+        if stat.S_ISREG(status.st_mode):
+            os.truncate(descriptor, status.st_size // 2)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="No space"):
+        await sequencer.work()
+    monkeypatch.undo()
+    assert Logged(log / "2026h1").checkpoint.size == 200
+    await sequencer.work()
+    verify_shelf(shelf, [Logged(log / "2026h1")])
+    await sequencer.close()
+
+
+async def test_a_log_that_falls_behind_says_so(
+    shelf: Shelf, sequencer: Sequencer, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await sequencer.work()
+    fill(shelf, 1)
+
+    def full(_self: LogDirectory, _content: bytes) -> Path:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(LogDirectory, "_stage", full)
+    for _ in range(3):
+        with pytest.raises(OSError, match="No space"):
+            await sequencer.work()
+        clock.tick(25_000)
+    assert sequencer.lag_ms == 75_000
+    assert sequencer.code == LOG_BEHIND
+    monkeypatch.undo()
+    await sequencer.work()
+    assert (sequencer.code, sequencer.lag_ms) == ("", 0)
+    await sequencer.close()
+
+
+# --- witnesses --------------------------------------------------------------------------------------------------------
+
+
+async def test_cosignatures_are_kept_and_published_with_their_checkpoint(
+    shelf: Shelf, sequencer: Sequencer, log: Path, clock: FakeClock
+) -> None:
+    assert not await sequencer.cosign([], 0)
+    fill(shelf, 3)
+    await sequencer.work()
+    text = parse_note((log / "2026h1" / "checkpoint").read_bytes()).text
+    line = cosign(text, "witness.example", NODE_KEY, 1_800_000_000)
+    assert not await sequencer.cosign([line], 2)
+    assert await sequencer.cosign([line], 3)
+    await sequencer.close()
+    again = make_sequencer(shelf, log, clock)
+    await again.work()
+    note = parse_note((log / "2026h1" / "checkpoint").read_bytes())
+    assert len(verify_note(note, [note_key("witness.example", COSIGNATURE, NODE_KEY)])) == 1
+    await again.close()
