@@ -25,7 +25,7 @@ from rgs.core.errors import FormatError, RgsError, VerificationError
 from rgs.core.merkle import consistency_proof, verify_consistency
 from rgs.core.note import Note, format_note, parse_note
 from rgs.core.policies import Accepted, Policy
-from rgs.core.replay import Entry, KeyBook, Replay, Rulebook
+from rgs.core.replay import Entry, KeyBook, Place, Replay, Rulebook
 from rgs.core.replay.checks import KEY
 from rgs.core.replay.scope import Scope
 from rgs.core.statements import Envelope, parse_envelope, verify_signature
@@ -235,6 +235,7 @@ class _Run:
 
     def _take(self, chunk: Chunk, found: Verified) -> Iterator[VerificationError]:
         audit, replay, first = self._audit, self._replay, self._tree.size
+        origin = self._checkpoint.origin
         yield from self._tree.grow(self._auditor.source, [hash_ for hash_, _, _ in found.found])
         for index, (hash_, fields, is_signed) in enumerate(found.found, first):
             if index == 0 and (self._shard_before is not None or not chunk.entries[0].startswith(b"{")):
@@ -244,7 +245,7 @@ class _Run:
                 failures = replay.refuse("the entry is not an envelope in its one form")
             else:
                 envelope = Envelope(*fields)
-                failures = replay.feed_entry(Entry(hash_, envelope, is_signed=is_signed))
+                failures = replay.feed_entry(Entry(hash_, envelope, Place(origin, index), is_signed=is_signed))
                 if is_signed and len(audit.sample) < SAMPLE:
                     audit.sample.append((chunk.entries[index - first], chunk.keys[envelope.keyid]))
             for error in failures:

@@ -43,7 +43,8 @@ class Config:
     `self_test_s` are the times between two looks at the certified files and at the generator's known answers.
     `reconciliation` is the folder of what operators submit and of the reports: at most `reconciliation_rows_max` rows a
     submission, `reconciliation_stored_mb` an operator, and `reconciliation_memory_mb` for the one run at a time.
-    `retry_window_h` is for how many hours a request that is sent again gets the answer that it had.
+    `retry_window_h` is for how many hours a request that is sent again gets the answer that it had. `retention_days` is
+    how long after the close of its last session a player's record has to be kept: ten years unless the law says else.
 
     `translog` is the folder of the transparency log, the same for all nodes of a store. `log_origin` is the origin that
     the log's shards have in common, empty for one made of the store epoch. A statement that is not in the log
@@ -90,6 +91,7 @@ class Config:
     reconciliation_rows_max: int
     reconciliation_stored_mb: int
     reconciliation_memory_mb: int
+    retention_days: int
 
     @property
     def sha256(self) -> str:
@@ -294,4 +296,5 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     "reconciliation_rows_max": Setting(10_000_000, _number(1, 1_000_000_000)),
     "reconciliation_stored_mb": Setting(20_000, _number(1, 100_000_000)),
     "reconciliation_memory_mb": Setting(1_024, _number(256, 1_000_000)),
+    "retention_days": Setting(3_653, _number(0, 36_525)),
 }

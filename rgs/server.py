@@ -38,7 +38,7 @@ from rgs.api.mapping import Encoder
 from rgs.api.quotas import Limits
 from rgs.cli.files import read_whole
 from rgs.cli.keyring import load_bundle, load_kek, load_log_signer, load_node_signer
-from rgs.cli.logfolder import log_prefix
+from rgs.cli.logfolder import log_prefix, newest_cosigned
 from rgs.cli.reconcile_process import begin_job
 from rgs.cli.workers import SERVING, InstanceLostError
 from rgs.clients.register import EmbeddedRegister
@@ -56,6 +56,7 @@ from rgs.outward import Connections, load_outward
 from rgs.service.answers import Answers
 from rgs.service.books import Books
 from rgs.service.catalog import Catalog
+from rgs.service.cosigned import CosignedNews
 from rgs.service.events import EventCode, Events
 from rgs.service.instance import Instance
 from rgs.service.keys import KeyFiles
@@ -73,6 +74,7 @@ from rgs.store.changes import StoreError
 from rgs.store.opening import open_parties, open_store
 from rgs.store.register import RegisterStore
 from rgs.store.wallet import WalletStore
+from rgs.translog.gap import verify_not_behind
 from rgs.translog.sequencer import Sequencer
 
 BACKGROUND_S = 1.0
@@ -170,6 +172,7 @@ class Server:
             worker=self._worker,
             shared=shared,
             draws_in_flight_max=config.draws_in_flight_max,
+            known=partial(newest_cosigned, config),
         )
         connections = Connections(outward, lambda: instance.new_id(clock.now_ms()), self._note_contradiction)
         opened.push_async_callback(connections.close)
@@ -257,6 +260,7 @@ class Server:
             with_reflection=config.reflection,
         )
         # The port is bound, so that nothing but the disk can fail between the first statement and the first call.
+        await verify_not_behind(store, config.translog)
         await instance.start(
             node_signer,
             manifest_sha256=self._manifest.sha256,
@@ -278,6 +282,8 @@ class Server:
         with contextlib.suppress(Exception):  # its code closes the guard, before the first call
             await sequencer.work()
         self._run_in_background("log", log, LOG_S)
+        news = CosignedNews(known=partial(newest_cosigned, config), events=events, clock=clock)
+        self._run_in_background("cosigned", news.look)
 
         async def watch() -> None:
             await services.watch.look()

@@ -15,7 +15,7 @@ from typing import Final
 from rgs.core.checkpoints import Checkpoint, format_checkpoint, parse_checkpoint
 from rgs.core.merkle import leaf_hash
 from rgs.core.note import ED25519, Note, format_note, format_vkey, note_key, parse_note, sign_text
-from rgs.core.statements import Ed25519Signer
+from rgs.core.statements import Ed25519Signer, Signer
 from rgs.core.tiles import ENTRIES, Tile, format_bundle, format_tile_path, parse_bundle
 from rgs.translog.directory import Edge, LogDirectory, write_log
 
@@ -33,15 +33,13 @@ def make_entries(count: int) -> list[bytes]:
     return [b"entry %d of a log for tests" % number for number in range(count)]
 
 
-def signed_checkpoint(size: int, root: bytes, *, origin: str = ORIGIN, signer: Ed25519Signer = SIGNER) -> bytes:
+def signed_checkpoint(size: int, root: bytes, *, origin: str = ORIGIN, signer: Signer = SIGNER) -> bytes:
     """A checkpoint as the house signs it."""
     text = format_checkpoint(Checkpoint(origin, size, root))
     return format_note(Note(text, (sign_text(text, origin, signer),)))
 
 
-def make_log(
-    folder: Path, entries: Sequence[bytes], *, origin: str = ORIGIN, signer: Ed25519Signer = SIGNER
-) -> Checkpoint:
+def make_log(folder: Path, entries: Sequence[bytes], *, origin: str = ORIGIN, signer: Signer = SIGNER) -> Checkpoint:
     """A good log of these entries in a new folder; its checkpoint. Its key is VKEY."""
     directory = LogDirectory(folder)
     edge = write_log(directory, entries)
@@ -126,7 +124,7 @@ def _swap_bundles(folder: Path) -> None:
     other.write_bytes(first)
 
 
-def _resign(change: Callable[[Checkpoint], Checkpoint], signer: Ed25519Signer = SIGNER) -> Callable[[Path], None]:
+def _resign(change: Callable[[Checkpoint], Checkpoint], signer: Signer = SIGNER) -> Callable[[Path], None]:
     """The holder of a key signs something else."""
 
     def apply(folder: Path) -> None:

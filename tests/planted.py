@@ -383,6 +383,11 @@ KEYS = (
     Planted("root revoked", "3 key", partial(key_gone, "revocation", "root")),
     Planted("node key revoked", "3 key", partial(key_gone, "revocation", "node")),
     Planted("instance key revoked", "3 key", partial(key_gone, "revocation", "instance")),
+    Planted(
+        "node key revoked from a place of the log on",
+        "3 key",
+        partial(key_gone, "revocation", "node", origin="rgs.example/rounds/2026h2", size="70000"),
+    ),
     Planted("node key ended before", "3 key", partial(key_gone, "key_end", "node", time=EARLY)),
     Planted(
         "node key ended with an earlier number of its last instance",

@@ -25,7 +25,7 @@ from rgs.core.checkpoints import Checkpoint, parse_checkpoint
 from rgs.core.merkle import leaf_hash, root_of
 from rgs.core.note import ED25519, note_key, parse_note, sign_text, verify_note
 from rgs.core.shards import parse_origin
-from rgs.core.statements import Ed25519Signer
+from rgs.core.statements import Ed25519Signer, Signer
 from rgs.core.tiles import TILE_WIDTH, tiles_of
 from rgs.core.times import parse_time
 from rgs.store.interface import InstanceRow, StatementRow, Store
@@ -121,7 +121,7 @@ def make_sequencer(shelf: Shelf, folder: Path, clock: FakeClock, **options: Any)
 class Logged:
     """What one shard's folder holds; AssertionError unless it is whole and signed."""
 
-    def __init__(self, folder: Path, *, signer: Ed25519Signer = SIGNER) -> None:
+    def __init__(self, folder: Path, *, signer: Signer = SIGNER) -> None:
         self.directory = LogDirectory(folder)
         note = parse_note(self.directory.checkpoint())
         self.checkpoint: Checkpoint = parse_checkpoint(note.text)

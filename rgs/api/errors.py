@@ -99,6 +99,9 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
     "STAKE_LIMIT": ErrorRow(_STATE, "The session's stake limit does not cover it."),
     "DURATION_LIMIT": ErrorRow(_STATE, "The session's time is up: no new rounds."),
     "SESSION_INACTIVE": ErrorRow(_STATE, "Nothing happened in the session for too long: no new rounds, no purchase."),
+    "RETENTION_PERIOD": ErrorRow(
+        _STATE, "The player's record has to be kept still, or something of it is under way: nothing is erased."
+    ),
     "DISABLED": ErrorRow(
         _STATE, "An admin has disabled all play, the operator, the game or the player: `scope` says which."
     ),
@@ -179,7 +182,6 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
     "RULESET_REFUSED": ErrorRow(_DATA, "A ruleset or jurisdiction is refused."),
     "VERIFICATION_FAILED": ErrorRow(_DATA, "A stored record does not verify."),
     "WITNESS_REFUSED": ErrorRow(_DATA, "A witness does not cosign the log's checkpoint."),
-    "WITNESS_UNAVAILABLE": ErrorRow(_DOWN, "A witness did not answer, or not as its standard says.", 5_000),
     "RECONCILIATION_FAILED": ErrorRow(_DATA, "A reconciliation ran out of memory or disk, or a file of it changed."),
     "STORE_REFUSED": ErrorRow(_DATA, "The store is not fit to be used."),
     INTERNAL: ErrorRow(

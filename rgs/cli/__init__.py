@@ -1,5 +1,5 @@
-"""The command line of the house: `rgs init | party | keys | migrate | serve | demo | play | call | simulate |
-conformance | witness | reconcile | export | receipt | dispute-export | log | manifest`.
+"""The command line of the house: `rgs init | party | keys | migrate | erase-player | recover | serve | demo | play |
+call | simulate | conformance | witness | reconcile | export | receipt | dispute-export | log | manifest`.
 
 Every error that the house knows ends in one line on stderr: what is wrong, then the stable reason with field, limit and
 value. Exit 0 is success, 1 a refusal, 2 a command that is not understood, 130 an interrupt. Refuses to show a traceback
@@ -16,7 +16,7 @@ from typing import Annotated, Final
 import typer
 
 from rgs import __version__
-from rgs.cli import dispute, export, export_books, init, keys, log, migrate, party, receipt, serve
+from rgs.cli import dispute, erase, export, export_books, init, keys, log, migrate, party, receipt, recover, serve
 from rgs.cli.options import part
 from rgs.core.errors import RgsError, UnavailableError
 from rgs.manifest import Manifest, ManifestError
@@ -49,6 +49,8 @@ def build_app() -> typer.Typer:
     app.add_typer(party.app, name="party", rich_help_panel="Setting up")
     app.add_typer(keys.app, name="keys", rich_help_panel="Setting up")
     app.command("migrate", rich_help_panel="Setting up")(migrate.command)
+    app.command("erase-player", rich_help_panel="Setting up")(erase.command)
+    app.command("recover", rich_help_panel="Setting up")(recover.command)
     app.command("serve", rich_help_panel="Running")(serve.command)
     for name, text in _LATER.items():
         app.command(name, help=text, rich_help_panel="Running", context_settings=_PASSED_ON)(_later(name))

@@ -34,13 +34,16 @@ from rgs.cli.files import (
     sync_folder,
     write_whole,
 )
+from rgs.cli.hsm import HsmSigner, is_address, parse_address
 from rgs.cli.pki import ReadEntropy
 from rgs.config import Config
 from rgs.core.errors import FormatError, VerificationError
 from rgs.core.replay.keys import KeyBook
+from rgs.core.shards import format_origin, parse_origin
 from rgs.core.statements import (
     KINDS,
     Ed25519Signer,
+    Signer,
     format_canonical,
     key_fingerprint,
     parse_canonical,
@@ -85,7 +88,7 @@ def load_bundle(config: Config) -> bytes:
     return read_bundle(config.keys)
 
 
-def load_node_signer(config: Config, bundle: bytes | None = None) -> Ed25519Signer:
+def load_node_signer(config: Config, bundle: bytes | None = None) -> Signer:
     """The signer of this node, the newest key of its name in the verified bundle, by default the one on disk.
 
     FileRefusedError, VerificationError (not in force).
@@ -101,10 +104,10 @@ def load_node_signer(config: Config, bundle: bytes | None = None) -> Ed25519Sign
             field="node",
             value=config.node,
         )
-    return Ed25519Signer(_find_key(config.keys, node_key_file(config.node, config.node), newest.keyid))
+    return _find_key(config.keys, node_key_file(config.node, config.node), newest.keyid)
 
 
-def load_log_signer(folder: Path) -> Ed25519Signer:
+def load_log_signer(folder: Path) -> Signer:
     """The signer of the transparency log; FileRefusedError."""
     path = folder / LOG_KEY
     if not path.exists():
@@ -112,7 +115,7 @@ def load_log_signer(folder: Path) -> Ed25519Signer:
             f"there is no log key at {path}: make one with `rgs keys log-new`, or carry that of the other nodes there",
             path=path,
         )
-    return Ed25519Signer(parse_private_key(read_whole(path, "log key", secret=True), path.name))
+    return load_signer(path)
 
 
 def load_kek(config: Config) -> Kek:
@@ -175,7 +178,7 @@ def node_key_file(node: str, own: str) -> str:
 # --- statements about keys ----------------------------------------------------------------------------------------
 
 
-def root_key_statement(public_key: bytes, signer: Ed25519Signer, now_ms: int) -> bytes:
+def root_key_statement(public_key: bytes, signer: Signer, now_ms: int) -> bytes:
     """The envelope of a `root_key`: the first root signs itself, a later one names and is signed by the one before."""
     body = {"kind": "root_key", "public_key": public_key.hex(), "time": format_time(now_ms)}
     if public_key != signer.public_key:
@@ -183,7 +186,7 @@ def root_key_statement(public_key: bytes, signer: Ed25519Signer, now_ms: int) ->
     return _seal("root_key", body, signer)
 
 
-def node_key_statement(public_key: bytes, node: str, signer: Ed25519Signer, now_ms: int, *, development: bool) -> bytes:
+def node_key_statement(public_key: bytes, node: str, signer: Signer, now_ms: int, *, development: bool) -> bytes:
     """The envelope of a `node_key`, signed by the newest root."""
     body = {
         "development": development,
@@ -196,7 +199,7 @@ def node_key_statement(public_key: bytes, node: str, signer: Ed25519Signer, now_
 
 
 def key_end_statement(
-    keyid: str, reason: str, signer: Ed25519Signer, now_ms: int, *, last: tuple[str, int] | None = None
+    keyid: str, reason: str, signer: Signer, now_ms: int, *, last: tuple[str, int] | None = None
 ) -> bytes:
     """The envelope of a `key_end`: nothing signed by the key after now counts, nor anything above the `last` statement
     number of the last instance under it.
@@ -207,7 +210,19 @@ def key_end_statement(
     return _seal("key_end", body, signer)
 
 
-def _seal(kind: str, body: dict[str, Any], signer: Ed25519Signer) -> bytes:
+def revocation_statement(
+    keyid: str, reason: str, signer: Signer, now_ms: int, *, position: tuple[str, int] | None = None
+) -> bytes:
+    """The envelope of a `revocation`: nothing signed by the key counts, but what stands in the log below the position
+    (origin of a shard, size) and was seen there before by a witness outside the house.
+    """
+    body = {"key": keyid, "kind": "revocation", "reason": reason, "time": format_time(now_ms)}
+    if position is not None:
+        body["origin"], body["size"] = format_origin(*parse_origin(position[0])), str(position[1])
+    return _seal("revocation", body, signer)
+
+
+def _seal(kind: str, body: dict[str, Any], signer: Signer) -> bytes:
     envelope = seal_envelope(KINDS[kind].payload_type, format_canonical(body), signer)
     parse_statement(parse_envelope(envelope))  # before it is written anywhere: of the form that readers demand
     return envelope
@@ -263,14 +278,14 @@ def _state(keyid: str, parents: Mapping[str, str], replaced: Collection[str], go
     return gone.get(keyid, "replaced" if keyid in replaced else "in force")
 
 
-def load_root_signer(folder: Path) -> Ed25519Signer:
+def load_root_signer(folder: Path) -> Signer:
     """The signer of the newest root; FileRefusedError if its private key is not here (it belongs offline)."""
     roots = [row for row in list_keys(read_bundle(folder)) if row.role == "root"]
-    return Ed25519Signer(_find_key(folder, ROOT_KEY, roots[-1].keyid))
+    return _find_key(folder, ROOT_KEY, roots[-1].keyid)
 
 
-def install(folder: Path, file: str, key: Ed25519PrivateKey, statement: bytes) -> None:
-    """Add a statement to the bundle, and put the private key that it names in its place.
+def install(folder: Path, file: str, key: bytes, statement: bytes) -> None:
+    """Add a statement to the bundle, and put the key file of the key that it names in its place.
 
     The caller holds the folder's lock.
     """
@@ -278,7 +293,7 @@ def install(folder: Path, file: str, key: Ed25519PrivateKey, statement: bytes) -
     bundle = format_key_bundle(statements)
     KeyBook(bundle)
     # A crash before the next line leaves nothing; after it, a key that the bundle does not name (`settle` removes it).
-    write_whole(folder / (file + _NEXT), format_private_key(key), SECRET_MODE)
+    write_whole(folder / (file + _NEXT), key, SECRET_MODE)
     # From here on the new key counts: the loaders look into `.next` too.
     write_whole(folder / BUNDLE, bundle, PUBLIC_MODE)
     settle(folder)
@@ -295,7 +310,7 @@ def settle(folder: Path) -> None:
     """Finish or undo a change that was cut short. The caller holds the folder's lock."""
     known = {row.keyid for row in list_keys(read_bundle(folder))}
     for path in sorted(folder.glob(f"*{_NEXT}")):
-        if _keyid_of(path) in known:
+        if load_signer(path).keyid in known:
             path.replace(path.with_suffix(""))
         else:
             path.unlink()
@@ -303,10 +318,10 @@ def settle(folder: Path) -> None:
     sync_folder(folder)
 
 
-def _find_key(folder: Path, file: str, keyid: str) -> Ed25519PrivateKey:
+def _find_key(folder: Path, file: str, keyid: str) -> Signer:
     for path in (folder / file, folder / (file + _NEXT)):
-        if path.exists() and _keyid_of(path) == keyid:
-            return parse_private_key(read_whole(path, "private key", secret=True), path.name)
+        if path.exists() and (signer := load_signer(path)).keyid == keyid:
+            return signer
     if (folder / file).exists():
         raise FileRefusedError(
             f"{folder / file} is not the private key of {keyid}, which the bundle names", keyid=keyid
@@ -314,9 +329,12 @@ def _find_key(folder: Path, file: str, keyid: str) -> Ed25519PrivateKey:
     raise FileRefusedError(f"there is no private key of {keyid} at {folder / file}", path=folder / file, keyid=keyid)
 
 
-def _keyid_of(path: Path) -> str:
-    key = parse_private_key(read_whole(path, "private key", secret=True), path.name)
-    return key_fingerprint(key.public_key().public_bytes_raw())
+def load_signer(path: Path) -> Signer:
+    """The signer of a key file: a private key in PEM, or the address of one in a module (`rgs.cli.hsm`)."""
+    content = read_whole(path, "private key", secret=True)
+    if is_address(content):
+        return HsmSigner(parse_address(decode_ascii(content, path.name).removesuffix("\n")))
+    return Ed25519Signer(parse_private_key(content, path.name))
 
 
 def read_fingerprint(folder: Path) -> str:

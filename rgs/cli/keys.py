@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from rgs.cli.files import PUBLIC_MODE, SECRET_MODE, FileRefusedError, alone_in, check_fingerprint, read_whole, write_new
+from rgs.cli.hsm import HsmSigner, parse_address
 from rgs.cli.keyring import (
     BUNDLE,
     LOG_KEY,
@@ -31,6 +32,7 @@ from rgs.cli.keyring import (
     node_key_file,
     node_key_statement,
     read_bundle,
+    revocation_statement,
     root_key_statement,
     settle,
 )
@@ -39,7 +41,7 @@ from rgs.config import Config
 from rgs.core.errors import InvalidFieldError, NotFoundError, UnavailableError
 from rgs.core.ids import check_name
 from rgs.core.replay.keys import KeyBook
-from rgs.core.statements import Ed25519Signer, parse_envelope
+from rgs.core.statements import Ed25519Signer, Signer, parse_envelope
 from rgs.core.statements.lines import format_key_bundle
 from rgs.store.opening import open_reads
 
@@ -49,12 +51,24 @@ KeysOption = Annotated[
     Path | None, typer.Option("--keys", help="A folder of keys instead of that of the home.", file_okay=False)
 ]
 
+Pkcs11Option = Annotated[
+    str | None, typer.Option("--pkcs11", help="The key that a hardware module holds at this address (docs/keys.md).")
+]
+
 
 def _folder(home: Path, keys: Path | None) -> Path:
     folder = open_home(home).keys if keys is None else keys
     if not folder.is_dir():
         raise FileRefusedError(f"there is no folder of keys at {folder}", path=folder)
     return folder
+
+
+def _made(pkcs11: str | None) -> tuple[bytes, Signer]:
+    """A new key's file and signer; or those of a key that a module has made."""
+    if pkcs11 is None:
+        key = new_key(entropy().read)
+        return format_private_key(key), Ed25519Signer(key)
+    return f"{pkcs11}\n".encode("ascii", "replace"), HsmSigner(parse_address(pkcs11))
 
 
 @app.command()
@@ -89,15 +103,17 @@ def root_show(home: HomeOption = HOME, keys: KeysOption = None) -> int:
 
 
 @app.command(name="root-new")
-def root_new(folder: Annotated[Path, typer.Argument(help="An empty or new folder, best on an offline medium.")]) -> int:
+def root_new(
+    folder: Annotated[Path, typer.Argument(help="An empty or new folder, best on an offline medium.")],
+    pkcs11: Pkcs11Option = None,
+) -> int:
     """Make a first root key and its bundle in a folder of their own: the beginning of a production key path."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with alone_in(folder, "rgs keys"):
         if any(folder.iterdir()):
             raise FileRefusedError(f"{folder} is not empty: a root begins in a folder of its own", path=folder)
-        key = new_key(entropy().read)
-        root = Ed25519Signer(key)
-        write_new(folder / ROOT_KEY, format_private_key(key), SECRET_MODE)
+        content, root = _made(pkcs11)
+        write_new(folder / ROOT_KEY, content, SECRET_MODE)
         write_new(folder / ROOT_FINGERPRINT, f"{root.keyid}\n".encode("ascii"), PUBLIC_MODE)
         write_new(
             folder / BUNDLE, format_key_bundle([root_key_statement(root.public_key, root, now_ms())]), PUBLIC_MODE
@@ -108,16 +124,15 @@ def root_new(folder: Annotated[Path, typer.Argument(help="An empty or new folder
 
 
 @app.command(name="root-rotate")
-def root_rotate(home: HomeOption = HOME, keys: KeysOption = None) -> int:
+def root_rotate(home: HomeOption = HOME, keys: KeysOption = None, pkcs11: Pkcs11Option = None) -> int:
     """Make a new root key, signed by the newest one, whose private key it replaces for good."""
     folder = _folder(home, keys)
     with alone_in(folder, "rgs keys"):
         settle(folder)
         signer = load_root_signer(folder)
-        key = new_key(entropy().read)
-        public_key = key.public_key().public_bytes_raw()
-        install(folder, ROOT_KEY, key, root_key_statement(public_key, signer, now_ms()))
-    print(f"root {Ed25519Signer(key).keyid} follows {signer.keyid}, whose private key is gone from {folder}")
+        content, root = _made(pkcs11)
+        install(folder, ROOT_KEY, content, root_key_statement(root.public_key, signer, now_ms()))
+    print(f"root {root.keyid} follows {signer.keyid}, whose private key is gone from {folder}")
     print("the fingerprint that auditors hold stays: that of the first root; give them the new bundle")
     return 0
 
@@ -141,7 +156,8 @@ def node_new(
         signer = load_root_signer(folder)
         key = new_key(entropy().read)
         public_key = key.public_key().public_bytes_raw()
-        install(folder, file, key, node_key_statement(public_key, node, signer, now_ms(), development=not production))
+        statement = node_key_statement(public_key, node, signer, now_ms(), development=not production)
+        install(folder, file, format_private_key(key), statement)
     print(f"node {node} {Ed25519Signer(key).keyid}")
     if node != own:
         print(f"carry {folder / file} to the node as its node.key, and {folder / BUNDLE} to all nodes and auditors")
@@ -228,6 +244,49 @@ async def _last_statement(config: Config, row: KeyRow, time_ms: int) -> tuple[st
     finally:
         await reads.close()
     return None
+
+
+@app.command()
+def revoke(
+    keyid: Annotated[str, typer.Argument(help="A key, as `rgs keys show` names it.")],
+    reason: Annotated[str, typer.Option(help="A code such as STOLEN.")],
+    origin: Annotated[
+        str | None, typer.Option(help="The shard of the log in which the first statement of the thief could stand.")
+    ] = None,
+    size: Annotated[
+        int | None, typer.Option(help="How many entries the shard had when the key was safe still.", min=0)
+    ] = None,
+    instance: Annotated[
+        bool, typer.Option("--instance", help="It is an instance's key, which no bundle names.")
+    ] = False,
+    home: HomeOption = HOME,
+    keys: KeysOption = None,
+) -> int:
+    """Revoke a stolen key: from a position of the log on nothing under it counts, and below only what a witness saw.
+
+    Without --origin and --size nothing under it counts at all. For the whole drill see docs/keys.md.
+    """
+    check_fingerprint(keyid, "keyid")
+    if (origin is None) != (size is None):
+        raise InvalidFieldError("give --origin and --size together, or neither", field="origin")
+    folder = _folder(home, keys)
+    with alone_in(folder, "rgs keys"):
+        settle(folder)
+        rows = {row.keyid: row for row in list_keys(read_bundle(folder))}
+        if (keyid in rows) == instance:
+            raise InvalidFieldError(
+                f"the bundle {'names' if instance else 'does not name'} the key: --instance is for those that it does"
+                " not name",
+                field="keyid",
+                value=keyid,
+            )
+        position = None if origin is None or size is None else (origin, size)
+        append(folder, revocation_statement(keyid, reason, load_root_signer(folder), now_ms(), position=position))
+    print(f"revoked {keyid}" + ("" if position is None else f" from entry {position[1]} of {position[0]} on"))
+    if keyid in rows and rows[keyid].role == "root":
+        print("a bundle whose root is revoked is of no use: begin a new one, and tell auditors its fingerprint")
+    print("give the new bundle to all nodes and auditors, out of band and at once")
+    return 0
 
 
 @app.command()

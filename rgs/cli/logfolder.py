@@ -19,7 +19,8 @@ from rgs.core.errors import FormatError
 from rgs.core.note import ED25519, format_vkey, note_key, parse_note
 from rgs.core.shards import format_origin, half_year
 from rgs.core.tiles import CHECKPOINT_PATH
-from rgs.store.interface import StoreReads
+from rgs.service.cosigned import Cosigned, parse_cosigned
+from rgs.store.interface import LOG_EPOCH, StoreReads
 from rgs.store.opening import open_reads
 
 PREFIX: Final = "rgs.example"
@@ -28,7 +29,10 @@ PREFIX: Final = "rgs.example"
 
 async def log_prefix(config: Config, store: StoreReads) -> str:
     """The origin of the log without its half-year."""
-    return config.log_origin or f"{PREFIX}/{(await store.meta('store_epoch')).lower()}"
+    if config.log_origin:
+        return config.log_origin
+    epoch = await store.meta(LOG_EPOCH) or await store.meta("store_epoch")
+    return f"{PREFIX}/{epoch.lower()}"
 
 
 def vkey_of(config: Config, origin: str) -> str:
@@ -54,6 +58,15 @@ async def _read_prefix(config: Config) -> str:
 def shards(config: Config) -> list[Path]:
     """The folders of the log's shards, oldest first."""
     return sorted(path.parent for path in config.translog.glob(f"*/{CHECKPOINT_PATH}"))
+
+
+def newest_cosigned(config: Config) -> Cosigned | None:
+    """The newest published checkpoint, if a witness has cosigned it; None for one that cannot be read."""
+    published = shards(config)
+    try:
+        return parse_cosigned((published[-1] / CHECKPOINT_PATH).read_bytes()) if published else None
+    except (OSError, FormatError):
+        return None
 
 
 def read_shard(shard: Path) -> Checkpoint:

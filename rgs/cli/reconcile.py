@@ -32,7 +32,7 @@ from rgs.core.reconcile.mapping import parse_rfc3339
 from rgs.core.reconcile.resolutions import Resolution, format_entry, read_resolutions
 from rgs.core.replay import Rulebook
 from rgs.core.rulesets import parse_ruleset
-from rgs.core.statements import Ed25519Signer
+from rgs.core.statements import Ed25519Signer, Signer
 from rgs.core.times import format_time, parse_date
 from rgs.service.countersigning import countersign, verify_report
 from rgs.service.reconciliation import MEMORY_MB, Reconciled, ReconcileRequest, Reconciliation
@@ -247,7 +247,7 @@ def _moment(text: str, field: str) -> int:
         raise InvalidFieldError(error.message, field=field, value=text[:40]) from None
 
 
-def _signer(signing_key: Path | None, home: Path | None) -> Ed25519Signer | None:
+def _signer(signing_key: Path | None, home: Path | None) -> Signer | None:
     if signing_key is not None:
         return _load_key(signing_key)
     return None if home is None else load_node_signer(open_home(home))

@@ -200,6 +200,12 @@ class SessionInactiveError(RgsError):
     reason = "SESSION_INACTIVE"
 
 
+class RetentionError(RgsError):
+    """The law asks for the record of this player still, or something of it is under way: nothing is erased."""
+
+    reason = "RETENTION_PERIOD"
+
+
 class DisabledError(RgsError):
     """An admin has disabled all play, the operator, the game or the player; `scope` says which. Dealt rounds go on."""
 

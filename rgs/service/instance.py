@@ -13,17 +13,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rgs.clock import Clock
 from rgs.core.errors import RngUnavailableError
 from rgs.core.ids import REGULATOR_ID_ALPHABET, REGULATOR_ID_CHARACTERS, ULID_RANDOM_BYTES, format_ulid
-from rgs.core.statements import Ed25519Signer
+from rgs.core.statements import Ed25519Signer, Signer
 from rgs.core.times import format_time
+from rgs.service.cosigned import Cosigned
 from rgs.service.sealing import Sealer
-from rgs.store.changes import Change, Draft, LatchSet, Record, StoreError, Turn
-from rgs.store.interface import InstanceRow, Store
+from rgs.store.changes import Change, Draft, LatchSet, Record, StoreError, StoreRefusedError, Turn
+from rgs.store.interface import RECOVERING, InstanceRow, Store
 from rng import __version__ as rng_version
 from rng.errors import RngError
 from rng.generator import Draw, Generator
@@ -60,8 +61,12 @@ class Instance:
         worker: int = 0,
         shared: bool = False,
         draws_in_flight_max: int = 1024,
+        known: Callable[[], Cosigned | None] = lambda: None,
     ) -> None:
-        """`shared`: other processes live over this store, each with a lease of its own (`rgs.service.leases`)."""
+        """`shared`: other processes live over this store, each with a lease of its own (`rgs.service.leases`). `known`:
+        the newest cosigned checkpoint of the log.
+        """
+        self._known = known
         self._store = store
         self._clock = clock
         self.sealer = sealer
@@ -90,9 +95,19 @@ class Instance:
         return f"{self._node}-b{boot_no}-w{self._worker}"
 
     async def start(
-        self, node_signer: Ed25519Signer, *, manifest_sha256: str, software_version: str, artifacts: Sequence[Artifact]
+        self,
+        node_signer: Signer,
+        *,
+        manifest_sha256: str,
+        software_version: str,
+        artifacts: Sequence[Artifact],
+        recovers: bool = False,
     ) -> None:
-        """Sign and commit everything that must stand before the first draw."""
+        """Sign and commit everything that must stand before the first draw. StoreRefusedError for a store whose
+        recovery was cut short, unless the instance `recovers` it.
+        """
+        if not recovers and await self._store.meta(RECOVERING):
+            raise StoreRefusedError("the recovery of the store was cut short: run `rgs recover` again")
         previous = await self._store.previous_boot(self._node, self._worker)
         self.boot_no = 1 if previous is None else previous.boot_no + 1
         self.name = self._name_of(self.boot_no)
@@ -148,8 +163,10 @@ class Instance:
         return signed
 
     def _start_body(self, boot_no: int, signer: Ed25519Signer, now_ms: int) -> dict[str, object]:
+        cosigned = self._known()
         return {
             **self._software,
+            **({} if cosigned is None else {"checkpoint": cosigned.body()}),
             "boot_no": str(boot_no),
             "draws_in_flight_max": str(self._draws_in_flight_max),
             "node": self._node,
@@ -160,7 +177,7 @@ class Instance:
 
     # --- from one instance to the next ----------------------------------------------------------------------------
 
-    async def turn(self, node_signer: Ed25519Signer, drafts: Sequence[Draft]) -> None:
+    async def turn(self, node_signer: Signer, drafts: Sequence[Draft]) -> None:
         """End this instance and go on as the next one, started by this node key; `drafts` are told by it. Once begun
         it comes to its end even if the caller goes.
 
@@ -184,7 +201,7 @@ class Instance:
 
     async def _turn(
         self,
-        node_signer: Ed25519Signer,
+        node_signer: Signer,
         signer: Ed25519Signer,
         generator: Generator,
         boot_no: int,
@@ -205,7 +222,7 @@ class Instance:
 
     def _turn_change(
         self,
-        node_signer: Ed25519Signer,
+        node_signer: Signer,
         signer: Ed25519Signer,
         generator: Generator,
         boot_no: int,

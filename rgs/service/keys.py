@@ -19,7 +19,7 @@ import structlog
 from rgs.clock import Clock
 from rgs.core.errors import VerificationError
 from rgs.core.replay.keys import KeyBook
-from rgs.core.statements import Ed25519Signer
+from rgs.core.statements import Signer
 from rgs.core.statements.lines import parse_key_bundle
 from rgs.service.audit import Audit
 from rgs.service.events import EventCode, event_draft
@@ -39,7 +39,7 @@ class KeyFiles:
     """
 
     read: Callable[[], bytes]
-    signer_of: Callable[[bytes], Ed25519Signer]
+    signer_of: Callable[[bytes], Signer]
 
 
 class NodeKeys:

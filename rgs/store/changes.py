@@ -15,6 +15,7 @@ from rgs.core.errors import RgsError, UnavailableError
 from rgs.core.rounds import Round
 from rgs.core.sessions import Session
 from rgs.core.statements import Signer
+from rgs.store.erasure import PlayerErased
 
 
 class StoreError(UnavailableError):
@@ -306,6 +307,7 @@ Record = (
     | DayAligned
     | ReportsHeld
     | ReportsReleased
+    | PlayerErased
 )
 
 

@@ -32,6 +32,10 @@ from rgs.store.changes import (
 from rgs.store.outbox import OutboxRow
 from rgs.store.writer import Writer
 
+RECOVERING = "recovering"
+"""Key of `meta` while a recovery is under way; its value is the store epoch that ends, empty where none is."""
+LOG_EPOCH = "log_epoch"
+"""Key of `meta` with the store epoch that the log's default origin is made of, once a recovery has given another."""
 ROW_MAX = 1 << 62
 """Row numbers stay below it (`rgs.store.numbers`), and so does every position in a page token."""
 

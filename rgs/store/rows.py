@@ -33,6 +33,7 @@ from rgs.store.changes import (
     VoidProposal,
     VoidProposalEnd,
 )
+from rgs.store.erasure import ERASE_SQL
 
 SELECT_SESSION: Final = """
     SELECT session_id, operator, player, operator_reference, ruleset_id, jurisdiction_id, currency, open_ms, status,
@@ -134,6 +135,7 @@ RECORD_SQL: Final[dict[type, str]] = {
     DayAligned: "UPDATE register_days SET aligned = ? WHERE operator = ? AND day = ? AND currency = ?",
     ReportsHeld: "INSERT OR IGNORE INTO held_reports (kind, subject, reason, since_ms) VALUES (?, ?, ?, ?)",
     ReportsReleased: "DELETE FROM held_reports WHERE kind = ? AND subject = ?",
+    **ERASE_SQL,
 }
 """How the records of admins are written; the fields of a record are its parameters, in order."""
 ONE_ROW: Final = (CertificateOn, CertificateOff, LargeWinTold)

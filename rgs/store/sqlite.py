@@ -61,7 +61,7 @@ KIND: Final = "sqlite"
 FORGOTTEN_MAX: Final = 500
 """Stored answers that one transaction drops."""
 
-_INSERT_STATEMENT: Final = (
+INSERT_STATEMENT: Final = (
     "INSERT INTO statements"
     " (instance, statement_no, kind, code, session_id, link_no, round_id, seat_no, hash, envelope)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -71,7 +71,7 @@ _INSERT_ANSWER: Final = (
     "INSERT INTO answers (party, method, request_id, digest, body, instance, statement_no, time_ms)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 )
-_INSERT_ARTIFACT: Final = "INSERT OR IGNORE INTO artifacts (sha256, name, content) VALUES (?, ?, ?)"
+INSERT_ARTIFACT: Final = "INSERT OR IGNORE INTO artifacts (sha256, name, content) VALUES (?, ?, ?)"
 _INSERT_INSTANCE: Final = (
     "INSERT INTO instances (instance, node, boot_no, worker, alive, statement_no, draw_no, start_ms)"
     " VALUES (?, ?, ?, ?, 1, 0, 0, ?)"
@@ -146,16 +146,22 @@ def migrate_store(path: Path) -> tuple[int, int]:
     """
     if not path.is_file():
         raise StoreRefusedError(f"there is no store at {path}: run `rgs init` first", path=path)
+    with holding(path), contextlib.closing(connect(path)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        before, todo = found_version(connection), steps(KIND)
+        if not 0 < before <= len(todo):
+            verify_version(before, KIND, str(path))
+        _apply_steps(connection, todo[before:])
+        connection.execute("COMMIT")
+        return before, len(todo)
+
+
+@contextlib.contextmanager
+def holding(path: Path) -> Iterator[None]:
+    """Nobody else has the store while the block runs; StoreRefusedError if somebody has."""
     with path.with_suffix(".lock").open("w", encoding="ascii") as lock:
         _hold(lock, path)
-        with contextlib.closing(connect(path)) as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            before, todo = found_version(connection), steps(KIND)
-            if not 0 < before <= len(todo):
-                verify_version(before, KIND, str(path))
-            _apply_steps(connection, todo[before:])
-            connection.execute("COMMIT")
-            return before, len(todo)
+        yield
 
 
 def _apply_steps(connection: sqlite3.Connection, todo: list[Migration]) -> None:
@@ -235,7 +241,7 @@ class SqliteStore(SqliteReads):
         with self._rolled_back_on_error():
             self._db.execute(_INSERT_INSTANCE, (instance, node, boot_no, worker, start_ms))
             row = (instance, 1, start.kind, "", "", 0, "", 0, signed.hash, signed.envelope)
-            self._db.execute(_INSERT_STATEMENT, row)
+            self._db.execute(INSERT_STATEMENT, row)
             self._db.execute(_ADVANCE_INSTANCE, (1, 0, instance, 0))
             self._db.execute("COMMIT")
         self._identity = Identity(instance, signer, 1)
@@ -402,14 +408,14 @@ class SqliteStore(SqliteReads):
         for text, rows in (
             (INSERT_SESSION, group.new_sessions),
             (INSERT_ROUND, group.new_rounds),
-            (_INSERT_STATEMENT, group.statements),
+            (INSERT_STATEMENT, group.statements),
             (_INSERT_PRIVATE, group.privates),
             (_INSERT_ANSWER, group.answers),
             (INSERT_AFFAIR, group.affairs),
             (INSERT_REPORT, group.reports),
             (INSERT_DAY, group.day_rows()),
             (INSERT_TOTALS, group.totals),
-            (_INSERT_ARTIFACT, group.artifacts),
+            (INSERT_ARTIFACT, group.artifacts),
             (_DELETE_REPORT, forgotten),
         ):
             if rows:

@@ -94,15 +94,15 @@ class SqliteFile:
         self._db.execute("PRAGMA trusted_schema = OFF")
         self._db.execute("PRAGMA foreign_keys = ON")
         self._db.execute("PRAGMA synchronous = FULL")
-        mode = self._write_ahead()
+        mode = self._set_journal()
         if mode != self._journal or self._number("PRAGMA synchronous") != 2 or self._number("PRAGMA foreign_keys") != 1:
             raise StoreRefusedError(
                 f"{self._path.name} lies where SQLite keeps no write-ahead log", file=self._path.name, value=mode
             )
 
-    def _write_ahead(self) -> str:
-        """Keep a write-ahead log, from now on or already. SQLite waits for nobody here, so this does: another process
-        may be opening the new file, too.
+    def _set_journal(self) -> str:
+        """Keep the journal of this kind, from now on or already. SQLite waits for nobody here, so this does: another
+        process may be opening the new file, too.
         """
         pause, left = threading.Event(), OPENING_TRIES
         while True:

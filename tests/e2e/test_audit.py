@@ -24,7 +24,7 @@ from tests.e2e.served import rgs
 
 def test_from_the_demo_to_the_complaint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "evidence"
-    done = rgs("demo", "--home", str(folder), "--rounds", "4", "--sessions", "2")
+    done = rgs("demo", "--home", str(folder), "--rounds", "4", "--sessions", "3")
     assert done.returncode == 0, done.stdout + done.stderr
     home, root = folder / "home", (folder / "root.fingerprint").read_text("ascii").strip()
     config = load_config(home)

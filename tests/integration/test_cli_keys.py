@@ -12,6 +12,8 @@ from rgs.cli.files import alone_in
 from rgs.cli.keyring import load_node_signer
 from rgs.config import load_config
 from rgs.core.replay import KeyBook
+from rgs.core.statements import parse_envelope, parse_statement
+from rgs.core.statements.lines import parse_key_bundle
 from tests.unit.cli.running import Cli, secrets_of
 
 
@@ -154,3 +156,34 @@ def test_a_root_that_was_replaced_is_ended_by_the_next(cli: Cli) -> None:
     cli(*_keys(cli, "end", root, "--reason", "RETIRED"))
     assert [row[::2] for row in _rows(cli) if row[0] == "root"] == [("root", "ended"), ("root", "in force")]
     cli(*_keys(cli, "node-new", "--node", "node1"))
+
+
+def test_a_stolen_key_is_revoked_at_a_position(cli: Cli) -> None:
+    """The compromise drill of docs/keys.md, as far as files go: a new key first, then the revocation."""
+    stolen = load_node_signer(load_config(cli.home)).keyid
+    cli(*_keys(cli, "node-new", "--node", "node1"))
+    position = ("--origin", "rgs.example/rounds/2026h2", "--size", "70000")
+    told = cli(*_keys(cli, "revoke", stolen, "--reason", "STOLEN", *position))
+    assert told.startswith(f"revoked {stolen} from entry 70000 of rgs.example/rounds/2026h2 on\n")
+    assert _rows(cli)[1:] == [("node", "node1", "revoked"), ("node", "node1", "in force")]
+    assert load_node_signer(load_config(cli.home)).keyid != stolen
+    body = parse_statement(parse_envelope(parse_key_bundle(load_config(cli.home).bundle.read_bytes())[-1]))[1]
+    assert (body["key"], body["origin"], body["size"]) == (stolen, position[1], "70000")
+
+
+def test_a_revocation_that_makes_no_sense_is_refused(cli: Cli) -> None:
+    known, strange = load_node_signer(load_config(cli.home)).keyid, "ab" * 32
+    before = load_config(cli.home).bundle.read_bytes()
+    for arguments, words in (
+        ((known, "--size", "7"), "--origin and --size together"),
+        ((known, "--origin", "rgs.example/2026h2"), "--origin and --size together"),
+        ((known, "--origin", "rgs.example/2026", "--size", "7"), "an origin is"),
+        ((known, "--instance"), "the bundle names the key"),
+        ((strange,), "the bundle does not name the key"),
+        (("nonsense",), "keyid"),
+    ):
+        assert words in cli.refused(*_keys(cli, "revoke", *arguments, "--reason", "STOLEN"))
+    assert load_config(cli.home).bundle.read_bytes() == before
+    cli(*_keys(cli, "revoke", strange, "--instance", "--reason", "STOLEN"))
+    root = cli(*_keys(cli, "root-show")).strip()
+    assert "begin a new one" in cli(*_keys(cli, "revoke", root, "--reason", "STOLEN"))

@@ -46,7 +46,7 @@ TEXTS = {
     "ulid": r"[0-7][0-9A-HJKMNP-TV-Z]{25}", "code": r"[A-Z][A-Z0-9_]{0,62}", "name": r"[a-z0-9][a-z0-9._-]{0,63}",
     "time": r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z", "card": r"[2-9TJQKA][cdhs]",
     "version": r"[0-9A-Za-z][0-9A-Za-z.+-]{0,31}", "bytes": r"([0-9a-f]{2}){1,4096}",
-    "file": r"[a-z0-9][a-z0-9._/-]{0,127}",
+    "file": r"[a-z0-9][a-z0-9._/-]{0,127}", "origin": r"[a-z0-9][a-z0-9._/-]{0,112}/[1-9][0-9]{3}h[12]",
     "gamecode": r"#[0-2][0-9]:[0-5][0-9]:[0-5][0-9](-[1-9][0-9]{0,5})?", "bet": "ante|blind|trips|play|aa|call",
     "shuffle": r"[a-z0-9][a-z0-9./-]{0,63}", "table": r"(|[a-z0-9][a-z0-9._-]{0,63})", "id16": r"[0-9A-Z]{16}",
     "note": r"[ -!#-\[\]-~]{0,200}", "subject": r"[ -!#-\[\]-~]{1,200}", "reference": r"[ -!#-\[\]-~]{0,256}",
@@ -79,15 +79,16 @@ BLOCK currency?:currency operator_reference?:reference player?:reference reason?
 PRIVATE block:BLOCK salt:hash
 SPAN first:pos instance:name last:pos
 LINKS first:pos last:pos session_id:ulid
+CHECKPOINT origin:origin root:hash size:int
 root.root_key previous?:hash public_key:hash
 root.node_key development:flag node:name public_key:hash
 root.key_end instance?:name key:hash last_statement_no?:int reason:code
-root.revocation key:hash origin?:name reason:code size?:int
+root.revocation key:hash origin?:origin reason:code size?:int
 node.export_scope instances:100*SPAN reason:code sessions:200*LINKS
 node.report name:file sha256:hash
 node.countersignature party:name statement:hash
-node.instance_start N boot_no:pos draws_in_flight_max:pos manifest:hash node:name previous_boot?:BOOT public_key:hash
-. rng_version:version software_version:version store_epoch:ulid worker:int
+node.instance_start N boot_no:pos checkpoint?:CHECKPOINT draws_in_flight_max:pos manifest:hash node:name
+. previous_boot?:BOOT public_key:hash rng_version:version software_version:version store_epoch:ulid worker:int
 instance.instance_end N last_draw_no:int reason:code
 instance.instance_lost N lost:BOOT reason:code
 instance.discarded_draw N draw_no:pos reason:code reseed_counter:pos round_id?:ulid transcript:bytes
@@ -218,6 +219,9 @@ def check_signature(public_key: bytes, kind: str, payload: bytes, signature: byt
         raise FaultError("3 key", "signature") from None
 
 
+SHARD = "[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)*/[1-9][0-9]{3}h[12]"
+
+
 class Keys:
     def __init__(self, bundle: bytes) -> None:
         self.known: dict[str, SimpleNamespace] = {}
@@ -250,6 +254,9 @@ class Keys:
             need("3 key", ("instance" in body) == ("last_statement_no" in body), "half an end")
             self.ends[body["key"]] = body
         else:
+            # A position is of use to who reads the log: in an export all that the key signed is refused.
+            need("3 key", ("origin" in body) == ("size" in body), "half a position")
+            need("3 key", "origin" not in body or re.fullmatch(SHARD, body["origin"]), "a position in no log")
             self.revoked.add(body["key"])
         self.statements.add(sha(b"\0", data))
 

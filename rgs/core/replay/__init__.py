@@ -8,6 +8,7 @@ from rgs.core.replay.checks import CHECKS, Check
 from rgs.core.replay.keys import KeyBook
 from rgs.core.replay.procedure import Replay, Summary
 from rgs.core.replay.reading import Entry
+from rgs.core.replay.revocations import Place, Witnessed
 from rgs.core.replay.rules import Rulebook
 
-__all__ = ["CHECKS", "Check", "Entry", "KeyBook", "Replay", "Rulebook", "Summary"]
+__all__ = ["CHECKS", "Check", "Entry", "KeyBook", "Place", "Replay", "Rulebook", "Summary", "Witnessed"]

@@ -5,19 +5,20 @@ Check 3. A key bundle is verified as a whole before anything is read with it: on
 keys. A root that the auditor brought from outside anchors it; without one, all that is shown is that the files agree
 with the bundle.
 
-Refuses everything under a revoked key, whenever it was signed: a stolen key can date back, and what the log held
-before the revocation is for the log's verifier to say. Refuses key statements in an export that the bundle does not
-hold: get the newer bundle.
+Refuses everything under a revoked key, whenever it says it was signed: a stolen key can date back. Who reads a log
+knows each statement's place in it, and what a witness saw; then `rgs.core.replay.revocations` says what stands.
+Refuses key statements in an export that the bundle does not hold: get the newer bundle.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from rgs.core.errors import FormatError, VerificationError
 from rgs.core.replay.checks import KEY
+from rgs.core.replay.revocations import Place, Revocations, Witnessed
 from rgs.core.replay.times import verify_times
 from rgs.core.statements import (
     Envelope,
@@ -63,14 +64,15 @@ class KeyBook:
     `root` is the fingerprint of the bundle's first root, `anchored` whether the auditor's is the same.
     """
 
-    def __init__(self, bundle: bytes, *, root: str | None = None) -> None:
+    def __init__(self, bundle: bytes, *, root: str | None = None, witnessed: Iterable[Witnessed] = ()) -> None:
         """Read a key bundle; raise VerificationError (check 3) on its first fault.
 
-        `root` is the fingerprint that the auditor brought from outside, 64 hex digits.
+        `root` is the fingerprint that the auditor brought from outside, 64 hex digits; `witnessed` are checkpoints of
+        the log, for statements under a revoked key that are read with their place.
         """
         self._keys: dict[str, SigningKey] = {}
         self._ends: dict[str, KeyEnd] = {}
-        self._revoked: set[str] = set()
+        self._revoked = Revocations(witnessed)
         self._statements: set[bytes] = set()
         self._newest_root = ""
         self.root = ""
@@ -103,7 +105,7 @@ class KeyBook:
         elif kind.name == "key_end":
             self._ends[body["key"]] = _key_end(body)
         elif kind.name == "revocation":
-            self._revoked.add(body["key"])
+            self._revoked.add(body)
         else:
             raise KEY.failure(f"{kind.name} does not belong into a key bundle")
         self._statements.add(leaf_hash(data))
@@ -150,11 +152,13 @@ class KeyBook:
         development = self._keys[node_keyid].development
         self._keys[keyid] = SigningKey(KeyRole.INSTANCE, public_key, instance, node_keyid, development)
 
-    def verify_envelope(self, envelope: Envelope, hash_: bytes, *, is_signed: bool = False) -> SigningKey:
+    def verify_envelope(
+        self, envelope: Envelope, hash_: bytes, place: Place | None = None, *, is_signed: bool = False
+    ) -> SigningKey:
         """Check 3 as far as it needs no payload: known key of the kind's role, unrevoked path, signature.
 
-        `hash_` is the statement's. `is_signed`: the signature was verified before, under a public key of which keyid is
-        the fingerprint.
+        `hash_` is the statement's, `place` where it stands in the log that is read, None where none is. `is_signed`:
+        the signature was verified before, under a public key of which keyid is the fingerprint.
         """
         kind = KIND_OF_PAYLOAD_TYPE.get(envelope.payload_type)
         if kind is None:
@@ -165,7 +169,7 @@ class KeyBook:
         if key.role not in kind.roles:
             raise KEY.failure(f"{kind.name} may not be signed by a key of role {key.role}")
         if self._revoked:
-            self._verify_unrevoked(envelope.keyid)
+            self._verify_unrevoked(envelope.keyid, place)
         if not is_signed:
             try:
                 verify_signature(envelope, key.public_key)
@@ -175,10 +179,9 @@ class KeyBook:
             raise KEY.failure(f"this {kind.name} is not in the key bundle")
         return key
 
-    def _verify_unrevoked(self, keyid: str) -> None:
+    def _verify_unrevoked(self, keyid: str, place: Place | None) -> None:
         while keyid:
-            if keyid in self._revoked:
-                raise KEY.failure(f"key {keyid} of the key path is revoked")
+            self._revoked.verify(keyid, place)
             keyid = self._keys[keyid].parent
 
     def verify_in_force(self, keyid: str, body: dict[str, Any]) -> None:

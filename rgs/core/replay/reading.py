@@ -13,6 +13,7 @@ from typing import Any
 from rgs.core.errors import FormatError, VerificationError
 from rgs.core.replay.checks import ENVELOPE, KEY, LINE, PRIVATE, SCHEMA, Check
 from rgs.core.replay.keys import KeyBook, SigningKey
+from rgs.core.replay.revocations import Place
 from rgs.core.replay.times import verify_times
 from rgs.core.statements import (
     Envelope,
@@ -57,11 +58,12 @@ class Entry:
     """An entry of a log that was hashed and parsed before: checks 1 and 2 are behind it.
 
     `is_signed`: the signature verifies under a public key whose fingerprint is the envelope's keyid. Whose key that is,
-    and whether it may sign this, is still to be said.
+    and whether it may sign this, is still to be said. `place` is where it stands in the log, None outside of one.
     """
 
     hash: bytes
     envelope: Envelope
+    place: Place | None
     is_signed: bool
 
 
@@ -89,7 +91,7 @@ def read_authentic(line: bytes, keys: KeyBook) -> Statement:
         envelope = parse_envelope(data)
     except FormatError as error:
         raise ENVELOPE.failure(error.message, statement=hash_.hex()) from None
-    return _read(Entry(hash_, envelope, is_signed=False), keys, export_line.private)
+    return _read(Entry(hash_, envelope, None, is_signed=False), keys, export_line.private)
 
 
 def read_entry(entry: Entry, keys: KeyBook) -> Statement:
@@ -101,7 +103,7 @@ def _read(entry: Entry, keys: KeyBook, private: dict[str, Any] | None) -> Statem
     envelope, statement_hash = entry.envelope, entry.hash.hex()
     # (3) The key and its signature, before the payload is looked into.
     try:
-        key = keys.verify_envelope(envelope, entry.hash, is_signed=entry.is_signed)
+        key = keys.verify_envelope(envelope, entry.hash, entry.place, is_signed=entry.is_signed)
     except VerificationError as error:
         raise KEY.failure(error.message, statement=statement_hash) from None
     # (4) The payload.

@@ -36,6 +36,7 @@ CODE = Text(r"[A-Z][A-Z0-9_]{0,62}", "a code, never free text")
 NAME = Text(r"[a-z0-9][a-z0-9._-]{0,63}", "a node, instance, party, ruleset or jurisdiction name")
 VERSION = Text(r"[0-9A-Za-z][0-9A-Za-z.+-]{0,31}")
 CARD = Text(r"[2-9TJQKA][cdhs]")
+ORIGIN = Text(r"[a-z0-9][a-z0-9._/-]{0,112}/[1-9][0-9]{3}h[12]", "the origin of a shard of the log")
 CURRENCY = Text(r"[A-Z]{3}", "ISO 4217")
 GAME_CODE = Text(r"#[0-2][0-9]:[0-5][0-9]:[0-5][0-9](-[1-9][0-9]{0,5})?", "RULEBOOK R-4")
 BET = one_of("ante", "blind", "trips", "play", "aa", "call")
@@ -103,6 +104,7 @@ VOID = Record(
 
 _NUMBERED: Mapping[str, Shape] = {"instance": NAME, "statement_no": POSITIVE}
 _LINKED: Mapping[str, Shape] = {**_NUMBERED, "link_no": POSITIVE, "previous": HASH, "session_id": ULID}
+CHECKPOINT = Record({"origin": ORIGIN, "root": HASH, "size": INTEGER})
 _BOOT = Record({"instance": NAME, "last_draw_no": INTEGER, "last_statement_no": INTEGER})
 
 
@@ -164,7 +166,7 @@ _ALL = (
             "worker": INTEGER,
         },
         base=_NUMBERED,
-        optional={"previous_boot": _BOOT},
+        optional={"checkpoint": CHECKPOINT, "previous_boot": _BOOT},
     ),
     # --- numbered, under an instance key --------------------------------------------------------------------------
     _kind("instance_end", KeyRole.INSTANCE, {"last_draw_no": INTEGER, "reason": CODE}, base=_NUMBERED),
@@ -311,7 +313,7 @@ _ALL = (
         {"key": HASH, "reason": CODE},
         optional={"instance": NAME, "last_statement_no": INTEGER},
     ),
-    _kind("revocation", KeyRole.ROOT, {"key": HASH, "reason": CODE}, optional={"origin": NAME, "size": INTEGER}),
+    _kind("revocation", KeyRole.ROOT, {"key": HASH, "reason": CODE}, optional={"origin": ORIGIN, "size": INTEGER}),
     _kind(
         "export_scope",
         KeyRole.NODE,

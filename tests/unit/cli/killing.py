@@ -17,6 +17,7 @@ from typing import Any
 
 from rgs.cli.init import ensure_home
 from rgs.cli.keyring import (
+    format_private_key,
     install,
     list_keys,
     load_bundle,
@@ -103,7 +104,8 @@ def kill_install(folder: Path, which: str) -> list[dict[str, Any]]:
             statement = node_key_statement(public_key, "node1", root, NOW_MS, development=True)
 
         def change() -> None:
-            install(config.keys, f"{which}.key", key, statement)  # noqa: B023 - called in this round
+            content = format_private_key(key)  # noqa: B023 - called in this round
+            install(config.keys, f"{which}.key", content, statement)  # noqa: B023 - called in this round
 
         names = {before: "old", Ed25519Signer(key).keyid: "new"}
         killed = killed_at(len(rows) + 1, change)

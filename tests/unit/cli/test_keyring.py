@@ -79,7 +79,7 @@ def test_a_node_that_the_bundle_does_not_name_has_no_signer(config: Config) -> N
 def test_a_new_node_key_replaces_the_old_one(config: Config) -> None:
     before = load_node_signer(config).keyid
     key, statement = _new_node(config)
-    install(config.keys, "node.key", key, statement)
+    install(config.keys, "node.key", format_private_key(key), statement)
     assert load_node_signer(config).keyid == Ed25519Signer(key).keyid != before
     assert [row.state for row in list_keys(load_bundle(config))] == ["in force", "replaced", "in force"]
     assert sorted(path.name for path in config.keys.iterdir()) == [
@@ -96,9 +96,10 @@ def test_a_new_root_is_signed_by_the_old_one_and_signs_from_then_on(config: Conf
     old = load_root_signer(config.keys)
     key = new_key(EntropySource().read)
     public_key = key.public_key().public_bytes_raw()
-    install(config.keys, "root.key", key, root_key_statement(public_key, old, NOW_MS))
+    install(config.keys, "root.key", format_private_key(key), root_key_statement(public_key, old, NOW_MS))
     assert load_root_signer(config.keys).keyid == Ed25519Signer(key).keyid
-    install(config.keys, "node.key", *_new_node(config))
+    key, statement = _new_node(config)
+    install(config.keys, "node.key", format_private_key(key), statement)
     book = KeyBook(load_bundle(config), root=old.keyid)
     assert book.anchored, "auditors keep the fingerprint of the first root"
     with pytest.raises(VerificationError, match="newest root"):

@@ -176,6 +176,16 @@ BAD_BUNDLES: dict[str, tuple[Change, str]] = {
         lambda house: house.key_statement(house.nodes["node-1"], "revocation", {"key": "0" * 64, "reason": "X"}),
         "newest root",
     ),
+    "revoked at half a position": (
+        lambda house: house.key_statement(house.root, "revocation", {"key": "0" * 64, "reason": "X", "size": "7"}),
+        "origin and size together",
+    ),
+    "revoked in no log": (
+        lambda house: house.key_statement(
+            house.root, "revocation", {"key": "0" * 64, "origin": "x//2026h1", "reason": "X", "size": "7"}
+        ),
+        "an origin is",
+    ),
     "kind of another place": (
         lambda house: house.key_statement(house.root, "report", {"name": "x", "sha256": "0" * 64}),
         "does not belong",

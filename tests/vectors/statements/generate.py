@@ -35,6 +35,7 @@ FAULTS = (
     "draw skipped",
     "last number of a lost instance",
     "signed by nobody",
+    "node key revoked from a place of the log on",
 )
 
 
@@ -169,6 +170,10 @@ EXPECTED: dict[str, tuple[str, list[str]]] = {
     "malfunction of nothing": (ONE_FAILED, ["19 void"]),
     "draw skipped": (ONE_FAILED, ["12 commitment", "20 draws"]),
     "last number of a lost instance": ("1 rounds verified, 0 failed, ANCHORED", ["21 instance"]),
+    "node key revoked from a place of the log on": (
+        "0 rounds verified, 0 failed, ANCHORED",
+        ["3 key"],
+    ),
     "signed by nobody": (ONE_FAILED, ["11 opening", "3 key", "6 number", "7 session"]),
 }
 

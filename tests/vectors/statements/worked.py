@@ -38,6 +38,7 @@ def worked() -> dict[str, dict[str, str]]:
         "actions": _actions(),
         "private": _private(),
         "seats": _seats(),
+        "revocation": _revocation(),
     }
 
 
@@ -67,6 +68,22 @@ def _envelope() -> dict[str, str]:
         "hash": leaf_hash(envelope).hex(),
         "line": format_line(ExportLine(envelope, None)).decode(),
     }
+
+
+def _revocation() -> dict[str, str]:
+    root = Ed25519Signer.from_seed(bytes(range(32)))
+    kind = KINDS["revocation"]
+    body = {
+        "key": "44" * 32,
+        "kind": "revocation",
+        "origin": "rgs.example/rounds/2026h2",
+        "reason": "STOLEN",
+        "size": "70000",
+        "time": "2026-11-21T22:30:00.123Z",
+    }
+    payload = format_canonical(body)
+    envelope = seal_envelope(kind.payload_type, payload, root)
+    return {"payload": payload.decode(), "envelope": envelope.decode(), "hash": leaf_hash(envelope).hex()}
 
 
 def _drawn() -> bytes:

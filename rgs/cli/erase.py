@@ -1,0 +1,43 @@
+"""`rgs erase-player`: forget who a player was, when the law no longer asks for it (docs/keys.md).
+
+Refuses inside the retention period, saying until when; refuses a store file that a server holds. What the operator's
+wallet, the regulator and backups know is theirs to erase.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from rgs.cli.options import HOME, HomeOption, note, open_home
+from rgs.cli.signing import signing
+from rgs.clock import SystemClock
+from rgs.config import Config
+from rgs.core.ids import check_name
+from rgs.manifest import Manifest
+from rgs.service.erasure import Erased, Erasure
+from rgs.service.events import Events
+
+
+def command(
+    context: typer.Context,
+    operator: Annotated[str, typer.Argument(help="The operator.")],
+    player: Annotated[str, typer.Argument(help="The player's pseudonym, as the operator gave it.")],
+    home: HomeOption = HOME,
+) -> int:
+    """Erase who a player was: private blocks, salts, pseudonym. Everything that was signed verifies as before."""
+    manifest: Manifest = context.obj
+    erased = asyncio.run(_erase(open_home(home), manifest, check_name(operator, "operator"), player))
+    print(f"erased: {erased.sessions} sessions, {erased.blocks} private blocks")
+    note("note: backups and exports that were made before hold them still; so may the operator and the regulator")
+    return 0
+
+
+async def _erase(config: Config, manifest: Manifest, operator: str, player: str) -> Erased:
+    async with signing(config, manifest, "PLAYER_ERASED") as (store, _):
+        clock = SystemClock()
+        events = Events(store=store, clock=clock)
+        erasure = Erasure(store=store, clock=clock, events=events, retention_days=config.retention_days)
+        return await erasure.erase(operator, player)

@@ -1,0 +1,145 @@
+"""From statements to the state that they leave: how a restored store is brought up to its log (docs/keys.md).
+
+Pure. A statement tells all of a session but what is private: a session that only the log knows has no player and no
+regulator's id. What a player had decided and no final tells is lost, and so is a deck that only the lost store held;
+such rounds cannot be played on. Refuses nothing: the statements were verified before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from rgs.core.ledger import Participation
+from rgs.core.limits import SessionLimits
+from rgs.core.rounds import Round, RoundStatus, TakenAction
+from rgs.core.sessions import Session, SessionStatus
+from rgs.core.statements import format_canonical
+from rgs.core.times import parse_time
+
+Body = Mapping[str, Any]
+
+
+def session_of(body: Body) -> Session:
+    """The session that a `session_open` begins, before its first link."""
+    limits = body.get("limits", {})
+    names = ("loss_minor", "stake_minor", "duration_ms")
+    return Session(
+        session_id=body["session_id"],
+        operator=body["operator"],
+        player="",
+        operator_reference="",
+        ruleset_id=body["ruleset"]["id"],
+        jurisdiction_id=body["jurisdiction"]["id"],
+        currency=body["currency"],
+        status=SessionStatus.OPEN,
+        open_ms=parse_time(body["time"]),
+        last_ms=parse_time(body["time"]),
+        test_register=body["test_register"],
+        limits=SessionLimits(*(int(limits.get(name, "0")) for name in names)),
+    )
+
+
+def advance_session(session: Session, kind: str, body: Body, hash_: bytes) -> Session:
+    """The session behind one more link of its chain."""
+    money = session.participation
+    after = replace(
+        session,
+        version=session.version + 1,
+        last_ms=max(session.last_ms, parse_time(body["time"])),
+        link_no=int(body["link_no"]),
+        link_hash=hash_.hex(),
+        pending_affair="",
+    )
+    match kind:
+        case "session_open":
+            return replace(after, status=SessionStatus.OPEN)
+        case "purchase":
+            return replace(
+                after,
+                participation=replace(money, bought_minor=int(body["bought_minor"])),
+                participation_id=body["participation_id"],
+                purchase_no=int(body["purchase_no"]),
+            )
+        case "round_opening":
+            deal = body["deal"]
+            suffix = deal["game_code"].partition("-")[2]
+            return replace(
+                after,
+                participation=_with_balance(money, int(body["balance_after_minor"])),
+                stage_no=int(body["stage_no"]),
+                open_round_id=deal["round_id"],
+                last_start_ms=parse_time(deal["start_time"]),
+                code_count=int(suffix or "1"),
+            )
+        case "round_final":
+            returned = replace(money, returned_minor=money.returned_minor + int(body["returned_minor"]))
+            return replace(
+                after,
+                participation=_with_balance(returned, int(body["balance_after_minor"])),
+                rounds=session.rounds + 1,
+                open_round_id="",
+            )
+        case "participation_end":
+            ended = replace(money, paid_out_minor=int(body["paid_out_minor"]), ended=True)
+            return replace(after, participation=ended)
+        case _:
+            return replace(after, status=SessionStatus.CLOSED, close_ms=parse_time(body["time"]))
+
+
+def _with_balance(money: Participation, balance_minor: int) -> Participation:
+    """The account with this balance: what is missing was staked."""
+    staked_minor = money.bought_minor + money.returned_minor - money.paid_out_minor - balance_minor
+    return replace(money, staked_minor=staked_minor)
+
+
+def round_of(body: Body, hash_: bytes, session: Session) -> Round:
+    """The round of a `round_opening`: its deck is lost."""
+    deal, seat = body["deal"], body["seat"]
+    return Round(
+        round_id=deal["round_id"],
+        session_id=session.session_id,
+        operator=session.operator,
+        player=session.player,
+        ruleset_id=deal["ruleset"]["id"],
+        stage_no=int(body["stage_no"]),
+        seat_no=int(seat["seat_no"]),
+        game_code=deal["game_code"],
+        instance=deal["instance"],
+        draw_no=int(deal["draw_no"]),
+        deal=format_canonical(deal),
+        commitment=bytes.fromhex(body["commitment"]),
+        bets=tuple((bet["bet"], int(bet["amount_minor"])) for bet in seat["bets"]),
+        balance_before_minor=int(body["balance_before_minor"]),
+        start_ms=parse_time(deal["start_time"]),
+        opening_hash=hash_.hex(),
+    )
+
+
+def end_round(round_: Round, body: Body) -> Round:
+    """The round behind its `round_final`."""
+    actions = tuple(
+        TakenAction(
+            phase=taken["phase"],
+            action=taken["action"],
+            amount_minor=int(taken["amount_minor"]),
+            time_ms=parse_time(taken["time"]),
+            by=taken["by"],
+            party=taken["party"],
+            request_digest=taken["request_digest"],
+        )
+        for taken in body["actions"]
+    )
+    return replace(
+        round_,
+        version=round_.version + 1,
+        status=RoundStatus(body["status"]),
+        sealed=b"",
+        actions=actions,
+        end_ms=parse_time(body["time"]),
+        staked_minor=int(body["staked_minor"]),
+        returned_minor=int(body["returned_minor"]),
+        malfunction="",
+        malfunction_code="",
+    )

@@ -1,0 +1,91 @@
+"""What a revocation leaves standing (ARCHITECTURE 2.13): of a stolen key only what a stranger saw before.
+
+A thief can write any time into a statement, but cannot put it below a tree that a witness has cosigned. So a revocation
+names a position of the log: at or above it nothing of the key counts; below it a statement stands if a checkpoint that
+an outside witness cosigned before the revocation covers it. Shards of one log follow one another by their half-year.
+
+Refuses everything under the key where the revocation names no position, where a statement's place is not known (an
+export has none), and in a log that the position is not of. Reads no times of statements, for they are the thief's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rgs.core.errors import VerificationError
+from rgs.core.note import parse_note
+from rgs.core.policies import Policy, verify_checkpoint
+from rgs.core.replay.checks import KEY
+from rgs.core.shards import parse_origin
+from rgs.core.times import format_time
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a statement stands in a log: entry `index` of the shard `origin`."""
+
+    origin: str
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Witnessed:
+    """A witness outside the house saw the first `size` entries of a shard; `time` is in the form of statements."""
+
+    origin: str
+    size: int
+    time: str
+
+
+def read_witnessed(note: bytes, policy: Policy, own: Collection[str] = ()) -> Witnessed:
+    """What a cosigned checkpoint is worth against a thief: the earliest time at which a witness of the policy that is
+    none of the house's `own` saw it. FormatError, VerificationError, also where only the house itself has witnessed.
+    """
+    accepted = verify_checkpoint(parse_note(note), policy)
+    times = [time_s for name, time_s in accepted.witnessed.items() if name not in own]
+    if not times:
+        raise VerificationError("no witness outside the house has cosigned this checkpoint", field="witness")
+    return Witnessed(accepted.checkpoint.origin, accepted.checkpoint.size, format_time(min(times) * 1000))
+
+
+class Revocations:
+    """The revocations of a bundle, and the cosigned checkpoints that the verifier brought."""
+
+    def __init__(self, witnessed: Iterable[Witnessed] = ()) -> None:
+        self._witnessed = tuple(witnessed)
+        self._of: dict[str, list[Mapping[str, Any]]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._of)
+
+    def add(self, body: Mapping[str, Any]) -> None:
+        """Take in a revocation; VerificationError if it names half a position, FormatError if one of no shard."""
+        if ("origin" in body) != ("size" in body):
+            raise KEY.failure("revocation names origin and size together or not at all")
+        if "origin" in body:
+            parse_origin(body["origin"])
+        self._of.setdefault(body["key"], []).append(body)
+
+    def verify(self, keyid: str, place: Place | None) -> None:
+        """VerificationError if what `keyid` signs at that place counts no more. Each of its revocations has a say."""
+        for body in self._of.get(keyid, ()):
+            revoked = f"key {keyid} of the key path is revoked"
+            if place is None or "origin" not in body:
+                raise KEY.failure(revoked)
+            position = f"{body['size']} of {body['origin']}"
+            if not _is_below(place, body["origin"], int(body["size"])):
+                raise KEY.failure(f"{revoked} from entry {position} on, and this is {place.index} of {place.origin}")
+            if not any(
+                one.origin == place.origin and place.index < one.size and one.time <= body["time"]
+                for one in self._witnessed
+            ):
+                raise KEY.failure(f"{revoked}, and no outside witness had seen entry {place.index} before")
+
+
+def _is_below(place: Place, origin: str, size: int) -> bool:
+    if place.origin == origin:
+        return place.index < size
+    (prefix, half_year), (of, until) = parse_origin(place.origin), parse_origin(origin)
+    return prefix == of and half_year < until

@@ -1,0 +1,222 @@
+"""A restored store brought up to its log, and what is said of it (docs/keys.md).
+
+First the gap is imported, with nothing signed; then an instance of its own pauses every round that is open, for what
+its player has decided in the gap is not known: two admins void them. Last, one commit tells STORE_RECOVERED with the
+epochs before and after and gives the store the new one: its signature is that of the change, and the next
+`instance_start` bears it. Cut short anywhere, it is run again.
+
+Refuses to settle anything, to guess players, and to end an affair that the log does not tell of: reconciliation does.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from rgs.clock import Clock
+from rgs.core.recovery import advance_session, end_round, round_of, session_of
+from rgs.core.rounds import Round
+from rgs.core.sessions import Session
+from rgs.core.statements import KINDS
+from rgs.core.times import format_date, parse_time
+from rgs.service.events import EventCode, event_draft
+from rgs.service.instance import Instance
+from rgs.store.changes import Change, DayCount, MetaSet, StageReport
+from rgs.store.interface import LOG_EPOCH, RECOVERING, Store, StoreReads
+from rgs.store.recovery import Import, InstanceState
+from rgs.translog.gap import Missing
+
+REASON = "STORE_RECOVERED"
+_AFFAIR_OF = {"session_open": "open", "purchase": "purchase", "participation_end": "end", "session_close": "close"}
+_PAGE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What was done: the rounds that wait for their void, with why, and the epochs."""
+
+    paused: tuple[Round, ...]
+    before: str
+    after: str
+
+
+async def plan_import(reads: StoreReads, gap: Sequence[Missing]) -> Import:
+    """The rows of a gap, over what the store has."""
+    planned = Import()
+    for row in await reads.instances(alive_only=False):
+        planned.instances[row.instance] = InstanceState(
+            row.node, row.boot_no, row.worker, row.start_ms, row.statement_no, row.draw_no
+        )
+    touched = {missing.instance for missing in gap}
+    for missing in gap:
+        touched |= _count(planned, missing)
+        kind = KINDS[missing.kind]
+        round_id, seat_no = "", 0
+        if kind.linked:
+            round_id, seat_no = await _link(planned, reads, missing)
+        planned.statements.append(
+            (missing.instance, missing.statement_no, missing.kind, missing.body.get("code", ""),
+             missing.body.get("session_id", "") if kind.linked else "", int(missing.body.get("link_no", "0")),
+             round_id or missing.body.get("round_id", ""), seat_no, missing.hash, missing.envelope)
+        )  # fmt: skip
+        if missing.kind == "artifact":
+            planned.artifacts.append((missing.body["sha256"], missing.body["name"], missing.content))
+    planned.instances = {name: state for name, state in planned.instances.items() if name in touched}
+    return planned
+
+
+def _count(planned: Import, missing: Missing) -> set[str]:
+    """Take the statement's number and draw into its instance's row; another instance that it ends."""
+    body, time_ms = missing.body, parse_time(missing.body["time"])
+    if missing.kind == "instance_start":
+        planned.instances[missing.instance] = InstanceState(
+            body["node"], int(body["boot_no"]), int(body["worker"]), time_ms, 1, 0
+        )
+        return set()
+    state = planned.instances[missing.instance]
+    state.statement_no = missing.statement_no
+    deal = body.get("deal", body)
+    if missing.kind in {"round_opening", "discarded_draw"}:
+        state.draw_no = max(state.draw_no, int(deal["draw_no"]))
+    elif missing.kind == "instance_end":
+        state.end_ms = time_ms
+    elif missing.kind == "instance_lost":
+        planned.instances[body["lost"]["instance"]].end_ms = time_ms
+        return {body["lost"]["instance"]}
+    return set()
+
+
+async def _link(planned: Import, reads: StoreReads, missing: Missing) -> tuple[str, int]:
+    """Take one link of a session; the round and seat that it is about."""
+    body, kind = missing.body, missing.kind
+    session = await _session(planned, reads, missing)
+    states = planned.new_sessions if session.session_id in planned.new_sessions else planned.sessions
+    after = states[session.session_id] = advance_session(session, kind, body, missing.hash)
+    day = format_date(after.last_ms)
+    match kind:
+        case "round_opening":
+            dealt = round_of(body, missing.hash, after)
+            planned.new_rounds[dealt.round_id] = dealt
+            return dealt.round_id, dealt.seat_no
+        case "round_final":
+            ended = await _end(planned, reads, missing)
+            planned.ended.append((ended, after.currency))
+            planned.days.append(_played(after, ended))
+            if after.regulator_session_id:
+                planned.reports.append((_report(after, ended), missing.hash.hex()))
+            return ended.round_id, ended.seat_no
+        case "purchase":
+            bought = int(body["amount_minor"])
+            planned.days.append(DayCount(after.operator, after.currency, day, purchases=1, bought_minor=bought))
+        case "participation_end":
+            paid = int(body["paid_out_minor"])
+            planned.days.append(DayCount(after.operator, after.currency, day, ends=1, final_balance_minor=paid))
+        case _:
+            pass
+    return "", 0
+
+
+async def _session(planned: Import, reads: StoreReads, missing: Missing) -> Session:
+    session_id = missing.body["session_id"]
+    found = planned.new_sessions.get(session_id) or planned.sessions.get(session_id)
+    if found is not None:
+        return found
+    stored = await reads.session(session_id)
+    if stored is None:
+        planned.new_sessions[session_id] = made = session_of(missing.body)
+        return made
+    planned.affairs.append((_AFFAIR_OF.get(missing.kind, ""), session_id))
+    planned.sessions[session_id] = stored
+    return stored
+
+
+async def _end(planned: Import, reads: StoreReads, missing: Missing) -> Round:
+    round_id = missing.body["round_id"]
+    dealt = planned.new_rounds.get(round_id)
+    if dealt is not None:
+        ended = planned.new_rounds[round_id] = end_round(dealt, missing.body)
+        return ended
+    stored = await reads.round(round_id)
+    if stored is None:
+        raise ValueError(f"the log ends a round {round_id} that nothing has begun")
+    ended = planned.rounds[round_id] = end_round(stored, missing.body)
+    return ended
+
+
+def _played(session: Session, ended: Round) -> DayCount:
+    return DayCount(
+        session.operator,
+        session.currency,
+        format_date(ended.end_ms),
+        stages=1,
+        staked_minor=ended.staked_minor,
+        returned_minor=ended.returned_minor,
+    )
+
+
+def _report(session: Session, ended: Round) -> StageReport:
+    """Told to the central system (again, perhaps: it knows a stage by its number)."""
+    return StageReport(
+        session_id=session.session_id,
+        stage_no=ended.stage_no,
+        regulator_session_id=session.regulator_session_id,
+        regulator_participation_id=session.regulator_participation_id,
+        available_minor=ended.balance_before_minor,
+        staked_minor=ended.staked_minor,
+        returned_minor=ended.returned_minor,
+        opening_hash=ended.opening_hash,
+        end_ms=ended.end_ms,
+    )
+
+
+async def sign_recovery(store: Store, instance: Instance, clock: Clock) -> Recovered:
+    """Pause what is open, then end the store's epoch. The instance has declared the lost ones lost at its start."""
+    paused: list[Round] = []
+    for round_ in await _open_rounds(store):
+        session = await store.session(round_.session_id)
+        if not round_.malfunction and session is not None:
+            now_ms = max(clock.now_ms(), session.last_ms)
+            draft = event_draft(
+                EventCode.MALFUNCTION,
+                now_ms,
+                reason=REASON,
+                before="IN_PLAY",
+                after="PAUSED",
+                session_id=round_.session_id,
+                round_id=round_.round_id,
+            )
+            change = Change(
+                session=replace(session, version=session.version + 1),
+                round=replace(round_, version=round_.version + 1, malfunction_code=REASON),
+                drafts=(draft,),
+                pauses=True,
+            )
+            await store.commit(change)
+        paused.append(round_)
+    now_ms = clock.now_ms()
+    before, after = await store.meta("store_epoch"), instance.new_id(now_ms)
+    told = Counter("without a deck" if not round_.sealed else "with their deck" for round_ in paused)
+    draft = event_draft(
+        EventCode.STORE_RECOVERED,
+        now_ms,
+        subject=f"rounds open: {told['with their deck']} with their deck, {told['without a deck']} without",
+        before=before,
+        after=after,
+    )
+    records = (
+        MetaSet(LOG_EPOCH, await store.meta(LOG_EPOCH) or before),  # the log goes on under its name
+        MetaSet("store_epoch", after),
+        MetaSet(RECOVERING, ""),
+    )
+    await store.commit(Change(drafts=(draft,), records=records))
+    return Recovered(tuple(paused), before, after)
+
+
+async def _open_rounds(store: Store) -> list[Round]:
+    found: list[Round] = []
+    after = 0
+    while page := await store.open_rounds("", after=after, limit=_PAGE):
+        found += [round_ for _, round_ in page]
+        after = page[-1][0]
+    return found

@@ -1,0 +1,99 @@
+"""`rgs recover` and `rgs erase-player` over a home: what they say, and that nothing happens unasked."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rgs.cli.keyring import load_bundle, load_log_signer
+from rgs.cli.logfolder import log_prefix
+from rgs.cli.signing import signing
+from rgs.clock import SystemClock
+from rgs.config import Config, load_config
+from rgs.core.note import COSIGNATURE, ED25519, NoteKey, add_signatures, cosign, format_note, format_vkey, parse_note
+from rgs.core.replay import KeyBook, Replay, Rulebook
+from rgs.core.statements import Ed25519Signer, ExportLine, format_line
+from rgs.server import Server
+from rgs.store.opening import open_reads
+from rgs.translog.directory import LogRefusedError
+from rgs.translog.sequencer import Sequencer
+from tests.unit.cli.running import MANIFEST, Cli
+
+WITNESS = Ed25519Signer.from_seed(b"\x42" * 32)
+
+
+@pytest.fixture
+def cli(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Cli:
+    cli = Cli(tmp_path / "rgs", capfd)
+    cli("init", "--home", str(cli.home))
+    return cli
+
+
+async def live(config: Config) -> None:
+    """An instance that lives and ends, and the log of it."""
+    async with signing(config, MANIFEST, "DRAINED") as (store, _):
+        sequencer = Sequencer(
+            store=store,
+            clock=SystemClock(),
+            folder=config.translog,
+            prefix=await log_prefix(config, store),
+            signer=load_log_signer(config.keys),
+            delay_ms=60_000,
+        )
+        await sequencer.close()
+
+
+async def failures_of(config: Config) -> list[str]:
+    reads = await open_reads(config.store)
+    replay = Replay(KeyBook(load_bundle(config)), Rulebook())
+    failures = []
+    async for row in reads.statements_in_order():
+        failures += replay.feed(format_line(ExportLine(row.envelope, None)))
+    await reads.close()
+    return [failure.message for failure in (*failures, *replay.finish())]
+
+
+def test_recovery_is_told_first_and_done_when_asked(cli: Cli, tmp_path: Path) -> None:
+    config = load_config(cli.home)
+    assert isinstance(config.store, Path)
+    shutil.copytree(config.store.parent, tmp_path / "backup")
+    asyncio.run(live(config))
+    home = ("--home", str(cli.home))
+    assert "nothing to do" in cli("recover", *home)
+    shutil.rmtree(config.store.parent)
+    shutil.copytree(tmp_path / "backup", config.store.parent)
+    (checkpoint,) = config.translog.glob("*/checkpoint")
+    note, policy, seen = parse_note(checkpoint.read_bytes()), tmp_path / "policy.txt", tmp_path / "seen"
+    origin = note.text.split("\n")[0]
+    seen.write_bytes(format_note(add_signatures(note, [cosign(note.text, "witness.example", WITNESS, 1_795_000_000)])))
+    log_key, witness_key = (
+        format_vkey(NoteKey(name, kind, signer.public_key))
+        for name, kind, signer in (
+            (origin, ED25519, load_log_signer(config.keys)),
+            ("witness.example", COSIGNATURE, WITNESS),
+        )
+    )
+    policy.write_text(f"log {log_key}\nwitness outside {witness_key}\nquorum outside\n")
+    trusted = ("--witnessed", str(seen), "--policy", str(policy))
+    with pytest.raises(LogRefusedError, match="run `rgs recover`"):
+        asyncio.run(Server(config, MANIFEST).start())
+    told = cli("recover", *trusted, *home, status=1)
+    assert "the store lacks 3 statements\n" in told
+    assert told.endswith("nothing was changed; give --yes to do it\n")
+    assert cli("recover", *home, status=1) == told
+    assert "not looked at" in cli.err
+    told = cli("recover", *trusted, "--yes", *home)
+    assert "store epoch " in told
+    assert asyncio.run(failures_of(config)) == []
+    asyncio.run(live(config))  # under the name that it had, whatever the store epoch is now
+    assert len(list(config.translog.glob("*/checkpoint"))) == 1
+    assert "nothing to do" in cli("recover", *home)
+    assert "--policy together" in cli.refused("recover", "--policy", str(policy), *home)
+
+
+def test_who_is_not_there_is_not_erased(cli: Cli) -> None:
+    assert "NOT_FOUND" in cli.refused("erase-player", "op-1", "nobody", "--home", str(cli.home))
+    assert asyncio.run(failures_of(load_config(cli.home))) == []

@@ -1,0 +1,126 @@
+"""Erasing a player: nobody is left in the store, everything verifies, and the law goes first."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from rgs.core.errors import NotFoundError, RetentionError
+from rgs.core.replay import KeyBook, Replay, Rulebook, Summary
+from rgs.core.statements import ExportLine, format_line
+from rgs.core.statements.canonical import parse_canonical
+from rgs.service.erasure import Erased, Erasure
+from tests.house import House, Player, key_bundle, read_statement
+from tests.oracles import verify_books
+
+DAY_MS = 86_400_000
+
+
+def erasure(house: House, retention_days: int = 10) -> Erasure:
+    return Erasure(store=house.store, clock=house.clock, events=house.services.events, retention_days=retention_days)
+
+
+async def queued(session_id: str, limit: int) -> list[str]:
+    """A stage report that waits."""
+    return [session_id][:limit]
+
+
+async def lived(house: House, name: str) -> Player:
+    player = Player(house, name=name)
+    await player.sit()
+    await player.play()
+    await player.leave()
+    await house.settle()
+    return player
+
+
+async def replayed(house: House) -> Summary:
+    """Everything of an ended house; AssertionError if a check fails."""
+    replay = Replay(KeyBook(key_bundle()), Rulebook())
+    failures = []
+    async for row in house.store.statements_in_order():
+        private = parse_canonical(row.private) if row.private else None
+        failures += replay.feed(format_line(ExportLine(row.envelope, private)))
+    assert [*failures, *replay.finish()] == []
+    return replay.summary
+
+
+async def test_who_is_erased_is_nowhere_and_everything_verifies(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    await house.start()
+    anna, _ = await lived(house, "anna-7f3a"), await lived(house, "bert")
+    house.clock.tick(10 * DAY_MS)
+    assert await erasure(house).erase("op-1", "anna-7f3a") == Erased(1, 3)
+    with pytest.raises(NotFoundError):
+        await erasure(house).erase("op-1", "anna-7f3a")
+    rows = [row async for row in house.store.statements_in_order()]
+    assert all(not row.private for row in rows if row.session_id == anna.session_id)
+    (event,) = [body for row in rows if (body := read_statement(row.envelope)).get("code") == "PLAYER_ERASED"]
+    assert (event["subject"], event["after"]) == ("op-1", "1 sessions, 3 private blocks")
+    verify_books(tmp_path)
+    await house.instance.end("DRAINED")
+    summary = await replayed(house)
+    assert (summary.rounds_verified, summary.private_absent, summary.private_verified) == (2, 3, 3)
+    await house.stop(ended=False)
+    with closing(sqlite3.connect(tmp_path / "rgs.db")) as db:
+        db.execute("DELETE FROM answers")  # they go by themselves, with the window of retries
+        dump = "\n".join(db.iterdump())
+    assert "anna-7f3a" not in dump
+    for erased in (anna.session["regulator_session_id"], anna.session["regulator_participation_id"]):
+        assert erased not in dump
+    assert "bert" in dump
+
+
+async def test_totals_go_on_and_are_nobodys(house: House, tmp_path: Path) -> None:
+    for name in ("anna", "bert"):
+        await lived(house, name)
+    house.clock.tick(10 * DAY_MS)
+    with closing(sqlite3.connect(tmp_path / "rgs.db")) as db:
+        query = "SELECT sum(rounds), sum(staked_minor), sum(returned_minor) FROM totals"
+        before = db.execute(query).fetchall()
+        for name in ("anna", "bert"):
+            await erasure(house).erase("op-1", name)
+        assert db.execute(query).fetchall() == before
+        assert db.execute("SELECT player, rounds FROM totals").fetchall() == [("", 2)]
+
+
+async def test_the_law_goes_first(house: House) -> None:
+    player = await lived(house, "anna")
+    house.clock.tick(10 * DAY_MS - 1)
+    with pytest.raises(RetentionError, match=r"has to be kept until .* 10 days") as caught:
+        await erasure(house).erase("op-1", "anna")
+    assert caught.value.metadata["session_id"] == player.session_id
+    rows = [row async for row in house.store.statements_in_order()]
+    assert sum(bool(row.private) for row in rows) == 3
+    assert not any(read_statement(row.envelope).get("code") == "PLAYER_ERASED" for row in rows)
+    house.clock.tick()
+    await erasure(house).erase("op-1", "anna")
+
+
+async def test_an_open_session_and_a_report_on_its_way_are_not_erased(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await lived(house, "anna")
+    house.clock.tick(10 * DAY_MS)
+    again = Player(house, name="anna")
+    await again.sit()
+    with pytest.raises(RetentionError, match="is not closed"):
+        await erasure(house, 0).erase("op-1", "anna")
+    await again.play()
+    await again.leave()
+    await house.settle()
+    with monkeypatch.context() as patched:
+        patched.setattr(house.store, "reports_of", queued)
+        with pytest.raises(RetentionError, match="still on its way"):
+            await erasure(house, 0).erase("op-1", "anna")
+    assert (await erasure(house, 0).erase("op-1", "anna")).sessions == 2
+
+
+@pytest.mark.parametrize(("operator", "player"), [("op-1", "nobody"), ("op-2", "anna"), ("op-1", "")])
+async def test_who_is_not_there_is_not_erased(house: House, operator: str, player: str) -> None:
+    await lived(house, "anna")
+    with pytest.raises(NotFoundError):
+        await erasure(house, 0).erase(operator, player)
