@@ -95,6 +95,9 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
     "REPORT_NOT_DONE": ErrorRow(
         _STATE, "The reconciliation is still running, failed or was interrupted: `state` says which."
     ),
+    "NOT_LOGGED_YET": ErrorRow(
+        _STATE, "The statement is signed, and no published checkpoint of the log covers it yet.", 1_000
+    ),
     "LOSS_LIMIT": ErrorRow(_STATE, "The session's loss limit does not cover it."),
     "STAKE_LIMIT": ErrorRow(_STATE, "The session's stake limit does not cover it."),
     "DURATION_LIMIT": ErrorRow(_STATE, "The session's time is up: no new rounds."),
@@ -183,6 +186,7 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
     "VERIFICATION_FAILED": ErrorRow(_DATA, "A stored record does not verify."),
     "WITNESS_REFUSED": ErrorRow(_DATA, "A witness does not cosign the log's checkpoint."),
     "RECONCILIATION_FAILED": ErrorRow(_DATA, "A reconciliation ran out of memory or disk, or a file of it changed."),
+    "LOG_UNREADABLE": ErrorRow(_DATA, "The files of the transparency log are not what was signed, or are missing."),
     "STORE_REFUSED": ErrorRow(_DATA, "The store is not fit to be used."),
     INTERNAL: ErrorRow(
         grpc.StatusCode.INTERNAL,

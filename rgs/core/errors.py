@@ -140,6 +140,12 @@ class SessionClosedError(RgsError):
     reason = "SESSION_CLOSED"
 
 
+class NotLoggedYetError(RgsError):
+    """The statement is signed, and no published checkpoint of the transparency log covers it yet."""
+
+    reason = "NOT_LOGGED_YET"
+
+
 class RoundOpenError(RgsError):
     """A round is still open; `metadata["round_id"]` names it."""
 
