@@ -95,9 +95,6 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
     "REPORT_NOT_DONE": ErrorRow(
         _STATE, "The reconciliation is still running, failed or was interrupted: `state` says which."
     ),
-    "NOT_LOGGED_YET": ErrorRow(
-        _STATE, "The statement is signed, and no published checkpoint of the log covers it yet.", 1_000
-    ),
     "LOSS_LIMIT": ErrorRow(_STATE, "The session's loss limit does not cover it."),
     "STAKE_LIMIT": ErrorRow(_STATE, "The session's stake limit does not cover it."),
     "DURATION_LIMIT": ErrorRow(_STATE, "The session's time is up: no new rounds."),
@@ -160,6 +157,9 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
     ),
     # Not now: the same request with the same request id may be sent again.
     "UNAVAILABLE": ErrorRow(_DOWN, "Something that is needed is down, or the server is about to stop.", 1_000),
+    "NOT_LOGGED_YET": ErrorRow(
+        _DOWN, "The statement is signed, and no published checkpoint of the log covers it yet.", 1_000
+    ),
     "GUARD_CLOSED": ErrorRow(
         _DOWN, "A guard of the house stops new rounds, `guard` says which; dealt ones are settled.", 10_000
     ),

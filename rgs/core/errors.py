@@ -140,12 +140,6 @@ class SessionClosedError(RgsError):
     reason = "SESSION_CLOSED"
 
 
-class NotLoggedYetError(RgsError):
-    """The statement is signed, and no published checkpoint of the transparency log covers it yet."""
-
-    reason = "NOT_LOGGED_YET"
-
-
 class RoundOpenError(RgsError):
     """A round is still open; `metadata["round_id"]` names it."""
 
@@ -318,6 +312,12 @@ class UnavailableError(RgsError):
     """Something needed is down; the same request with the same request id may be sent again."""
 
     reason = "UNAVAILABLE"
+
+
+class NotLoggedYetError(UnavailableError):
+    """The statement is signed, and no published checkpoint of the transparency log covers it yet."""
+
+    reason = "NOT_LOGGED_YET"
 
 
 class GuardClosedError(UnavailableError):
