@@ -187,6 +187,7 @@ class Server:
             prefix=await log_prefix(config, store),
             signer=load_log_signer(config.keys),
             delay_ms=config.log_delay_s * 1000,
+            keys=lambda: self.services.audit.key_statements(),  # noqa: PLW0108 - the services come later
         )
         books = Books(outward.fundings)
         admit = admission(tls.client_ca, books)
