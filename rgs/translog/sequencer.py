@@ -220,8 +220,8 @@ class Sequencer:
                 await self._run(self._next_shard, opened, format_origin(self._prefix, name))
                 return True
             positions = await self._run(opened.order.positions)
-            await self._look_at_keys()
             await self._look()
+            await self._look_at_keys()  # behind it: the key of an instance that was seen is there by now
             self._progress(positions, size)
             rows = await self._gather(positions)
             if not rows:
