@@ -56,6 +56,8 @@ class Shelf:
         self.artifacts: dict[str, bytes] = {}
         self.keys: tuple[bytes, ...] = ()
         """Statements of the key bundle."""
+        self.told: list[StatementRow] = []
+        """Events that name a cosigned checkpoint."""
         self.is_leader = True
         self._ids = count(1)
 
@@ -63,6 +65,20 @@ class Shelf:
         """One more statement of an instance."""
         number = len(self.rows.setdefault(instance, [])) + 1
         return self._add(instance, f"statement {number} of {instance} {text}".encode(), "event", id_)
+
+    def witnessed(self, instance: str, checkpoint: Checkpoint) -> None:
+        """An instance tells of a cosigned checkpoint."""
+        number = len(self.rows.setdefault(instance, [])) + 1
+        body = {
+            "after": f"{checkpoint.size} {checkpoint.root.hex()}",
+            "code": "CHECKPOINT_KNOWN",
+            "instance": instance,
+            "kind": "event",
+            "statement_no": str(number),
+            "subject": checkpoint.origin,
+            "time": "2026-06-30T12:00:00.000Z",
+        }
+        self.told.append(self._add(instance, sealed(body, NODE_KEY), "event", None))
 
     def artifact(self, instance: str, content: bytes) -> str:
         """A file that an instance names; its SHA-256."""
@@ -112,6 +128,10 @@ class Shelf:
     ) -> list[StatementRow]:
         return self.rows[instance][first_no - 1 : last_no][:limit]
 
+    async def events(self, code: str, *, before: int, limit: int) -> list[StatementRow]:
+        assert (code, before) == ("CHECKPOINT_KNOWN", 0)
+        return self.told[::-1][:limit]
+
     async def artifact_content(self, digest: str) -> bytes | None:
         return self.artifacts.get(digest)
 
@@ -120,7 +140,7 @@ class _ShelfStore:
     """The shelf with a store's names where those of its making are others."""
 
     def __init__(self, shelf: Shelf) -> None:
-        self.lead, self.instances = shelf.lead, shelf.instances
+        self.lead, self.instances, self.events = shelf.lead, shelf.instances, shelf.events
         self.statements_of_instance, self.artifact = shelf.statements_of_instance, shelf.artifact_content
 
 
