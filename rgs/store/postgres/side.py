@@ -60,6 +60,9 @@ class Side:
         """Call it with every payload from now on, over reconnections too."""
         self._callback = callback
         async with self._lock:
+            if self._link is not None:  # who leads already has it
+                with contextlib.suppress(*LOST):
+                    await self._link.connection.add_listener(CHANNEL, self._hear)
             with contextlib.suppress(*LOST, StoreRefusedError):
                 await self._connected()
         self._listening = asyncio.create_task(self._keep_listening())
