@@ -51,7 +51,7 @@ def rgs_here(*arguments: str, said: str = "") -> subprocess.CompletedProcess[str
         file.seek(0)
         with patch.multiple(sys, stdin=file, stdout=out, stderr=err):
             status = run(list(arguments), MANIFEST)
-    texts = [stream.buffer.getvalue().decode("utf-8") for stream in (out, err)]  # type: ignore[attr-defined]
+    texts = [stream.buffer.getvalue().decode("utf-8") for stream in (out, err)]
     return subprocess.CompletedProcess(arguments, status, *texts)
 
 

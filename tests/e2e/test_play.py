@@ -28,6 +28,7 @@ from rgs.v1.audit_pb2 import GetStatementRequest, ListStatementsResponse
 from rgs.v1.play_pb2 import ActResponse, StartRoundResponse
 from rgs.v1.session_pb2 import BuyParticipationRequest, BuyParticipationResponse
 from tests.e2e.served import Served, rgs, rgs_here, serving
+from tests.interrupts import interruptible
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -170,14 +171,15 @@ class Terminal:
     def __init__(self, served: Served, player: str) -> None:
         arguments = ["--home", str(served.home), "--server", served.address, "--player", player, *HOLDEM]
         self._file, theirs = pty.openpty()
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", BECOME_ITS_SESSION, sys.executable, "-m", "rgs", "play", *arguments],
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"},
-            start_new_session=True,
-        )
+        with interruptible():
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", BECOME_ITS_SESSION, sys.executable, "-m", "rgs", "play", *arguments],
+                stdin=theirs,
+                stdout=theirs,
+                stderr=theirs,
+                env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"},
+                start_new_session=True,
+            )
         os.close(theirs)
         self.said = ""
 
