@@ -201,6 +201,7 @@ async def test_a_duty_has_one_leader_until_he_goes(tmp_path: Path) -> None:
 async def test_what_one_node_tells_all_hear(tmp_path: Path) -> None:
     heard: asyncio.Queue[str] = asyncio.Queue()
     async with nodes(tmp_path, 2) as (one, two):
+        assert await two.lead("log")  # its connection is there before it listens
         await two.listen(heard.put_nowait)
         await one.tell("switches")
         assert await asyncio.wait_for(heard.get(), 5) == "switches"
