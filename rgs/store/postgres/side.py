@@ -60,9 +60,6 @@ class Side:
         """Call it with every payload from now on, over reconnections too."""
         self._callback = callback
         async with self._lock:
-            if self._link is not None:  # who leads already has it
-                with contextlib.suppress(*LOST):
-                    await self._link.connection.add_listener(CHANNEL, self._hear)
             with contextlib.suppress(*LOST, StoreRefusedError):
                 await self._connected()
         self._listening = asyncio.create_task(self._keep_listening())
@@ -89,8 +86,8 @@ class Side:
         self._attempt += 1
         link = await connect(self._address, self._attempt)
         try:
-            if self._callback is not None:
-                await link.connection.add_listener(CHANNEL, self._hear)
+            # Also before anybody listens: whoever does so later finds the connection as it was opened for a lead.
+            await link.connection.add_listener(CHANNEL, self._hear)
         except BaseException:
             link.drop()
             raise
