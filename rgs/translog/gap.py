@@ -21,6 +21,7 @@ from rgs.core.statements import parse_envelope, parse_statement
 from rgs.store.interface import StoreReads
 from rgs.store.sequence import Sequence as Order
 from rgs.translog.directory import ARTIFACTS, LogDirectory, LogRefusedError
+from rgs.translog.keybundle import is_bundle
 from rgs.translog.sequencer import ORDER_FILE
 
 STORE_BEHIND = "STORE_BEHIND"
@@ -57,7 +58,7 @@ async def verify_not_behind(store: StoreReads, folder: Path) -> None:
         order.close()
     counters = await _counters(store)
     for name, last in positions.items():
-        if counters.get(name, 0) < last:
+        if counters.get(name, 0) < last and not is_bundle(name):
             raise LogRefusedError(
                 STORE_BEHIND,
                 f"the log has {last} statements of {name}, the store {counters.get(name, 0)}: a backup of the store was"
@@ -136,6 +137,8 @@ def _entries(folder: Path, witnessed: Checkpoint | None) -> Iterator[Missing]:
         # A later shard begins with the last checkpoint of the one before.
         for entry in directory.entries(1 if nth else 0, checkpoint.size):
             kind, body = parse_statement(parse_envelope(entry))
+            if not kind.numbered:
+                continue  # of the key bundle, which is not the store's
             content = b""
             if kind.name == "artifact":
                 content = (path / ARTIFACTS / body["sha256"]).read_bytes()
