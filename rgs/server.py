@@ -52,7 +52,7 @@ from rgs.core.statements.lines import parse_key_bundle
 from rgs.declared import artifacts_of, configured, modules_of
 from rgs.logging import Log
 from rgs.manifest import Manifest, ManifestError, make_manifest
-from rgs.outward import Connections, load_outward
+from rgs.outward import Connections, account_opener, load_outward
 from rgs.service.answers import Answers
 from rgs.service.books import Books
 from rgs.service.catalog import Catalog
@@ -83,8 +83,6 @@ RECOVERY_AGE_MS = 3_000
 """So old is an affair before it is recovered, where it may be under way in another process."""
 LOG_S = 0.2
 """Between two rounds of the sequencer."""
-DEMO_BALANCE_MINOR = 1_000_000
-"""First balance of a player's account in the embedded wallet, where the jurisdiction plays without money."""
 
 
 class Server:
@@ -216,9 +214,10 @@ class Server:
             identify=identify_certificate,
             admit=admit,
             key_statements=parse_key_bundle(bundle),
-            open_account=_account_opener(wallet, connections),
+            open_account=account_opener(wallet, connections),
         )
         await services.load()
+        services.monitoring.alarm_stops = config.return_alarm_stops
         events = services.events
         gate = Gate(
             parties,
@@ -252,7 +251,7 @@ class Server:
                 history_api.SERVICE: history_api.history_methods(services.history),
                 audit_api.SERVICE: audit_api.audit_methods(services.audit),
                 admin_api.SERVICE: admin_api.admin_methods(
-                    services.admin, services.certificates, services.reports, services.outbox
+                    services.admin, services.certificates, services.reports, services.outbox, services.monitoring
                 ),
                 reconciliation_api.SERVICE: await self._reconciliations(),
             },
@@ -321,6 +320,7 @@ class Server:
         lead("recovery", partial(services.sessions.recover, RECOVERY_AGE_MS if shared else 0))
         lead("interruptions", services.interruptions.finish_due)
         lead("large_wins", events.tell_wins)
+        lead("returns", services.monitoring.look)
         if shared:
             lead(LOST_DUTY, leases.look)
         self._run_in_background("answers", Answers(store, clock, config.retry_window_h).look)
@@ -421,15 +421,6 @@ async def _finished(task: asyncio.Task[None], patience_s: float) -> None:
     """Wait for the task; it is cancelled when patience ends, and its affair goes on at the next start."""
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(task, patience_s)
-
-
-def _account_opener(wallet: EmbeddedWallet, connections: Connections) -> Callable[[str, str, str], Awaitable[None]]:
-    async def open_account(operator: str, player: str, currency: str) -> None:
-        if connections.is_outside(operator):
-            return
-        await wallet.open_account(operator=operator, player=player, currency=currency, balance_minor=DEMO_BALANCE_MINOR)
-
-    return open_account
 
 
 # --- the process ------------------------------------------------------------------------------------------------------

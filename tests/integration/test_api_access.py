@@ -32,11 +32,13 @@ OPERATOR, ADMIN = {"operator"}, {"admin"}
 OTHERWISE = {
     "ListOpenRounds": OVERSIGHT | {"operator"},
     "ListOwedCredits": OVERSIGHT | {"operator"},
-    **dict.fromkeys(("GetOutbox", "ListHeldReports"), OVERSIGHT),
+    **dict.fromkeys(("GetOutbox", "ListHeldReports", "GetReturns"), OVERSIGHT),
     **dict.fromkeys(("SubmitWalletStatement", "SubmitReceipts", "Countersign"), OPERATOR),
     **dict.fromkeys(("SubmitRegister", "ResolveBreak"), ADMIN),
     "RunReconciliation": {"operator", "auditor", "admin"},
-    **dict.fromkeys(("ListSwitches", "ListGuards", "ListEvents", "ListTotals", "ExportTotals"), OVERSIGHT),
+    **dict.fromkeys(
+        ("ListSwitches", "ListGuards", "ListEvents", "ListTotals", "ExportTotals", "GetReturns"), OVERSIGHT
+    ),
 }
 NOT_LET_IN = (grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNAUTHENTICATED)
 

@@ -45,9 +45,9 @@ def law_evidence(law: Law, counts: Mapping[str, int]) -> float:
 
 
 def moments(law: Law, counts: Mapping[str, int]) -> tuple[int, Fraction]:
-    """Return how many rounds a figure counts, and the sum of their values."""
-    total = sum((count * law.values[key] for key, count in counts.items() if law.values), Fraction(0))
-    return sum(counts.values()) // len(law.groups), total
+    """Return how many rounds a figure with values counts, and the sum of their values."""
+    total = sum((count * law.values[key] for key, count in counts.items()), Fraction(0))
+    return sum(counts.values()), total
 
 
 def band(law: Law, n: int, limit: float) -> tuple[float, float]:

@@ -108,40 +108,48 @@ class Tally:
 
     def readings(self, laws: Laws) -> list[Reading]:
         """Return where every figure stands that has counts, the life first."""
-        return [*_readings(LIFE, self.life, laws), *_readings(BLOCK_SERIES, self.block, laws)]
+        return [
+            _reading(name, series, figure, evidence, laws)
+            for name, series in ((LIFE, self.life), (BLOCK_SERIES, self.block))
+            for figure, evidence in _evidence(series, laws)
+        ]
 
     def alarms(self, laws: Laws) -> list[Reading]:
         """Return the readings that alarm and were not told yet, and take them as told."""
         found = []
-        for reading in self.readings(laws):
-            series = self.life if reading.series == LIFE else self.block
-            if reading.is_alarming and reading.figure not in series.told:
-                series.told.append(reading.figure)
-                found.append(reading)
+        for name, series in ((LIFE, self.life), (BLOCK_SERIES, self.block)):
+            for figure, evidence in _evidence(series, laws):
+                if evidence >= _limit(series, laws) and figure not in series.told:
+                    series.told.append(figure)
+                    found.append(_reading(name, series, figure, evidence, laws))
         return found
 
 
-def _readings(name: str, series: Series, laws: Laws) -> Iterator[Reading]:
-    limit = series.limit(len(laws.figures) + 1)
+def _limit(series: Series, laws: Laws) -> float:
+    return series.limit(len(laws.figures) + 1)
+
+
+def _evidence(series: Series, laws: Laws) -> Iterator[tuple[str, float]]:
     for figure, law in laws.figures.items():
-        counts = series.counts.get(figure)
-        if counts is None:
-            continue
-        evidence = law_evidence(law, counts)
-        if not law.values or math.isinf(evidence):
-            n = sum(counts.values()) // len(law.groups)
-            yield Reading(name, figure, n, None, None, None, None, evidence, limit)
-            continue
-        n, total = moments(law, counts)
-        low, high = band(law, n, limit)
-        yield Reading(name, figure, n, float(law.mean), float(total / n), low, high, evidence, limit)
-    counts = series.counts.get(MAIN)
-    if counts is not None:
-        n = sum(counts.values())
-        evidence = bound_evidence(laws.main, counts)
-        measured = bound_measured(counts)
-        high = bound_limit(laws.main, counts, limit)
-        yield Reading(name, MAIN, n, float(laws.main.mean), measured, None, high, evidence, limit)
+        if counts := series.counts.get(figure):
+            yield figure, law_evidence(law, counts)
+    if counts := series.counts.get(MAIN):
+        yield MAIN, bound_evidence(laws.main, counts)
+
+
+def _reading(name: str, series: Series, figure: str, evidence: float, laws: Laws) -> Reading:
+    counts, limit = series.counts[figure], _limit(series, laws)
+    if figure == MAIN:
+        n, bound = sum(counts.values()), laws.main
+        high = bound_limit(bound, counts, limit)
+        return Reading(name, figure, n, float(bound.mean), bound_measured(counts), None, high, evidence, limit)
+    law = laws.figures[figure]
+    if not law.values or math.isinf(evidence):
+        n = sum(counts.values()) // len(law.groups)
+        return Reading(name, figure, n, None, None, None, None, evidence, limit)
+    n, total = moments(law, counts)
+    low, high = band(law, n, limit)
+    return Reading(name, figure, n, float(law.mean), float(total / n), low, high, evidence, limit)
 
 
 def format_tally(tally: Tally) -> str:

@@ -103,8 +103,10 @@ OTHERWISE = {
     **dict.fromkeys(("SubmitWalletStatement", "SubmitReceipts", "Countersign"), OPERATOR),
     **dict.fromkeys(("SubmitRegister", "ResolveBreak"), ADMIN),
     "RunReconciliation": {"operator", "auditor", "admin"},
-    **dict.fromkeys(("ListSwitches", "ListGuards", "ListEvents", "ListTotals", "ExportTotals"), OVERSIGHT),
-    **dict.fromkeys(("GetOutbox", "ListHeldReports"), OVERSIGHT),
+    **dict.fromkeys(
+        ("ListSwitches", "ListGuards", "ListEvents", "ListTotals", "ExportTotals", "GetReturns"), OVERSIGHT
+    ),
+    **dict.fromkeys(("GetOutbox", "ListHeldReports", "GetReturns"), OVERSIGHT),
 }
 METHODS = [
     (f"rgs.v1.{service}/{method.name}", OTHERWISE.get(method.name, roles))
