@@ -107,3 +107,14 @@ def seats(
     chance = seeded(seed)
     for _ in range(count):
         yield played_seat(ruleset, deal(chance), choose, side=side)
+
+
+def as_people_do(seed: str, count: int) -> list[Seat]:
+    """Pairs and aces are raised at once, everything else is looked at for long and given up without a pair."""
+    chance, played = seeded(seed), []
+    for _ in range(count):
+        deck = fair(chance)
+        ranks = [card % 13 for card in deck[:2]]
+        quick = ranks[0] == ranks[1] or 12 in ranks
+        played.append(played_seat(UTH, deck, raising if quick else checking))
+    return played

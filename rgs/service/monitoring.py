@@ -32,6 +32,7 @@ from rgs.core.monitoring.tally import Reading, Tally, format_tally, parse_tally
 from rgs.core.rulesets import Ruleset, load_ruleset, parse_canonical_ruleset
 from rgs.core.statements import parse_envelope
 from rgs.core.times import parse_time
+from rgs.service.admin import DISABLED, ENABLED
 from rgs.service.events import EventCode, event_draft
 from rgs.store.changes import Change, Draft, Record, SwitchOff
 from rgs.store.interface import Store
@@ -166,7 +167,7 @@ class Monitoring:
             laws = load_laws(ruleset)
             alarms = [] if laws is None else tally.alarms(laws)
             told += [(ruleset.id, alarm) for alarm in alarms]
-            if alarms and self.alarm_stops:
+            if alarms and self.alarm_stops and not await self._is_disabled(ruleset.id):
                 batch.records.append(self._disabled(ruleset.id))
                 drafts.append(self._switched(ruleset.id))
         drafts += [alarm_draft(ruleset_id, alarm, self._clock.now_ms()) for ruleset_id, alarm in told]
@@ -176,6 +177,9 @@ class Monitoring:
             structlog.get_logger().error(
                 "return_out_of_band", game=ruleset_id, figure=alarm.figure, series=alarm.series
             )
+
+    async def _is_disabled(self, ruleset_id: str) -> bool:
+        return any((one.scope, one.subject) == ("game", ruleset_id) for one in await self._store.switches())
 
     def _disabled(self, ruleset_id: str) -> SwitchOff:
         code = EventCode.RETURN_OUT_OF_BAND.value
@@ -187,7 +191,8 @@ class Monitoring:
             self._clock.now_ms(),
             actor=ALARM_PARTY,
             subject=f"game {ruleset_id}",
-            after="DISABLED",
+            before=ENABLED,
+            after=DISABLED,
             reason=EventCode.RETURN_OUT_OF_BAND.value,
         )
 

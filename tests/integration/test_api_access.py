@@ -77,7 +77,7 @@ async def test_every_role_at_every_method(tmp_path: Path) -> None:
                     assert code in allowed, (role, method)
                 else:
                     assert code is grpc.StatusCode.PERMISSION_DENIED, (role, method)
-    assert len(ROLES) == 46
+    assert len(ROLES) == 47
 
 
 async def test_strangers_of_every_kind(tmp_path: Path) -> None:
