@@ -4,6 +4,10 @@ Best play gives each decision a value, the mean of what follows if it is taken a
 What a decision is worth less than the best one is its cost. The net win of a round **plus the costs of its decisions**
 has the mean of best play, whoever decides and however: chance is left, skill is out. So it is watched on both sides.
 
+Above, the test bets on a mean that is larger (`rgs.core.monitoring.evidence.betting`). Below, a bet loses by the 500 to
+1 of a royal flush, and so could be small only: it is made on the value cut off at a height, whose mean is at least that
+of best play less what the cut can take away, summed over the hands as they are dealt.
+
 Refuses a value that best play does not have: cards that come twice, an action that its phase does not know.
 """
 
@@ -20,8 +24,9 @@ from certification.rtp.strategy import Strategy
 from rgs.core.cards import parse_cards
 from rgs.core.games.stakes import dearest_round
 from rgs.core.games.types import Action, Phase
-from rgs.core.monitoring.evidence import betting
-from rgs.core.monitoring.laws import Bound
+from rgs.core.hands import Category, HandValue
+from rgs.core.monitoring.evidence import average, betting
+from rgs.core.monitoring.laws import HAND, Laws
 from rgs.core.monitoring.tally import ALPHA
 from rgs.core.rulesets import Ruleset
 
@@ -46,10 +51,10 @@ class Adjusted:
 class Decided:
     """The decisions of one ruleset's rounds."""
 
-    def __init__(self, strategy: Strategy, bound: Bound) -> None:
+    def __init__(self, strategy: Strategy, laws: Laws) -> None:
         self._strategy = strategy
-        self._bound = bound
-        self._most = _most(strategy.ruleset)
+        self._bound = laws.main
+        self._height, self._cut = _cut_off(strategy.ruleset, laws)
         self._values: Counter[Fraction] = Counter()
         self._won = self._cost = Fraction(0)
 
@@ -65,14 +70,16 @@ class Decided:
         n = self._values.total()
         if not n:
             return None
-        mean = float(self._bound.mean)
-        values = ((float(value), count) for value, count in self._values.items())
+        mean, height = float(self._bound.mean), float(self._height)
+        values = [(float(value), count) for value, count in self._values.items()]
+        above = betting(values, mean, float(self._bound.least))
+        below = betting([(-min(value, height), count) for value, count in values], float(self._cut) - mean, -height)
         return Adjusted(
             rounds=n,
             measured=float(self._won / n),
             cost=float(self._cost / n),
             expected=float(self._bound.mean - self._cost / n),
-            evidence=betting(values, mean, float(self._bound.least), self._most),
+            evidence=average([above, below]),
             limit=math.log(1 / ALPHA),
         )
 
@@ -91,13 +98,19 @@ def cost_of(strategy: Strategy, final: Mapping[str, Any]) -> Fraction:
     return cost
 
 
-def _most(ruleset: Ruleset) -> float:
-    """A bound of net win plus costs: the most that main bets win, and what decisions before the last can have cost."""
-    rules = ruleset.rules
-    odds = (
-        odds.returned_per_unit
-        for bet in rules.paytables
-        if bet != rules.side_bet
-        for _, odds in ruleset.paytables[bet].rows
-    )
-    return float(max(odds)) + 3 * dearest_round(rules)
+def _cut_off(ruleset: Ruleset, laws: Laws) -> tuple[Fraction, Fraction]:
+    """Return the height at which values are cut off, and what that takes from their mean at most, in antes.
+
+    On a hand no round is worth more than its bonus, all other bets won and what earlier decisions can have cost: twice
+    the dearest round. A fold before the hand is known is worth the mean of such, which is cut off by no more (Jensen).
+    """
+    dearest = Fraction(dearest_round(ruleset.rules))
+    height, cut = 4 * dearest, Fraction(0)
+    for category in Category:
+        bonus = max(
+            ruleset.paytables[bet].odds_for(HandValue(category, (category,), ())).returned_per_unit
+            for bet in ruleset.rules.paytables
+            if bet != ruleset.rules.side_bet
+        )
+        cut += laws.figures[HAND].chances[category.text] * max(bonus + 2 * dearest - height, Fraction(0))
+    return height, cut

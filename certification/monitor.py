@@ -31,7 +31,7 @@ from rgs.core.checkpoints import parse_checkpoint
 from rgs.core.errors import RgsError, UnknownRulesetError
 from rgs.core.monitoring.figures import Played, played
 from rgs.core.monitoring.laws import MAIN, Laws, load_laws
-from rgs.core.monitoring.tally import Reading, Tally
+from rgs.core.monitoring.tally import LIFE, Reading, Tally
 from rgs.core.rulesets import Ruleset, load_ruleset
 from rgs.core.statements import leaf_hash, parse_envelope, parse_line, parse_statement
 from rgs.core.tiles import TILE_WIDTH
@@ -147,7 +147,7 @@ class Watch:
         laws = load_laws(ruleset)
         if ruleset.sha256 != sha256 or laws is None:
             return None
-        decided = Decided(_strategy(ruleset), laws.main) if self._decisions else None
+        decided = Decided(_strategy(ruleset), laws) if self._decisions else None
         watched = self.rulesets[sha256] = Watched(ruleset, laws, decided=decided)
         return watched
 
@@ -200,7 +200,8 @@ def tell(watched: Watched) -> Iterator[str]:
             share = f"{100 * returned / staked:.3f} %"
             yield f"  {bet:<6} staked {staked:>14,} returned {returned:>14,} {currency} minor units: {share}"
     yield f"  {'figure':<10}{'series':<7}{'rounds':>11}{'exact':>11}{'measured':>11}{'band':>25}{'ln E':>9}{'limit':>8}"
-    yield from map(_line, tally.readings(watched.laws))
+    # The first block is the life so far.
+    yield from (_line(one) for one in tally.readings(watched.laws) if one.series == LIFE or tally.block.number > 1)
     for figure, rounds in watched.first.items():
         yield f"  {figure}: alarmed, first seen at {rounds:,} rounds"
     adjusted = watched.decided and watched.decided.adjusted()

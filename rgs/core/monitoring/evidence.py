@@ -39,7 +39,7 @@ def law_evidence(law: Law, counts: Mapping[str, int]) -> float:
     if any(count and not law.chances.get(key) for key, count in counts.items()):
         return math.inf
     if not law.values:
-        return _average(_dirichlet(law, group, counts, prior) for group in law.groups for prior in PRIORS)
+        return average(_dirichlet(law, group, counts, prior) for group in law.groups for prior in PRIORS)
     n, total = moments(law, counts)
     return _tilted(law, n, float(total - n * law.mean))
 
@@ -79,20 +79,15 @@ def bound_measured(counts: Mapping[str, int]) -> float:
     return float(sum(Fraction(key) * count for key, count in counts.items()) / sum(counts.values()))
 
 
-def betting(values: Iterable[tuple[float, int]], mean: float, least: float, most: float | None = None) -> float:
-    """Return ln E of (value, count) against "the mean is at most `mean`", or with `most` "it is `mean`".
-
-    No value may be below `least` or above `most`; one that is counts as the end that it is beyond.
-    """
+def betting(values: Iterable[tuple[float, int]], mean: float, least: float) -> float:
+    """Return ln E of (value, count) against "the mean is at most `mean`"; a value below `least` counts as that."""
     bets = [step / (mean - least) for step in STEPS]
-    if most is not None:
-        bets += [-step / (most - mean) for step in STEPS]
     sums = [0.0] * len(bets)
     for value, count in values:
-        won = max(value, least) if most is None else min(max(value, least), most)
+        won = max(value, least) - mean
         for place, bet in enumerate(bets):
-            sums[place] += count * math.log1p(bet * (won - mean))
-    return _average(sums)
+            sums[place] += count * math.log1p(bet * won)
+    return average(sums)
 
 
 def rounds_to_show(law: Law, shift: float, limit: float) -> float:
@@ -102,6 +97,13 @@ def rounds_to_show(law: Law, shift: float, limit: float) -> float:
     """
     growth = max(tilt * shift - cost for tilt, cost in _tilts(law))
     return (limit + math.log(len(_tilts(law)))) / growth if growth > 0 else math.inf
+
+
+def average(logarithms: Iterable[float]) -> float:
+    """Return ln of the average of numbers that are given by their logarithms: of several E, again an E."""
+    known = list(logarithms)
+    most = max(known)
+    return most + math.log(math.fsum(math.exp(one - most) for one in known) / len(known))
 
 
 @cache
@@ -116,7 +118,7 @@ def _tilts(law: Law) -> tuple[tuple[float, float], ...]:
 
 
 def _tilted(law: Law, n: int, excess: float) -> float:
-    return _average(tilt * excess - n * cost for tilt, cost in _tilts(law))
+    return average(tilt * excess - n * cost for tilt, cost in _tilts(law))
 
 
 def _dirichlet(law: Law, group: Iterable[str], counts: Mapping[str, int], prior: float) -> float:
@@ -128,13 +130,6 @@ def _dirichlet(law: Law, group: Iterable[str], counts: Mapping[str, int], prior:
             evidence += math.lgamma(weight + count) - math.lgamma(weight) - count * math.log(chance)
             n += count
     return evidence + math.lgamma(prior) - math.lgamma(prior + n)
-
-
-def _average(logarithms: Iterable[float]) -> float:
-    """Return ln of the average of numbers that are given by their logarithms."""
-    known = list(logarithms)
-    most = max(known)
-    return most + math.log(math.fsum(math.exp(one - most) for one in known) / len(known))
 
 
 def _reached(is_reached: Callable[[float], bool], most: float) -> float:
