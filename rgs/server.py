@@ -219,6 +219,7 @@ class Server:
             open_account=account_opener(wallet, connections),
         )
         await services.load()
+        services.monitoring.alarm_stops = config.return_alarm_stops
         events = services.events
         gate = Gate(
             parties,
@@ -255,7 +256,7 @@ class Server:
                     PublicLog(audit=services.audit, folder=config.translog, vkey_of=sequencer.vkey_of),
                 ),
                 admin_api.SERVICE: admin_api.admin_methods(
-                    services.admin, services.certificates, services.reports, services.outbox
+                    services.admin, services.certificates, services.reports, services.outbox, services.monitoring
                 ),
                 reconciliation_api.SERVICE: await self._reconciliations(),
             },
@@ -324,6 +325,7 @@ class Server:
         lead("recovery", partial(services.sessions.recover, RECOVERY_AGE_MS if shared else 0))
         lead("interruptions", services.interruptions.finish_due)
         lead("large_wins", events.tell_wins)
+        lead("returns", services.monitoring.look)
         if shared:
             lead(LOST_DUTY, leases.look)
         self._run_in_background("answers", Answers(store, clock, config.retry_window_h).look)
