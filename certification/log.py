@@ -26,6 +26,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.text import Text
 
 from certification.auditing import Audit, Auditor, measure_bare
+from certification.cosigned import read_notes
 from certification.log_report import document_of, render_html, rows_of
 from certification.memory import format_state, parse_state
 from certification.replay import FileError, fingerprint, jurisdiction, read_file, ruleset
@@ -128,6 +129,8 @@ def audit(options: argparse.Namespace, trust: Trust, rulebook: Rulebook) -> tupl
             bundle=read_file(options.keys, KEY_BUNDLE_BYTES_MAX),
             root=options.root,
             rulebook=rulebook,
+            own=trust.own,
+            notes=read_notes(options.witnessed, trust.policy, trust.own),
             workers=options.workers,
             save=file.save_part,
             advance=lambda read, size: bar.update(task, completed=read, total=size),
@@ -149,6 +152,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--keys", required=True, type=Path, help="the key bundle")
     parser.add_argument("--root", type=fingerprint, metavar="FINGERPRINT", help="the root's, brought from outside")
     parser.add_argument("--self-witness", action="append", default=[], metavar="NAME", help="a witness of the house")
+    parser.add_argument(
+        "--witnessed",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="NOTE",
+        help="a checkpoint that a witness outside the house has cosigned: the log must hold it, and what it covers"
+        " stands under a key that was revoked later",
+    )
     parser.add_argument("--ruleset", action="append", default=[], type=Path, metavar="FILE", help="a further ruleset")
     parser.add_argument(
         "--jurisdiction", action="append", default=[], type=Path, metavar="FILE", help="a further jurisdiction"

@@ -169,7 +169,7 @@ class KeyBook:
         if key.role not in kind.roles:
             raise KEY.failure(f"{kind.name} may not be signed by a key of role {key.role}")
         if self._revoked:
-            self._verify_unrevoked(envelope.keyid, place)
+            self.verify_unrevoked(envelope.keyid, place)
         if not is_signed:
             try:
                 verify_signature(envelope, key.public_key)
@@ -179,7 +179,10 @@ class KeyBook:
             raise KEY.failure(f"this {kind.name} is not in the key bundle")
         return key
 
-    def _verify_unrevoked(self, keyid: str, place: Place | None) -> None:
+    def verify_unrevoked(self, keyid: str, place: Place | None) -> None:
+        """VerificationError if the key, or one above it, was revoked so that what it signs at that place counts no
+        more.
+        """
         while keyid:
             self._revoked.verify(keyid, place)
             keyid = self._keys[keyid].parent
