@@ -16,8 +16,8 @@ from rgs.core.checkpoints import parse_checkpoint
 from rgs.core.merkle import consistency_proof
 from rgs.core.note import ED25519, add_signatures, format_note, format_vkey, note_key, parse_note, parse_signatures
 from rgs.core.statements import KINDS, format_canonical, seal_envelope
-from rgs.core.witnessing import AddCheckpoint, WitnessRefusalError, format_add_checkpoint
 from rgs.core.times import format_time
+from rgs.core.witnessing import AddCheckpoint, WitnessRefusalError, format_add_checkpoint
 from rgs.store.witness import WitnessStore
 from rgs.translog.directory import LogDirectory
 from rgs.witness.witness import Witness
