@@ -1,5 +1,6 @@
 """What witnesses outside the house have cosigned of a log, as far as an auditor can know: what the state remembers of
-the runs before, what the auditor brings, what is published today. Under a revoked key nothing else stands (docs/keys.md).
+the runs before, what the auditor brings, what is published today. Under a revoked key nothing else
+stands (docs/keys.md).
 
 Whole notes are kept, and judged under the policy of today: a witness that has turned out to be the house's own, or is
 trusted no more, counts for nothing from then on. Refuses to remember more than NOTES_MAX; the older the coarser.

@@ -5,7 +5,6 @@ place on that a witness had seen. The thief dates back; the honest node goes on 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -83,8 +82,8 @@ class Drill:
 
 
 @pytest.fixture
-def drill(tmp_path: Path) -> Iterator[Drill]:
-    yield Drill(tmp_path)
+def drill(tmp_path: Path) -> Drill:
+    return Drill(tmp_path)
 
 
 def test_who_had_read_before_the_theft_keeps_it_and_refuses_the_thief(drill: Drill) -> None:
