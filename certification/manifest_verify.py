@@ -71,6 +71,8 @@ class Surroundings:
     stdlib: dict[str, str] = field(default_factory=dict)
     dependencies: dict[str, dict[str, str]] = field(default_factory=dict)
     """`name==version` -> its files."""
+    server: dict[str, str] = field(default_factory=dict)
+    """Our own files, where the server measures itself."""
     findings: list[Finding] = field(default_factory=list)
     """What contradicts the lock or a RECORD."""
 
@@ -80,6 +82,7 @@ class Surroundings:
             "dependencies": {name: hash_of(files) for name, files in sorted(self.dependencies.items())},
             "objects": dict(sorted(self.objects.items())),
             "python": self.python,
+            "server": hash_of(self.server),
             "stdlib": hash_of(self.stdlib),
         }
 
@@ -162,21 +165,25 @@ def parse_lock(text: str) -> dict[str, tuple[str, list[str]]]:
 
 
 def read_record(info: Path) -> dict[str, str]:
-    """Path -> SHA-256 in hex, empty where the RECORD has none; paths that lead out of the folder as they stand."""
+    """Path -> SHA-256 in base64, empty where the RECORD has none; paths that lead out of the folder as they stand."""
     try:
         text = (info / "RECORD").read_text("utf-8")
     except (OSError, UnicodeDecodeError):
         raise UnverifiableError(f"{info.name} has no RECORD that can be read") from None
     rows: dict[str, str] = {}
     for row in csv.reader(text.splitlines()):
-        algorithm, _, value = row[1].partition("=") if len(row) == 3 else ("?", "", "")
-        try:
-            rows[row[0]] = base64.urlsafe_b64decode(value + "=" * (-len(value) % 4)).hex() if value else ""
-        except (binascii.Error, IndexError):
-            algorithm = "?"
-        if algorithm not in {"", "sha256"}:
+        if len(row) != 3 or not (row[1] == "" or row[1].startswith("sha256=")):
             raise UnverifiableError(f"{info.name}/RECORD has a line that is none: {','.join(row)[:80]}")
+        rows[row[0]] = row[1].removeprefix("sha256=")
     return rows
+
+
+def _hex(encoded: str) -> str:
+    """What a RECORD writes in unpadded base64, as hex; empty for what is none."""
+    try:
+        return base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).hex()
+    except binascii.Error:
+        return ""
 
 
 def examine_site(site: Path, locked: Mapping[str, str], into: Surroundings) -> None:
@@ -229,7 +236,7 @@ def _hash_listed(site: Path, listed: Mapping[str, str], findings: list[Finding])
         except UnverifiableError:
             findings.append(Finding("missing", path))
             continue
-        if sha256 and found[path] != sha256:
+        if sha256 and found[path] != _hex(sha256):
             findings.append(Finding("changed", path))
     return found
 
