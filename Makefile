@@ -1,7 +1,7 @@
 # The house's commands; `make help` lists them. Each makes sure of the virtual environment first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo run play test fuzz check bench certify protos proto-baseline drift lint breaking ruff types format lock clean
+.PHONY: help setup demo run play test fuzz check bench certify wheel certified changes protos proto-baseline drift lint breaking ruff types format lock clean
 
 PYTHON ?=
 ARGS ?=
@@ -99,6 +99,9 @@ certify: setup ## What a test lab runs: self-test, known answers, exact returns,
 	$(PY) -m rng export --what raw --count 125000000 > var/certify-raw.bin
 	$(PY) -m certification sp800-22 var/certify-raw.bin; status=$$?; rm -f var/certify-raw.bin; exit $$status
 	$(PY) -m certification rng --programs || [ $$? -eq 2 ]
+
+wheel: setup ## Build dist/rgs-*.whl, the same bytes from the same files everywhere, and say its SHA-256
+	$(PY) tools/wheel.py
 
 protos: setup ## Generate the code of rgs/v1, rgs/wallet and rgs/regulator from protos/
 	$(PY) tools/protos.py generate

@@ -136,11 +136,11 @@ class Watched:
     measure: Callable[[], str]
     rules_period_ms: int
     self_test_period_ms: int
+    log: Callable[[], str] = lambda: ""
+    """What stands against the transparency log, a code, empty if nothing does."""
     surroundings: Callable[[], str] = lambda: ""
     """As `measure`, of everything else that the server runs on."""
     surroundings_period_ms: int = 86_400_000
-    log: Callable[[], str] = lambda: ""
-    """What stands against the transparency log, a code, empty if nothing does."""
 
 
 class Watch:
