@@ -53,7 +53,7 @@ endif
 fuzz: setup ## Fuzz every RPC and every parser, each for SECONDS (default 60), under printed seeds
 	FUZZ_SECONDS=$(SECONDS) $(PYTEST) tests/fuzz --timeout 0 $(ARGS)
 
-check: setup drift lint breaking ruff types test ## Everything that continuous integration checks; tests last
+check: setup drift lint breaking changes ruff types test ## Everything that continuous integration checks; tests last
 
 drift: setup
 	$(PY) tools/protos.py drift
@@ -67,6 +67,10 @@ ifneq ($(PROTOS),)
 	@test -f protos/baseline.binpb || { echo 'protos/baseline.binpb is missing: make proto-baseline' >&2; exit 1; }
 	$(BUF) breaking protos --against protos/baseline.binpb
 endif
+
+# Touching generator, games or returns is a MAJOR change: each file is named, and the change log has to tell of it.
+changes: setup
+	$(PY) -m tools.changes
 
 ruff: setup
 	$(PY) -m ruff check $(SOURCES)
@@ -102,6 +106,9 @@ certify: setup ## What a test lab runs: self-test, known answers, exact returns,
 
 wheel: setup ## Build dist/rgs-*.whl, the same bytes from the same files everywhere, and say its SHA-256
 	$(PY) tools/wheel.py
+
+certified: setup ## Take the tree as what is certified now (certification/certified.json): at a release
+	$(PY) -m tools.changes --certify
 
 protos: setup ## Generate the code of rgs/v1, rgs/wallet and rgs/regulator from protos/
 	$(PY) tools/protos.py generate
