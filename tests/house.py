@@ -13,7 +13,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from rgs.admission import identify_certificate
 from rgs.clients.register import EmbeddedRegister
@@ -207,7 +207,7 @@ class House:
         path = folder / "rgs.db"
         if store is None and not path.exists():
             create_store(path, STORE_EPOCH)
-        self.store: Any = store or SqliteStore(path)
+        self.store = cast(SqliteStore, store or SqliteStore(path))
         self.instance = Instance(
             store=self.store,
             clock=self.clock,
