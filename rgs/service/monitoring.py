@@ -39,7 +39,9 @@ from rgs.store.interface import Store
 from rgs.store.returns import PassedOverCounted, RoundPassedOver, RoundToCount, StatementsRead, TallyKept
 
 BATCH = 200
-"""Statements of one commit."""
+"""Statements of one commit: some 15 ms."""
+BATCHES_MAX = 10
+"""Commits of one look at an instance that has played for long unseen: it goes on with the next look."""
 INSTANCES_MAX = 1_000
 """Instances looked at in one go."""
 PATIENCE_MS = 900_000
@@ -98,10 +100,15 @@ class Monitoring:
         self._rulesets: dict[str, Ruleset | None] = {}
 
     async def look(self) -> int:
-        """Count what can be counted now, a batch of each instance; how many statements were read. StoreError."""
+        """Count what can be counted now; how many statements were read. StoreError."""
         read = 0
         for instance, after_no in await self._store.unread_instances(INSTANCES_MAX):
-            read += await self._read(instance, after_no)
+            for _ in range(BATCHES_MAX):
+                number = await self._read(instance, after_no)
+                read += number
+                after_no += number  # noqa: PLW2901 - from where it goes on
+                if number < BATCH:
+                    break
         if self._clock.now_ms() - self._late_ms >= LATE_PERIOD_MS:
             self._late_ms = self._clock.now_ms()
             await self._read_late()
