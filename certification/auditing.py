@@ -65,6 +65,7 @@ class Audit:
     """Envelopes and the public keys that signed them."""
     read_again: str = ""
     """Why what the state says was read was read once more."""
+    keys: KeyBook | None = None
     replay: Replay | None = None
     findings: Findings | None = None
 
@@ -257,7 +258,7 @@ class _Run:
             self._auditor.save(self.document())
         for fault in self._replay.finish():
             audit.report(fault, "end of the log")
-        audit.replay, audit.findings = self._replay, self._findings
+        audit.keys, audit.replay, audit.findings = self._keys, self._replay, self._findings
         return is_sound
 
     def document(self) -> dict[str, Any]:
