@@ -65,10 +65,9 @@ class Audit:
     """Envelopes and the public keys that signed them."""
     read_again: str = ""
     """Why what the state says was read was read once more."""
+    keys: KeyBook | None = None
     replay: Replay | None = None
     findings: Findings | None = None
-    key_statements: int = 0
-    """Of the key bundle."""
 
     def report(self, error: VerificationError, place: str) -> None:
         self.failed += 1
@@ -259,8 +258,7 @@ class _Run:
             self._auditor.save(self.document())
         for fault in self._replay.finish():
             audit.report(fault, "end of the log")
-        audit.replay, audit.findings = self._replay, self._findings
-        audit.key_statements = len(self._keys.statements)
+        audit.keys, audit.replay, audit.findings = self._keys, self._replay, self._findings
         return is_sound
 
     def document(self) -> dict[str, Any]:
