@@ -143,6 +143,17 @@ class KeyBook:
         """The statements of the bundle: their hash, and their place in it from 1."""
         return self._statements
 
+    def state_of(self, keyid: str) -> str:
+        """In words, until when and where the key counts."""
+        told = [
+            f"revoked {body['time']}, "
+            + (f"counts below entry {body['size']} of {body['origin']}" if "origin" in body else "counts for nothing")
+            for body in self._revoked.of(keyid)
+        ]
+        if keyid in self._ends:
+            told.append(f"ended {self._ends[keyid].time}")
+        return "; ".join(told) or "in force"
+
     # --- the path ---
 
     def add_instance(self, instance: str, public_key_hex: str, node_keyid: str) -> None:
@@ -176,7 +187,7 @@ class KeyBook:
         if hash_ in self._statements:
             return key  # verified with the bundle, which stands by itself whatever became of the key
         if self._revoked:
-            self._verify_unrevoked(envelope.keyid, place)
+            self.verify_unrevoked(envelope.keyid, place)
         if not is_signed:
             try:
                 verify_signature(envelope, key.public_key)
@@ -186,7 +197,10 @@ class KeyBook:
             raise KEY.failure(f"this {kind.name} is not in the key bundle")
         return key
 
-    def _verify_unrevoked(self, keyid: str, place: Place | None) -> None:
+    def verify_unrevoked(self, keyid: str, place: Place | None) -> None:
+        """VerificationError if the key, or one above it, was revoked so that what it signs at that place counts no
+        more.
+        """
         while keyid:
             self._revoked.verify(keyid, place)
             keyid = self._keys[keyid].parent
