@@ -23,7 +23,7 @@ from typing import Final
 from certification.log import Trust, read_trust
 from certification.replay import FileError, fingerprint, read_file
 from certification.sources import Source, SourceError, open_source
-from certification.tree import Tree, failure, read_bundle, read_checkpoint, read_hashes, verify_note_and_quorum
+from certification.tree import Tree, failure, read_accepted, read_bundle, read_hashes
 from rgs.core.errors import FormatError, RgsError, VerificationError
 from rgs.core.policies import Accepted
 from rgs.core.replay import KeyBook
@@ -176,7 +176,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise FileError(f"the root of the key bundle is {keys.root}, not {options.root}")
         now_ms = time.time_ns() // 1_000_000 if options.now is None else parse_time(options.now)
         source = open_source(options.log)
-        accepted = verify_note_and_quorum(read_checkpoint(source), trust.policy)
+        accepted = read_accepted(source, trust.policy)[1]
         envelopes = read_receipt(read_file(options.receipt, RECEIPT_BYTES_MAX))
         receipts = Receipts(envelopes, keys, source, accepted.checkpoint.size)
         answers = list(_answers(receipts.statements, source, accepted, options.delay_s))

@@ -22,6 +22,7 @@ from rgs.core.tiles import CHECKPOINT_PATH
 from rgs.service.cosigned import Cosigned, parse_cosigned
 from rgs.store.interface import LOG_EPOCH, StoreReads
 from rgs.store.opening import open_reads
+from rgs.translog.directory import LogDirectory
 
 PREFIX: Final = "rgs.example"
 """Of the default origin: a name that nobody owns, for houses that have not given theirs."""
@@ -61,12 +62,15 @@ def shards(config: Config) -> list[Path]:
 
 
 def newest_cosigned(config: Config) -> Cosigned | None:
-    """The newest published checkpoint, if a witness has cosigned it; None for one that cannot be read."""
-    published = shards(config)
-    try:
-        return parse_cosigned((published[-1] / CHECKPOINT_PATH).read_bytes()) if published else None
-    except (OSError, FormatError):
-        return None
+    """The newest checkpoint that has the quorum of the log's policy; None where there is none, or it cannot be read."""
+    for shard in reversed(shards(config)):
+        try:
+            found = parse_cosigned(LogDirectory(shard).cosigned())
+        except (OSError, FormatError):
+            return None
+        if found is not None:
+            return found
+    return None
 
 
 def read_shard(shard: Path) -> Checkpoint:

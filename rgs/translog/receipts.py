@@ -1,4 +1,5 @@
-"""Receipts of statements that are in a log: a `.tlog-proof` under the published checkpoint (C2SP tlog-proof).
+"""Receipts of statements that are in a log: a `.tlog-proof` (C2SP tlog-proof) under the newest checkpoint that
+witnesses have cosigned, or under the published one where that does not cover the statement yet.
 
 Read from the log's own files, so that any copy of them will do. Refuses a statement that is not in the log yet.
 """
@@ -12,7 +13,7 @@ from rgs.core.checkpoints import parse_checkpoint
 from rgs.core.errors import NotFoundError
 from rgs.core.logproofs import LogProof, format_log_proof, verify_log_proof
 from rgs.core.merkle import inclusion_proof
-from rgs.core.note import parse_note
+from rgs.core.note import Note, parse_note
 from rgs.core.receipts import format_key_path
 from rgs.core.shards import parse_origin
 from rgs.core.tiles import CHECKPOINT_PATH, TILE_WIDTH, Tile
@@ -30,11 +31,21 @@ def make_proof(folder: Path, hash_: bytes, *, bundle: bytes, start: bytes) -> by
         size = parse_checkpoint(note.text).size
         index = find(directory, hash_, size)
         if index is not None:
+            note, size = _witnessed(directory, index) or (note, size)
             path = inclusion_proof(directory.subtrees(size), index, size)
             proof = LogProof(index, tuple(path), note, format_key_path(bundle, start))
             verify_log_proof(proof, hash_)
             return format_log_proof(proof)
     raise NotFoundError("the statement is not in the log yet", kind="log entry", hash=hash_.hex())
+
+
+def _witnessed(directory: LogDirectory, index: int) -> tuple[Note, int] | None:
+    """The newest checkpoint that has its quorum, and its size, if it covers the entry."""
+    if not (kept := directory.cosigned()):
+        return None
+    note = parse_note(kept)
+    size = parse_checkpoint(note.text).size
+    return (note, size) if size > index else None
 
 
 def shards(folder: Path) -> Iterator[Path]:
