@@ -23,7 +23,7 @@ import structlog
 
 from rgs.core.checkpoints import Checkpoint, parse_checkpoint
 from rgs.core.merkle import leaf_hash, root_of
-from rgs.core.note import ED25519, note_key, parse_note, sign_text, verify_note
+from rgs.core.note import COSIGNATURE, ED25519, add_signatures, cosign, note_key, parse_note, sign_text, verify_note
 from rgs.core.shards import parse_origin
 from rgs.core.statements import Ed25519Signer, Signer
 from rgs.core.tiles import TILE_WIDTH, tiles_of
@@ -152,6 +152,23 @@ def verify_shelf(shelf: Shelf, logs: list[Logged]) -> None:
         assert parse_note(first).text == parse_note(before.directory.checkpoint()).text  # cosigned since, maybe
 
 
+async def cosign_published(sequencer: Sequencer, shard: Path) -> None:
+    """A witness has seen what is published."""
+    note = parse_note(LogDirectory(shard).checkpoint())
+    line = cosign(note.text, "witness.example", NODE_KEY, 1_800_000_000)
+    assert await sequencer.cosign(add_signatures(note, [line]), has_quorum=True)
+
+
+def verify_cosigned(logs: list[Logged]) -> None:
+    """What is kept as cosigned is whole, and is what is published in each log."""
+    witness = note_key("witness.example", COSIGNATURE, NODE_KEY)
+    for log in logs:
+        note = parse_note(log.directory.cosigned())
+        assert len(verify_note(note, [witness])) == 1
+        assert parse_checkpoint(note.text) == log.checkpoint
+        assert len(verify_note(parse_note(log.directory.checkpoint()), [witness])) == 1
+
+
 def verify_signed(folder: Path, logs: list[Logged]) -> int:
     """Every checkpoint that was ever signed is one of a beginning of its log, so that no two contradict each other."""
     notes = (folder / SIGNED).read_bytes().split(b"\0")[:-1]
@@ -250,6 +267,7 @@ async def _live(folder: Path) -> None:
         if stage >= before:
             reached.write_text(str(stage))
             await sequencer.work()
+    await cosign_published(sequencer, folder / "log" / "2026h2")
     await sequencer.close()
 
 
@@ -289,6 +307,7 @@ def kill_everywhere(folder: Path) -> int:
         assert [parse_origin(log.checkpoint.origin)[1] for log in logs] == ["2026h1", "2026h2"]
         verify_shelf(shelf, logs)
         verify_signed(home, logs)
+        verify_cosigned(logs[1:])
         if lived:
             return last - 1
     raise AssertionError

@@ -16,9 +16,9 @@ from rgs.cli.options import now_ms
 from rgs.config import Config
 from rgs.core.checkpoints import Checkpoint, parse_checkpoint
 from rgs.core.errors import FormatError
-from rgs.core.note import ED25519, format_vkey, note_key, parse_note
+from rgs.core.note import ED25519, cosigned_s, format_vkey, note_key, parse_note
 from rgs.core.shards import format_origin, half_year
-from rgs.core.tiles import CHECKPOINT_PATH
+from rgs.core.tiles import CHECKPOINT_PATH, COSIGNED_PATH
 from rgs.service.cosigned import Cosigned, parse_cosigned
 from rgs.store.interface import LOG_EPOCH, StoreReads
 from rgs.store.opening import open_reads
@@ -79,3 +79,18 @@ def read_shard(shard: Path) -> Checkpoint:
         return parse_checkpoint(parse_note((shard / CHECKPOINT_PATH).read_bytes()).text)
     except (OSError, FormatError):
         raise FileRefusedError(f"there is no log in {shard}", path=shard) from None
+
+
+def read_cosigned(shard: Path) -> list[tuple[int, str, int]]:
+    """Who has cosigned the newest checkpoint of a shard that has its quorum: its size, the witness's name and its time
+    in milliseconds, unverified; FileRefusedError.
+    """
+    try:
+        note = parse_note(kept) if (kept := LogDirectory(shard).cosigned()) else None
+        checkpoint = None if note is None else parse_checkpoint(note.text)
+    except (OSError, FormatError):
+        raise FileRefusedError(f"{shard / COSIGNED_PATH} is no checkpoint", path=shard / COSIGNED_PATH) from None
+    if note is None or checkpoint is None:
+        return []
+    lines = [line for line in note.signatures if line.name != checkpoint.origin]
+    return [(checkpoint.size, line.name, cosigned_s(line) * 1000) for line in lines]
