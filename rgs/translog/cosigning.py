@@ -45,7 +45,7 @@ ENDED_MS: Final = 60_000
 """Between two rounds for the last checkpoint of a shard that has ended without its quorum."""
 TOLD_MS: Final = 60_000
 """Between two events of one witness."""
-FINISH_MS: Final = 2_000
+FINISH_MS: Final = 5_000
 """So long the end of the process waits for the last cosignatures."""
 STEP_S: Final = 0.05
 FORKED: Final = "FORKED"

@@ -16,6 +16,8 @@ from tests.sequencing import PREFIX, SIGNER
 
 __all__ = ["logcheck"]
 
+pytestmark = pytest.mark.timeout(0)  # hundreds of lives, each of which waits for the disk
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
