@@ -22,7 +22,7 @@ from typing import Final
 
 from certification.log import Trust, read_trust
 from certification.replay import FileError, fingerprint, read_file
-from certification.sources import Source, SourceError, open_source
+from certification.sources import Source, SourceError, add_tls_options, open_source
 from certification.tree import Tree, failure, read_accepted, read_bundle, read_hashes
 from rgs.core.errors import FormatError, RgsError, VerificationError
 from rgs.core.policies import Accepted
@@ -163,6 +163,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--self-witness", action="append", default=[], metavar="NAME", help="a witness of the house")
     parser.add_argument("--delay-s", type=int, default=DELAY_S, help="the house's stated maximum delay")
     parser.add_argument("--now", metavar="TIME", help="2026-11-21T22:30:00.000Z; by default this machine's")
+    add_tls_options(parser)
     return parser
 
 
@@ -175,7 +176,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.root is not None and not keys.anchored:
             raise FileError(f"the root of the key bundle is {keys.root}, not {options.root}")
         now_ms = time.time_ns() // 1_000_000 if options.now is None else parse_time(options.now)
-        source = open_source(options.log)
+        source = open_source(options.log, options)
         accepted = read_accepted(source, trust.policy)[1]
         envelopes = read_receipt(read_file(options.receipt, RECEIPT_BYTES_MAX))
         receipts = Receipts(envelopes, keys, source, accepted.checkpoint.size)

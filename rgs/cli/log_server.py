@@ -181,6 +181,8 @@ class LogRequests(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(content)))
         self.send_header("Cache-Control", cache)
         self.send_header("X-Content-Type-Options", "nosniff")
+        if "Content-Length" in self.headers or "Transfer-Encoding" in self.headers:
+            self.send_header("Connection", "close")  # a body that nobody reads must not be taken for the next request
         self.end_headers()
         if with_body:
             self.wfile.write(content)

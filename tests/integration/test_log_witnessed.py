@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shutil
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from structlog.testing import capture_logs
 from certification.log import main as certify_log
 from rgs.cli import witness as witness_command
 from rgs.cli.log import leave_log, show
+from rgs.cli.log_server import Allowed, LogServer, tls_context
 from rgs.cli.logfolder import newest_cosigned, shards, vkey_now
 from rgs.cli.server_process import free_address
 from rgs.cli.witness_process import WitnessProcess
@@ -118,6 +120,44 @@ async def test_what_is_published_is_cosigned_and_named(tmp_path: Path, capsys: p
     (tmp_path / "left" / "checkpoint.cosigned").unlink()
     assert certify_log([str(tmp_path / "left"), "--state", str(tmp_path / "none"), *files]) == 1
     assert "FAILED log quorum: cosigned by nobody" in capsys.readouterr().out
+
+
+async def test_an_auditor_reads_the_guarded_log_of_a_house_at_work(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    watched = Watched(tmp_path)
+    with watched.witness():
+        async with watched.serving() as house:
+            await watched.live("player-1")
+            await until(lambda: watched.is_cosigned)
+            config = house.config
+            with LogServer(config.translog, "127.0.0.1:0", tls_context(config), Allowed(config.store)) as server:
+                thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+                thread.start()
+                url = f"https://localhost:{server.port}/{watched.shard.folder.name}"
+                files = ["--policy", str(watched.policy), "--keys", str(config.bundle), "--workers", "1"]
+                status = []
+                for number, (ca, party) in enumerate(((config.ca, "demo-auditor"), (config.ca, ""), (None, ""))):
+                    tls = ["--tls-ca", str(ca)] if ca else []
+                    if party:
+                        stem = config.tls / "clients" / party
+                        tls += ["--tls-cert", f"{stem}.pem", "--tls-key", f"{stem}.key"]
+                    status.append(
+                        await asyncio.to_thread(
+                            certify_log, [url, "--state", str(tmp_path / f"state{number}"), *files, *tls]
+                        )
+                    )
+                server.shutdown()
+                thread.join()
+    said = capsys.readouterr()
+    assert status == [0, 2, 2]
+    assert said.out.endswith("PASSED WITNESSED UNANCHORED\n")
+    assert "tile/entries/000" in said.err
+    assert "HTTP status 403" in said.err
+    assert "CERTIFICATE_VERIFY_FAILED" in said.err
+    keys = ["--tls-cert", str(watched.policy)]
+    assert certify_log([url, "--state", str(tmp_path / "state"), *files, *keys]) == 2
+    assert "certify log: --tls-ca, --tls-cert, --tls-key: " in capsys.readouterr().err
 
 
 def _bare(note: bytes) -> bytes:
