@@ -40,7 +40,7 @@ FEW: Final = 4_096
 """Of so few entries no process is started: starting one takes longer."""
 SAMPLE: Final = 1_000
 """Envelopes on which the bare verification of signatures is measured."""
-_NOT_KEPT: Final = frozenset({"_rulebook"})
+_NOT_KEPT: Final = frozenset({"_bundle", "_rulebook"})
 
 
 @dataclass(slots=True)
@@ -60,6 +60,8 @@ class Audit:
     """Envelopes and the public keys that signed them."""
     replay: Replay | None = None
     findings: Findings | None = None
+    key_statements: int = 0
+    """Of the key bundle."""
 
     def report(self, error: VerificationError, place: str) -> None:
         self.failed += 1
@@ -144,7 +146,7 @@ class _Run:
         self._keys = KeyBook(auditor.bundle, root=auditor.root)
         self._shard_before = None if audit.before is None or audit.before.origin == checkpoint.origin else audit.before
         rulebook = auditor.rulebook
-        self._findings = Findings(rulebook)
+        self._findings = Findings(rulebook, self._keys.statements)
         self._tree = Tree()
         self._base = None if audit.before is None else _document_of(audit.before)
         if state is None:
@@ -199,6 +201,7 @@ class _Run:
         for fault in self._replay.finish():
             audit.report(fault, "end of the log")
         audit.replay, audit.findings = self._replay, self._findings
+        audit.key_statements = len(self._keys.statements)
         return is_sound
 
     def document(self) -> dict[str, Any]:

@@ -56,6 +56,7 @@ def document_of(
             {"currency": name, "returned_minor": summary.returned_minor[name], "staked_minor": staked}
             for name, staked in sorted(summary.staked_minor.items())
         ]
+        document["key_statements"] = {"in_bundle": found.key_statements, "in_log": findings.keys_logged}
         document["development_keys"] = summary.has_development_keys
         document["newest_statement"] = findings.newest
         document["exposure"] = [
@@ -98,6 +99,8 @@ def rows_of(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield "voids", f"{count} approved by {admin}"
         for row in document["overdue"]:
             yield "overdue", f"round {row['round_id']} of session {row['session_id']}, opened {row['time']}"
+        bundle = document["key_statements"]
+        yield "key bundle", f"{bundle['in_log']} of {bundle['in_bundle']} statements are in the log"
         if document["development_keys"]:
             yield "keys", "DEVELOPMENT KEYS"
     if speed := document.get("speed"):

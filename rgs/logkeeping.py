@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -49,8 +49,10 @@ class LogKeeping:
         self._cosigner: Cosigner | None = None
 
     @classmethod
-    async def open(cls, config: Config, clock: Clock, store: Store) -> LogKeeping:
-        """InvalidFieldError where the settings ask for what is no evidence, FileRefusedError."""
+    async def open(cls, config: Config, clock: Clock, store: Store, keys: Callable[[], Sequence[bytes]]) -> LogKeeping:
+        """`keys` gives the statements of the key bundle in service. InvalidFieldError where the settings ask for what
+        is no evidence, FileRefusedError.
+        """
         sequencer = Sequencer(
             store=store,
             clock=clock,
@@ -58,9 +60,14 @@ class LogKeeping:
             prefix=await log_prefix(config, store),
             signer=load_log_signer(config.keys),
             delay_ms=config.log_delay_s * 1000,
+            keys=keys,
         )
         policy = None if config.log_policy is None else read_policy(config.log_policy)
         return cls(config, clock, sequencer, policy)
+
+    def vkey_of(self, origin: str) -> str:
+        """The log key under the name of a shard."""
+        return self._sequencer.vkey_of(origin)
 
     def code(self) -> str:
         """What stands against the log, empty if nothing does."""

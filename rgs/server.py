@@ -52,7 +52,7 @@ from rgs.declared import artifacts_of, configured, modules_of
 from rgs.logging import Log
 from rgs.logkeeping import LogKeeping
 from rgs.manifest import Manifest, ManifestError, make_manifest
-from rgs.outward import Connections, load_outward
+from rgs.outward import Connections, account_opener, load_outward
 from rgs.service.answers import Answers
 from rgs.service.books import Books
 from rgs.service.catalog import Catalog
@@ -60,6 +60,7 @@ from rgs.service.events import EventCode, Events
 from rgs.service.instance import Instance
 from rgs.service.keys import KeyFiles
 from rgs.service.leases import INSTANCE_LOST, LOST_DUTY, Leases
+from rgs.service.log import PublicLog
 from rgs.service.notices import Relay
 from rgs.service.permits import Permits
 from rgs.service.reconciliation_files import Shelf
@@ -79,8 +80,6 @@ BACKGROUND_S = 1.0
 """Between two rounds of the work in the background."""
 RECOVERY_AGE_MS = 3_000
 """So old is an affair before it is recovered, where it may be under way in another process."""
-DEMO_BALANCE_MINOR = 1_000_000
-"""First balance of a player's account in the embedded wallet, where the jurisdiction plays without money."""
 
 
 class Server:
@@ -160,7 +159,12 @@ class Server:
         opened.push_async_callback(parties.close)
         wallet = EmbeddedWallet(WalletStore(config.wallet), clock.now_ms)
         opened.push_async_callback(wallet.close)
-        keeping = await LogKeeping.open(config, clock, store)
+        keeping = await LogKeeping.open(
+            config,
+            clock,
+            store,
+            lambda: self.services.audit.key_statements(),  # noqa: PLW0108 - the services come later
+        )
         instance = Instance(
             store=store,
             clock=clock,
@@ -205,7 +209,7 @@ class Server:
             identify=identify_certificate,
             admit=admit,
             key_statements=parse_key_bundle(bundle),
-            open_account=_account_opener(wallet, connections),
+            open_account=account_opener(wallet, connections),
         )
         await services.load()
         events = services.events
@@ -239,7 +243,10 @@ class Server:
                 session_api.SERVICE: session_api.session_methods(services.sessions, encoder),
                 play_api.SERVICE: play_api.play_methods(services.play),
                 history_api.SERVICE: history_api.history_methods(services.history),
-                audit_api.SERVICE: audit_api.audit_methods(services.audit),
+                audit_api.SERVICE: audit_api.audit_methods(
+                    services.audit,
+                    PublicLog(audit=services.audit, folder=config.translog, vkey_of=keeping.vkey_of),
+                ),
                 admin_api.SERVICE: admin_api.admin_methods(
                     services.admin, services.certificates, services.reports, services.outbox
                 ),
@@ -402,15 +409,6 @@ async def _finished(task: asyncio.Task[None], patience_s: float) -> None:
     """Wait for the task; it is cancelled when patience ends, and its affair goes on at the next start."""
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(task, patience_s)
-
-
-def _account_opener(wallet: EmbeddedWallet, connections: Connections) -> Callable[[str, str, str], Awaitable[None]]:
-    async def open_account(operator: str, player: str, currency: str) -> None:
-        if connections.is_outside(operator):
-            return
-        await wallet.open_account(operator=operator, player=player, currency=currency, balance_minor=DEMO_BALANCE_MINOR)
-
-    return open_account
 
 
 # --- the process ------------------------------------------------------------------------------------------------------

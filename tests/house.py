@@ -39,6 +39,7 @@ from rgs.service.instance import Artifact, Instance
 from rgs.service.requests import Act, BuyParticipation, CloseSession, EndParticipation, OpenSession, StartRound
 from rgs.service.sealing import Kek, Sealer
 from rgs.service.watch import Watched
+from rgs.store.interface import Parties, Store
 from rgs.store.parties import SqliteParties
 from rgs.store.register import RegisterStore
 from rgs.store.sqlite import SqliteStore, create_store
@@ -196,20 +197,24 @@ class House:
         draws_in_flight_max: int = 1024,
         account_minor: int = ACCOUNT_MINOR,
         fundings: Mapping[str, Funding] | None = None,
+        store: Store | None = None,
+        parties: Parties | None = None,
     ) -> None:
+        """`store` and `parties` are those of a database that the house is to live over, instead of a file."""
         self.folder = folder
         self.clock = clock or FakeClock()
         self._account_minor = account_minor
         path = folder / "rgs.db"
-        if not path.exists():
+        if store is None and not path.exists():
             create_store(path, STORE_EPOCH)
-        self.store = SqliteStore(path)
+        self.store: Any = store or SqliteStore(path)
         self.instance = Instance(
             store=self.store,
             clock=self.clock,
             sealer=Sealer(kek),
             node=NODE,
             draws_in_flight_max=draws_in_flight_max,
+            shared=store is not None,
         )
         self.wallet_store = WalletStore(folder / "wallet.db")
         self.register_store = RegisterStore(folder / "register.db")
@@ -217,7 +222,7 @@ class House:
         self.register = EmbeddedRegister(self.register_store, self.instance.new_regulator_id, self.clock.now_ms)
         self.wallet_script, self.central_script = Script(WalletUnavailableError), Script(RegulatorUnavailableError)
         self.books = Books(fundings)
-        self.parties = SqliteParties(path)
+        self.parties = parties or SqliteParties(path)
         self.comparison = Agreement()
         self.software = ""
         """What a look at the certified files finds: a code, empty if they are as at the start."""

@@ -40,7 +40,8 @@ async def test_events_come_newest_first_in_pages(tmp_path: Path) -> None:
             body = body_of(event.statement)
             assert (body["code"], body["actor"], body["subject"]) == (event.code, event.actor, event.subject)
         every = (await admin.ListEvents(pb.ListEventsRequest(page_size=200))).events
-        assert {event.code for event in every} == {"SWITCH_CHANGED", "RNG_INSTANTIATED"}
+        # The log begins beside all this, sooner or later.
+        assert {event.code for event in every} - {"LOG_KEY_STARTED"} == {"SWITCH_CHANGED", "RNG_INSTANTIATED"}
         for wrong in ({"code": "x"}, {"page_token": "x"}, {"page_size": 201}):
             request = pb.ListEventsRequest(**wrong)
             assert await reason_of(admin.ListEvents(request)) == "INVALID_FIELD"
@@ -85,8 +86,9 @@ async def test_totals_are_those_of_a_full_scan(tmp_path: Path, monkeypatch: pyte
             for who, name in (("demo-operator", "b"), ("demo-operator", "a"), (certificate, "a"), (certificate, "c:1"))
         ]
         for day in range(2):
-            house.clock.ahead_ms = day * 86_400_000
-            house.server.services.permits.clear_latch("clock", "", 0)
+            if day:
+                house.clock.ahead_ms = day * 86_400_000
+                await house.clear_clock_guard()
             for player in players:
                 player.stage_no = 1
                 await player.seated()

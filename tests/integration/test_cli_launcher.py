@@ -26,6 +26,7 @@ from rgs.core.errors import RgsError
 from rgs.manifest import Manifest, make_manifest
 from rgs.store.sqlite import connect
 from rng.entropy import EntropySource
+from tests.interrupts import interruptible
 from tests.unit.cli.running import MANIFEST, Cli
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -173,7 +174,8 @@ init.sync_tree = lambda folder: os.kill(os.getpid(), signal.SIGINT)
 sys.exit(run(["init", "--home", sys.argv[1]], MANIFEST))
 """
     command = [sys.executable, "-c", script, str(tmp_path / "home")]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    with interruptible():
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 128 + signal.SIGINT
     assert "Traceback" not in done.stderr
     assert list(tmp_path.iterdir()) == [], "and what it began is gone"

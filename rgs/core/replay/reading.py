@@ -126,6 +126,8 @@ def _round_id(kind: str, body: dict[str, Any]) -> str:
 
 def _verify_signer(statement: Statement, keys: KeyBook) -> None:
     body, key = statement.body, statement.key
+    if key.role is KeyRole.ROOT:
+        return  # of the key bundle, and verified with it
     if key.role is KeyRole.INSTANCE and body["instance"] != key.name:
         raise statement.failure(KEY, f"the key is that of instance {key.name}, not {body['instance']}")
     if statement.kind.name == "instance_start" and body["node"] != key.name:

@@ -103,6 +103,7 @@ OTHERWISE = {
     **dict.fromkeys(("SubmitWalletStatement", "SubmitReceipts", "Countersign"), OPERATOR),
     **dict.fromkeys(("SubmitRegister", "ResolveBreak"), ADMIN),
     "RunReconciliation": {"operator", "auditor", "admin"},
+    "StreamEntries": {"auditor", "regulator", "lab"},
     **dict.fromkeys(("ListSwitches", "ListGuards", "ListEvents", "ListTotals", "ExportTotals"), OVERSIGHT),
     **dict.fromkeys(("GetOutbox", "ListHeldReports"), OVERSIGHT),
 }

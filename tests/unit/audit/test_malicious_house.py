@@ -166,7 +166,7 @@ def test_5_a_revoked_key_signs_nothing_more_whatever_time_it_writes(tmp_path: Pa
     house.key_statement(
         house.root,
         "revocation",
-        {"key": house.nodes["node-1"].keyid, "reason": "STOLEN", "size": str(len(house.lines))},
+        {"key": house.nodes["node-1"].keyid, "reason": "STOLEN", "origin": ORIGIN, "size": str(len(house.lines))},
     )
     house.clock_ms -= 60_000  # the thief dates back
     a_round(house, worker, player)
