@@ -31,6 +31,7 @@ def document_of(
         "failed": found.failed,
         "failures": found.failures,
         "format": "rgs/log-audit/v1",
+        "read_again": found.read_again,
         "root_key": root,
         "tree_is_sound": found.is_sound,
         "verdict": verdict,
@@ -86,6 +87,8 @@ def rows_of(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         for witness in checkpoint["witnesses"]:
             label = " (self-witness)" if witness["self_witness"] else ""
             yield "witness", f"{witness['name']}{label} at {witness['time']}"
+    if again := document["read_again"]:
+        yield "read again", f"everything, since {again}"
     if summary := document.get("summary"):
         yield "failures", str(document["failed"])
         yield "statements", ", ".join(f"{name} {count}" for name, count in document["statements"].items())

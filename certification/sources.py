@@ -83,10 +83,12 @@ def add_tls_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its key")
 
 
-def open_source(place: str, options: argparse.Namespace) -> Source:
-    """The source that a command line names. SourceError."""
+def open_source(place: str, options: argparse.Namespace | None = None) -> Source:
+    """The source that a command line names; `options` are those of `add_tls_options`. SourceError."""
     if urlsplit(place).scheme not in {"http", "https"}:
         return Folder(Path(place))
+    if options is None:
+        return Web(place)
     try:
         tls = ssl.create_default_context(cafile=options.tls_ca)
         if options.tls_cert is not None:

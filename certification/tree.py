@@ -47,13 +47,19 @@ def failure(check: str, message: str, **metadata: str | int) -> VerificationErro
     return VerificationError(message, check=check, **{name: str(value) for name, value in metadata.items()})
 
 
+def read_checkpoint(source: Source) -> Note:
+    """The note that is published, its form alone verified. VerificationError, SourceError."""
+    note = _read_note(source, CHECKPOINT_PATH)
+    if note is None:
+        raise failure(CHECKPOINT, "there is no checkpoint")
+    return note
+
+
 def read_accepted(source: Source, policy: Policy) -> tuple[Note, Accepted]:
     """The newest checkpoint that the policy accepts: the one that is published, or where its cosignatures have not come
     yet the one that is kept beside it until they have. VerificationError, SourceError.
     """
-    note = _read_note(source, CHECKPOINT_PATH)
-    if note is None:
-        raise failure(CHECKPOINT, "there is no checkpoint")
+    note = read_checkpoint(source)
     try:
         return note, verify_note_and_quorum(note, policy)
     except VerificationError as error:

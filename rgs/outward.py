@@ -174,6 +174,17 @@ def _peer(where: str, value: object, home: Path) -> PeerSettings:
     return PeerSettings(**settings)
 
 
+def account_opener(wallet: EmbeddedWallet, connections: Connections) -> Callable[[str, str, str], Awaitable[None]]:
+    """(operator, player, currency): open the player's account, where the operator's wallet is the embedded one."""
+
+    async def open_account(operator: str, player: str, currency: str) -> None:
+        if connections.is_outside(operator):
+            return
+        await wallet.open_account(operator=operator, player=player, currency=currency, balance_minor=DEMO_BALANCE_MINOR)
+
+    return open_account
+
+
 def _table(where: str, value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise _refusal(where, "a table", value)
@@ -204,14 +215,3 @@ def _number(field_: str, value: object, row: tuple[int, int, int]) -> int:
 
 def _refusal(field_: str, limit: str, value: object) -> InvalidFieldError:
     return InvalidFieldError(f"{field_} must be {limit}", field=field_, limit=limit, value=str(value)[:80])
-
-
-def account_opener(wallet: EmbeddedWallet, connections: Connections) -> Callable[[str, str, str], Awaitable[None]]:
-    """What makes the accounts of players whose operator has the embedded wallet."""
-
-    async def open_account(operator: str, player: str, currency: str) -> None:
-        if connections.is_outside(operator):
-            return
-        await wallet.open_account(operator=operator, player=player, currency=currency, balance_minor=DEMO_BALANCE_MINOR)
-
-    return open_account

@@ -48,10 +48,10 @@ from rgs.composition import Ground, Services
 from rgs.config import Config
 from rgs.core.errors import InvalidFieldError, RgsError
 from rgs.core.statements.lines import parse_key_bundle
-from rgs.declared import artifacts_of, configured, modules_of
+from rgs.declared import artifacts_of, changed_software, changed_surroundings, configured, modules_of
 from rgs.logging import Log
 from rgs.logkeeping import LogKeeping
-from rgs.manifest import Manifest, ManifestError, make_manifest
+from rgs.manifest import Manifest, make_manifest
 from rgs.outward import Connections, account_opener, load_outward
 from rgs.service.answers import Answers
 from rgs.service.books import Books
@@ -204,6 +204,8 @@ class Server:
                 measure=self._changed_software,
                 rules_period_ms=config.rules_check_s * 1000,
                 self_test_period_ms=config.self_test_s * 1000,
+                surroundings=partial(changed_surroundings, self._manifest),
+                surroundings_period_ms=config.surroundings_check_s * 1000,
                 log=keeping.code,
             ),
             identify=identify_certificate,
@@ -212,6 +214,7 @@ class Server:
             open_account=account_opener(wallet, connections),
         )
         await services.load()
+        services.monitoring.alarm_stops = config.return_alarm_stops
         events = services.events
         gate = Gate(
             parties,
@@ -248,7 +251,7 @@ class Server:
                     PublicLog(audit=services.audit, folder=config.translog, vkey_of=keeping.vkey_of),
                 ),
                 admin_api.SERVICE: admin_api.admin_methods(
-                    services.admin, services.certificates, services.reports, services.outbox
+                    services.admin, services.certificates, services.reports, services.outbox, services.monitoring
                 ),
                 reconciliation_api.SERVICE: await self._reconciliations(),
             },
@@ -309,6 +312,7 @@ class Server:
         lead("recovery", partial(services.sessions.recover, RECOVERY_AGE_MS if shared else 0))
         lead("interruptions", services.interruptions.finish_due)
         lead("large_wins", events.tell_wins)
+        lead("returns", services.monitoring.look)
         if shared:
             lead(LOST_DUTY, leases.look)
         self._run_in_background("answers", Answers(store, clock, config.retry_window_h).look)
@@ -350,10 +354,7 @@ class Server:
 
     def _changed_software(self) -> str:
         """Hash the certified files again: a code if they are not what was measured at the start."""
-        try:
-            return "" if self._measure().sha256 == self._manifest.sha256 else "SOFTWARE_CHANGED"
-        except ManifestError:
-            return "SOFTWARE_UNREADABLE"
+        return changed_software(self._manifest, self._measure)
 
     def _run_in_background(
         self,

@@ -13,7 +13,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from rgs.admission import identify_certificate
 from rgs.clients.register import EmbeddedRegister
@@ -207,7 +207,7 @@ class House:
         path = folder / "rgs.db"
         if store is None and not path.exists():
             create_store(path, STORE_EPOCH)
-        self.store: Any = store or SqliteStore(path)
+        self.store = cast(SqliteStore, store or SqliteStore(path))
         self.instance = Instance(
             store=self.store,
             clock=self.clock,
@@ -225,6 +225,7 @@ class House:
         self.parties = parties or SqliteParties(path)
         self.comparison = Agreement()
         self.software = ""
+        self.surroundings = ""
         """What a look at the certified files finds: a code, empty if they are as at the start."""
         self.log = ""
         """What stands against the transparency log: a code, empty if nothing does."""
@@ -241,7 +242,13 @@ class House:
             ),
             encode=encode,
             watched=Watched(
-                self.comparison, lambda: None, lambda: self.software, 600_000, 86_400_000, lambda: self.log
+                self.comparison,
+                lambda: None,
+                lambda: self.software,
+                600_000,
+                86_400_000,
+                lambda: self.log,
+                lambda: self.surroundings,
             ),
             identify=identify_certificate,
             admit=lambda _: None,

@@ -133,7 +133,7 @@ class Wire:
                 services.audit, PublicLog(audit=services.audit, folder=folder / "log", vkey_of=vkey_of)
             ),
             admin.SERVICE: admin.admin_methods(
-                services.admin, services.certificates, services.reports, services.outbox
+                services.admin, services.certificates, services.reports, services.outbox, services.monitoring
             ),
             reconciliation.SERVICE: self._reconciliations(folder),
         }

@@ -73,6 +73,7 @@ ROLES: Final[Mapping[str, frozenset[Role]]] = {
     "rgs.v1.AdminService/ApproveVoid": _ADMIN,
     "rgs.v1.AdminService/ListEvents": _OVERSIGHT,
     "rgs.v1.AdminService/ListTotals": _OVERSIGHT,
+    "rgs.v1.AdminService/GetReturns": _OVERSIGHT,
     "rgs.v1.AdminService/ExportTotals": _OVERSIGHT,
     "rgs.v1.AdminService/ListOwedCredits": _OVERSIGHT | _PLAYS,
     "rgs.v1.AdminService/GetOutbox": _OVERSIGHT,

@@ -34,6 +34,7 @@ from rgs.store.changes import (
     VoidProposalEnd,
 )
 from rgs.store.erasure import ERASE_SQL
+from rgs.store.returns import RETURNS_ONE_ROW, RETURNS_SQL
 
 SELECT_SESSION: Final = """
     SELECT session_id, operator, player, operator_reference, ruleset_id, jurisdiction_id, currency, open_ms, status,
@@ -142,9 +143,10 @@ RECORD_SQL: Final[dict[type, str]] = {
     ReportsHeld: "INSERT OR IGNORE INTO held_reports (kind, subject, reason, since_ms) VALUES (?, ?, ?, ?)",
     ReportsReleased: "DELETE FROM held_reports WHERE kind = ? AND subject = ?",
     **ERASE_SQL,
+    **RETURNS_SQL,
 }
 """How the records of admins are written; the fields of a record are its parameters, in order."""
-ONE_ROW: Final = (CertificateOn, CertificateOff, LargeWinTold)
+ONE_ROW: Final = (CertificateOn, CertificateOff, LargeWinTold, *RETURNS_ONE_ROW)
 """Records that change exactly one row, or nothing of their commit takes effect."""
 
 Row = Sequence[Any]

@@ -33,12 +33,14 @@ OPERATOR, ADMIN = {"operator"}, {"admin"}
 OTHERWISE = {
     "ListOpenRounds": OVERSIGHT | {"operator"},
     "ListOwedCredits": OVERSIGHT | {"operator"},
-    **dict.fromkeys(("GetOutbox", "ListHeldReports"), OVERSIGHT),
+    **dict.fromkeys(("GetOutbox", "ListHeldReports", "GetReturns"), OVERSIGHT),
     **dict.fromkeys(("SubmitWalletStatement", "SubmitReceipts", "Countersign"), OPERATOR),
     **dict.fromkeys(("SubmitRegister", "ResolveBreak"), ADMIN),
     "RunReconciliation": {"operator", "auditor", "admin"},
     "StreamEntries": {"auditor", "regulator", "lab"},
-    **dict.fromkeys(("ListSwitches", "ListGuards", "ListEvents", "ListTotals", "ExportTotals"), OVERSIGHT),
+    **dict.fromkeys(
+        ("ListSwitches", "ListGuards", "ListEvents", "ListTotals", "ExportTotals", "GetReturns"), OVERSIGHT
+    ),
 }
 NOT_LET_IN = (grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNAUTHENTICATED)
 
@@ -80,7 +82,7 @@ async def test_every_role_at_every_method(tmp_path: Path) -> None:
                     assert code in allowed, (role, method)
                 else:
                     assert code is grpc.StatusCode.PERMISSION_DENIED, (role, method)
-    assert len(ROLES) == 50
+    assert len(ROLES) == 51
 
 
 async def test_strangers_of_every_kind(tmp_path: Path) -> None:

@@ -176,7 +176,7 @@ class KeyBook:
         if hash_ in self._statements:
             return key  # verified with the bundle, which stands by itself whatever became of the key
         if self._revoked:
-            self._verify_unrevoked(envelope.keyid, place)
+            self.verify_unrevoked(envelope.keyid, place)
         if not is_signed:
             try:
                 verify_signature(envelope, key.public_key)
@@ -186,7 +186,10 @@ class KeyBook:
             raise KEY.failure(f"this {kind.name} is not in the key bundle")
         return key
 
-    def _verify_unrevoked(self, keyid: str, place: Place | None) -> None:
+    def verify_unrevoked(self, keyid: str, place: Place | None) -> None:
+        """VerificationError if the key, or one above it, was revoked so that what it signs at that place counts no
+        more.
+        """
         while keyid:
             self._revoked.verify(keyid, place)
             keyid = self._keys[keyid].parent

@@ -8,7 +8,7 @@ there.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from rgs.core.errors import FormatError, VerificationError
 from rgs.core.replay.checks import ENVELOPE, KEY, LINE, PRIVATE, SCHEMA, Check
@@ -53,8 +53,7 @@ class Statement:
         return check.failure(message, **named)
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """An entry of a log that was hashed and parsed before: checks 1 and 2 are behind it.
 
     `is_signed`: the signature verifies under a public key whose fingerprint is the envelope's keyid. Whose key that is,

@@ -31,6 +31,7 @@ from rgs.store.changes import (
     VoidProposalEnd,
 )
 from rgs.store.erasure import ERASE_SQL
+from rgs.store.returns import RETURNS_SQL
 
 _PLACEHOLDER: Final = re.compile(r"\?")
 _HINT: Final = re.compile(r"INDEXED BY \w+ ?")
@@ -144,6 +145,6 @@ RECORD_SQL: Final[dict[type, str]] = {
         INSERT INTO held_reports (kind, subject, reason, since_ms) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING
     """,
     ReportsReleased: "DELETE FROM held_reports WHERE kind = $1 AND subject = $2",
-    **{record: postgres_text(text) for record, text in ERASE_SQL.items()},
+    **{record: postgres_text(text) for record, text in (ERASE_SQL | RETURNS_SQL).items()},
 }
 """How the records of admins are written; the fields of a record are its parameters, in order."""

@@ -104,7 +104,9 @@ OTHERWISE = {
     **dict.fromkeys(("SubmitRegister", "ResolveBreak"), ADMIN),
     "RunReconciliation": {"operator", "auditor", "admin"},
     "StreamEntries": {"auditor", "regulator", "lab"},
-    **dict.fromkeys(("ListSwitches", "ListGuards", "ListEvents", "ListTotals", "ExportTotals"), OVERSIGHT),
+    **dict.fromkeys(
+        ("ListSwitches", "ListGuards", "ListEvents", "ListTotals", "ExportTotals", "GetReturns"), OVERSIGHT
+    ),
     **dict.fromkeys(("GetOutbox", "ListHeldReports"), OVERSIGHT),
 }
 METHODS = [
