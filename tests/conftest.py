@@ -9,6 +9,7 @@ import hypothesis
 import pytest
 
 from tests import databases
+from tests.logcheck import missing
 
 # No deadline: no test is gated on a time. The blob of a failing example is printed, to be replayed as it is.
 hypothesis.settings.register_profile("house", deadline=None, print_blob=True)
@@ -32,5 +33,8 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput["seed"] = node.config.getoption("hypothesis_seed")
 
 
-def pytest_report_header(config: pytest.Config) -> str:
-    return f"seed: {config.getoption('hypothesis_seed')} (again with --hypothesis-seed=...)"
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    return [
+        f"seed: {config.getoption('hypothesis_seed')} (again with --hypothesis-seed=...)",
+        f"independent check of the log, in Go: {missing() or 'built from tools/logcheck'}",
+    ]
