@@ -1,7 +1,7 @@
 # The house's commands; `make help` lists them. Each makes sure of the virtual environment first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo run play test exhaustive fuzz check bench certify protos proto-baseline drift lint breaking ruff types format lock clean
+.PHONY: help setup demo run play test exhaustive fuzz check bench certify wheel certified changes protos proto-baseline drift lint breaking ruff types format lock clean
 
 PYTHON ?=
 ARGS ?=
@@ -55,7 +55,7 @@ exhaustive: setup ## Whole spaces and long lives, of which `make test` takes a s
 fuzz: setup ## Fuzz every RPC and every parser, each for SECONDS (default 60), under printed seeds
 	FUZZ_SECONDS=$(SECONDS) $(PYTEST) tests/fuzz --timeout 0 $(ARGS)
 
-check: setup drift lint breaking ruff types exhaustive test ## Everything that continuous integration checks; tests last
+check: setup drift lint breaking changes ruff types exhaustive test ## Everything that continuous integration checks; tests last
 
 drift: setup
 	$(PY) tools/protos.py drift
@@ -69,6 +69,10 @@ ifneq ($(PROTOS),)
 	@test -f protos/baseline.binpb || { echo 'protos/baseline.binpb is missing: make proto-baseline' >&2; exit 1; }
 	$(BUF) breaking protos --against protos/baseline.binpb
 endif
+
+# Touching generator, games or returns is a MAJOR change: each file is named, and the change log has to tell of it.
+changes: setup
+	$(PY) -m tools.changes
 
 ruff: setup
 	$(PY) -m ruff check $(SOURCES)
@@ -101,6 +105,12 @@ certify: setup exhaustive ## What a test lab runs: exhaustive tests, self-test, 
 	$(PY) -m rng export --what raw --count 125000000 > var/certify-raw.bin
 	$(PY) -m certification sp800-22 var/certify-raw.bin; status=$$?; rm -f var/certify-raw.bin; exit $$status
 	$(PY) -m certification rng --programs || [ $$? -eq 2 ]
+
+wheel: setup ## Build dist/rgs-*.whl, the same bytes from the same files everywhere, and say its SHA-256
+	$(PY) tools/wheel.py
+
+certified: setup ## Take the tree as what is certified now (certification/certified.json): at a release
+	$(PY) -m tools.changes --certify
 
 protos: setup ## Generate the code of rgs/v1, rgs/wallet and rgs/regulator from protos/
 	$(PY) tools/protos.py generate

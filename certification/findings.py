@@ -1,8 +1,9 @@
 """What an auditor wants told beside what fails: exposure, voids and who approved them, rounds that stay open,
-participations that come twice.
+participations that come twice, statements of the key bundle and their order.
 
 Fed with every authentic statement in the order of the log; kept between runs as plain JSON. Refuses to judge: of these
-only a participation in two sessions is a failure.
+only a participation in two sessions is a failure, and a key statement that comes twice or before one that the bundle
+has before it. That the log has not come to the end of the bundle is none: the bundle may have grown since.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, Final
 
 from rgs.core.errors import VerificationError
 from rgs.core.jurisdictions import Jurisdiction
-from rgs.core.replay.checks import SESSION
+from rgs.core.replay.checks import KEY, SESSION
 from rgs.core.replay.finals import UNRECOVERABLE
 from rgs.core.replay.identifiers import IdSet
 from rgs.core.replay.reading import Statement
@@ -27,15 +28,19 @@ VOIDS_MAX: Final = 10_000
 class Findings:
     """The counts of one log."""
 
-    def __init__(self, rulebook: Rulebook) -> None:
+    def __init__(self, rulebook: Rulebook, bundle: Mapping[bytes, int]) -> None:
+        """`bundle` has the hash of each statement of the key bundle and its place from 1."""
         self._rulebook = rulebook
+        self._bundle = bundle
+        self.keys_logged = 0
+        """Statements of the key bundle, from its first, that the log has."""
         self.exposure: Counter[str] = Counter()
         """`node day` -> draws that are unknown, at most."""
         self.voids: list[dict[str, str]] = []
         self.voids_by_session: Counter[str] = Counter()
         self.voids_by_admin: Counter[str] = Counter()
         self.newest = ""
-        """The latest time of a statement."""
+        """The latest time of a numbered statement."""
         self.open: dict[str, list[Any]] = {}
         """Opening -> round id, session id, time, seconds of its jurisdiction's period."""
         self.participations = IdSet()
@@ -45,6 +50,9 @@ class Findings:
     def take(self, statement: Statement) -> Iterator[VerificationError]:
         """One statement."""
         body = statement.body
+        if not statement.kind.numbered:  # a root's clock is a person's
+            yield from self._take_key(statement)
+            return
         self.newest = max(self.newest, body["time"])
         match statement.kind.name:
             case "instance_start":
@@ -75,6 +83,18 @@ class Findings:
             for opening, (round_id, session_id, time, period) in self.open.items()
             if _passed(time, self.newest) > timedelta(seconds=period)
         ]
+
+    def _take_key(self, statement: Statement) -> Iterator[VerificationError]:
+        number, logged = self._bundle.get(bytes.fromhex(statement.hash), 0), self.keys_logged
+        if not number:
+            return
+        if number <= logged:
+            yield statement.failure(KEY, f"statement {number} of the key bundle stands in the log before")
+        elif number > logged + 1:
+            yield statement.failure(
+                KEY, f"statement {number} of the key bundle is in the log, and {logged + 1} is not before it"
+            )
+        self.keys_logged = max(number, logged)
 
     def _void(self, body: Mapping[str, Any]) -> None:
         void = body["void"]

@@ -31,6 +31,7 @@ def document_of(
         "failed": found.failed,
         "failures": found.failures,
         "format": "rgs/log-audit/v1",
+        "read_again": found.read_again,
         "root_key": root,
         "tree_is_sound": found.is_sound,
         "verdict": verdict,
@@ -56,6 +57,7 @@ def document_of(
             {"currency": name, "returned_minor": summary.returned_minor[name], "staked_minor": staked}
             for name, staked in sorted(summary.staked_minor.items())
         ]
+        document["key_statements"] = {"in_bundle": found.key_statements, "in_log": findings.keys_logged}
         document["development_keys"] = summary.has_development_keys
         document["newest_statement"] = findings.newest
         document["exposure"] = [
@@ -85,6 +87,8 @@ def rows_of(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         for witness in checkpoint["witnesses"]:
             label = " (self-witness)" if witness["self_witness"] else ""
             yield "witness", f"{witness['name']}{label} at {witness['time']}"
+    if again := document["read_again"]:
+        yield "read again", f"everything, since {again}"
     if summary := document.get("summary"):
         yield "failures", str(document["failed"])
         yield "statements", ", ".join(f"{name} {count}" for name, count in document["statements"].items())
@@ -98,6 +102,8 @@ def rows_of(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield "voids", f"{count} approved by {admin}"
         for row in document["overdue"]:
             yield "overdue", f"round {row['round_id']} of session {row['session_id']}, opened {row['time']}"
+        bundle = document["key_statements"]
+        yield "key bundle", f"{bundle['in_log']} of {bundle['in_bundle']} statements are in the log"
         if document["development_keys"]:
             yield "keys", "DEVELOPMENT KEYS"
     if speed := document.get("speed"):

@@ -50,6 +50,8 @@ class Shelf:
         self.rows: dict[str, list[StatementRow]] = {}
         self.ended: set[str] = set()
         self.artifacts: dict[str, bytes] = {}
+        self.keys: tuple[bytes, ...] = ()
+        """Statements of the key bundle."""
         self.is_leader = True
         self._ids = count(1)
 
@@ -74,6 +76,12 @@ class Shelf:
         }
         self._add(instance, sealed(body, NODE_KEY), "artifact", None)
         return digest
+
+    def key(self, text: str = "") -> bytes:
+        """One more statement of the key bundle, the first root's at first."""
+        body = {"kind": "node_key", "node": f"node-{len(self.keys)}{text}", "public_key": "00" * 32}
+        self.keys += (sealed(body, NODE_KEY),)
+        return self.keys[-1]
 
     def _add(self, instance: str, envelope: bytes, kind: str, id_: int | None) -> StatementRow:
         rows = self.rows[instance]
@@ -114,7 +122,8 @@ class _ShelfStore:
 
 def make_sequencer(shelf: Shelf, folder: Path, clock: FakeClock, **options: Any) -> Sequencer:
     """A sequencer over a shelf."""
-    given: dict[str, Any] = {"prefix": PREFIX, "signer": SIGNER, "delay_ms": 60_000, **options}
+    given: dict[str, Any] = {"prefix": PREFIX, "signer": SIGNER, "delay_ms": 60_000, "keys": lambda: shelf.keys}
+    given |= options
     return Sequencer(store=cast(Store, _ShelfStore(shelf)), clock=clock, folder=folder, **given)
 
 
@@ -140,13 +149,16 @@ class Logged:
 
 
 def verify_shelf(shelf: Shelf, logs: list[Logged]) -> None:
-    """Every statement of the shelf stands in the logs once, those of an instance in order, and nothing else does."""
+    """Every statement of the shelf stands in the logs once, those of an instance and of the key bundle in order, and
+    nothing else does.
+    """
     firsts = [log.entries[0] for log in logs[1:]]
     entries = [entry for log in logs for entry in log.entries if entry not in firsts]
-    assert Counter(entries) == Counter(row.envelope for rows in shelf.rows.values() for row in rows)
+    sequences = [[row.envelope for row in rows] for rows in shelf.rows.values()] + [list(shelf.keys)]
+    assert Counter(entries) == Counter(entry for sequence in sequences for entry in sequence)
     places = {entry: at for at, entry in enumerate(entries)}
-    for rows in shelf.rows.values():
-        at = [places[row.envelope] for row in rows]
+    for sequence in sequences:
+        at = [places[entry] for entry in sequence]
         assert at == sorted(at)
     for before, first in zip(logs, firsts, strict=False):
         assert first == before.directory.checkpoint()
@@ -213,7 +225,9 @@ def keep_signed(folder: Path) -> None:
 
 
 def _stages(shelf: Shelf, clock: FakeClock) -> Iterator[None]:
-    """A life in which each kind of thing happens: commits of three instances, full tiles, a new half-year."""
+    """A life in which each kind of thing happens: commits of three instances, keys, full tiles, a new half-year."""
+    shelf.key()
+    shelf.key()
     for _ in range(3):
         shelf.commit("node-1-b1-w0")
     shelf.artifact("node-1-b1-w0", b"a ruleset")
@@ -221,6 +235,7 @@ def _stages(shelf: Shelf, clock: FakeClock) -> Iterator[None]:
     for nth in range(250):
         shelf.commit(f"node-{nth % 2 + 1}-b1-w0")
     yield
+    shelf.key()
     shelf.commit("node-2-b1-w0")
     shelf.ended.add("node-2-b1-w0")
     yield
@@ -230,6 +245,7 @@ def _stages(shelf: Shelf, clock: FakeClock) -> Iterator[None]:
     clock.time_ms = AUTUMN_MS
     shelf.commit("node-3-b1-w0")
     yield
+    shelf.key()
     shelf.commit("node-1-b1-w0")
     yield
 

@@ -179,3 +179,25 @@ async def test_an_export_stops_where_its_reader_is_not_let_in_any_more(
         assert len((await export.read()).totals) == 1
         error = await refused(export.read())
         assert error.code().name == "UNAUTHENTICATED"
+
+
+async def test_measured_returns_are_there_for_those_who_look_after_the_house(tmp_path: Path) -> None:
+    async with serving(tmp_path) as house:
+        player = await Player(house.channel()).seated()
+        for _ in range(3):
+            await player.round_to_the_end()
+        regulator: Any = AdminServiceStub(house.channel("demo-regulator"))
+        answer = pb.GetReturnsResponse()
+        while not answer.rulesets or answer.rulesets[0].rounds < 3:  # told by the duty in the background
+            answer = await regulator.GetReturns(pb.GetReturnsRequest())
+        (ruleset,) = answer.rulesets
+        assert (ruleset.ruleset_id, ruleset.rounds, ruleset.void_rounds, answer.passed_over) == ("uth-solo", 3, 0, 0)
+        figures = {(figure.name, figure.series): figure for figure in ruleset.figures}
+        showdown, main = figures["showdown", "life"], figures["main", "block"]
+        assert (showdown.exact, showdown.rounds, showdown.alarming) == ("0.000000", 3, False)
+        assert float(showdown.low) <= float(showdown.measured) <= float(showdown.high)
+        assert (main.exact, main.low) == ("-0.021850", "")
+        assert float(main.evidence) < float(main.limit)
+        assert (figures["cards", "life"].exact, figures["cards", "life"].measured) == ("", "")
+        ante = next(bet for bet in ruleset.bets if bet.bet == "ante")
+        assert (ante.currency, ante.staked_minor > 0) == ("EUR", True)

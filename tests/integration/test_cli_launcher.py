@@ -67,7 +67,7 @@ print(json.dumps([early, len(measured)]))
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     early, measured = json.loads(done.stdout.splitlines()[-1])
-    assert early == ["rgs", "rgs.__main__", "rgs.manifest"]
+    assert early == ["rgs", "rgs.__main__", "rgs.launch", "rgs.manifest"]
     assert measured > 20
 
 
@@ -230,6 +230,8 @@ def test_serve_refuses_what_cannot_be_named(cli: Cli, served: list[Config], monk
     command = ("serve", "--home", str(cli.home))
     cli(*command, status=1, manifest=replace(MANIFEST, locked=False))
     assert "requirements/runtime.txt is not part of this installation" in cli.err
+    assert "was not started isolated" in cli.refused(*command), "as this test process was not"
+    monkeypatch.setattr("rgs.cli.serve.verify_isolated", lambda: None)
     assert "was loaded before it was hashed" in cli.refused(*command), "as it is in this test process"
     assert served == []
     monkeypatch.setattr("rgs.cli.serve.verify_loaded", lambda: None)
@@ -244,6 +246,7 @@ def test_serve_makes_the_default_home_and_no_other(
     cli: Cli, served: list[Config], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rgs.cli.serve.verify_loaded", lambda: None)
+    monkeypatch.setattr("rgs.cli.serve.verify_isolated", lambda: None)
     monkeypatch.delenv("RGS_HOME", raising=False)
     monkeypatch.chdir(tmp_path)
     assert "rgs init" in cli.refused("serve", "--home", "var/other")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rgs.store.checkpoints import CheckpointRaceError, CheckpointRow, Checkpoints
-from rgs.store.sequence import Sequence, SequenceRaceError, Shard
+from rgs.store.sequence import Sequence, SequenceRaceError, Shard, read_place
 from rgs.translog.directory import LogDirectory, LogRefusedError
 from rgs.translog.sequencer import CHECKPOINTS_FILE, ORDER_FILE, Sequencer
 from rgs.translog.shard import ShardWriter
@@ -263,8 +263,10 @@ def test_places_are_given_once_and_without_a_gap(tmp_path: Path) -> None:
         with pytest.raises(SequenceRaceError):
             order.assign(1, first, statements)
     assert order.positions() == {"a": 2, "b": 1}
-    assert order.place("a", 2) == ("o/1", 2)
-    assert order.place("a", 3) is None
+    assert read_place(tmp_path / "order.db", "a", 2) == ("o/1", 2)
+    assert read_place(tmp_path / "order.db", "a", 3) is None
+    assert read_place(tmp_path / "none.db", "a", 2) is None
+    assert not (tmp_path / "none.db").exists()
     order.open_shard(Shard(2, "o/2", b"the end of the first"))
     assert order.shard() == Shard(2, "o/2", b"the end of the first")
     with pytest.raises(SequenceRaceError):
