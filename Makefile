@@ -49,7 +49,7 @@ else
 	$(PYTEST) $(TESTS) $(ARGS)
 endif
 
-exhaustive: setup ## Whole spaces and long lives, of which `make test` takes a sample (minutes)
+exhaustive: setup ## Whole spaces, of which `make test` takes samples (minutes)
 	$(PYTEST) -m slow_exhaustive --timeout 600 $(ARGS)
 
 fuzz: setup ## Fuzz every RPC and every parser, each for SECONDS (default 60), under printed seeds
