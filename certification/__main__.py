@@ -14,6 +14,7 @@ from typing import Final
 
 COMMANDS: Final[Mapping[str, str]] = {
     "dispute": "verify and show the file of a complaint",
+    "dossier": "run the whole certification and bundle it, signed; or verify such a bundle (docs/dossier.md)",
     "log": "verify a transparency log and all its records (docs/verify.md)",
     "omission": "is a signed statement in the log, as the house promised?",
     "receipt": "verify one statement and its proof, offline",
@@ -29,6 +30,7 @@ COMMANDS: Final[Mapping[str, str]] = {
 """A command is the `main(argv)` of the module of its name, or of its home, below; it returns the exit status."""
 
 HOMES: Final[Mapping[str, str]] = {
+    "dossier": "dossier.command",
     "rng": "statistics.battery.command",
     "sp800-22": "statistics.sp800_22.command",
 }

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Final
 
 from certification.dossier.work import ROOT, Result, Told
@@ -61,11 +62,10 @@ def run_returns(parameters: Mapping[str, Any], _told: Told) -> Result:
     committed = path.read_text(encoding="ascii") if path.is_file() else ""
     extra: Result = {}
     if parameters["derive"]:
-        enumerated = Enumerated(ruleset)
+        enumerated = _enumerated(ruleset)
         text = format_certificate(certificate(ruleset, enumerated))
         extra = {"net_wins": _net_wins(enumerated)}
         if parameters["grid"]:
-            del enumerated
             extra["grid"] = grid(Strategy(ruleset))
         verdict = "passed" if text == committed else "failed"
         how = "derived anew, equal to the committed one" if verdict == "passed" else "DERIVED ANEW AND NOT THE COMMITTED ONE"
@@ -85,6 +85,12 @@ def run_returns(parameters: Mapping[str, Any], _told: Told) -> Result:
     }
 
 
+@lru_cache(maxsize=2)
+def _enumerated(ruleset: Ruleset) -> Enumerated:
+    """Two at a time are kept: the step that simulates uses what the step before it derived."""
+    return Enumerated(ruleset)
+
+
 def _net_wins(enumerated: Enumerated) -> list[dict[str, str]]:
     """How many of all deals win what, net, on the main bets together: in antes, the least first."""
     payments = enumerated.payments
@@ -101,7 +107,7 @@ def run_simulation(parameters: Mapping[str, Any], told: Told) -> Result:
     """Rounds through the production code, every bet and action against its exact figure."""
     ruleset: Ruleset = load_ruleset(parameters["ruleset"])
     rounds: int = parameters["rounds"]
-    enumerated = Enumerated(ruleset)
+    enumerated = _enumerated(ruleset)
     best = enumerated.play
     seed = parameters["seed"]
     tally = simulate(
