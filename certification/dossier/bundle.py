@@ -1,9 +1,9 @@
 """The bundle: a folder of files, their hashes in SHA256SUMS, the house's signature over these, and a zip of all.
 
 `SHA256SUMS` is what `sha256sum -c` reads. `dossier.jsonl` is one export line: the statement `report` with the name
-`dossier/SHA256SUMS`, its SHA-256 and the time, under a node key (docs/formats.md); `signer.txt` holds the public key in
-hex, checked against the key's name in the envelope. Whose key that is, the key bundle says, or whoever brought the key's
-name from outside; without either the verdict is UNANCHORED.
+`dossier/sha256sums`, its SHA-256 and the time, under a node key (docs/formats.md); `signer.txt` holds the public key
+in hex, checked against the key's name in the envelope. Whose key that is, the key bundle says, or whoever brought the
+key's name from outside; without either the verdict is UNANCHORED.
 
 Refuses a folder with a file too many, a link, a name that leaves it, and files that are not those that were signed.
 """
@@ -41,7 +41,7 @@ from rgs.core.times import format_time
 SUMS: Final = "SHA256SUMS"
 SIGNED: Final = "dossier.jsonl"
 SIGNER: Final = "signer.txt"
-REPORT_NAME: Final = "dossier/SHA256SUMS"
+REPORT_NAME: Final = "dossier/sha256sums"
 _UNLISTED: Final = frozenset({SUMS, SIGNED, SIGNER})
 _LINE: Final = re.compile(r"([0-9a-f]{64})  ([A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9][A-Za-z0-9._-]*)*)")
 _SMALL: Final = 1 << 20
@@ -101,7 +101,7 @@ def verify(
     yield _verify_signature(folder, there, digest, bundle, root, keyid)
 
 
-def _verify_signature(  # noqa: PLR0913, PLR0917 - what the caller was given
+def _verify_signature(
     folder: Path, there: set[str], digest: str, bundle: bytes | None, root: str | None, keyid: str | None
 ) -> str:
     if SIGNED not in there:
@@ -110,12 +110,12 @@ def _verify_signature(  # noqa: PLR0913, PLR0917 - what the caller was given
     try:
         envelope = parse_envelope(parse_line(line).envelope)
         kind, body = parse_statement(envelope)
-        public_key = bytes.fromhex(_small(folder, SIGNER).decode("ascii").strip())
+        public_key = _parse_signer(_small(folder, SIGNER))
     except (FormatError, ValueError) as error:
         raise VerificationError(f"{SIGNED} or {SIGNER} is not in its form: {error}", check="signature") from None
     if kind.name != "report" or body["name"] != REPORT_NAME or body["sha256"] != digest:
         raise VerificationError(f"{SIGNED} is not about these {SUMS}", check="signature")
-    if len(public_key) != 32 or key_fingerprint(public_key) != envelope.keyid:
+    if key_fingerprint(public_key) != envelope.keyid:
         raise VerificationError(f"{SIGNER} is not the key {envelope.keyid}", check="signature")
     verify_signature(envelope, public_key)
     if keyid is not None and keyid != envelope.keyid:
@@ -128,6 +128,12 @@ def _verify_signature(  # noqa: PLR0913, PLR0917 - what the caller was given
         raise VerificationError(f"the root of the key bundle is {keys.root}, not {root}", check="root")
     node = read_statement(line, keys).key.name
     return f"{told} of node {node}, {'ANCHORED' if keys.anchored else 'UNANCHORED: no root was brought'}"
+
+
+def _parse_signer(content: bytes) -> bytes:
+    if not re.fullmatch(rb"[0-9a-f]{64}\n", content):
+        raise FormatError(f"{SIGNER} is 64 lowercase hex digits and a line feed")
+    return bytes.fromhex(content.decode("ascii"))
 
 
 def _parse_sums(content: bytes) -> Iterator[tuple[str, str]]:
@@ -164,8 +170,12 @@ def _small(folder: Path, name: str) -> bytes:
 
 def load_signer(path: Path) -> Ed25519Signer:
     """The signer of a private key file: PEM, Ed25519, no password. FormatError, which quotes nothing of it."""
-    refused = FormatError("the signing key is not an Ed25519 private key in PEM without a password", field="signing_key")
+    refused = FormatError(
+        "the signing key is not an Ed25519 private key in PEM without a password", field="signing_key"
+    )
     try:
+        if path.stat().st_mode & 0o077:
+            raise FormatError(f"{path} may be read by others: chmod 600", field="signing_key")
         lines = path.read_text(encoding="ascii").split()
     except (OSError, ValueError):
         raise refused from None
@@ -181,7 +191,7 @@ def load_signer(path: Path) -> Ed25519Signer:
 
 
 def load_node_signer(home: Path, time_ms: int) -> Ed25519Signer:
-    """The node key of a home, which its key bundle must name and not have ended. InvalidFieldError, VerificationError."""
+    """The node key of a home, which its key bundle must name as in force. InvalidFieldError, VerificationError."""
     try:
         settings = tomllib.loads((home / "rgs.toml").read_text(encoding="utf-8"))
         keys = home / str(settings.get("keys", "keys"))

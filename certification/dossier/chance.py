@@ -49,7 +49,7 @@ def run_selftest(_parameters: Mapping[str, Any], _told: Told) -> Result:
 
 def run_known_answers(_parameters: Mapping[str, Any], _told: Told) -> Result:
     """NIST's answers for Hash_DRBG, file by file, case by case."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for path in sorted(VECTORS.glob("*.json")):
         out, err = io.StringIO(), io.StringIO()
         status = kat.run_files([str(path)], out, err)
@@ -100,7 +100,7 @@ def run_health(parameters: Mapping[str, Any], told: Told) -> Result:
             told("bytes", done, count)
     except RngError as error:
         alarm = str(error)
-    planted = []
+    planted: list[dict[str, Any]] = []
     for name, block, due in PLANTED:
         tests, reported, blocks = HealthTests(), "nothing", 0
         try:
@@ -109,7 +109,9 @@ def run_health(parameters: Mapping[str, Any], told: Told) -> Result:
                 tests.check(block(number))
         except HealthTestError as error:
             reported = error.reason
-        planted.append({"fault": name, "due": due, "reported": reported, "blocks": blocks, "is_caught": reported == due})
+        planted.append(
+            {"fault": name, "due": due, "reported": reported, "blocks": blocks, "is_caught": reported == due}
+        )
     caught = sum(row["is_caught"] for row in planted)
     return {
         "verdict": "passed" if not alarm and caught == len(planted) else "failed",
@@ -138,7 +140,7 @@ def run_battery(parameters: Mapping[str, Any], told: Told) -> Result:
         source_of(parameters),
         parameters["decks"],
         parameters["alpha"],
-        workers=_workers(),
+        workers=workers_of(parameters),
         told=lambda done, total: told("decks", done, total),
     )
     document = document_of(verdict)
@@ -156,7 +158,7 @@ def run_replicates(parameters: Mapping[str, Any], told: Told) -> Result:
         parameters["replicates"],
         parameters["decks"],
         parameters["alpha"],
-        workers=_workers(),
+        workers=workers_of(parameters),
         told=lambda done, total: told("replicates", done, total),
     )
     rejected = len(second.rejected)
@@ -170,7 +172,7 @@ def run_replicates(parameters: Mapping[str, Any], told: Told) -> Result:
 
 def run_defects(parameters: Mapping[str, Any], told: Told) -> Result:
     """Every planted defect through the battery."""
-    plantings = planting.plant(parameters["which"], workers=_workers(), told=told)
+    plantings = planting.plant(parameters["which"], workers=workers_of(parameters), told=told)
     caught = sum(row.is_caught for row in plantings)
     return {**planting.document(plantings), "told": f"{caught} of {len(plantings)} planted defects caught"}
 
@@ -206,7 +208,7 @@ def run_sp800_22(parameters: Mapping[str, Any], told: Told) -> Result:
 
 
 def _write_raw(source: Source, path: Path, count: int, told: Told) -> None:
-    """Write raw output. A production source is asked piece by piece; a seeded one gives all at once, or repeats itself."""
+    """Write raw output. A production source is asked piece by piece; a seeded one would repeat itself."""
     with path.open("wb") as file:
         if isinstance(source, Seeded):
             file.write(source.raw(count))
@@ -237,5 +239,6 @@ def run_programs(parameters: Mapping[str, Any], told: Told) -> Result:
     return {**programs.document(outcomes), "told": told_words, "megabytes": megabytes}
 
 
-def _workers() -> int:
-    return os.cpu_count() or 1
+def workers_of(parameters: Mapping[str, Any]) -> int:
+    """How many processes: 0 is as many as there are cores."""
+    return int(parameters["workers"]) or os.cpu_count() or 1

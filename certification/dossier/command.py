@@ -66,7 +66,7 @@ def _make(arguments: Sequence[str]) -> int:
     return 1 if document["verdict"] == "failed" else 0
 
 
-def make_dossier(  # noqa: PLR0913 - what a dossier is made of
+def make_dossier(
     plan: Plan, out: Path, work: Path | None, signer: Ed25519Signer | None, time_ms: int, *, resume: bool = False
 ) -> dict[str, Any]:
     """Run the plan and write the bundle; its document. FileError for a folder that holds something else."""
@@ -158,7 +158,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--resume", action="store_true", help="use results in the work folder that are still valid")
     parser.add_argument("--decks", type=_count, default=10_000_000, metavar="N", help="of the longest battery")
     parser.add_argument("--rounds", type=_count, default=10_000_000, metavar="N", help="simulated of each ruleset")
-    parser.add_argument("--seed", default="", metavar="HEX", help="chance from this seed: for a run that can be repeated")
+    parser.add_argument(
+        "--seed", default="", metavar="HEX", help="chance from this seed: for a run that can be repeated"
+    )
     parser.add_argument("--time", metavar="TIME", help="when it was made, as 2026-11-21T22:30:00.123Z; default: now")
     key = parser.add_mutually_exclusive_group()
     key.add_argument("--signing-key", type=Path, metavar="FILE", help="an Ed25519 private key, PEM, that signs")
@@ -167,11 +169,15 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _verify_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="certify dossier verify", description="Check the files and signature of a dossier.")
+    parser = argparse.ArgumentParser(
+        prog="certify dossier verify", description="Check the files and signature of a dossier."
+    )
     parser.add_argument("folder", type=Path, metavar="DIR")
     parser.add_argument("--keys", type=Path, metavar="KEYS", help="the house's key bundle")
     parser.add_argument("--root", type=fingerprint, metavar="FINGERPRINT", help="the root's, brought from outside")
-    parser.add_argument("--keyid", type=fingerprint, metavar="KEYID", help="the signing key's name, brought from outside")
+    parser.add_argument(
+        "--keyid", type=fingerprint, metavar="KEYID", help="the signing key's name, brought from outside"
+    )
     return parser
 
 

@@ -21,7 +21,7 @@ _BLUE: Final = "#1f5f9e"
 _RED: Final = "#b3261e"
 _GREY: Final = "#7a838c"
 _PALE: Final = "#dbe7f3"
-_STYLE: Final = {
+_STYLE: Final[dict[Any, Any]] = {
     "svg.hashsalt": "rgs",
     "svg.fonttype": "path",
     "font.family": "DejaVu Sans",
@@ -190,12 +190,16 @@ def _net_wins(rows: Sequence[Mapping[str, str]]) -> Figure:
     axes.plot(antes, shares, "o", color=_BLUE, markersize=2.6)
     axes.set_yscale("log")
     axes.set_xscale("symlog", linthresh=10, linscale=1.2)
-    ticks = [tick for tick in (-6, -4, -2, 0, 2, 4, 6, 10, 20, 50, 100, 200, 500) if antes[0] - 1 <= tick <= antes[-1] * 1.1]
+    ticks = [
+        tick for tick in (-6, -4, -2, 0, 2, 4, 6, 10, 20, 50, 100, 200, 500) if antes[0] - 1 <= tick <= antes[-1] * 1.1
+    ]
     axes.set_xticks(ticks, [str(tick) for tick in ticks])
     axes.minorticks_off()
     axes.axvline(0, color=_GREY, linewidth=0.6)
     axes.set_ylim(min(shares) / 3, 1)
-    axes.set(xlabel="net win of the main bets in a round, in antes (logarithmic beyond 10)", ylabel="share of all deals")
+    axes.set(
+        xlabel="net win of the main bets in a round, in antes (logarithmic beyond 10)", ylabel="share of all deals"
+    )
     return figure
 
 
@@ -209,7 +213,7 @@ def _simulation(result: Mapping[str, Any]) -> Figure:
     for place, row in enumerate(rows):
         color = _RED if row["name"] in result["outside"] else _BLUE
         axes.plot([row["z"]], [place], "o", color=color, markersize=5)
-    axes.set_yticks(range(len(rows)), [row["name"] for row in rows])
+    axes.set_yticks(range(len(rows)), [f"{row['kind']} {row['name']}" for row in rows])
     widest = max(result["z"], *(abs(row["z"]) for row in rows))
     axes.set(xlim=(-widest - 0.7, widest + 0.7), ylim=(-0.7, len(rows) - 0.3))
     axes.set_xlabel("standard errors from the exact figure; shaded: allowed")

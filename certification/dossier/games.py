@@ -7,7 +7,6 @@ is read as it was committed, and told as such: never as derived.
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -15,6 +14,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Final
 
+from certification.dossier.chance import workers_of
 from certification.dossier.work import ROOT, Result, Told
 from certification.rtp.certificate import Enumerated, certificate, format_certificate
 from certification.rtp.command import DIRECTORY
@@ -68,7 +68,11 @@ def run_returns(parameters: Mapping[str, Any], _told: Told) -> Result:
         if parameters["grid"]:
             extra["grid"] = grid(Strategy(ruleset))
         verdict = "passed" if text == committed else "failed"
-        how = "derived anew, equal to the committed one" if verdict == "passed" else "DERIVED ANEW AND NOT THE COMMITTED ONE"
+        how = (
+            "derived anew, equal to the committed one"
+            if verdict == "passed"
+            else "DERIVED ANEW AND NOT THE COMMITTED ONE"
+        )
     else:
         text = committed
         verdict = "not run" if committed else "failed"
@@ -114,15 +118,20 @@ def run_simulation(parameters: Mapping[str, Any], told: Told) -> Result:
         Decisions(ruleset, best.preflop, best.flop, best.river),
         rounds,
         seed=bytes.fromhex(seed) if seed else None,
-        workers=parameters["workers"] or os.cpu_count() or 1,
+        workers=workers_of(parameters),
         told=lambda done: told("rounds", done, rounds),
     )
-    rows = [asdict(row) for row in compare(ruleset, enumerated, tally)]
+    bets = len(enumerated.payments.main) + 2  # the bet decided on and the side bet; actions come behind them
+    rows = [
+        {"kind": "bet" if place < bets else "action", **asdict(row)}
+        for place, row in enumerate(compare(ruleset, enumerated, tally))
+    ]
     outside = [row["name"] for row in rows if abs(row["z"]) > parameters["z"]]
     most = max(abs(row["z"]) for row in rows)
     return {
         "verdict": "failed" if outside else "passed",
-        "told": f"{rounds:,} rounds, {len(rows)} figures, the farthest {most:.2f} of {parameters['z']:g} standard errors",
+        "told": f"{rounds:,} rounds, {len(rows)} figures, the farthest {most:.2f} of {parameters['z']:g} standard"
+        " errors",
         "ruleset": ruleset.id,
         "rounds": rounds,
         "z": parameters["z"],

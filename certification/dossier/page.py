@@ -20,6 +20,7 @@ from certification.rtp.returns import format_decimal
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
 _SURVIVORS_SHOWN: Final = 500
+_LEAST: Final = 1e-300
 _CHAPTERS: Final = (
     ("system", "What the system is"),
     ("clauses", "Clause map"),
@@ -81,7 +82,9 @@ def render_page(
 def _p(value: float | None) -> str:
     """A p-value as people read it."""
     if value is None:
-        return "–"
+        return "-"
+    if value < _LEAST:
+        return "< 1e-300"
     return f"{value:.4f}" if value >= 0.001 else f"{value:.1e}"
 
 
@@ -90,7 +93,8 @@ def _components(result: Mapping[str, Any]) -> list[tuple[str, list[dict[str, str
     rows: dict[str, list[dict[str, str]]] = {scope: [] for scope, _ in LOCKS}
     for part in result.get("document", {}).get("components", ()):
         licences = [
-            row.get("expression") or row["license"].get("id") or row["license"]["name"] for row in part.get("licenses", ())
+            row.get("expression") or row["license"].get("id") or row["license"]["name"]
+            for row in part.get("licenses", ())
         ]
         rows[property_of(part, "rgs:lock")].append(
             {

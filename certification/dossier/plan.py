@@ -1,7 +1,7 @@
 """What a dossier consists of: its steps in order, full or quick, and how much each looks at.
 
 The quick plan does the same with smaller samples, derives the returns of one ruleset of each game and reads the others
-as they were committed; it is for continuous integration, and its pages say so. Refuses sizes that no step can work with.
+as they were committed; it is for continuous integration, and its pages say so. Refuses sizes that no step works with.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from certification.dossier import chance, games, software
-from certification.dossier.clauses import load_map, tests_of
+from certification.dossier.clauses import load_map, named_tests
 from certification.dossier.work import ALL, CHANCE, GAMES, Step
 from rgs.core.errors import InvalidFieldError
 from rgs.core.rulesets import SHIPPED_RULESETS
@@ -26,7 +26,8 @@ _SEED_BYTES: Final = 64
 class Plan:
     """Sizes. `derived` are the rulesets whose returns are derived anew, `simulated` those that are played.
 
-    `seed`: hex; chance comes from it instead of the production generator, so that a run can be repeated.
+    `workers`: processes, 0 as many as there are cores. `seed`: hex; chance comes from it instead of the production
+    generator, so that a run can be repeated.
     """
 
     name: str
@@ -41,8 +42,7 @@ class Plan:
     rounds: int
     megabytes: int
     tests: tuple[str, ...]
-    test_workers: int = 2
-    simulation_workers: int = 0
+    workers: int = 0
     grids: bool = True
     seed: str = ""
 
@@ -67,7 +67,7 @@ def full_plan(decks: int = 10_000_000, rounds: int = 10_000_000, seed: str = "")
         simulated=("uth-lugano", "uth-solo", "casino-holdem"),
         rounds=rounds,
         megabytes=100,
-        tests=tuple(tests_of(load_map())),
+        tests=tuple(named_tests(load_map())),
         seed=seed,
     )
 
@@ -86,7 +86,7 @@ def quick_plan(seed: str = "") -> Plan:
         simulated=("uth-solo", "casino-holdem"),
         rounds=20_000,
         megabytes=0,
-        tests=tuple(tests_of(load_map())),
+        tests=tuple(named_tests(load_map())),
         grids=False,
         seed=seed,
     )
@@ -98,7 +98,7 @@ def steps_of(plan: Plan) -> list[Step]:
     def step(name: str, title: str, run: Any, reads: Sequence[str] = (), **parameters: Any) -> Step:
         return Step(name, title, run, parameters, reads)
 
-    seeded: Mapping[str, Any] = {"seed": plan.seed, "alpha": ALPHA}
+    seeded: Mapping[str, Any] = {"seed": plan.seed, "alpha": ALPHA, "workers": plan.workers}
     return [
         step("manifest", "Software manifest", software.run_manifest, ALL),
         step("sbom", "Bill of materials", software.run_sbom, ("requirements", "certification/dossier/sbom.py")),
@@ -112,7 +112,7 @@ def steps_of(plan: Plan) -> list[Step]:
             software.run_tests,
             ALL,
             tests=list(plan.tests),
-            workers=plan.test_workers,
+            workers=plan.workers,
         ),
         step("vectors", "Recorded rounds", games.run_vectors, GAMES, rulesets=list(SHIPPED_RULESETS)),
         *(
@@ -127,7 +127,7 @@ def steps_of(plan: Plan) -> list[Step]:
             )
             for name in SHIPPED_RULESETS
         ),
-        step("defects", "Planted defects", chance.run_defects, CHANCE, which=plan.defects),
+        step("defects", "Planted defects", chance.run_defects, CHANCE, which=plan.defects, workers=plan.workers),
         step(
             "replicates",
             "Uniformity of p-values",
@@ -140,7 +140,14 @@ def steps_of(plan: Plan) -> list[Step]:
         step("sp800-22", "NIST SP 800-22", chance.run_sp800_22, CHANCE, sequences=plan.sequences, **seeded),
         step("programs", "Batteries of others", chance.run_programs, CHANCE, megabytes=plan.megabytes),
         *(
-            step(f"battery-{decks}", f"Shuffle battery, {decks:,} decks", chance.run_battery, CHANCE, decks=decks, **seeded)
+            step(
+                f"battery-{decks}",
+                f"Shuffle battery, {decks:,} decks",
+                chance.run_battery,
+                CHANCE,
+                decks=decks,
+                **seeded,
+            )
             for decks in plan.decks
         ),
         *(
@@ -153,7 +160,7 @@ def steps_of(plan: Plan) -> list[Step]:
                 rounds=plan.rounds,
                 seed=plan.seed,
                 z=Z,
-                workers=plan.simulation_workers,
+                workers=plan.workers,
             )
             for name in plan.simulated
         ),

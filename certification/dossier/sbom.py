@@ -1,7 +1,7 @@
 """The software bill of materials as CycloneDX 1.5 JSON, from the hash-locked requirements and installed metadata.
 
-One component a locked package, with its version, package URL, the SHA-256 of every file that the lock accepts, and the
-licence that the installed package declares. A package that the lock names and that is not installed here (another
+One component a locked version of a package, with its package URL, the SHA-256 of every file that the lock accepts, and
+the licence that the installed package declares. A package that the lock names and that is not installed here (another
 platform's) says so and has no licence. `validate_sbom` checks the fields that the specification demands, those that are
 used here; the whole schema is not shipped. Refuses a lock that it cannot read line by line.
 """
@@ -12,9 +12,10 @@ import re
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from email.message import Message
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from certification.dossier.work import tree_sha256
 from rgs.core.errors import FormatError
@@ -70,7 +71,9 @@ def read_lock(text: str) -> Iterator[Locked]:
         elif asked:
             asked_by += [] if asked[1].startswith("-c ") else ["" if asked[1].startswith("-r ") else asked[1]]
         elif line.strip() and not line.lstrip().startswith("#"):
-            raise FormatError(f"line {number} of the lock is neither a package nor a hash", field="lock", value=line[:80])
+            raise FormatError(
+                f"line {number} of the lock is neither a package nor a hash", field="lock", value=line[:80]
+            )
     if head:
         yield Locked(*head, tuple(hashes), tuple(asked_by))
 
@@ -81,10 +84,11 @@ def make_sbom(root: Path) -> dict[str, Any]:
     asked_for: dict[str, set[str]] = {}
     for scope, path in LOCKS:
         for locked in read_lock((root / path).read_text(encoding="utf-8")):
-            part = components.setdefault(locked.name, _component(locked, scope))
+            part = _component(locked, scope)
+            components.setdefault(part["bom-ref"], part)
             for name in locked.asked_by:
                 asked_for.setdefault(name, set()).add(part["bom-ref"])
-    ordered = [components[name] for name in sorted(components)]
+    ordered = [components[ref] for ref in sorted(components)]
     serial = uuid.uuid5(_NAMESPACE, "".join(tree_sha256(root / path) for _, path in LOCKS))
     return {
         "$schema": "http://cyclonedx.org/schema/bom-1.5.schema.json",
@@ -105,7 +109,7 @@ def make_sbom(root: Path) -> dict[str, Any]:
         "components": ordered,
         "dependencies": [
             {"ref": part["bom-ref"] if part else "rgs", "dependsOn": sorted(asked_for.get(name, ()))}
-            for name, part in [("", None), *((name, components[name]) for name in sorted(components))]
+            for name, part in [("", None), *((part["name"], part) for part in ordered)]
         ],
     }
 
@@ -148,7 +152,7 @@ def _version_of(name: str) -> str:
 
 def _licences(distribution: metadata.Distribution) -> list[dict[str, Any]]:
     """What the package declares: an SPDX expression if it has one, else its classifier, else its field in one line."""
-    told = distribution.metadata
+    told = cast("Message", distribution.metadata)
     expression = told.get("License-Expression")
     if expression:
         return [{"expression": expression}]

@@ -65,7 +65,17 @@ def run_tests(parameters: Mapping[str, Any], _told: Told) -> Result:
         return {"verdict": "not run", "told": "the tests are not part of this installation", "tests": {}}
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "junit.xml"
-        command = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", str(parameters["workers"]), "--timeout", "900"]
+        command = [
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-n",
+            "auto" if not parameters["workers"] else str(parameters["workers"] - 1),
+            "--timeout",
+            "900",
+        ]
         command += ["-o", "junit_family=xunit1", f"--junitxml={report}", *nodes]
         done = subprocess.run(  # noqa: S603
             [sys.executable, *command], cwd=ROOT, env=_plain(), capture_output=True, timeout=_TIMEOUT_S, check=False
@@ -75,7 +85,13 @@ def run_tests(parameters: Mapping[str, Any], _told: Told) -> Result:
     words = [row["word"] for row in found.values()]
     counted = {word: words.count(word) for word in ("passed", "failed", "not run")}
     cases_run = sum(row["cases"] for row in found.values())
-    verdict = "failed" if counted["failed"] or done.returncode not in (0, 5) else "not run" if counted["not run"] else "passed"
+    verdict = (
+        "failed"
+        if counted["failed"] or done.returncode not in (0, 5)
+        else "not run"
+        if counted["not run"]
+        else "passed"
+    )
     return {
         "verdict": verdict,
         "told": f"{counted['passed']} of {len(nodes)} tests passed ({cases_run} cases), {counted['failed']} failed, "
@@ -118,7 +134,11 @@ def _plain() -> dict[str, str]:
 def run_mutants(_parameters: Mapping[str, Any], _told: Told) -> Result:
     """What mutation testing left; not run where it left nothing."""
     if not MUTANTS.is_file():
-        return {"verdict": "not run", "told": "no result of mutation testing is part of this installation", "targets": []}
+        return {
+            "verdict": "not run",
+            "told": "no result of mutation testing is part of this installation",
+            "targets": [],
+        }
     document = json.loads(MUTANTS.read_text(encoding="utf-8"))
     targets = document["targets"]
     made, killed = (sum(int(target[name]) for target in targets) for name in ("mutants", "killed"))
@@ -128,7 +148,7 @@ def run_mutants(_parameters: Mapping[str, Any], _told: Told) -> Result:
     verdict = "not run" if not made else "failed" if unexplained else "passed"
     return {
         "verdict": verdict,
-        "told": f"{killed + timeouts:,} of {made:,} mutants noticed, {survived} survived, {unexplained} of them unexplained",
+        "told": f"{killed + timeouts:,} of {made:,} mutants noticed, {survived} survived, {unexplained} unexplained",
         **document,
     }
 
@@ -144,7 +164,7 @@ def run_sbom(_parameters: Mapping[str, Any], _told: Told) -> Result:
     installed = sum(property_of(part, "rgs:installed") == "yes" for part in components)
     return {
         "verdict": "failed" if faults else "passed",
-        "told": f"{len(components)} components, {installed} of them installed here, {len(unknown)} without a known licence",
+        "told": f"{len(components)} components, {installed} installed here, {len(unknown)} without a known licence",
         "document": document,
         "faults": faults,
         "without_licence": unknown,

@@ -24,7 +24,18 @@ FORMAT: Final = "rgs/dossier-step/v1"
 CHANCE: Final = ("rng", "rgs/core", "certification/rtp", "certification/statistics", "certification/dossier/chance.py")
 GAMES: Final = ("rng", "rgs/core", "certification/rtp", "certification/simulate.py", "certification/strategy.py",
                 "certification/vectors.py", "certification/dossier/games.py", "tests/vectors/games")  # fmt: skip
-ALL: Final = ("rng", "rgs", "certification", "tests", "tools", "protos", "docs", "requirements", "Makefile", "pyproject.toml")
+ALL: Final = (
+    "rng",
+    "rgs",
+    "certification",
+    "tests",
+    "tools",
+    "protos",
+    "docs",
+    "requirements",
+    "Makefile",
+    "pyproject.toml",
+)
 _RUN_ON: Final = ("numpy", "scipy", "numba")
 
 Told = Callable[[str, int, int], None]
@@ -35,7 +46,7 @@ Result = dict[str, Any]
 
 @dataclass(frozen=True)
 class Step:
-    """One step: `run` is given its parameters and tells its progress; `reads` are the files and folders it depends on."""
+    """One step: `run` is given its parameters and tells its progress; `reads` are files and folders it depends on."""
 
     name: str
     title: str
@@ -107,7 +118,9 @@ def tree_sha256(path: Path) -> str:
     digest = hashlib.sha256()
     for file in files:
         if "__pycache__" not in file.parts:
-            digest.update(f"{file.relative_to(path).as_posix()}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
+            digest.update(
+                f"{file.relative_to(path).as_posix()}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode()
+            )
     return digest.hexdigest()
 
 

@@ -62,17 +62,20 @@ def _clause(row: Mapping[str, Any]) -> Clause:
     name = f"{row.get('standard')} {row.get('clause')}"
     if set(row) != set(Clause.__slots__):
         raise FormatError(f"{name}: the keys are {', '.join(Clause.__slots__)}", field="clauses")
-    clause = Clause(**{key: tuple(value) if isinstance(value, list) else value for key, value in row.items()})
+    values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
+    clause = Clause(**values)
     if clause.evidence not in EVIDENCE or clause.covers not in COVERS or not clause.clause or not clause.demand:
         raise FormatError(f"{name}: evidence, covers, clause or demand is none", field="clauses")
     if (clause.covers == "none") == bool(clause.tests or clause.steps):
-        raise FormatError(f"{name}: what is covered names what shows it, what is not covered names nothing", field="clauses")
+        raise FormatError(
+            f"{name}: what is covered names what shows it, what is not covered names nothing", field="clauses"
+        )
     if clause.covers != "whole" and not clause.open:
         raise FormatError(f"{name}: what is open is said", field="clauses")
     return clause
 
 
-def tests_of(chapters: Sequence[Chapter]) -> list[str]:
+def named_tests(chapters: Sequence[Chapter]) -> list[str]:
     """Every test of the map, once."""
     return sorted({test for chapter in chapters for clause in chapter.clauses for test in clause.tests})
 
