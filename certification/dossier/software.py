@@ -65,17 +65,8 @@ def run_tests(parameters: Mapping[str, Any], _told: Told) -> Result:
         return {"verdict": "not run", "told": "the tests are not part of this installation", "tests": {}}
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "junit.xml"
-        command = [
-            "-m",
-            "pytest",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "-n",
-            "auto" if not parameters["workers"] else str(parameters["workers"] - 1),
-            "--timeout",
-            "900",
-        ]
+        processes = "auto" if not parameters["workers"] else str(parameters["workers"] - 1)  # 0: pytest's own
+        command = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", processes, "--timeout", "900"]
         command += ["-o", "junit_family=xunit1", f"--junitxml={report}", *nodes]
         done = subprocess.run(  # noqa: S603
             [sys.executable, *command], cwd=ROOT, env=_plain(), capture_output=True, timeout=_TIMEOUT_S, check=False

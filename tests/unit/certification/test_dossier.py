@@ -69,7 +69,7 @@ def test_a_dossier_is_made_signed_and_made_again_byte_for_byte(tmp_path: Path) -
     for due in ("Nothing failed, but not everything ran.", "quick plan", "0a0b", "3.2.2", "97.8424 %", "not run"):
         assert due in page
     assert page.count("<figure>") == len(list((out / "figures").iterdir())) == 7
-    assert "http" not in page.replace("https://cyclonedx", "")  # nothing is loaded from elsewhere
+    assert "://" not in page  # nothing is loaded from elsewhere
 
     again = tmp_path / "again"
     second = command.make_dossier(tiny_plan(), again, out.with_name("dossier.work"), NODE_KEY, NOW_MS, resume=True)
