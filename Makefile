@@ -88,23 +88,8 @@ format: setup ## Format the code and mend what can be mended safely
 bench: setup ## Measure, as ratios within one run
 	$(PY) -m bench $(ARGS)
 
-certify: setup exhaustive ## What a test lab runs: exhaustive tests, self-test, known answers, returns, ROUNDS simulated, statistics of DECKS decks
-	$(PY) -m rng selftest
-	$(PY) -m rng kat tests/vectors/drbg/*.json
-	for ruleset in uth-online uth-seven-box uth-lugano uth-solo; do \
-	  $(PY) -m certification vectors tests/vectors/games/uth_rounds.jsonl --ruleset $$ruleset || exit 1; done
-	$(PY) -m certification vectors tests/vectors/games/casino_holdem_rounds.jsonl --ruleset casino-holdem
-	for ruleset in uth-online uth-seven-box uth-lugano uth-solo casino-holdem; do \
-	  $(PY) -m certification rtp $$ruleset --check || exit 1; done
-	for ruleset in uth-lugano uth-solo casino-holdem; do \
-	  $(PY) -m certification simulate $$ruleset --rounds $(ROUNDS) || exit 1; done
-	$(PY) -m certification rng --defects all
-	$(PY) -m certification rng --replicates 200 --decks 2000
-	for decks in 100000 1000000 $(DECKS); do $(PY) -m certification rng --decks $$decks || exit 1; done
-	@mkdir -p var
-	$(PY) -m rng export --what raw --count 125000000 > var/certify-raw.bin
-	$(PY) -m certification sp800-22 var/certify-raw.bin; status=$$?; rm -f var/certify-raw.bin; exit $$status
-	$(PY) -m certification rng --programs || [ $$? -eq 2 ]
+certify: setup exhaustive ## What a test lab runs and reads: exhaustive tests, then the whole certification as a signed bundle (docs/dossier.md); ARGS=--resume
+	$(PY) -m certification dossier --rounds $(ROUNDS) --decks $(DECKS) $(ARGS)
 
 wheel: setup ## Build dist/rgs-*.whl, the same bytes from the same files everywhere, and say its SHA-256
 	$(PY) tools/wheel.py
