@@ -1,0 +1,497 @@
+"""`make mutants`: plants each small defect of `tools/mutations.py` in the targets and says which no test sees.
+
+A mutant is killed if a test of its group fails with it. One process a mutant, no file is touched: the tests are
+collected and run once, which says what each covers and costs; then a fork for each mutant exchanges the code of one
+function in place and runs the tests that cover its lines, cheap ones first, until one fails. What survives that, and
+what acts at import, runs in a fork that imports the changed source in place of the file, under all tests of its group.
+Limits are CPU seconds and memory, so a loaded machine kills no mutant. Both ways run once without a mutant first.
+
+`tools/mutants.toml` names the groups, and the mutants that no test can kill, each with the reason. Writes
+`certification/mutants.json`. Exit 0: every survivor has its reason; 1: one has none, or a reason is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import gc
+import hashlib
+import importlib
+import importlib.machinery
+import importlib.util
+import json
+import os
+import pickle
+import platform
+import random
+import resource
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+import types
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import coverage
+import hypothesis
+import pytest
+from _pytest.runner import runtestprotocol
+
+from tools.mutations import Mutant, mutants_of
+
+VERSION: Final = "1"
+CONFIG: Final = "tools/mutants.toml"
+OUTPUT: Final = "certification/mutants.json"
+WALL_S: Final = 900  # for a test that waits for ever; a mutant that computes for ever meets its CPU limit
+MORE_MEMORY: Final = 2 << 30
+KILLED: Final = "killed"
+SURVIVED: Final = "survived"
+TIMEOUT: Final = "timeout"
+UNSUITED: Final = "unsuited"  # for the first way
+STATUS: Final = {0: SURVIVED, 1: KILLED, 75: UNSUITED}
+OPTIONS: Final = (
+    *("-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:cov", "-o", "timeout=0", "--hypothesis-seed=0"),
+    *("-o", "addopts=--import-mode=importlib", "-W", "ignore::pytest.PytestAssertRewriteWarning"),
+    *("-m", "not slow_exhaustive"),
+)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Targets, the tests that judge them, and what else these tests read."""
+
+    name: str
+    targets: list[str]
+    tests: list[str]
+    inputs: list[str]
+
+
+@dataclass
+class Map:
+    """What one run without mutants says of the tests: their CPU seconds, and who covers which line."""
+
+    cost: dict[str, float] = field(default_factory=dict)
+    covering: dict[tuple[str, int], set[str]] = field(default_factory=dict)
+    failed: list[str] = field(default_factory=list)
+
+    def tests_of(self, mutant: Mutant, mutants: Iterable[Mutant]) -> list[str]:
+        """Tests that reach the mutant's lines (if none is known to, its function's), cheap ones first."""
+        lines: Iterable[int] = range(mutant.line, mutant.last_line + 1)
+        found = self._covering(mutant.path, lines)
+        if not found:
+            same = [each for each in mutants if (each.path, each.function) == (mutant.path, mutant.function)]
+            found = self._covering(mutant.path, {line for each in same for line in range(each.line, each.last_line + 1)})
+        return sorted(found, key=lambda test: (self.cost[test], test))
+
+    def near(self, path: str) -> list[str]:
+        """All tests, those that reach anything of the file first, cheap ones first."""
+        reaching = {test for (file, _), tests in self.covering.items() if file == path for test in tests}
+        return sorted(self.cost, key=lambda test: (test not in reaching, self.cost[test], test))
+
+    def _covering(self, path: str, lines: Iterable[int]) -> set[str]:
+        return {test for line in lines for test in self.covering.get((path, line), ())}
+
+
+# --- one process a mutant ----------------------------------------------------------------------------------------
+
+
+def fork(job: Callable[[], int], cpu_s: float) -> int:
+    """Start a job in a process group of its own, silent, with bounds on CPU time and memory; the process id."""
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        os.setsid()
+        quiet = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (0, 1, 2):
+            os.dup2(quiet, descriptor)
+        pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        bound_cpu(cpu_s)
+        resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MORE_MEMORY,) * 2)
+        os._exit(job())
+    except BaseException:  # noqa: BLE001 - a mutant may raise anything, anywhere
+        os._exit(1)
+
+
+def bound_cpu(cpu_s: float) -> None:
+    """End this process (SIGXCPU) once it has used so many CPU seconds."""
+    resource.setrlimit(resource.RLIMIT_CPU, (int(cpu_s) + 1, resource.RLIM_INFINITY))
+
+
+def run_all(jobs: Sequence[tuple[Callable[[], int], float]], workers: int, say: Callable[[int], None]) -> list[str]:
+    """Run (job, CPU seconds) in forks, so many at a time; how each ended, in order."""
+    ended = [""] * len(jobs)
+    running: dict[int, tuple[int, int, float]] = {}  # pidfd -> index, pid, wall deadline
+    waiting = iter(enumerate(jobs))
+    while True:
+        while len(running) < workers and (following := next(waiting, None)):
+            index, (job, cpu_s) = following
+            pid = fork(job, cpu_s)
+            running[os.pidfd_open(pid)] = index, pid, time.monotonic() + WALL_S
+        if not running:
+            return ended
+        ready, _, _ = select.select(list(running), [], [], 5.0)
+        late = [pidfd for pidfd, (_, _, deadline) in running.items() if deadline < time.monotonic()]
+        for pidfd in {*ready, *late}:
+            index, pid, _ = running.pop(pidfd)
+            os.close(pidfd)
+            with suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)  # also what it has started
+            code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+            ended[index] = TIMEOUT if code in (-signal.SIGXCPU, -signal.SIGKILL) else STATUS.get(code, KILLED)
+            say(1)
+
+
+# --- first way: the code of one function, exchanged in place -----------------------------------------------------
+
+
+class Warm:
+    """A pytest plugin: in place of the usual loop, the run that makes the map, then a fork a mutant."""
+
+    def __init__(self, mutants: Sequence[Mutant], root: Path, workers: int, say: Callable[[int], None]) -> None:
+        self.map = Map()
+        self.verdicts: list[str] = []
+        self.modules: list[str] = []
+        self._mutants, self._root, self._workers, self._say = mutants, root, workers, say
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self) -> None:
+        load_profile()
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined] # noqa: SLF001 - one for all forks
+        sources = {path: (self._root / path).read_bytes() for path in {each.path for each in self._mutants}}
+        measured = coverage.Coverage(data_file=None, config_file=False, include=[str(self._root / p) for p in sources])
+        measured.start()
+        for item, following in zip(session.items, [*session.items[1:], None], strict=True):
+            measured.switch_context(item.nodeid)
+            started = time.process_time()
+            if any(report.failed for report in runtestprotocol(item, log=False, nextitem=following)):
+                self.map.failed.append(item.nodeid)
+            self.map.cost[item.nodeid] = round(time.process_time() - started, 3)
+        measured.stop()
+        for path in sources:
+            for line, tests in measured.get_data().contexts_by_lineno(str(self._root / path)).items():
+                self.map.covering[path, line] = set(tests) & self.map.cost.keys()
+        self.modules = [name for name in sys.modules if name.split(".")[0] not in house(self._root)]
+        if not self.map.failed:
+            self.verdicts = self._judge({item.nodeid: item for item in session.items}, sources)
+        return True
+
+    def _judge(self, items: dict[str, pytest.Item], sources: dict[str, bytes]) -> list[str]:
+        functions: dict[str, list[types.FunctionType]] = {}
+        for each in gc.get_objects():
+            if isinstance(each, types.FunctionType):
+                functions.setdefault(each.__code__.co_filename, []).append(each)
+
+        def job(tests: list[str], mutant: Mutant | None) -> Callable[[], int]:
+            def run() -> int:
+                if mutant:
+                    file = str(self._root / mutant.path)
+                    if not exchange(mutant, sources[mutant.path], file, functions.get(file, [])):
+                        return 75
+                chosen = [items[test] for test in tests]
+                for item, following in zip(chosen, [*chosen[1:], None], strict=True):
+                    bound_cpu(time.process_time() + limit(self.map, [item.nodeid]))
+                    if any(report.failed for report in runtestprotocol(item, log=False, nextitem=following)):
+                        return 1
+                return 0
+
+            return run
+
+        jobs = [(job(list(items), None), limit(self.map, items))]
+        for mutant in self._mutants:
+            tests = self.map.tests_of(mutant, self._mutants) if mutant.within else []
+            jobs.append((job(tests, mutant) if tests else lambda: 75, limit(self.map, tests)))
+        gc.freeze()
+        return run_all(jobs, self._workers, self._say)
+
+
+def exchange(mutant: Mutant, source: bytes, file: str, functions: Iterable[types.FunctionType]) -> bool:
+    """Give the mutant's function its changed code; whether that was possible."""
+    pieces = [compile(mutant.applied_to(source), file, "exec", dont_inherit=True)]
+    found = []
+    for piece in pieces:  # the module and the bodies of its classes: what is in a function stays in it
+        inner = [each for each in piece.co_consts if isinstance(each, types.CodeType)]
+        found += [each for each in inner if each.co_qualname == mutant.within]
+        pieces += [each for each in inner if not each.co_flags & 1]  # CO_OPTIMIZED marks functions
+    places = [each for each in functions if each.__code__.co_qualname == mutant.within]
+    if len(found) != 1 or not places:
+        return False
+    try:
+        for place in places:
+            place.__code__ = found[0]
+    except ValueError:  # another number of free variables
+        return False
+    return True
+
+
+# --- second way: the changed file, imported ----------------------------------------------------------------------
+
+
+class Planted(importlib.machinery.SourceFileLoader):
+    """Loads one module from changed source."""
+
+    def __init__(self, name: str, path: str, source: bytes) -> None:
+        super().__init__(name, path)
+        self._planted = source
+
+    def get_code(self, fullname: str) -> types.CodeType:
+        return compile(self._planted, self.path, "exec", dont_inherit=True)
+
+
+class Finder:
+    """Finds the one module that is planted."""
+
+    def __init__(self, path: str, root: Path, source: bytes) -> None:
+        self._name = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        self._path, self._source = str(root / path), source
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> Any:
+        """As `importlib` asks it."""
+        if name != self._name:
+            return None
+        return importlib.util.spec_from_file_location(name, self._path, loader=Planted(name, self._path, self._source))
+
+
+class Ordered:
+    """A pytest plugin: the tests in this order, unknown ones last."""
+
+    def __init__(self, tests: Sequence[str]) -> None:
+        self._rank = {test: rank for rank, test in enumerate(tests)}
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self) -> None:
+        load_profile()
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items.sort(key=lambda item: self._rank.get(item.nodeid, len(self._rank)))
+
+
+def import_job(mutant: Mutant | None, root: Path, tests: Sequence[str], files: Sequence[str], scratch: Path) -> int:
+    """Run the tests in a process that has imported nothing of the house yet."""
+    if mutant:
+        source = mutant.applied_to((root / mutant.path).read_bytes())
+        sys.meta_path.insert(0, Finder(mutant.path, root, source))  # type: ignore[arg-type]
+    base = tempfile.mkdtemp(dir=scratch)
+    code = pytest.main([*OPTIONS, "--basetemp", f"{base}/tests", *files], plugins=[Ordered(tests)])
+    shutil.rmtree(base, ignore_errors=True)
+    return 0 if code == pytest.ExitCode.OK else 1
+
+
+# --- what both share ---------------------------------------------------------------------------------------------
+
+
+def load_profile() -> None:
+    """No database, no shrinking, no clock: a counterexample is enough, and the same ones every time."""
+    hypothesis.settings.register_profile(
+        "mutants",
+        parent=hypothesis.settings(),
+        database=None,
+        deadline=None,
+        derandomize=False,  # the seed is given on the command line
+        phases=(hypothesis.Phase.explicit, hypothesis.Phase.generate),
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    )
+    hypothesis.settings.load_profile("mutants")
+
+
+def limit(found: Map, tests: Iterable[str]) -> float:
+    """CPU seconds for these tests: ten times what they took when nothing was wrong, and a few."""
+    return 3 + 10 * sum(found.cost[test] for test in tests)
+
+
+def house(root: Path) -> set[str]:
+    """The packages below the root, which forks import anew."""
+    return {path.parent.name for path in root.glob("*/*.py")} | {"conftest", "__main__"}
+
+
+def judge(group: Group, mutants: list[Mutant], excused: set[int], root: Path, workers: int, scratch: Path) -> list[str]:
+    """How each mutant of a group ended. Raises SystemExit if the tests fail without one."""
+    files = matched(root, group.tests)
+    say = progress(f"{group.name}: first way", len(mutants) + 1)
+
+    def warm() -> int:
+        plugin = Warm(mutants, root, workers, say)
+        pytest.main([*OPTIONS, "--basetemp", str(scratch / "warm"), *files], plugins=[plugin])
+        (scratch / "found").write_bytes(pickle.dumps((plugin.map, plugin.modules, plugin.verdicts)))
+        return 0
+
+    pid = os.fork()
+    if not pid:
+        devnull = os.open(os.devnull, os.O_RDWR)
+        os.dup2(devnull, 1)
+        os._exit(warm())
+    os.waitpid(pid, 0)
+    found, modules, (control, *verdicts) = read_found(scratch / "found")
+    if control != SURVIVED:
+        raise SystemExit(f"{group.name}: the tests fail when run a second time without a mutant")
+    for name in modules:
+        with suppress(Exception):
+            importlib.import_module(name)
+    left = [
+        index
+        for index, verdict in enumerate(verdicts)
+        if verdict == UNSUITED or (verdict == SURVIVED and index not in excused)
+    ]
+    jobs = []
+    for mutant in [None, *(mutants[index] for index in left)]:
+        tests = found.near(mutant.path) if mutant else []
+        jobs.append((bound(import_job, mutant, root, tests, files, scratch), 30 + limit(found, found.cost)))
+    control, *later = run_all(jobs, workers, progress(f"{group.name}: second way", len(jobs)))
+    if control != SURVIVED:
+        raise SystemExit(f"{group.name}: the tests fail in a fork without a mutant")
+    for index, verdict in zip(left, later, strict=True):
+        verdicts[index] = verdict
+    return verdicts
+
+
+def bound(job: Callable[..., int], *arguments: object) -> Callable[[], int]:
+    """Return the call, to be made later."""
+    return lambda: job(*arguments)
+
+
+def read_found(path: Path) -> tuple[Map, list[str], list[str]]:
+    """What the warm process left; SystemExit if the tests fail as they are."""
+    if not path.exists():
+        raise SystemExit("the tests could not be run")
+    found, modules, verdicts = pickle.loads(path.read_bytes())  # noqa: S301 - our own child wrote it
+    path.unlink()
+    if found.failed or not found.cost:
+        raise SystemExit(f"the tests fail without a mutant, or are none: {found.failed}")
+    return found, modules, verdicts
+
+
+def progress(what: str, total: int) -> Callable[[int], None]:
+    """Say on stderr how far it is, twenty times."""
+    terminal, done = os.dup(2), 0
+
+    def say(count: int) -> None:
+        nonlocal done
+        before, done = done, done + count
+        if done * 20 // total > before * 20 // total:
+            os.write(terminal, f"{what}: {done} of {total}\n".encode())
+
+    return say
+
+
+# --- the result --------------------------------------------------------------------------------------------------
+
+
+def matched(root: Path, patterns: Iterable[str]) -> list[str]:
+    """Files that patterns name, in order, each once."""
+    found = [path for pattern in patterns for path in sorted(root.glob(pattern)) if path.is_file()]
+    return list(dict.fromkeys(path.relative_to(root).as_posix() for path in found))
+
+
+def sha256(path: Path) -> str:
+    """Return the hash of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def reason(mutant: Mutant, equivalents: Sequence[dict[str, str]]) -> str:
+    """Why no test can kill this mutant, "" if nobody says so."""
+    told = [each["why"] for each in equivalents if excuses(each, mutant)]
+    return told[0] if told else ""
+
+
+def excuses(entry: dict[str, str], mutant: Mutant) -> bool:
+    """Whether an entry means this mutant: same file, same function, same change of the same line."""
+    return all(entry[key] == getattr(mutant, key) for key in ("path", "function", "before", "after"))
+
+
+def read_config(root: Path) -> tuple[list[Group], list[dict[str, str]]]:
+    """Return the groups and the equivalent mutants."""
+    document = tomllib.loads((root / CONFIG).read_text("utf-8"))
+    return [Group(**each) for each in document["group"]], document.get("equivalent", [])
+
+
+def entries(mutants: Sequence[Mutant], verdicts: Sequence[str], whys: Sequence[str], root: Path) -> Iterator[Any]:
+    """The result, target by target."""
+    for path in dict.fromkeys(mutant.path for mutant in mutants):
+        rows = [row for row in zip(mutants, verdicts, whys, strict=True) if row[0].path == path]
+        yield {
+            "path": path,
+            "sha256": sha256(root / path),
+            "mutants": len(rows),
+            "killed": sum(verdict == KILLED for _, verdict, _ in rows),
+            "timeout": sum(verdict == TIMEOUT for _, verdict, _ in rows),
+            "survived": [
+                {key: getattr(mutant, key) for key in ("line", "function", "before", "after")} | {"why": why}
+                for mutant, verdict, why in rows
+                if verdict == SURVIVED
+            ],
+        }
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the mutants asked for, write the result and say what survived; the exit status."""
+    parser = argparse.ArgumentParser(prog="mutants", description="Mutation tests of the certified code.")
+    parser.add_argument("--root", type=Path, default=Path())
+    parser.add_argument("--target", action="append", default=[], metavar="GLOB", help="only targets like this")
+    parser.add_argument("--sample", type=int, metavar="N", help="only N mutants, drawn by --seed")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--again", type=Path, metavar="FILE", help="only what survived in FILE without a reason")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--output", type=Path, help=f"default: {OUTPUT}")
+    asked = parser.parse_args(argv)
+    root, output = asked.root.resolve(), (asked.output or asked.root / OUTPUT).resolve()
+    again = json.loads(asked.again.read_text("utf-8"))["targets"] if asked.again else []
+    os.chdir(root)
+    sys.path.insert(0, str(root))
+    groups, equivalents = read_config(root)
+    alive = {(t["path"], s["line"], s["before"], s["after"]) for t in again for s in t["survived"] if not s["why"]}
+    targets, not_run, wrong = [], [], []
+    for group in groups:
+        paths = matched(root, group.targets)
+        chosen = [path for path in paths if any(fnmatch.fnmatch(path, like) for like in asked.target or ["*"])]
+        not_run += [path for path in paths if path not in chosen]
+        mutants = [mutant for path in chosen for mutant in mutants_of(path, (root / path).read_bytes())]
+        if asked.again:
+            mutants = [each for each in mutants if (each.path, each.line, each.before, each.after) in alive]
+        if asked.sample is not None and asked.sample < len(mutants):
+            drawn = random.Random(asked.seed).sample(range(len(mutants)), asked.sample)
+            mutants = [mutants[index] for index in sorted(drawn)]
+        if not mutants:
+            continue
+        whys = [reason(mutant, equivalents) for mutant in mutants]
+        with tempfile.TemporaryDirectory() as scratch:
+            excused = {index for index, why in enumerate(whys) if why}
+            verdicts = judge(group, mutants, excused, root, asked.workers, Path(scratch))
+        targets += entries(mutants, verdicts, whys, root)
+        wrong += [m for m, verdict, why in zip(mutants, verdicts, whys, strict=True) if why and verdict != SURVIVED]
+    tests = matched(root, [pattern for group in groups for pattern in (*group.tests, *group.inputs)])
+    git = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)  # noqa: S607
+    result = {
+        "tool": "tools/mutants.py",
+        "version": VERSION,
+        "python": platform.python_version(),
+        "commit": git.stdout.strip(),
+        "sample": {"mutants": asked.sample, "seed": asked.seed} if asked.sample is not None else None,
+        "not_run": not_run,
+        "targets": targets,
+        "tests": [{"path": path, "sha256": sha256(root / path)} for path in tests],
+    }
+    output.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    unexplained = [(target["path"], each) for target in targets for each in target["survived"] if not each["why"]]
+    for path, each in unexplained:
+        print(f"{path}:{each['line']}: survived: {each['before']}  ->  {each['after']}")
+    for mutant in wrong:
+        print(f"{mutant.path}:{mutant.line}: listed as equivalent, but a test sees it: {mutant.after}")
+    for name in ("mutants", "killed", "timeout"):
+        print(f"{sum(target[name] for target in targets)} {name}", end=", ")
+    print(f"{sum(len(target['survived']) for target in targets)} survived, {len(unexplained)} of them without a reason")
+    return 1 if unexplained or wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
