@@ -2,8 +2,9 @@
 
 A mutant is killed if a test of its group fails with it. One process a mutant, no file is touched: the tests are
 collected and run once, which says what each covers and costs; then a fork for each mutant exchanges the code of one
-function in place and runs the tests that cover its lines, cheap ones first, until one fails. What survives that, and
-what acts at import, runs in a fork that imports the changed source in place of the file, under all tests of its group.
+function in place and runs the tests that cover its lines, cheap ones first, until one fails. What acts when a module
+is imported (a constant, a default, a function that fills a table) runs in a fork that imports the changed source in
+place of the file, under all tests of its group.
 Limits are CPU seconds and memory, so a loaded machine kills no mutant. Both ways run once without a mutant first.
 
 `tools/mutants.toml` names the groups, and the mutants that no test can kill, each with the reason. Writes
@@ -34,6 +35,7 @@ import tempfile
 import time
 import tomllib
 import types
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -50,12 +52,13 @@ from tools.mutations import Mutant, mutants_of
 VERSION: Final = "1"
 CONFIG: Final = "tools/mutants.toml"
 OUTPUT: Final = "certification/mutants.json"
-WALL_S: Final = 900  # for a test that waits for ever; a mutant that computes for ever meets its CPU limit
+IDLE_S: Final = 60  # without a moment of CPU time: it waits for ever; one that computes for ever meets its CPU limit
 MORE_MEMORY: Final = 2 << 30
 KILLED: Final = "killed"
 SURVIVED: Final = "survived"
 TIMEOUT: Final = "timeout"
 UNSUITED: Final = "unsuited"  # for the first way
+IMPORT: Final = ""  # the test, in the map, of what runs before any test
 STATUS: Final = {0: SURVIVED, 1: KILLED, 75: UNSUITED}
 OPTIONS: Final = (
     *("-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:cov", "-o", "timeout=0", "--hypothesis-seed=0"),
@@ -85,16 +88,23 @@ class Map:
     def tests_of(self, mutant: Mutant, mutants: Iterable[Mutant]) -> list[str]:
         """Tests that reach the mutant's lines (if none is known to, its function's), cheap ones first."""
         lines: Iterable[int] = range(mutant.line, mutant.last_line + 1)
-        found = self._covering(mutant.path, lines)
+        found = self._covering(mutant.path, lines) - {IMPORT}
         if not found:
             same = [each for each in mutants if (each.path, each.function) == (mutant.path, mutant.function)]
             found = self._covering(mutant.path, {line for each in same for line in range(each.line, each.last_line + 1)})
+            found -= {IMPORT}
         return sorted(found, key=lambda test: (self.cost[test], test))
 
-    def near(self, path: str) -> list[str]:
-        """All tests, those that reach anything of the file first, cheap ones first."""
+    def near(self, path: str, files: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Test files in two parts: the three with most tests that reach anything of the file, and the others."""
         reaching = {test for (file, _), tests in self.covering.items() if file == path for test in tests}
-        return sorted(self.cost, key=lambda test: (test not in reaching, self.cost[test], test))
+        counts = Counter(test.partition("::")[0] for test in reaching - {IMPORT})
+        first = [file for file, _ in counts.most_common(3)]
+        return first, [file for file in files if file not in first]
+
+    def at_import(self, mutant: Mutant) -> bool:
+        """Whether its function ran when the tests were collected, so that what it gave then may have been kept."""
+        return any(IMPORT in self.covering.get((mutant.path, n), ()) for n in range(mutant.line, mutant.last_line + 1))
 
     def _covering(self, path: str, lines: Iterable[int]) -> set[str]:
         return {test for line in lines for test in self.covering.get((path, line), ())}
@@ -127,22 +137,33 @@ def bound_cpu(cpu_s: float) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (int(cpu_s) + 1, resource.RLIM_INFINITY))
 
 
+def cpu_time(pid: int) -> str:
+    """What a process and those it waited for have used, in the kernel's words."""
+    return " ".join(Path(f"/proc/{pid}/stat").read_text("ascii", "replace").rpartition(")")[2].split()[11:15])
+
+
 def run_all(jobs: Sequence[tuple[Callable[[], int], float]], workers: int, say: Callable[[int], None]) -> list[str]:
     """Run (job, CPU seconds) in forks, so many at a time; how each ended, in order."""
     ended = [""] * len(jobs)
-    running: dict[int, tuple[int, int, float]] = {}  # pidfd -> index, pid, wall deadline
+    running: dict[int, tuple[int, int]] = {}  # pidfd -> index, pid
+    seen: dict[int, tuple[str, float]] = {}  # pidfd -> CPU time, and when it was first so
     waiting = iter(enumerate(jobs))
     while True:
         while len(running) < workers and (following := next(waiting, None)):
             index, (job, cpu_s) = following
             pid = fork(job, cpu_s)
-            running[os.pidfd_open(pid)] = index, pid, time.monotonic() + WALL_S
+            running[os.pidfd_open(pid)] = index, pid
         if not running:
             return ended
         ready, _, _ = select.select(list(running), [], [], 5.0)
-        late = [pidfd for pidfd, (_, _, deadline) in running.items() if deadline < time.monotonic()]
-        for pidfd in {*ready, *late}:
-            index, pid, _ = running.pop(pidfd)
+        now = time.monotonic()
+        for pidfd, (_, pid) in running.items():
+            if (cpu := cpu_time(pid)) != seen.get(pidfd, ("", now))[0]:
+                seen[pidfd] = cpu, now
+        idle = [pidfd for pidfd in running if now - seen[pidfd][1] > IDLE_S]
+        for pidfd in {*ready, *idle}:
+            index, pid = running.pop(pidfd)
+            del seen[pidfd]
             os.close(pidfd)
             with suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGKILL)  # also what it has started
@@ -158,6 +179,8 @@ class Warm:
     """A pytest plugin: in place of the usual loop, the run that makes the map, then a fork a mutant."""
 
     def __init__(self, mutants: Sequence[Mutant], root: Path, workers: int, say: Callable[[int], None]) -> None:
+        sources = sorted({str(root / each.path) for each in mutants})
+        self.measured = coverage.Coverage(data_file=None, config_file=False, include=sources)
         self.map = Map()
         self.verdicts: list[str] = []
         self.modules: list[str] = []
@@ -170,18 +193,16 @@ class Warm:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined] # noqa: SLF001 - one for all forks
         sources = {path: (self._root / path).read_bytes() for path in {each.path for each in self._mutants}}
-        measured = coverage.Coverage(data_file=None, config_file=False, include=[str(self._root / p) for p in sources])
-        measured.start()
         for item, following in zip(session.items, [*session.items[1:], None], strict=True):
-            measured.switch_context(item.nodeid)
+            self.measured.switch_context(item.nodeid)
             started = time.process_time()
             if any(report.failed for report in runtestprotocol(item, log=False, nextitem=following)):
                 self.map.failed.append(item.nodeid)
             self.map.cost[item.nodeid] = round(time.process_time() - started, 3)
-        measured.stop()
+        self.measured.stop()
         for path in sources:
-            for line, tests in measured.get_data().contexts_by_lineno(str(self._root / path)).items():
-                self.map.covering[path, line] = set(tests) & self.map.cost.keys()
+            for line, tests in self.measured.get_data().contexts_by_lineno(str(self._root / path)).items():
+                self.map.covering[path, line] = set(tests)
         self.modules = [name for name in sys.modules if name.split(".")[0] not in house(self._root)]
         if not self.map.failed:
             self.verdicts = self._judge({item.nodeid: item for item in session.items}, sources)
@@ -263,29 +284,24 @@ class Finder:
         return importlib.util.spec_from_file_location(name, self._path, loader=Planted(name, self._path, self._source))
 
 
-class Ordered:
-    """A pytest plugin: the tests in this order, unknown ones last."""
-
-    def __init__(self, tests: Sequence[str]) -> None:
-        self._rank = {test: rank for rank, test in enumerate(tests)}
+class Profiled:
+    """A pytest plugin: the second way's settings."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self) -> None:
         load_profile()
 
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items.sort(key=lambda item: self._rank.get(item.nodeid, len(self._rank)))
 
-
-def import_job(mutant: Mutant | None, root: Path, tests: Sequence[str], files: Sequence[str], scratch: Path) -> int:
-    """Run the tests in a process that has imported nothing of the house yet."""
+def import_job(mutant: Mutant | None, root: Path, parts: Sequence[Sequence[str]], scratch: Path) -> int:
+    """Run test files, part by part, in a process that has imported nothing of the house yet."""
     if mutant:
         source = mutant.applied_to((root / mutant.path).read_bytes())
         sys.meta_path.insert(0, Finder(mutant.path, root, source))  # type: ignore[arg-type]
     base = tempfile.mkdtemp(dir=scratch)
-    code = pytest.main([*OPTIONS, "--basetemp", f"{base}/tests", *files], plugins=[Ordered(tests)])
+    options = [*OPTIONS, "--basetemp", f"{base}/tests"]
+    passed = all(pytest.main([*options, *files], plugins=[Profiled()]) == pytest.ExitCode.OK for files in parts if files)
     shutil.rmtree(base, ignore_errors=True)
-    return 0 if code == pytest.ExitCode.OK else 1
+    return 0 if passed else 1
 
 
 # --- what both share ---------------------------------------------------------------------------------------------
@@ -315,13 +331,14 @@ def house(root: Path) -> set[str]:
     return {path.parent.name for path in root.glob("*/*.py")} | {"conftest", "__main__"}
 
 
-def judge(group: Group, mutants: list[Mutant], excused: set[int], root: Path, workers: int, scratch: Path) -> list[str]:
+def judge(group: Group, mutants: list[Mutant], root: Path, workers: int, scratch: Path) -> list[str]:
     """How each mutant of a group ended. Raises SystemExit if the tests fail without one."""
     files = matched(root, group.tests)
     say = progress(f"{group.name}: first way", len(mutants) + 1)
 
     def warm() -> int:
         plugin = Warm(mutants, root, workers, say)
+        plugin.measured.start()
         pytest.main([*OPTIONS, "--basetemp", str(scratch / "warm"), *files], plugins=[plugin])
         (scratch / "found").write_bytes(pickle.dumps((plugin.map, plugin.modules, plugin.verdicts)))
         return 0
@@ -341,12 +358,12 @@ def judge(group: Group, mutants: list[Mutant], excused: set[int], root: Path, wo
     left = [
         index
         for index, verdict in enumerate(verdicts)
-        if verdict == UNSUITED or (verdict == SURVIVED and index not in excused)
+        if verdict == UNSUITED or (verdict == SURVIVED and found.at_import(mutants[index]))
     ]
     jobs = []
     for mutant in [None, *(mutants[index] for index in left)]:
-        tests = found.near(mutant.path) if mutant else []
-        jobs.append((bound(import_job, mutant, root, tests, files, scratch), 30 + limit(found, found.cost)))
+        parts = found.near(mutant.path, files) if mutant else [files]
+        jobs.append((bound(import_job, mutant, root, parts, scratch), 30 + limit(found, found.cost)))
     control, *later = run_all(jobs, workers, progress(f"{group.name}: second way", len(jobs)))
     if control != SURVIVED:
         raise SystemExit(f"{group.name}: the tests fail in a fork without a mutant")
@@ -465,8 +482,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             continue
         whys = [reason(mutant, equivalents) for mutant in mutants]
         with tempfile.TemporaryDirectory() as scratch:
-            excused = {index for index, why in enumerate(whys) if why}
-            verdicts = judge(group, mutants, excused, root, asked.workers, Path(scratch))
+            verdicts = judge(group, mutants, root, asked.workers, Path(scratch))
         targets += entries(mutants, verdicts, whys, root)
         wrong += [m for m, verdict, why in zip(mutants, verdicts, whys, strict=True) if why and verdict != SURVIVED]
     tests = matched(root, [pattern for group in groups for pattern in (*group.tests, *group.inputs)])
