@@ -1,7 +1,7 @@
 # The house's commands; `make help` lists them. Each makes sure of the virtual environment first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo run play test fuzz check bench certify protos proto-baseline drift lint breaking ruff types format lock clean
+.PHONY: help setup demo run play test fuzz check bench certify mutants protos proto-baseline drift lint breaking ruff types format lock clean
 
 PYTHON ?=
 ARGS ?=
@@ -21,7 +21,7 @@ help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo 'Variables:'
-	@echo '  ARGS="..."      passed on to the command of demo, run, play, test, bench, certify and lock'
+	@echo '  ARGS="..."      passed on to the command of demo, run, play, test, bench, certify, mutants and lock'
 	@echo '  TESTS="..."     test these files or node ids only (no coverage gate), e.g. TESTS=tests/unit'
 	@echo '  WORKERS=2       test processes'
 	@echo '  SECONDS=60      how long fuzz goes on with each parser and with the RPCs'
@@ -99,6 +99,10 @@ certify: setup ## What a test lab runs: self-test, known answers, exact returns,
 	$(PY) -m rng export --what raw --count 125000000 > var/certify-raw.bin
 	$(PY) -m certification sp800-22 var/certify-raw.bin; status=$$?; rm -f var/certify-raw.bin; exit $$status
 	$(PY) -m certification rng --programs || [ $$? -eq 2 ]
+	$(PY) -m tools.mutants --workers $(WORKERS)
+
+mutants: setup ## Plant small defects in rng and the rules, and list those that no test sees; ARGS="--target rng/drbg.py"
+	$(PY) -m tools.mutants --workers $(WORKERS) $(ARGS)
 
 protos: setup ## Generate the code of rgs/v1, rgs/wallet and rgs/regulator from protos/
 	$(PY) tools/protos.py generate

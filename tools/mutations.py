@@ -2,8 +2,8 @@
 
 A pure function from source to mutants. It changes comparisons, arithmetic, numbers by one, truth values, conditions,
 `and` and `or`, bounds of slices, what is returned, codes and names in strings; it deletes statements and exchanges
-`break` and `continue`. It leaves alone what no test of behaviour can see: annotations, docstrings, `slots=`, decorators
-but for their arguments, imports, `__all__`, blocks for type checkers, and prose (texts with a space, f-strings with one).
+`break` and `continue`. It leaves alone what no test of behaviour can see: annotations, docstrings, imports, `__all__`,
+`slots=`, decorators but for their arguments, blocks for type checkers, and prose (texts and f-strings with a space).
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ ARITHMETIC: Final[dict[type[ast.operator], type[ast.operator]]] = {
     ast.BitOr: ast.BitAnd,
     ast.BitXor: ast.BitAnd,
 }
+BRANCHES: Final = (ast.If, ast.While, ast.IfExp)
 TYPE_WORDS: Final = {"TypeVar", "NewType", "cast"}
 HEX: Final = re.compile(r"[0-9a-f]{8,}")
 
@@ -123,7 +124,8 @@ class _Walk:
             if isinstance(node, ast.expr | ast.stmt | ast.Slice):
                 for text in _alternatives(node, in_function=bool(self._within)):
                     self._add(node, text)
-            if isinstance(node, ast.If | ast.While | ast.IfExp) and not isinstance(node.test, ast.Compare | ast.Constant):
+            # The changes of a comparison turn it round, too.
+            if isinstance(node, BRANCHES) and not isinstance(node.test, ast.Compare | ast.Constant):
                 self._add(node.test, _bracketed(_negated(node.test)))
             self.children(node)
 
@@ -186,18 +188,25 @@ def _alternatives(node: ast.AST, *, in_function: bool) -> Iterator[str]:
         case ast.JoinedStr():
             if not any(" " in str(part.value) for part in node.values if isinstance(part, ast.Constant)):
                 yield ast.unparse(ast.JoinedStr([*node.values, ast.Constant("X")]))
-        case ast.Slice():
-            for bound in ("lower", "upper"):
-                if getattr(node, bound):
-                    yield ast.unparse(ast.Slice(**{**dict(ast.iter_fields(node)), bound: None}))
-        case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
-            for index, generator in enumerate(node.generators):
-                if generator.ifs:
-                    changed_comp = copy.deepcopy(node)
-                    changed_comp.generators[index].ifs = []
-                    yield ast.unparse(changed_comp)
+        case ast.Slice() | ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
+            yield from _with_less(node)
         case ast.stmt():
             yield from _other_statements(node, in_function=in_function)
+
+
+def _with_less(node: ast.Slice | ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Iterator[str]:
+    """A slice without a bound, a comprehension without a condition."""
+    if isinstance(node, ast.Slice):
+        if node.lower:
+            yield ast.unparse(ast.Slice(None, node.upper, node.step))
+        if node.upper:
+            yield ast.unparse(ast.Slice(node.lower, None, node.step))
+        return
+    for index, generator in enumerate(node.generators):
+        if generator.ifs:
+            changed = copy.deepcopy(node)
+            changed.generators[index].ifs = []
+            yield ast.unparse(changed)
 
 
 def _other_statements(node: ast.stmt, *, in_function: bool) -> Iterator[str]:
