@@ -117,8 +117,13 @@ def cpu_time(pid: int) -> str:
     return " ".join(Path(f"/proc/{pid}/stat").read_text("ascii", "replace").rpartition(")")[2].split()[11:15])
 
 
-def run_all(jobs: Sequence[tuple[Callable[[], int], float]], workers: int, say: Callable[[int], None]) -> list[str]:
-    """Run (job, CPU seconds) in forks, so many at a time; how each ended, in order."""
+def run_all(
+    jobs: Sequence[tuple[Callable[[], int], float]],
+    mutants: Sequence[Mutant | None],
+    workers: int,
+    say: Callable[[int, str], None],
+) -> list[str]:
+    """Run (job, CPU seconds), one a mutant, in forks, so many at a time; how each ended, in order."""
     ended = [""] * len(jobs)
     running: dict[int, tuple[int, int]] = {}  # pidfd -> index, pid
     seen: dict[int, tuple[str, float]] = {}  # pidfd -> CPU time, and when it was first so
@@ -144,7 +149,10 @@ def run_all(jobs: Sequence[tuple[Callable[[], int], float]], workers: int, say: 
                 os.killpg(pid, signal.SIGKILL)  # also what it has started
             code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
             ended[index] = TIMEOUT if code in (-signal.SIGXCPU, -signal.SIGKILL) else STATUS.get(code, KILLED)
-            say(1)
+            if (mutant := mutants[index]) and ended[index] == SURVIVED:
+                say(1, f"survived: {mutant.path}:{mutant.line}: {mutant.before} -> {mutant.after}")
+            else:
+                say(1, "")
 
 
 # --- first way: the code of one function, exchanged in place -----------------------------------------------------
@@ -153,7 +161,7 @@ def run_all(jobs: Sequence[tuple[Callable[[], int], float]], workers: int, say: 
 class Warm:
     """A pytest plugin: in place of the usual loop, the run that makes the map, then a fork a mutant."""
 
-    def __init__(self, mutants: Sequence[Mutant], root: Path, workers: int, say: Callable[[int], None]) -> None:
+    def __init__(self, mutants: Sequence[Mutant], root: Path, workers: int, say: Callable[[int, str], None]) -> None:
         sources = sorted({str(root / each.path) for each in mutants})
         self.measured = coverage.Coverage(data_file=None, config_file=False, include=sources)
         self.map = Map()
@@ -209,7 +217,7 @@ class Warm:
             tests = self.map.tests_of(mutant, self._mutants) if mutant.within else []
             jobs.append((job(tests, mutant) if tests else lambda: 75, limit(self.map, tests)))
         gc.freeze()
-        return run_all(jobs, self._workers, self._say)
+        return run_all(jobs, [None, *self._mutants], self._workers, self._say)
 
 
 def exchange(mutant: Mutant, source: bytes, file: str, functions: Iterable[types.FunctionType]) -> bool:
@@ -336,10 +344,11 @@ def judge(name: str, mutants: list[Mutant], files: list[str], root: Path, worker
         if verdict == UNSUITED or (verdict == SURVIVED and found.at_import(mutants[index]))
     ]
     jobs = []
-    for mutant in [None, *(mutants[index] for index in left)]:
+    planted = [None, *(mutants[index] for index in left)]
+    for mutant in planted:
         parts = found.near(mutant.path, files) if mutant else [files]
         jobs.append((bound(import_job, mutant, root, parts, scratch), 30 + limit(found, found.cost)))
-    control, *later = run_all(jobs, workers, progress(f"{name}: second way", len(jobs)))
+    control, *later = run_all(jobs, planted, workers, progress(f"{name}: second way", len(jobs)))
     if control != SURVIVED:
         raise SystemExit(f"{name}: the tests fail in a fork without a mutant")
     for index, verdict in zip(left, later, strict=True):
@@ -363,13 +372,15 @@ def read_found(path: Path) -> tuple[Map, list[str], list[str]]:
     return found, modules, verdicts
 
 
-def progress(what: str, total: int) -> Callable[[int], None]:
-    """Say on stderr how far it is, twenty times."""
+def progress(what: str, total: int) -> Callable[[int, str], None]:
+    """Say on stderr how far it is, twenty times, and what survives on the way."""
     terminal, done = os.dup(2), 0
 
-    def say(count: int) -> None:
+    def say(count: int, survivor: str = "") -> None:
         nonlocal done
         before, done = done, done + count
+        if survivor:
+            os.write(terminal, f"{what}: {survivor}\n".encode())
         if done * 20 // total > before * 20 // total:
             os.write(terminal, f"{what}: {done} of {total}\n".encode())
 

@@ -263,14 +263,18 @@ def test_a_generator_cannot_be_copied_or_pickled() -> None:
             doubling(generator)
 
 
-def test_an_inherited_generator_is_zeroized_and_refuses_everything() -> None:
+def test_an_inherited_generator_is_zeroized_and_refuses_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = Generator("node")
     generator_module._disown()  # what os.register_at_fork calls in a child
     assert not any(generator._drbg._v)
     assert not generator.healthy
+    with monkeypatch.context() as child:
+        child.setattr(os, "getpid", lambda: 1)  # the first process of a container has a low number, too
+        assert not is_healthy(generator)
     for refused in (generator.draw, generator.selftest, generator.close, generator.events):
-        with pytest.raises(GeneratorFailedError, match="FORKED"):
+        with pytest.raises(GeneratorFailedError) as caught:
             refused()
+        assert caught.value.reason == "FORKED"
 
 
 def test_the_process_id_alone_refuses_too_and_before_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
