@@ -146,6 +146,16 @@ def test_an_interval_beyond_ours_is_refused(reseed_interval: int) -> None:
         make(reseed_interval=reseed_interval)
 
 
+def test_the_limits_are_those_documented() -> None:
+    assert (MAX_INPUT_BYTES, MAX_REQUEST_BYTES, MAX_RESEED_INTERVAL) == (65_536, 65_536, 65_536)
+    assert make(reseed_interval=65_536).generate(64) == make(reseed_interval=1).generate(64)
+
+
+def test_without_a_personalization_there_is_none() -> None:
+    theirs = ReferenceHashDrbg("sha512", ENTROPY, NONCE, b"")
+    assert HashDrbg(entropy_input=ENTROPY, nonce=NONCE).generate(64) == theirs.generate(64, b"")
+
+
 def test_another_hash_is_refused() -> None:
     with pytest.raises(ValueError, match="hash_name"):
         make(hash_name="sha1")

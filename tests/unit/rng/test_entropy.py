@@ -42,7 +42,7 @@ def test_a_wrong_length_is_refused_and_shuts_nothing(n_bytes: int) -> None:
     entropy = EntropySource()
     with pytest.raises(EntropyError) as caught:
         entropy.read(n_bytes)
-    assert caught.value.reason == "READ_LENGTH"
+    assert (caught.value.reason, MAX_READ_BYTES) == ("READ_LENGTH", 65_536)
     assert entropy.healthy
     assert len(entropy.read(3)) == 3
 
