@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -30,6 +30,7 @@ from tools.planting import KILLED, SURVIVED, TIMEOUT, judge
 VERSION: Final = "1"
 CONFIG: Final = "tools/mutants.toml"
 OUTPUT: Final = "certification/mutants.json"
+SAME: Final = ("line", "function", "before", "after")
 
 
 @dataclass(frozen=True)
@@ -70,22 +71,33 @@ def read_config(root: Path) -> tuple[list[Group], list[dict[str, str]]]:
     return [Group(**each) for each in document["group"]], document.get("equivalent", [])
 
 
-def entries(mutants: Sequence[Mutant], verdicts: Sequence[str], whys: Sequence[str], root: Path) -> Iterator[Any]:
-    """The result, target by target."""
-    for path in dict.fromkeys(mutant.path for mutant in mutants):
-        rows = [row for row in zip(mutants, verdicts, whys, strict=True) if row[0].path == path]
+def entries(judged: Sequence[tuple[Mutant, str, str]], earlier: Mapping[str, Any], root: Path) -> Iterator[Any]:
+    """The result, target by target; to what ended in an earlier run, what survived there and was run again is added."""
+    for path in dict.fromkeys(mutant.path for mutant, _, _ in judged):
+        rows = [row for row in judged if row[0].path == path]
+        verdicts = [verdict for _, verdict, _ in rows]
+        before = earlier.get(path, {"killed": 0, "timeout": 0})
         yield {
             "path": path,
             "sha256": sha256(root / path),
-            "mutants": len(rows),
-            "killed": [verdict for _, verdict, _ in rows].count(KILLED),
-            "timeout": [verdict for _, verdict, _ in rows].count(TIMEOUT),
+            "mutants": before["killed"] + before["timeout"] + len(rows),
+            "killed": before["killed"] + verdicts.count(KILLED),
+            "timeout": before["timeout"] + verdicts.count(TIMEOUT),
             "survived": [
-                {key: getattr(mutant, key) for key in ("line", "function", "before", "after")} | {"why": why}
+                {key: getattr(mutant, key) for key in SAME} | {"why": why}
                 for mutant, verdict, why in rows
                 if verdict == SURVIVED
             ],
         }
+
+
+def read_earlier(files: Iterable[Path], root: Path) -> tuple[list[Any], dict[str, Any]]:
+    """Runs to go on from, and their targets by path; SystemExit if a target has changed since."""
+    runs = [json.loads(file.read_text("utf-8")) for file in files]
+    targets = {target["path"]: target for run in runs for target in run["targets"]}
+    if changed := [path for path, target in targets.items() if target["sha256"] != sha256(root / path)]:
+        raise SystemExit(f"changed since that run, so run it whole: {' '.join(changed)}")
+    return [{"commit": run["commit"], "targets": [each["path"] for each in run["targets"]]} for run in runs], targets
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -95,16 +107,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--target", action="append", default=[], metavar="GLOB", help="only targets like this")
     parser.add_argument("--sample", type=int, metavar="N", help="only N mutants, drawn by --seed")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--again", type=Path, metavar="FILE", help="only what survived in FILE without a reason")
+    parser.add_argument(
+        "--again",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="of its targets, only what survived in FILE",
+    )
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--output", type=Path, help=f"default: {OUTPUT}")
     asked = parser.parse_args(argv)
     root, output = asked.root.resolve(), (asked.output or asked.root / OUTPUT).resolve()
-    again = json.loads(asked.again.read_text("utf-8"))["targets"] if asked.again else []
+    runs, earlier = read_earlier(asked.again, root)
     os.chdir(root)
     sys.path.insert(0, str(root))
     groups, equivalents = read_config(root)
-    alive = {(t["path"], s["line"], s["before"], s["after"]) for t in again for s in t["survived"] if not s["why"]}
+    alive = {(path, *(each[key] for key in SAME)) for path, run in earlier.items() for each in run["survived"]}
     targets: list[Any] = []
     not_run: list[str] = []
     wrong: list[Mutant] = []
@@ -113,8 +132,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         chosen = [path for path in paths if any(fnmatch.fnmatch(path, like) for like in asked.target or ["*"])]
         not_run += [path for path in paths if path not in chosen]
         mutants = [mutant for path in chosen for mutant in mutants_of(path, (root / path).read_bytes())]
-        if asked.again:
-            mutants = [each for each in mutants if (each.path, each.line, each.before, each.after) in alive]
+        mutants = [
+            each
+            for each in mutants
+            if each.path not in earlier or (each.path, *(getattr(each, key) for key in SAME)) in alive
+        ]
         if asked.sample is not None and asked.sample < len(mutants):
             drawn = random.Random(asked.seed).sample(range(len(mutants)), asked.sample)  # noqa: S311 - to be repeated
             mutants = [mutants[index] for index in sorted(drawn)]
@@ -123,7 +145,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         whys = [reason(mutant, equivalents) for mutant in mutants]
         with tempfile.TemporaryDirectory() as scratch:
             verdicts = judge(group.name, mutants, matched(root, group.tests), root, asked.workers, Path(scratch))
-        targets += entries(mutants, verdicts, whys, root)
+        targets += entries(list(zip(mutants, verdicts, whys, strict=True)), earlier, root)
         wrong += [m for m, verdict, why in zip(mutants, verdicts, whys, strict=True) if why and verdict != SURVIVED]
     tests = matched(root, [pattern for group in groups for pattern in (*group.tests, *group.inputs)])
     git = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)  # noqa: S607
@@ -134,9 +156,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         "commit": git.stdout.strip(),
         "sample": {"mutants": asked.sample, "seed": asked.seed} if asked.sample is not None else None,
         "not_run": not_run,
+        "earlier": runs,
         "targets": targets,
         "tests": [{"path": path, "sha256": sha256(root / path)} for path in tests],
     }
+    targets += [target for path, target in earlier.items() if path not in {each["path"] for each in targets}]
     output.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", "utf-8")
     unexplained = [(target["path"], each) for target in targets for each in target["survived"] if not each["why"]]
     for path, each in unexplained:
