@@ -95,6 +95,8 @@ def read_earlier(files: Iterable[Path], root: Path) -> tuple[list[Any], dict[str
     """Runs to go on from, and their targets by path; SystemExit if a target has changed since."""
     runs = [json.loads(file.read_text("utf-8")) for file in files]
     targets = {target["path"]: target for run in runs for target in run["targets"]}
+    if any(run["sample"] for run in runs):
+        raise SystemExit("a sample is no run to go on from")
     if changed := [path for path, target in targets.items() if target["sha256"] != sha256(root / path)]:
         raise SystemExit(f"changed since that run, so run it whole: {' '.join(changed)}")
     return [{"commit": run["commit"], "targets": [each["path"] for each in run["targets"]]} for run in runs], targets

@@ -42,6 +42,7 @@ ARITHMETIC: Final[dict[type[ast.operator], type[ast.operator]]] = {
     ast.BitXor: ast.BitAnd,
 }
 BRANCHES: Final = (ast.If, ast.While, ast.IfExp)
+CACHES: Final = ("cache", "cached_property")
 TYPE_WORDS: Final = {"TypeVar", "NewType", "cast"}
 HEX: Final = re.compile(r"[0-9a-f]{8,}")
 
@@ -51,8 +52,8 @@ class Mutant:
     """One change: bytes `start` to `end` of the file become `text`.
 
     `before` and `after` are the lines it touches, without indentation. `function` is the qualified name of the
-    function around it, and `within` that of the outermost one in whose body it lies, "" if it acts when the module is
-    imported (a constant, a default, a field).
+    function around it, and `within` that of the outermost one in whose body it lies, "" if it acts once: when the
+    module is imported (a constant, a default, a field), or in a function that keeps its results.
     """
 
     path: str
@@ -92,6 +93,7 @@ class _Walk:
             self._starts.append(self._starts[-1] + len(line))
         self._names: list[str] = []  # of the classes and functions around
         self._within = ""
+        self._in_function = False
 
     def children(self, node: ast.AST) -> None:
         """Go on into what may be changed below a node."""
@@ -122,7 +124,7 @@ class _Walk:
                 case ast.Assign(targets=[ast.Name(id="__all__")]) | ast.If(test=ast.Name(id="TYPE_CHECKING")):
                     continue
             if isinstance(node, ast.expr | ast.stmt | ast.Slice):
-                for text in _alternatives(node, in_function=bool(self._within)):
+                for text in _alternatives(node, in_function=self._in_function):
                     self._add(node, text)
             # The changes of a comparison turn it round, too.
             if isinstance(node, BRANCHES) and not isinstance(node.test, ast.Compare | ast.Constant):
@@ -137,12 +139,15 @@ class _Walk:
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         self._decorators(node.decorator_list)
         self._all([default for default in (*node.args.defaults, *node.args.kw_defaults) if default])
-        outer = self._within
-        self._within = outer or ".".join([*self._names, node.name])
+        outer = self._within, self._in_function
+        keeps = any(word in ast.unparse(decorator) for decorator in node.decorator_list for word in CACHES)
+        if not self._in_function and not keeps:
+            self._within = ".".join([*self._names, node.name])
+        self._in_function = True
         self._names += [node.name, "<locals>"]
         self._all(list(node.body))
         del self._names[-2:]
-        self._within = outer
+        self._within, self._in_function = outer
 
     def _add(self, node: ast.expr | ast.stmt, text: str) -> None:
         last = node.end_lineno or node.lineno

@@ -91,6 +91,8 @@ def test_a_mutant_knows_its_function_and_whether_it_acts_at_import() -> None:
     assert where["x = 0"] == ("A", "")
     assert where["def f(self, y=3):"] == ("A", "")
     assert where["return 4"] == ("A.f.<locals>.g", "A.f")
+    (kept, *_) = mutants_of("a.py", b"@lru_cache(maxsize=None)\ndef f():\n    return 3\n")
+    assert (kept.function, kept.within) == ("f", "")
 
 
 @pytest.mark.parametrize("path", TARGETS)

@@ -67,7 +67,12 @@ REFUSALS: list[tuple[Callable[[], object], str, str | None, dict[str, str]]] = [
     (lambda: parse_deal_procedure([]), "RULESET_REFUSED", "deal_procedure", {}),
     (deal, "INVALID_FIELD", "seats", {"value": "[]", "rule": "U-1"}),
     (lambda: deal(SeatStakes(0, {}, 0)), "INVALID_FIELD", "seats", {"value": "[0]", "rule": "U-1"}),
-    (lambda: deal(SeatStakes(8, {}, 0)), "INVALID_FIELD", "seats", {"value": "8", "limit": "7", "rule": "T-5"}),
+    (
+        lambda: deal(SeatStakes(1, {}, 0), SeatStakes(8, {}, 0)),
+        "INVALID_FIELD",
+        "seats",
+        {"value": "8", "limit": "7", "rule": "T-5"},
+    ),
     (
         lambda: deal(SeatStakes(1, {"ante": 100}, -1)),
         "INVALID_FIELD",

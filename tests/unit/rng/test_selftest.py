@@ -114,11 +114,13 @@ def _reseed_after_the_end(self: HashDrbg, entropy_input: bytes, additional_input
 
 
 def _long_additional_input(self: HashDrbg, n_bytes: int, additional_input: bytes = b"", **fresh: Any) -> bytes:
-    return RIGHT_GENERATE(self, n_bytes, additional_input[:MAX_INPUT_BYTES], **fresh)
+    taken = additional_input[:-1] if len(additional_input) == MAX_INPUT_BYTES + 1 else additional_input
+    return RIGHT_GENERATE(self, n_bytes, taken, **fresh)
 
 
 def _long_request(self: HashDrbg, n_bytes: int, additional_input: bytes = b"", **fresh: Any) -> bytes:
-    return RIGHT_GENERATE(self, min(n_bytes, MAX_REQUEST_BYTES), additional_input, **fresh)
+    taken = MAX_REQUEST_BYTES if n_bytes == MAX_REQUEST_BYTES + 1 else n_bytes
+    return RIGHT_GENERATE(self, taken, additional_input, **fresh)
 
 
 def _unless(reason: str) -> Callable[..., bytes]:
