@@ -1,7 +1,7 @@
 # The house's commands; `make help` lists them. Each makes sure of the virtual environment first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo run play test exhaustive fuzz check bench certify wheel certified changes protos proto-baseline drift lint breaking ruff types format lock clean
+.PHONY: help setup demo run play test exhaustive fuzz check bench certify mutants wheel certified changes protos proto-baseline drift lint breaking ruff types format lock clean
 
 PYTHON ?=
 ARGS ?=
@@ -22,7 +22,7 @@ help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo 'Variables:'
-	@echo '  ARGS="..."      passed on to the command of demo, run, play, test, exhaustive, fuzz, bench and lock'
+	@echo '  ARGS="..."      passed on to the command of demo, run, play, test, exhaustive, fuzz, bench, mutants and lock'
 	@echo '  TESTS="..."     test these files or node ids only (no coverage gate), e.g. TESTS=tests/unit'
 	@echo '  WORKERS=2       test processes'
 	@echo '  SECONDS=60      how long fuzz goes on with each parser and with the RPCs'
@@ -88,8 +88,11 @@ format: setup ## Format the code and mend what can be mended safely
 bench: setup ## Measure, as ratios within one run
 	$(PY) -m bench $(ARGS)
 
-certify: setup exhaustive ## What a test lab runs and reads: exhaustive tests, then the whole certification as a signed bundle (docs/dossier.md); ARGS=--resume
-	$(PY) -m certification dossier --rounds $(ROUNDS) --decks $(DECKS) $(ARGS)
+certify: setup exhaustive mutants ## What a test lab runs and reads: exhaustive tests, planted defects, then the whole certification as a signed bundle (docs/dossier.md)
+	$(PY) -m certification dossier --resume --rounds $(ROUNDS) --decks $(DECKS)
+
+mutants: setup ## Plant small defects in rng and the rules, and list those that no test sees; ARGS="--target rng/drbg.py"
+	$(PY) -m tools.mutants --workers $(WORKERS) $(ARGS)
 
 wheel: setup ## Build dist/rgs-*.whl, the same bytes from the same files everywhere, and say its SHA-256
 	$(PY) tools/wheel.py
