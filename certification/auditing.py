@@ -22,8 +22,7 @@ from certification.engines import Engine, started, verified
 from certification.findings import Findings
 from certification.memory import format_replay, format_value, parse_replay, parse_value
 from certification.sources import Source
-from certification.tree import CONSISTENCY, ENTRY, Tree, failure, read_bundle, read_checkpoint, read_hashes
-from certification.tree import verify_note_and_quorum as verify_accepted
+from certification.tree import CONSISTENCY, ENTRY, Tree, failure, read_accepted, read_bundle, read_hashes
 from rgs.core.checkpoints import Checkpoint, parse_checkpoint
 from rgs.core.errors import FormatError, RgsError, VerificationError
 from rgs.core.merkle import consistency_proof, verify_consistency
@@ -107,8 +106,7 @@ class Auditor:
         audit = Audit()
         began = process_time()
         try:
-            audit.note = read_checkpoint(self.source)
-            audit.accepted = verify_accepted(audit.note, self.policy)
+            audit.note, audit.accepted = read_accepted(self.source, self.policy)
             checkpoint = audit.accepted.checkpoint
             cosigned = Cosigned(self.policy, self.own)
             if state is not None:

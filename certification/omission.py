@@ -24,8 +24,8 @@ from typing import Final
 
 from certification.log import Trust, read_trust
 from certification.replay import FileError, fingerprint, read_file
-from certification.sources import Source, SourceError, open_source
-from certification.tree import Tree, failure, read_bundle, read_checkpoint, read_hashes, verify_note_and_quorum
+from certification.sources import Source, SourceError, add_tls_options, open_source
+from certification.tree import Tree, failure, read_accepted, read_bundle, read_hashes
 from rgs.core.errors import FormatError, RgsError, VerificationError
 from rgs.core.policies import Accepted
 from rgs.core.replay import KeyBook
@@ -71,14 +71,14 @@ class Shard:
         return parse_origin(self.accepted.checkpoint.origin)[1]
 
 
-def open_shards(logs: Sequence[str], trusted: Sequence[Trust]) -> list[Shard]:
+def open_shards(logs: Sequence[str], trusted: Sequence[Trust], options: argparse.Namespace) -> list[Shard]:
     """The shards of one log, each under its policy. SourceError, VerificationError; FileError for two logs."""
     if len(trusted) not in {1, len(logs)}:
         raise FileError(f"--policy: one, or one for each of the {len(logs)} --log; not {len(trusted)}")
     shards = []
     for log, trust in zip(logs, trusted if len(trusted) > 1 else [*trusted] * len(logs), strict=True):
-        source = open_source(log)
-        accepted = verify_note_and_quorum(read_checkpoint(source), trust.policy)
+        source = open_source(log, options)
+        _, accepted = read_accepted(source, trust.policy)
         shards.append(Shard(source, accepted, trust.verdict(list(accepted.witnessed))))
     prefixes = sorted({parse_origin(shard.accepted.checkpoint.origin)[0] for shard in shards})
     if len(prefixes) > 1:
@@ -225,6 +225,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--self-witness", action="append", default=[], metavar="NAME", help="a witness of the house")
     parser.add_argument("--delay-s", type=int, default=DELAY_S, help="the house's stated maximum delay")
     parser.add_argument("--now", metavar="TIME", help="2026-11-21T22:30:00.000Z; by default this machine's")
+    add_tls_options(parser)
     return parser
 
 
@@ -237,7 +238,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.root is not None and not keys.anchored:
             raise FileError(f"the root of the key bundle is {keys.root}, not {options.root}")
         now_ms = time.time_ns() // 1_000_000 if options.now is None else parse_time(options.now)
-        shards = open_shards(options.log, trusted)
+        shards = open_shards(options.log, trusted, options)
         envelopes = read_receipt(read_file(options.receipt, RECEIPT_BYTES_MAX))
         receipts = Receipts(envelopes, keys, shards)
         answers = list(_answers(receipts.statements, shards, options.delay_s))

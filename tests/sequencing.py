@@ -25,7 +25,7 @@ import structlog
 
 from rgs.core.checkpoints import Checkpoint, parse_checkpoint
 from rgs.core.merkle import leaf_hash, root_of
-from rgs.core.note import ED25519, cosign, note_key, parse_note, sign_text, verify_note
+from rgs.core.note import COSIGNATURE, ED25519, add_signatures, cosign, note_key, parse_note, sign_text, verify_note
 from rgs.core.shards import parse_origin
 from rgs.core.statements import Ed25519Signer, Signer
 from rgs.core.tiles import TILE_WIDTH, tiles_of
@@ -185,7 +185,24 @@ def verify_shelf(shelf: Shelf, logs: list[Logged]) -> None:
         at = [places[entry] for entry in sequence]
         assert at == sorted(at)
     for before, first in zip(logs, firsts, strict=False):
-        assert first == before.directory.checkpoint()
+        assert parse_note(first).text == parse_note(before.directory.checkpoint()).text  # cosigned since, maybe
+
+
+async def cosign_published(sequencer: Sequencer, shard: Path) -> None:
+    """A witness has seen what is published."""
+    note = parse_note(LogDirectory(shard).checkpoint())
+    line = cosign(note.text, "witness.example", NODE_KEY, 1_800_000_000)
+    assert await sequencer.cosign(add_signatures(note, [line]), has_quorum=True)
+
+
+def verify_cosigned(logs: list[Logged]) -> None:
+    """What is kept as cosigned is whole, and is what is published in each log."""
+    witness = note_key("witness.example", COSIGNATURE, NODE_KEY)
+    for log in logs:
+        note = parse_note(log.directory.cosigned())
+        assert len(verify_note(note, [witness])) == 1
+        assert parse_checkpoint(note.text) == log.checkpoint
+        assert len(verify_note(parse_note(log.directory.checkpoint()), [witness])) == 1
 
 
 def verify_signed(folder: Path, logs: list[Logged]) -> int:
@@ -290,19 +307,12 @@ async def _live(folder: Path) -> None:
         if stage >= before:
             reached.write_text(str(stage))
             await sequencer.work()
-            await _cosign(sequencer, folder / "log")
+            await cosign_published(sequencer, _newest(folder / "log").folder)
     await sequencer.close()
 
 
-async def _cosign(sequencer: Sequencer, log: Path) -> None:
-    """A witness has seen what is published."""
-    text = parse_note(_newest(log)).text
-    line = cosign(text, "witness.example", NODE_KEY, SUMMER_MS // 1000)
-    await sequencer.cosign([line], parse_checkpoint(text).size)
-
-
-def _newest(log: Path) -> bytes:
-    return LogDirectory(max(path.parent for path in log.glob("*/checkpoint"))).checkpoint()
+def _newest(log: Path) -> LogDirectory:
+    return LogDirectory(max(path.parent for path in log.glob("*/checkpoint")))
 
 
 def _in_a_child(work: Callable[[], None]) -> bool:
@@ -341,6 +351,7 @@ def kill_everywhere(folder: Path) -> int:
         assert [parse_origin(log.checkpoint.origin)[1] for log in logs] == ["2026h1", "2026h2"]
         verify_shelf(shelf, logs)
         verify_signed(home, logs)
+        verify_cosigned(logs[1:])
         if lived:
             return last - 1
     raise AssertionError
@@ -361,7 +372,7 @@ def _work_for(home: Path, last: int) -> None:
         while size < STATEMENTS + len(shelf.keys):
             await sequencer.work()
             await sequencer._let_go()
-            size = parse_checkpoint(parse_note(_newest(home / "log")).text).size if _begun(home) else 0
+            size = parse_checkpoint(parse_note(_newest(home / "log").checkpoint()).text).size if _begun(home) else 0
             await asyncio.sleep(0.001)
 
     keep_signed(home)

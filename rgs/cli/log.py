@@ -13,10 +13,11 @@ from typing import Annotated
 import typer
 
 from rgs.cli.files import PUBLIC_MODE, FileRefusedError, write_whole
-from rgs.cli.logfolder import read_shard, shards, vkey_now, vkey_of
+from rgs.cli.logfolder import read_cosigned, read_shard, shards, vkey_now, vkey_of
 from rgs.cli.options import HOME, HomeOption, note, open_home, part
 from rgs.config import Config, check_address
 from rgs.core.tiles import CHECKPOINT_PATH
+from rgs.core.times import format_time
 from rgs.translog.directory import STAGING
 
 app = typer.Typer(help="The transparency log: shown, and served.", no_args_is_help=False)
@@ -24,7 +25,8 @@ app = typer.Typer(help="The transparency log: shown, and served.", no_args_is_he
 
 @app.command()
 def show(home: HomeOption = HOME) -> int:
-    """List the log's shards, one a line: origin, size, root, verifier key, folder, with tabs between them.
+    """List the log's shards, one a line: origin, size, root, verifier key, folder, with tabs between them; behind each
+    the newest checkpoint that has its quorum, a line a witness: `cosigned`, origin, size, the witness's name, its time.
 
     Where there is no log yet, only the verifier key that it will have.
     """
@@ -34,6 +36,8 @@ def show(home: HomeOption = HOME) -> int:
         checkpoint = read_shard(shard)
         vkey = vkey_of(config, checkpoint.origin)
         print(f"{checkpoint.origin}\t{checkpoint.size}\t{checkpoint.root.hex()}\t{vkey}\t{shard}")
+        for size, name, time_ms in read_cosigned(shard):
+            print(f"cosigned\t{checkpoint.origin}\t{size}\t{name}\t{format_time(time_ms)}")
     if not found:
         print(vkey_now(config))
     return 0
