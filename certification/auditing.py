@@ -311,7 +311,8 @@ class _Run:
             for error in failures:
                 audit.report(error, f"entry {index}")
             if replay.statement is not None:
-                self._signed.setdefault(replay.statement.keyid, {})[origin] = index
+                if replay.statement.kind.numbered:  # the others are the key bundle's, and stand with it
+                    self._signed.setdefault(replay.statement.keyid, {})[origin] = index
                 for error in self._findings.take(replay.statement):
                     audit.report(error, f"entry {index}")
 
