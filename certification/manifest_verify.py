@@ -281,7 +281,7 @@ def measure_stdlib(stdlib: Path) -> dict[str, str]:
     return {
         path: digest(entry.path)
         for path, entry in walk(stdlib, skip)
-        if path.endswith((*IMPORTABLE, ".a")) and entry.is_file()
+        if path.endswith(IMPORTABLE) and entry.is_file()
     }
 
 
