@@ -1,13 +1,16 @@
-"""`certify omission RECEIPT --log LOG --policy FILE --keys KEYS`: whether the log holds what the house signed.
+"""`certify omission RECEIPT… --log LOG… --policy FILE --keys KEYS`: whether the log holds what the house signed.
 
 A signed statement in somebody's hands, most of all the opening of a round, is a promise that it stands in the log after
 the stated delay at the latest. RECEIPT is its envelope, or export lines (with the `instance_start` of the instance that
 signed it, where the log does not hold that either). Of the log only the checkpoint and the hash tiles of level 0 are
-needed, which are open to everybody.
+needed, which are open to everybody. LOG is a shard; a statement belongs into that of its half-year, and at the turn of
+one into that or the next.
 
 INCLUDED (exit 0); NOT_YET_DUE (3): it is not there, and the house has time still; PROVEN_OMITTED (1): it is not there,
-and a cosignature or a logged statement is later than its time and the delay. STALE beside it: the log's newest time
-lies so far behind `--now` that the log itself has stopped. A receipt that does not verify accuses nobody (exit 2).
+and a cosignature or a logged statement is later than its time and the delay. WITHOUT_FINAL beside it: a round's opening
+is there, and no final, for longer than its jurisdiction lets an interrupted round stay open. STALE: the log's newest
+time lies so far behind `--now` that the log itself has stopped. Refuses to accuse anybody by a receipt that does not
+verify, or by shards into which the statement does not belong (exit 2).
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
@@ -25,11 +29,13 @@ from certification.replay import FileError, fingerprint, read_file
 from certification.sources import Source, SourceError, open_source
 from certification.tree import Tree, failure, read_bundle, read_checkpoint, read_hashes, verify_note_and_quorum
 from rgs.core.errors import FormatError, RgsError, VerificationError
+from rgs.core.jurisdictions import Jurisdiction
 from rgs.core.policies import Accepted
-from rgs.core.replay import KeyBook
+from rgs.core.replay import KeyBook, Rulebook
 from rgs.core.replay.checks import KEY
 from rgs.core.replay.reading import Statement, read_authentic
-from rgs.core.statements import ExportLine, format_line, parse_envelope, parse_line, parse_statement
+from rgs.core.shards import half_year, parse_origin
+from rgs.core.statements import KINDS, ExportLine, format_line, parse_envelope, parse_line, parse_statement
 from rgs.core.statements.lines import KEY_BUNDLE_BYTES_MAX, LINE_BYTES_MAX
 from rgs.core.tiles import TILE_WIDTH, Tile
 from rgs.core.times import format_time, parse_time
@@ -37,6 +43,8 @@ from rgs.core.times import format_time, parse_time
 DELAY_S: Final = 86_400
 """The stated maximum delay (docs/formats.md, section 16)."""
 RECEIPT_BYTES_MAX: Final = 64 * LINE_BYTES_MAX
+_OPEN: Final = KINDS["session_open"].payload_type.encode("ascii")
+_FINAL: Final = KINDS["round_final"].payload_type.encode("ascii")
 _INCLUDED, _OMITTED, _UNUSABLE, _NOT_DUE = 0, 1, 2, 3
 
 
@@ -54,13 +62,29 @@ def read_receipt(data: bytes) -> list[bytes]:
     return [parse_line(line).envelope if line.startswith(b'{"envelope":') else line for line in lines]
 
 
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A log as it is read: its files, and its checkpoint as the policy accepts it."""
+
+    source: Source
+    accepted: Accepted
+
+    @property
+    def size(self) -> int:
+        return self.accepted.checkpoint.size
+
+    def entries(self, first: int = 0) -> Iterator[bytes]:
+        """From bundle `first` on. SourceError, VerificationError where they are not open to the caller."""
+        for index in range(first, -(-self.size // TILE_WIDTH)):
+            yield from read_bundle(self.source, index, self.size)[1]
+
+
 class Receipts:
     """The statements of a receipt, verified down to the root, with starts from the log where the receipt has none."""
 
-    def __init__(self, envelopes: Sequence[bytes], keys: KeyBook, source: Source, size: int) -> None:
+    def __init__(self, envelopes: Sequence[bytes], keys: KeyBook, shards: Sequence[Shard]) -> None:
         self._keys = keys
-        self._source = source
-        self._size = size
+        self._shards = shards
         self._started: set[str] = set()
         starts = [one for one in envelopes if _is_start(one)]
         for one in starts:
@@ -87,8 +111,8 @@ class Receipts:
 
     def _search(self, instance: str) -> None:
         """Look through the log for the start of an instance."""
-        for index in range(-(-self._size // TILE_WIDTH)):
-            for entry in read_bundle(self._source, index, self._size)[1]:
+        for shard in self._shards:
+            for entry in shard.entries():
                 if _is_start(entry) and self._start(entry) and instance in self._started:
                     return
         raise KEY.failure(
@@ -100,13 +124,13 @@ def _is_start(envelope: bytes) -> bool:
     return b'"payloadType":"application/vnd.rgs.instance-start.v1+json"' in envelope
 
 
-def places(source: Source, accepted: Accepted, wanted: Sequence[bytes]) -> dict[bytes, int]:
+def places(shard: Shard, wanted: Sequence[bytes]) -> dict[bytes, int]:
     """Where leaf hashes stand in the log, as far as they do; VerificationError unless the tiles have the root."""
-    checkpoint, tree, found = accepted.checkpoint, Tree(), dict[bytes, int]()
+    checkpoint, tree, found = shard.accepted.checkpoint, Tree(), dict[bytes, int]()
     asked = frozenset(wanted)
     for index in range(-(-checkpoint.size // TILE_WIDTH)):
         width = min(TILE_WIDTH, checkpoint.size - index * TILE_WIDTH)
-        hashes = read_hashes(source, Tile(0, index, width))
+        hashes = read_hashes(shard.source, Tile(0, index, width))
         for at, hash_ in enumerate(hashes) if not asked.isdisjoint(hashes) else ():
             if hash_ in asked:
                 found.setdefault(hash_, index * TILE_WIDTH + at)
@@ -117,14 +141,14 @@ def places(source: Source, accepted: Accepted, wanted: Sequence[bytes]) -> dict[
     return found
 
 
-def newest_ms(source: Source, accepted: Accepted) -> int:
+def newest_ms(shard: Shard) -> int:
     """The latest time that the log itself admits: of a cosignature, or of a statement among the last entries.
 
     Entries that are not open to the caller count for nothing.
     """
-    newest, size = accepted.newest_s * 1000, accepted.checkpoint.size
+    newest, size = shard.accepted.newest_s * 1000, shard.size
     try:
-        entries = read_bundle(source, (size - 1) // TILE_WIDTH, size)[1] if size else []
+        entries = list(shard.entries((size - 1) // TILE_WIDTH)) if size else []
     except (SourceError, VerificationError):
         entries = []
     return max([newest, *_times(entries)])
@@ -138,25 +162,69 @@ def _times(entries: Sequence[bytes]) -> Iterator[int]:
             continue
 
 
-def judge(statement: Statement, place: int | None, newest: int, delay_s: int, accepted: Accepted) -> Answer:
-    """What is to be said of a statement that was looked for; `newest` in milliseconds."""
+def judge(statement: Statement, found: tuple[Shard, int] | None, shards: Sequence[Shard], delay_s: int) -> Answer:
+    """What is to be said of a statement that was looked for, and found in a shard at a place or not at all."""
     named = f"{statement.kind.name} {statement.hash}"
-    checkpoint = accepted.checkpoint
-    if place is not None:
-        return Answer(_INCLUDED, f"INCLUDED {named} as entry {place} of {checkpoint.size} in {checkpoint.origin}")
-    due = parse_time(statement.body["time"]) + delay_s * 1000
+    if found is not None:
+        checkpoint = found[0].accepted.checkpoint
+        return Answer(_INCLUDED, f"INCLUDED {named} as entry {found[1]} of {checkpoint.size} in {checkpoint.origin}")
+    time, newest = parse_time(statement.body["time"]), max(map(newest_ms, shards))
+    due = time + delay_s * 1000
+    read = {_half_year(shard) for shard in shards}
+    if missing := sorted({half_year(time), half_year(due)} - read):
+        return Answer(_UNUSABLE, f"NOT_LOOKED_FOR {named}: signed {statement.body['time']}, so --log {missing[0]}, too")
     told = f"signed {statement.body['time']}, due {format_time(due)}, the log has come to {format_time(newest)}"
     if due < newest:
-        by = ", ".join(f"{name} at {format_time(at * 1000)}" for name, at in sorted(accepted.witnessed.items()))
-        size = f"{checkpoint.size} entries of {checkpoint.origin}"
-        return Answer(_OMITTED, f"PROVEN_OMITTED {named}: {told}; it is none of the {size}, cosigned by {by}")
+        of = " nor of the ".join(f"{shard.size} entries of {shard.accepted.checkpoint.origin}" for shard in shards)
+        seen = {name: at for shard in shards for name, at in shard.accepted.witnessed.items()}
+        by = ", ".join(f"{name} at {format_time(at * 1000)}" for name, at in sorted(seen.items()))
+        return Answer(_OMITTED, f"PROVEN_OMITTED {named}: {told}; it is none of the {of}, cosigned by {by}")
     return Answer(_NOT_DUE, f"NOT_YET_DUE {named}: {told}")
+
+
+def _half_year(shard: Shard) -> str:
+    return parse_origin(shard.accepted.checkpoint.origin)[1]
+
+
+def unfinished(openings: Sequence[Statement], shards: Sequence[Shard]) -> Iterator[str]:
+    """The rounds of which the log holds the opening and no final, for longer than their jurisdiction allows.
+
+    SourceError, VerificationError where the entries are not open to the caller. That what is found verifies, `certify
+    log` says.
+    """
+    open_ = {one.hash: one for one in openings}
+    laws: dict[str, Jurisdiction] = {}
+    sessions = {one.body["session_id"] for one in openings}
+    rulebook, newest = Rulebook(), max(map(newest_ms, shards))
+    for shard in shards:
+        for entry in shard.entries():
+            if _OPEN in entry or _FINAL in entry:
+                try:
+                    kind, body = parse_statement(parse_envelope(entry))
+                except FormatError:
+                    continue
+                if kind.name == "round_final":
+                    open_.pop(body["opening"], None)
+                elif body["session_id"] in sessions and (law := rulebook.jurisdiction(body["jurisdiction"])):
+                    laws[body["session_id"]] = law
+    for one in open_.values():
+        law = laws.get(one.body["session_id"])
+        if law is not None and newest - parse_time(one.body["time"]) > law.finish_after_s * 1000:
+            period = timedelta(seconds=law.finish_after_s)
+            yield (
+                f"WITHOUT_FINAL round {one.round_id}: opened {one.body['time']}; under {law.id} an interrupted round"
+                f" ends after {period}"
+            )
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="certify omission", description="Is a signed statement in the log?")
-    parser.add_argument("receipt", type=Path, metavar="RECEIPT", help="an envelope, or export lines")
-    parser.add_argument("--log", required=True, metavar="LOG", help="the log: a folder, or an http(s) address")
+    parser.add_argument(
+        "receipt", type=Path, nargs="+", metavar="RECEIPT", help="an envelope, or export lines, of one house"
+    )
+    parser.add_argument(
+        "--log", required=True, action="append", metavar="LOG", help="a shard of the log: a folder, or an address"
+    )
     parser.add_argument("--policy", required=True, type=Path, help="whom you trust (C2SP tlog-policy)")
     parser.add_argument("--keys", required=True, type=Path, help="the key bundle")
     parser.add_argument("--root", type=fingerprint, metavar="FINGERPRINT", help="the root's, brought from outside")
@@ -168,40 +236,66 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit status."""
-    options = _parser().parse_args(argv)
+    options = _parser().parse_intermixed_args(argv)
     try:
         trust = read_trust(options.policy, options.self_witness)
         keys = KeyBook(read_file(options.keys, KEY_BUNDLE_BYTES_MAX), root=options.root)
         if options.root is not None and not keys.anchored:
             raise FileError(f"the root of the key bundle is {keys.root}, not {options.root}")
         now_ms = time.time_ns() // 1_000_000 if options.now is None else parse_time(options.now)
-        source = open_source(options.log)
-        accepted = verify_note_and_quorum(read_checkpoint(source), trust.policy)
-        envelopes = read_receipt(read_file(options.receipt, RECEIPT_BYTES_MAX))
-        receipts = Receipts(envelopes, keys, source, accepted.checkpoint.size)
-        answers = list(_answers(receipts.statements, source, accepted, options.delay_s))
+        shards = [_read_shard(log, trust) for log in options.log]
+        envelopes = [one for path in options.receipt for one in _read_file(path)]
+        receipts = Receipts(envelopes, keys, shards)
+        answers = list(_answers(receipts.statements, shards, options.delay_s))
     except (FileError, SourceError, RgsError) as error:
         sys.stderr.write(f"certify omission: {error}\n")
         return _UNUSABLE
-    _tell(answers, accepted, trust, anchored=keys.anchored)
-    behind_s = (now_ms - newest_ms(source, accepted)) // 1000
-    if behind_s > options.delay_s:
-        sys.stdout.write(f"STALE: the newest time of the log lies {behind_s} s behind\n")
-    worst = {answer.status for answer in answers}
-    return next(status for status in (_OMITTED, _NOT_DUE, _INCLUDED) if status in worst)
-
-
-def _answers(statements: Sequence[Statement], source: Source, accepted: Accepted, delay_s: int) -> Iterator[Answer]:
-    found = places(source, accepted, [bytes.fromhex(one.hash) for one in statements])
-    newest = newest_ms(source, accepted)
-    for one in statements:
-        yield judge(one, found.get(bytes.fromhex(one.hash)), newest, delay_s, accepted)
-
-
-def _tell(answers: Sequence[Answer], accepted: Accepted, trust: Trust, *, anchored: bool) -> None:
-    for answer in answers:
+    for answer, _ in answers:
         sys.stdout.write(f"{answer.text}\n")
-    sys.stdout.write(f"{trust.verdict(list(accepted.witnessed))} {'ANCHORED' if anchored else 'UNANCHORED'}\n")
+    _tell_unfinished([one for answer, one in answers if answer.status == _INCLUDED], shards)
+    newest = max(map(newest_ms, shards))
+    if now_ms - newest > options.delay_s * 1000:
+        behind = timedelta(seconds=(now_ms - newest) // 1000)
+        sys.stdout.write(f"STALE: the newest time of the log is {format_time(newest)}, {behind} ago\n")
+    verdicts = {trust.verdict(list(shard.accepted.witnessed)) for shard in shards}
+    witnessed = "WITNESSED" if verdicts == {"WITNESSED"} else "SELF-WITNESSED"
+    sys.stdout.write(f"{witnessed} {'ANCHORED' if keys.anchored else 'UNANCHORED'}\n")
+    statuses = {answer.status for answer, _ in answers}
+    return next(status for status in (_OMITTED, _UNUSABLE, _NOT_DUE, _INCLUDED) if status in statuses)
+
+
+def _read_shard(log: str, trust: Trust) -> Shard:
+    source = open_source(log)
+    return Shard(source, verify_note_and_quorum(read_checkpoint(source), trust.policy))
+
+
+def _read_file(path: Path) -> list[bytes]:
+    data = read_file(path, RECEIPT_BYTES_MAX)
+    try:
+        envelopes = read_receipt(data)
+        for one in envelopes:
+            parse_statement(parse_envelope(one))
+    except FormatError as error:
+        raise FileError(f"{path}: {error.message}") from error
+    return envelopes
+
+
+def _answers(
+    statements: Sequence[Statement], shards: Sequence[Shard], delay_s: int
+) -> Iterator[tuple[Answer, Statement]]:
+    wanted = [bytes.fromhex(one.hash) for one in statements]
+    found = {hash_: (shard, place) for shard in shards for hash_, place in places(shard, wanted).items()}
+    for hash_, one in zip(wanted, statements, strict=True):
+        yield judge(one, found.get(hash_), shards, delay_s), one
+
+
+def _tell_unfinished(included: Sequence[Statement], shards: Sequence[Shard]) -> None:
+    openings = [one for one in included if one.kind.name == "round_opening"]
+    try:
+        for line in unfinished(openings, shards) if openings else ():
+            sys.stdout.write(f"{line}\n")
+    except (SourceError, VerificationError):
+        sys.stdout.write("the finals were not looked for: the entries of the log are not open to you\n")
 
 
 if __name__ == "__main__":

@@ -11,8 +11,9 @@ from certification import omission, receipt
 from certification.sources import Folder, SourceError
 from rgs.core.errors import FormatError, NotFoundError
 from rgs.core.logproofs import format_log_proof, parse_log_proof
+from rgs.core.note import ED25519, format_vkey, note_key
 from rgs.core.receipts import format_key_path, parse_key_path
-from rgs.core.statements import leaf_hash
+from rgs.core.statements import Ed25519Signer, leaf_hash
 from rgs.core.times import format_time, parse_time
 from rgs.translog.receipts import make_proof
 from tests.audited import OWN, POLICY_OWN, SEEN_S, Case, a_round, entries_of, witnessed
@@ -20,6 +21,7 @@ from tests.factory import START_MS, House
 from tests.logs import VKEY, make_log
 
 DAY_MS = 86_400_000
+KEYS = {f"log.example/{name}": Ed25519Signer.from_seed(name.encode() * 5 + b"ab") for name in ("2026h1", "2027h1")}
 SOON = format_time(SEEN_S * 1000 + 1000)
 
 
@@ -84,6 +86,72 @@ def test_the_time_of_a_logged_statement_counts_too(case: Case) -> None:
     assert omitted(case, entries[5]) == 1
     shutil.rmtree(case.log / "tile" / "entries")  # not open to the player
     assert omitted(case, case.house.lines[0], case.house.lines[5]) == 3
+
+
+def test_several_receipts_at_once_and_each_file_is_named(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
+    case.publish()
+    entries = entries_of(case.house)
+    second, bad = case.folder / "second.json", case.folder / "bad.json"
+    second.write_bytes(entries[6])
+    bad.write_bytes(b"nothing")
+    assert omitted(case, entries[5], more=(str(second),)) == 0
+    assert capsys.readouterr().out.count("INCLUDED") == 2
+    assert omitted(case, entries[5], more=(str(bad),)) == 2
+    assert "bad.json: not a DSSE envelope" in capsys.readouterr().err
+
+
+def test_a_round_without_a_final_is_told(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
+    house = case.house
+    worker = house.start("node-1-b2-w0", boot_no=2)
+    player = house.open(worker)
+    house.buy(worker, player, 50_000)
+    house.deal(worker, [player], {"ante": 100})
+    opening = len(house.lines) - 1
+    case.publish([*entries_of(house), b'x "application/vnd.rgs.round-final.v1+json"'], time_s=START_MS // 1000)
+    assert omitted(case, entries_of(house)[opening], entries_of(house)[5]) == 0
+    assert "WITHOUT_FINAL" not in capsys.readouterr().out  # there is time still
+    shutil.rmtree(case.log)
+    house.clock_ms += 11 * 60_000
+    house.event(worker)
+    case.publish(time_s=START_MS // 1000)
+    assert omitted(case, entries_of(house)[opening], entries_of(house)[5]) == 0
+    told = capsys.readouterr().out
+    assert told.count("WITHOUT_FINAL") == 1
+    assert "under demo an interrupted round ends after 0:10:00" in told
+    shutil.rmtree(case.log / "tile" / "entries")
+    assert omitted(case, house.lines[0], house.lines[5]) == 0
+    assert "not open to you" in capsys.readouterr().out
+
+
+def test_a_statement_is_looked_for_in_the_shards_where_it_belongs(
+    case: Case, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Planted: the shard of another half-year, which cannot hold the opening, however far it has come."""
+    entries, opened = entries_of(case.house), case.folder / "shards"
+    policy = case.policy
+    for origin in ("log.example/2027h1", "log.example/2026h1"):
+        policy = policy.replace("witness", f"log {format_vkey(note_key(origin, ED25519, KEYS[origin]))}\nwitness", 1)
+        make_log(opened / origin[-6:], entries[:5], origin=origin, signer=KEYS[origin])
+        witnessed(opened / origin[-6:], time_s=SEEN_S + 300 * 86_400)
+    (case.folder / "policy.txt").write_text(policy)
+    case.publish(entries[:5])
+
+    def looked(*shards: str, entry: bytes = entries[5], delay_s: str = "86400") -> int:
+        (case.folder / "receipt").write_bytes(entry)
+        logs = [word for name in shards for word in ("--log", str(opened / name if name else case.log))]
+        files = ["--policy", str(case.folder / "policy.txt"), "--keys", str(case.folder / "keys.json")]
+        return omission.main([str(case.folder / "receipt"), *logs, *files, "--delay-s", delay_s, "--now", SOON])
+
+    assert looked("2027h1") == looked("2026h1") == looked("2026h1", "2027h1") == 2
+    assert "so --log 2026h2, too" in capsys.readouterr().out
+    assert looked("") == looked("", "2027h1") == 1
+    assert looked("2027h1", entry=entries[2]) == 0  # found is found
+    # At the turn of the half-year it may stand in either.
+    turn = str(60 * 86_400)
+    assert looked("", delay_s=turn) == 2
+    assert "so --log 2027h1, too" in capsys.readouterr().out
+    assert looked("", "2027h1", delay_s=turn) == 1
+    assert "it is none of the 5 entries of log.example/2026h2 nor of the 5 entries of" in capsys.readouterr().out
 
 
 def test_a_receipt_that_proves_nothing_accuses_nobody(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
