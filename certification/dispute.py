@@ -125,7 +125,7 @@ def _placed(name: str, files: Mapping[str, bytes], root: str | None, trust: Trus
         return f"{name}: its place in the log was not verified, no policy was given"
     try:
         proof = parse_log_proof(data)
-        _, witnesses, _ = verify_receipt(files[f"{name}.json"], proof, trust.policy, root)
+        _, witnesses, _ = verify_receipt(files[f"{name}.json"], proof, trust, root)
     except (FormatError, RgsError) as error:
         return f"FAILED {name} in the log: {error}"
     origin = proof.checkpoint.text.split("\n")[0]
