@@ -33,7 +33,7 @@ help: ## This list
 setup: ## Make .venv from the locked requirements; nothing to do when it is up to date
 	@PYTHON='$(PYTHON)' sh tools/set_up.sh
 
-demo: setup ## Play between misbehaving peers, replay and reconcile it, show what is proved
+demo: setup ## Play between misbehaving peers, replay, reconcile and audit it, show what is proved
 	$(PY) -m rgs demo $(ARGS)
 
 run: setup ## Serve, with the development set-up (made at the first start)

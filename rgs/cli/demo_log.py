@@ -19,7 +19,7 @@ from rgs.cli.evidence import Evidence
 from rgs.cli.files import PUBLIC_MODE, write_new, write_whole
 from rgs.cli.log import leave_log
 from rgs.cli.logfolder import vkey_now
-from rgs.cli.witness import VKEY
+from rgs.cli.witness import make_witness
 from rgs.cli.witness_process import WitnessProcess
 from rgs.config import CONFIG_FILE, Config
 
@@ -38,9 +38,8 @@ quorum {name}
 def start_witness(evidence: Evidence, config: Config, running: ExitStack) -> WitnessProcess:
     """A witness of the home's log, until `running` ends, and the policy by which the server asks it."""
     log = vkey_now(config)
-    run_command("rgs", "witness", "init", str(evidence.witness), "--name", f"{WITNESS}.example", "--log", log)
+    vkey = make_witness(evidence.witness, f"{WITNESS}.example", [log])
     witness = running.enter_context(WitnessProcess(evidence.witness, evidence.witness_said))
-    vkey = (evidence.witness / VKEY).read_text("ascii").strip()
     policy = _POLICY.format(name=WITNESS, log=log, vkey=vkey, address=witness.address)
     write_new(evidence.policy, policy.encode("ascii"), PUBLIC_MODE)
     settings = (evidence.home / CONFIG_FILE).read_text("utf-8")

@@ -30,7 +30,7 @@ from tests.integration.test_api_server import statements_of
 from tests.unit.api.client import Player, refused
 from tests.unit.api.serving import House, info_in, status_in
 
-SECONDS = 20
+SECONDS = 60
 """So long anything is waited for; it is a matter of one or two."""
 
 

@@ -50,6 +50,19 @@ ONE = Policy((LOG,), {"a": PARTIES["a"]}, {}, "a")
 Script = Callable[[Note], None]
 
 
+class Hanging:
+    """Does not answer before it is released."""
+
+    def __init__(self, released: threading.Event, then: Script | None = None) -> None:
+        self.released = released
+        self._then = then
+
+    def __call__(self, note: Note) -> None:
+        self.released.wait(60)
+        if self._then is not None:
+            self._then(note)
+
+
 class Scripted(Witnesses):
     """Witnesses that do what the test says before they cosign: wait, or raise."""
 
@@ -110,7 +123,7 @@ class Bench:
 
     async def work(self, until: Callable[[], bool]) -> None:
         """Steps without time passing, until something has come of them."""
-        for _ in range(500):
+        for _ in range(3_000):
             await self.cosigner.work()
             if until():
                 return
@@ -121,7 +134,11 @@ class Bench:
         """Time passes, one step is taken, and who has been asked has answered."""
         self.clock.tick(milliseconds)
         await self.cosigner.work()
-        await asyncio.sleep(0.05)
+        hangs = any(isinstance(one, Hanging) and not one.released.is_set() for one in self.witnesses.scripts.values())
+        for _ in range(30 if hangs else 2_000):
+            if not any(state.is_asked for state in self.cosigner._states.values()):
+                break
+            await asyncio.sleep(0.01)
         await self.cosigner.work()
 
     def cosigned(self) -> tuple[int, list[str]]:
@@ -147,13 +164,6 @@ def bench(tmp_path: Path) -> Bench:
 def refuse(status: int) -> Script:
     def script(_note: Note) -> None:
         raise WitnessRefusalError("no", status=status)
-
-    return script
-
-
-def wait_for(released: threading.Event) -> Script:
-    def script(_note: Note) -> None:
-        released.wait(60)
 
     return script
 
@@ -184,7 +194,7 @@ async def test_what_is_published_is_cosigned_and_the_newest_alone_is_asked_for(b
 
 async def test_a_witness_that_hangs_keeps_neither_the_log_nor_the_quorum_waiting(bench: Bench) -> None:
     released = threading.Event()
-    bench.witnesses.scripts["c"] = wait_for(released)
+    bench.witnesses.scripts["c"] = Hanging(released)
     await bench.publish(3)
     await bench.work(lambda: bench.cosigned() == (3, ["a", "b"]))
     await bench.publish(2)
@@ -208,7 +218,7 @@ async def test_a_witness_that_hangs_keeps_neither_the_log_nor_the_quorum_waiting
 
 async def test_a_line_that_comes_after_the_quorum_is_added(bench: Bench) -> None:
     released = threading.Event()
-    bench.witnesses.scripts["c"] = wait_for(released)
+    bench.witnesses.scripts["c"] = Hanging(released)
     await bench.publish(3)
     await bench.work(lambda: bench.cosigned() == (3, ["a", "b"]))
     released.set()
@@ -293,7 +303,7 @@ async def test_the_end_waits_for_the_last_cosignatures_and_not_for_long(bench: B
     await bench.cosigner.finish()  # less than a period after the round before
     assert bench.cosigned() == bench.published() == (4, ["a", "b", "c"])
     released = threading.Event()
-    bench.witnesses.scripts["c"] = wait_for(released)
+    bench.witnesses.scripts["c"] = Hanging(released)
     await bench.publish()
     ended = asyncio.create_task(bench.cosigner.finish())
     await asyncio.sleep(0.2)
@@ -324,12 +334,7 @@ async def test_who_leads_again_asks_for_what_was_not_cosigned(bench: Bench) -> N
 async def test_an_answer_to_an_earlier_life_accuses_nobody(bench: Bench) -> None:
     """While it was asked another process has led, and published more: what the witness has seen is that."""
     released = threading.Event()
-
-    def late(note: Note) -> None:
-        released.wait(60)
-        refuse(409)(note)
-
-    bench.witnesses.scripts["a"] = late
+    bench.witnesses.scripts["a"] = Hanging(released, refuse(409))
     bench.witnesses.shown["a"] = Checkpoint(f"{PREFIX}/2026h1", 9, bytes(32))
     await bench.publish(3)
     await bench.work(lambda: bench.cosigned() == (3, ["b", "c"]))
