@@ -1,7 +1,7 @@
 # The house's commands; `make help` lists them. Each makes sure of the virtual environment first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo run play test fuzz check bench certify protos proto-baseline drift lint breaking ruff types format lock clean
+.PHONY: help setup demo run play test exhaustive fuzz check bench certify wheel certified changes protos proto-baseline drift lint breaking ruff types format lock clean
 
 PYTHON ?=
 ARGS ?=
@@ -21,7 +21,7 @@ help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo 'Variables:'
-	@echo '  ARGS="..."      passed on to the command of demo, run, play, test, bench, certify and lock'
+	@echo '  ARGS="..."      passed on to the command of demo, run, play, test, exhaustive, fuzz, bench and lock'
 	@echo '  TESTS="..."     test these files or node ids only (no coverage gate), e.g. TESTS=tests/unit'
 	@echo '  WORKERS=2       test processes'
 	@echo '  SECONDS=60      how long fuzz goes on with each parser and with the RPCs'
@@ -41,19 +41,20 @@ run: setup ## Serve, with the development set-up (made at the first start)
 play: setup ## Play by hand against a running server
 	$(PY) -m rgs play $(ARGS)
 
-# The exhaustive tests first, so that the closing line is that of the whole suite. Status 5: none selected.
-test: setup ## All tests; branch coverage of rng and rgs.core must be 100 %
+test: setup ## All tests but the exhaustive; branch coverage of rng and rgs.core must be 100 %
 ifeq ($(TESTS),)
-	$(PYTEST) -q -m slow_exhaustive --timeout 600 $(ARGS) || [ $$? -eq 5 ]
 	$(PYTEST) -m 'not slow_exhaustive' --cov --cov-report=term-missing:skip-covered $(ARGS)
 else
 	$(PYTEST) $(TESTS) $(ARGS)
 endif
 
+exhaustive: setup ## Whole spaces and long lives, of which `make test` takes a sample (minutes)
+	$(PYTEST) -m slow_exhaustive --timeout 600 $(ARGS)
+
 fuzz: setup ## Fuzz every RPC and every parser, each for SECONDS (default 60), under printed seeds
 	FUZZ_SECONDS=$(SECONDS) $(PYTEST) tests/fuzz --timeout 0 $(ARGS)
 
-check: setup drift lint breaking ruff types test ## Everything that continuous integration checks; tests last
+check: setup drift lint breaking changes ruff types exhaustive test ## Everything that continuous integration checks; tests last
 
 drift: setup
 	$(PY) tools/protos.py drift
@@ -67,6 +68,10 @@ ifneq ($(PROTOS),)
 	@test -f protos/baseline.binpb || { echo 'protos/baseline.binpb is missing: make proto-baseline' >&2; exit 1; }
 	$(BUF) breaking protos --against protos/baseline.binpb
 endif
+
+# Touching generator, games or returns is a MAJOR change: each file is named, and the change log has to tell of it.
+changes: setup
+	$(PY) -m tools.changes
 
 ruff: setup
 	$(PY) -m ruff check $(SOURCES)
@@ -84,6 +89,12 @@ bench: setup ## Measure, as ratios within one run
 
 certify: setup ## What a test lab runs and reads: the whole certification as a signed bundle (docs/dossier.md); ARGS=--resume
 	$(PY) -m certification dossier --rounds $(ROUNDS) --decks $(DECKS) $(ARGS)
+
+wheel: setup ## Build dist/rgs-*.whl, the same bytes from the same files everywhere, and say its SHA-256
+	$(PY) tools/wheel.py
+
+certified: setup ## Take the tree as what is certified now (certification/certified.json): at a release
+	$(PY) -m tools.changes --certify
 
 protos: setup ## Generate the code of rgs/v1, rgs/wallet and rgs/regulator from protos/
 	$(PY) tools/protos.py generate

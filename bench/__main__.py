@@ -18,15 +18,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bench import draws, history, machine, memory, proofs, windows
+from bench import draws, history, log, machine, memory, proofs, windows
 from bench.database import CpuSeconds, database
 from bench.figures import REPEATS_MIN, BenchError, Figure, format_results, format_table
 from bench.homes import export_lines, make_home, serving
 from rgs.store.address import PostgresAddress
 
 RESULTS: Final = Path(__file__).with_name("results.json")
-PARTS: Final = ("draw", "replay", "play", "history", "memory")
-QUICK_PARTS: Final = ("draw", "replay", "play")
+PARTS: Final = ("draw", "replay", "log", "play", "history", "memory")
+QUICK_PARTS: Final = ("draw", "replay", "log", "play")
 MEMORY_S: Final = 120
 QUICK_MEMORY_S: Final = 20
 DRAW_BLOCK_S: Final = 0.1
@@ -47,6 +47,8 @@ class Plan:
     concurrencies: Sequence[int]
     rounds: int
     memory_s: float
+    statements: int
+    lags: int
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -60,6 +62,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         concurrencies=windows.QUICK_CONCURRENCIES if arguments.quick else windows.CONCURRENCIES,
         rounds=arguments.rounds or (history.QUICK_ROUNDS if arguments.quick else history.ROUNDS),
         memory_s=arguments.seconds or (QUICK_MEMORY_S if arguments.quick else MEMORY_S),
+        statements=log.QUICK_STATEMENTS if arguments.quick else log.STATEMENTS,
+        lags=log.QUICK_LAGS if arguments.quick else log.LAGS,
     )
     arguments.folder.mkdir(parents=True, exist_ok=True)
     begin = time.monotonic()
@@ -89,6 +93,8 @@ def _measure(parts: Sequence[str], folder: Path, plan: Plan) -> list[Figure]:
         figures += draws.measure(plan.repeats, block_s=DRAW_BLOCK_S * plan.pool)
     if "replay" in parts:
         figures += _replay(folder / "replay", plan, tell)
+    if "log" in parts:
+        figures += asyncio.run(log.run(folder / "log", plan.repeats, plan.statements, plan.lags, tell))
     if "play" in parts:
         with database() as (address, database_s):
             figures += asyncio.run(_play(folder, plan, address, database_s, tell))

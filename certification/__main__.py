@@ -16,6 +16,8 @@ COMMANDS: Final[Mapping[str, str]] = {
     "dispute": "verify and show the file of a complaint",
     "dossier": "run the whole certification and bundle it, signed; or verify such a bundle (docs/dossier.md)",
     "log": "verify a transparency log and all its records (docs/verify.md)",
+    "manifest": "hashes of all that is certified; `manifest verify` compares files with them (docs/manifest.md)",
+    "monitor": "measured returns of an export or a log against the exact ones (docs/monitoring.md)",
     "omission": "is a signed statement in the log, as the house promised?",
     "receipt": "verify one statement and its proof, offline",
     "replay": "verify an export of signed statements, from its files alone (docs/verify.md)",

@@ -4,17 +4,21 @@ What is read is only what is new since the state; what the state says was read, 
 root is the beginning of this root. The tree is judged at the end: until the root fits, nothing that was read is taken
 into the state. Bounded memory: what the replay keeps of open things, 16 bytes a round and session, a few chunks.
 
-Refuses to go on under a checkpoint that is not the policy's, or that does not continue the one verified before.
+Refuses to go on under a checkpoint that is not the policy's, or that does not continue the one verified before; and to
+build on what a key has signed that was revoked since: then everything is read again, and judged by its place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from time import process_time
 from typing import Any, Final
 
-from certification.chunks import Chunk, Verified, named_keys, verified
+from certification.chunks import Chunk, Verified, named_keys
+from certification.cosigned import Cosigned, of_document
+from certification.engines import Engine, started, verified
 from certification.findings import Findings
 from certification.memory import format_replay, format_value, parse_replay, parse_value
 from certification.sources import Source
@@ -41,7 +45,7 @@ FEW: Final = 4_096
 """Of so few entries no process is started: starting one takes longer."""
 SAMPLE: Final = 1_000
 """Envelopes on which the bare verification of signatures is measured."""
-_NOT_KEPT: Final = frozenset({"_rulebook"})
+_NOT_KEPT: Final = frozenset({"_bundle", "_rulebook"})
 
 
 @dataclass(slots=True)
@@ -59,6 +63,9 @@ class Audit:
     cpu_s: float = 0.0
     sample: list[tuple[bytes, bytes]] = field(default_factory=list)
     """Envelopes and the public keys that signed them."""
+    read_again: str = ""
+    """Why what the state says was read was read once more."""
+    keys: KeyBook | None = None
     replay: Replay | None = None
     findings: Findings | None = None
 
@@ -77,6 +84,13 @@ class Auditor:
     bundle: bytes
     root: str | None
     rulebook: Rulebook = field(default_factory=Rulebook)
+    own: frozenset[str] = frozenset()
+    """The witnesses of the policy that are the house's."""
+    notes: Sequence[bytes] = ()
+    """Checkpoints that witnesses outside the house have cosigned, brought by the auditor."""
+    engine: str = "process"
+    """Where signatures are verified, one of ENGINES; `cluster` is its address, `workers` those of the pool."""
+    cluster: str | None = None
     workers: int = 1
     whole: bool = False
     """Read again what the state says was read; its checkpoint must be met on the way."""
@@ -96,16 +110,31 @@ class Auditor:
             audit.note = read_checkpoint(self.source)
             audit.accepted = verify_accepted(audit.note, self.policy)
             checkpoint = audit.accepted.checkpoint
+            cosigned = Cosigned(self.policy, self.own)
             if state is not None:
                 audit.before = _checkpoint_of(state)
-                self._verify_continuation(audit.before, checkpoint)
+                self._verify_continuation(audit.before, checkpoint, "verified before")
+                cosigned = of_document(state.get("cosigned"), self.policy, self.own)
+            for note in self.notes:
+                seen = parse_checkpoint(parse_note(note).text)
+                self._verify_continuation(seen, checkpoint, "cosigned by a witness")
+                if seen.origin == checkpoint.origin:
+                    cosigned.add(note)
+            cosigned.add(format_note(audit.note))
         except VerificationError as error:
             audit.report(error, "checkpoint")
             return audit
         if self.whole:
             state = part = None
         part = part if part is not None and _is_part(part, state, checkpoint) else None
-        run = _Run(self, audit, checkpoint, part or state)
+        run = _Run(self, audit, checkpoint, cosigned, part or state)
+        if fallen := run.fallen():
+            if run.is_of_one_shard:
+                audit.read_again, audit.failures, audit.failed = fallen.message, [], 0
+                run = _Run(self, audit, checkpoint, cosigned, None)
+            else:
+                more = "audit the log from its first shard on, with a new state and --witnessed"
+                audit.report(KEY.failure(f"{fallen.message}: what was verified before stands no more; {more}"), "state")
         audit.is_sound = run.read()
         audit.cpu_s += process_time() - began
         return audit
@@ -115,13 +144,13 @@ class Auditor:
         """The fingerprint of the first root of the key bundle. VerificationError."""
         return KeyBook(self.bundle).root
 
-    def _verify_continuation(self, before: Checkpoint, now: Checkpoint) -> None:
+    def _verify_continuation(self, before: Checkpoint, now: Checkpoint, what: str) -> None:
         if before.origin != now.origin:
             return  # another shard: its first entry says which it continues
         if now.size < before.size:
             raise failure(
                 CONSISTENCY,
-                f"rolled back: {now.size} entries, where {before.size} were verified before",
+                f"rolled back: {now.size} entries, where {before.size} were {what}",
                 value=now.size,
                 limit=before.size,
             )
@@ -129,24 +158,34 @@ class Auditor:
             tree = TileSubtrees(lambda tile: read_hashes(self.source, tile), now.size)
             proof = consistency_proof(tree, before.size, now.size)
         except VerificationError as error:
-            raise failure(CONSISTENCY, f"what was verified before cannot be compared: {error.message}") from None
+            raise failure(CONSISTENCY, f"what was {what} cannot be compared: {error.message}") from None
         try:
             verify_consistency(before.size, before.root, now.size, now.root, proof)
         except VerificationError as error:
-            raise failure(CONSISTENCY, f"forked: not the log that was verified before: {error.message}") from None
+            raise failure(CONSISTENCY, f"forked: not the log that was {what}: {error.message}") from None
 
 
 class _Run:
     """The reading of one run."""
 
-    def __init__(self, auditor: Auditor, audit: Audit, checkpoint: Checkpoint, state: Mapping[str, Any] | None) -> None:
+    def __init__(
+        self,
+        auditor: Auditor,
+        audit: Audit,
+        checkpoint: Checkpoint,
+        cosigned: Cosigned,
+        state: Mapping[str, Any] | None,
+    ) -> None:
         self._auditor = auditor
         self._audit = audit
         self._checkpoint = checkpoint
-        self._keys = KeyBook(auditor.bundle, root=auditor.root)
+        self._cosigned = cosigned
+        self._keys = KeyBook(auditor.bundle, root=auditor.root, witnessed=cosigned.witnessed)
+        self._signed: dict[str, dict[str, int]] = {}
+        """Key -> shard -> the last entry of it that counted."""
         self._shard_before = None if audit.before is None or audit.before.origin == checkpoint.origin else audit.before
         rulebook = auditor.rulebook
-        self._findings = Findings(rulebook)
+        self._findings = Findings(rulebook, self._keys.statements)
         self._tree = Tree()
         self._base = None if audit.before is None else _document_of(audit.before)
         if state is None:
@@ -158,6 +197,7 @@ class _Run:
             vars(self._findings).update(
                 {name: parse_value(one, rulebook, Scope()) for name, one in state["findings"].items()}
             )
+            self._signed = _signed_of(state, self._keys)
             audit.failures, audit.failed = list(state["failures"]), int(state["failed"])
             if _checkpoint_of(state).origin == checkpoint.origin:
                 try:
@@ -169,6 +209,24 @@ class _Run:
                     raise FormatError("the state does not fit together: its tree has another root")
         self._known = {keyid: key.public_key for keyid, key in self._keys.known.items()}
 
+    @property
+    def is_of_one_shard(self) -> bool:
+        """Whether all that the state has read stands in the shard that is read."""
+        return {origin for last in self._signed.values() for origin in last} <= {self._checkpoint.origin}
+
+    def fallen(self) -> VerificationError | None:
+        """Why something that the state has accepted counts no more, under the key bundle of today; None if all does.
+
+        What stands at a key's last place stands at every one before it.
+        """
+        for keyid, last in self._signed.items():
+            for origin, index in last.items():
+                try:
+                    self._keys.verify_unrevoked(keyid, Place(origin, index))
+                except VerificationError as error:
+                    return error
+        return None
+
     def read(self) -> bool:
         """Read everything new; whether the tree is that of the checkpoint."""
         audit, tree = self._audit, self._tree
@@ -176,19 +234,19 @@ class _Run:
             other = f"the root of the key bundle is {self._keys.root}, not {self._auditor.root}"
             audit.report(KEY.failure(other), "keys")
         before = tree.size
-        workers = self._auditor.workers if self._checkpoint.size - before > FEW else 1
         is_sound = True
         saved = before
         try:
-            for chunk, found in verified(self._chunks(), workers):
-                audit.cpu_s += found.cpu_s if workers > 1 else 0.0
-                for fault in self._take(chunk, found):
-                    is_sound = False
-                    audit.report(fault, "tree")
-                self._auditor.advance(tree.size - before, self._checkpoint.size - before)
-                if tree.size - saved >= SAVE_ENTRIES and is_sound:
-                    saved = tree.size
-                    self._auditor.save(self.document())
+            with self._engine() as engine:
+                for chunk, found in verified(self._chunks(), engine):
+                    audit.cpu_s += 0.0 if engine.is_here else found.cpu_s
+                    for fault in self._take(chunk, found):
+                        is_sound = False
+                        audit.report(fault, "tree")
+                    self._auditor.advance(tree.size - before, self._checkpoint.size - before)
+                    if tree.size - saved >= SAVE_ENTRIES and is_sound:
+                        saved = tree.size
+                        self._auditor.save(self.document())
         except VerificationError as error:
             audit.report(error, "tree")
             return False
@@ -200,27 +258,31 @@ class _Run:
             self._auditor.save(self.document())
         for fault in self._replay.finish():
             audit.report(fault, "end of the log")
-        audit.replay, audit.findings = self._replay, self._findings
+        audit.keys, audit.replay, audit.findings = self._keys, self._replay, self._findings
         return is_sound
 
     def document(self) -> dict[str, Any]:
         """The state as it is now. `part_of` is the checkpoint that it began from."""
         kept = {name: format_value(one) for name, one in vars(self._findings).items() if name not in _NOT_KEPT}
         reached = replace(self._checkpoint, size=self._tree.size, root=self._tree.root())
-        note = self._audit.note
         return {
             "checkpoint": _document_of(reached),
+            "cosigned": self._cosigned.notes,
             "failed": self._audit.failed,
             "failures": self._audit.failures,
             "findings": kept,
             "levels": [[one.hex() for one in level] for level in self._tree.levels],
-            "note": format_note(note).decode() if note is not None else "",
             "part_of": self._base,
             "replay": format_replay(self._replay, self._keys),
             "root_key": self._keys.root,
+            "signed": self._signed,
         }
 
     # --- entries ---
+
+    def _engine(self) -> AbstractContextManager[Engine]:
+        auditor, new = self._auditor, self._checkpoint.size - self._tree.size
+        return started(auditor.engine, auditor.workers if new > FEW else 1, auditor.cluster)
 
     def _chunks(self) -> Iterator[Chunk]:
         size, at = self._checkpoint.size, self._tree.size
@@ -251,6 +313,7 @@ class _Run:
             for error in failures:
                 audit.report(error, f"entry {index}")
             if replay.statement is not None:
+                self._signed.setdefault(replay.statement.keyid, {})[origin] = index
                 for error in self._findings.take(replay.statement):
                     audit.report(error, f"entry {index}")
 
@@ -291,6 +354,18 @@ def _checkpoint_of(state: Mapping[str, Any]) -> Checkpoint:
         return Checkpoint(held["origin"], int(held["size"]), bytes.fromhex(held["root"]))
     except (KeyError, TypeError, ValueError, RgsError) as error:
         raise FormatError(f"the state has no checkpoint: {error!r}") from None
+
+
+def _signed_of(state: Mapping[str, Any], keys: KeyBook) -> dict[str, dict[str, int]]:
+    try:
+        signed = {
+            keyid: {str(origin): int(at) for origin, at in last.items()} for keyid, last in state["signed"].items()
+        }
+    except (KeyError, AttributeError, ValueError) as error:
+        raise FormatError(f"the state does not say what each key has signed: {error!r}") from None
+    if unknown := signed.keys() - keys.known.keys():
+        raise FormatError(f"the state knows key {min(unknown)}, and the key bundle does not: get the newer one")
+    return signed
 
 
 def _document_of(checkpoint: Checkpoint) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """What of an audit needs no memory, as a pure function over chunks: leaf hashes, envelopes, signatures.
 
-`verify_chunk` takes bytes and gives values, so that it runs in this process, in a pool of processes, or on any engine
-that maps a function. What it finds is taken in the order of the chunks (`verified`). A signature is verified under the
+`verify_chunk` takes bytes and gives values, so that it runs in this process or on any of the `certification.engines`,
+which give what it finds back in the order of the chunks. A signature is verified under the
 public key whose fingerprint is the envelope's keyid, and no other; whose key that is the replay says. Refuses nothing:
 an entry that is no envelope is passed on as what it is.
 """
@@ -10,13 +10,10 @@ from __future__ import annotations
 
 import base64
 import json
-import multiprocessing
 import re
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Future, ProcessPoolExecutor
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from time import process_time
+from time import thread_time
 from typing import Final
 
 from rgs.core.errors import FormatError
@@ -26,8 +23,6 @@ from rgs.core.statements.bulk import is_signed_by
 
 _START: Final = KINDS["instance_start"].payload_type.encode("ascii")
 _PAYLOAD: Final = re.compile(rb'\{"payload":"([A-Za-z0-9+/=]{1,45000})"')
-_HELD: Final = 2
-"""Chunks that each process has before it; what waits is bounded by that."""
 
 Found = tuple[bytes, tuple[str, bytes, str, bytes] | None, bool]
 """Leaf hash, the fields of the envelope (None: it is none), whether its signature verifies under its keyid."""
@@ -51,7 +46,7 @@ class Verified:
 
 def verify_chunk(chunk: Chunk) -> Verified:
     """Pure."""
-    began = process_time()
+    began = thread_time()
     found: list[Found] = []
     for entry in chunk.entries:
         hash_ = leaf_hash(entry)
@@ -63,7 +58,7 @@ def verify_chunk(chunk: Chunk) -> Verified:
         key = chunk.keys.get(envelope.keyid)
         fields = (envelope.payload_type, envelope.payload, envelope.keyid, envelope.signature)
         found.append((hash_, fields, key is not None and is_signed_by(envelope, key)))
-    return Verified(tuple(found), process_time() - began)
+    return Verified(tuple(found), thread_time() - began)
 
 
 def named_keys(entries: Iterable[bytes]) -> dict[str, bytes]:
@@ -80,24 +75,3 @@ def named_keys(entries: Iterable[bytes]) -> dict[str, bytes]:
         if len(key) == 32:
             keys[key_fingerprint(key)] = key
     return keys
-
-
-def verified(chunks: Iterable[Chunk], workers: int) -> Iterator[tuple[Chunk, Verified]]:
-    """Each chunk and what was found, in order; `workers` processes, or this one alone where that is 1."""
-    if workers <= 1:
-        yield from ((chunk, verify_chunk(chunk)) for chunk in chunks)
-        return
-    running: deque[tuple[Chunk, Future[Verified]]] = deque()
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        try:
-            for chunk in chunks:
-                running.append((chunk, pool.submit(verify_chunk, chunk)))
-                if len(running) >= workers * _HELD:
-                    first, answer = running.popleft()
-                    yield first, answer.result()
-            while running:
-                first, answer = running.popleft()
-                yield first, answer.result()
-        finally:
-            for _, answer in running:
-                answer.cancel()

@@ -1,8 +1,9 @@
-"""What an auditor wants told beside what fails: exposure, voids and who approved them, rounds that stay open,
-participations that come twice.
+"""What an auditor wants told beside what fails: exposure, voids and who approved them, rounds that stay open, what was
+bought and paid out, participations that come twice, statements of the key bundle and their order.
 
 Fed with every authentic statement in the order of the log; kept between runs as plain JSON. Refuses to judge: of these
-only a participation in two sessions is a failure.
+only a participation in two sessions is a failure, and a key statement that comes twice or before one that the bundle
+has before it. That the log has not come to the end of the bundle is none: the bundle may have grown since.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, Final
 
 from rgs.core.errors import VerificationError
 from rgs.core.jurisdictions import Jurisdiction
-from rgs.core.replay.checks import SESSION
+from rgs.core.replay.checks import KEY, SESSION
 from rgs.core.replay.finals import UNRECOVERABLE
 from rgs.core.replay.identifiers import IdSet
 from rgs.core.replay.reading import Statement
@@ -27,24 +28,36 @@ VOIDS_MAX: Final = 10_000
 class Findings:
     """The counts of one log."""
 
-    def __init__(self, rulebook: Rulebook) -> None:
+    def __init__(self, rulebook: Rulebook, bundle: Mapping[bytes, int]) -> None:
+        """`bundle` has the hash of each statement of the key bundle and its place from 1."""
         self._rulebook = rulebook
+        self._bundle = bundle
+        self.keys_logged = 0
+        """Statements of the key bundle, from its first, that the log has."""
         self.exposure: Counter[str] = Counter()
         """`node day` -> draws that are unknown, at most."""
         self.voids: list[dict[str, str]] = []
-        self.voids_by_session: Counter[str] = Counter()
-        self.voids_by_admin: Counter[str] = Counter()
+        self.voids_by_session: dict[str, dict[str, int]] = {}
+        """Session -> sums of its voids; `unknown` counts those that do not tell what would have been."""
+        self.voids_by_admin: dict[str, dict[str, int]] = {}
+        self.bought_minor: Counter[str] = Counter()
+        """By currency: purchases, and stakes debited one by one."""
+        self.paid_out_minor: Counter[str] = Counter()
         self.newest = ""
-        """The latest time of a statement."""
+        """The latest time of a numbered statement."""
         self.open: dict[str, list[Any]] = {}
         """Opening -> round id, session id, time, seconds of its jurisdiction's period."""
         self.participations = IdSet()
         self._instances: dict[str, tuple[str, int]] = {}
         self._periods: dict[str, int] = {}
+        self._currencies: dict[str, str] = {}
 
     def take(self, statement: Statement) -> Iterator[VerificationError]:
         """One statement."""
         body = statement.body
+        if not statement.kind.numbered:  # a root's clock is a person's
+            yield from self._take_key(statement)
+            return
         self.newest = max(self.newest, body["time"])
         match statement.kind.name:
             case "instance_start":
@@ -55,10 +68,19 @@ class Findings:
             case "session_open":
                 law: Jurisdiction | None = self._rulebook.jurisdiction(body["jurisdiction"])
                 self._periods[body["session_id"]] = law.finish_after_s if law else 0
+                self._currencies[body["session_id"]] = body["currency"]
             case "session_close":
                 self._periods.pop(body["session_id"], None)
-            case "purchase" if body["purchase_no"] == "1" and not self.participations.add(body["participation_id"]):
-                yield statement.failure(SESSION, f"participation {body['participation_id']} is another session's")
+                self._currencies.pop(body["session_id"], None)
+            case "purchase":
+                self.bought_minor[self._currency(body)] += int(body["amount_minor"])
+                if body["purchase_no"] == "1" and not self.participations.add(body["participation_id"]):
+                    yield statement.failure(SESSION, f"participation {body['participation_id']} is another session's")
+            case "money_leg":
+                moved = self.bought_minor if body["direction"] == "debit" else self.paid_out_minor
+                moved[self._currency(body)] += int(body["amount_minor"])
+            case "participation_end":
+                self.paid_out_minor[self._currency(body)] += int(body["paid_out_minor"])
             case "round_opening":
                 period = self._periods.get(body["session_id"], 0)
                 row = [body["deal"]["round_id"], body["session_id"], body["time"], period]
@@ -76,17 +98,33 @@ class Findings:
             if _passed(time, self.newest) > timedelta(seconds=period)
         ]
 
+    def _take_key(self, statement: Statement) -> Iterator[VerificationError]:
+        number, logged = self._bundle.get(bytes.fromhex(statement.hash), 0), self.keys_logged
+        if not number:
+            return
+        if number <= logged:
+            yield statement.failure(KEY, f"statement {number} of the key bundle stands in the log before")
+        elif number > logged + 1:
+            yield statement.failure(
+                KEY, f"statement {number} of the key bundle is in the log, and {logged + 1} is not before it"
+            )
+        self.keys_logged = max(number, logged)
+
+    def _currency(self, body: Mapping[str, Any]) -> str:
+        return self._currencies.get(body["session_id"], "")
+
     def _void(self, body: Mapping[str, Any]) -> None:
         void = body["void"]
         would_have = void.get("would_have_been")
+        returned = None if would_have is None else sum(int(row["returned_minor"]) for row in would_have)
         admins = [approval["party"] for approval in void["approvals"]]
-        self.voids_by_session[body["session_id"]] += 1
-        self.voids_by_admin.update(sorted(set(admins)))
+        _add_void(self.voids_by_session.setdefault(body["session_id"], {}), body, returned)
+        for admin in sorted(set(admins)):
+            _add_void(self.voids_by_admin.setdefault(admin, {}), body, returned)
         if void["reason"] == UNRECOVERABLE:
             node, _ = self._instances.get(body["instance"], ("unknown", 0))
             self.exposure[f"{node} {body['time'][:10]}"] += 1
         if len(self.voids) < VOIDS_MAX:
-            returned = sum(int(row["returned_minor"]) for row in would_have or ())
             self.voids.append(
                 {
                     "approved_by": ", ".join(admins),
@@ -97,9 +135,19 @@ class Findings:
                     "session_id": body["session_id"],
                     "staked_minor": body["staked_minor"],
                     "time": body["time"],
-                    "would_have_returned_minor": "unknown" if would_have is None else str(returned),
+                    "would_have_returned_minor": "unknown" if returned is None else str(returned),
                 }
             )
+
+
+def _add_void(sums: dict[str, int], body: Mapping[str, Any], would_have_returned: int | None) -> None:
+    for name, more in (
+        ("voids", 1),
+        ("staked_minor", int(body["staked_minor"])),
+        ("would_have_returned_minor", would_have_returned or 0),
+        ("unknown", would_have_returned is None),
+    ):
+        sums[name] = sums.get(name, 0) + more
 
 
 def _passed(begin: str, end: str) -> timedelta:

@@ -26,6 +26,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.text import Text
 
 from certification.auditing import Audit, Auditor, measure_bare
+from certification.cosigned import read_notes
+from certification.engines import ENGINES, EngineError
 from certification.log_report import document_of, render_html, rows_of
 from certification.memory import format_state, parse_state
 from certification.replay import FileError, fingerprint, jurisdiction, read_file, ruleset
@@ -128,6 +130,10 @@ def audit(options: argparse.Namespace, trust: Trust, rulebook: Rulebook) -> tupl
             bundle=read_file(options.keys, KEY_BUNDLE_BYTES_MAX),
             root=options.root,
             rulebook=rulebook,
+            own=trust.own,
+            notes=read_notes(options.witnessed, trust.policy, trust.own),
+            engine=options.engine,
+            cluster=options.cluster,
             workers=options.workers,
             save=file.save_part,
             advance=lambda read, size: bar.update(task, completed=read, total=size),
@@ -149,12 +155,23 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--keys", required=True, type=Path, help="the key bundle")
     parser.add_argument("--root", type=fingerprint, metavar="FINGERPRINT", help="the root's, brought from outside")
     parser.add_argument("--self-witness", action="append", default=[], metavar="NAME", help="a witness of the house")
+    parser.add_argument(
+        "--witnessed",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="NOTE",
+        help="a checkpoint that a witness outside the house has cosigned: the log must hold it, and what it covers"
+        " stands under a key that was revoked later",
+    )
     parser.add_argument("--ruleset", action="append", default=[], type=Path, metavar="FILE", help="a further ruleset")
     parser.add_argument(
         "--jurisdiction", action="append", default=[], type=Path, metavar="FILE", help="a further jurisdiction"
     )
     parser.add_argument("--whole", action="store_true", help="read everything again, also what was verified before")
+    parser.add_argument("--engine", choices=ENGINES, default="process", help="where signatures are verified")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes (1: this one alone)")
+    parser.add_argument("--cluster", metavar="ADDRESS", help="of the Ray or Dask cluster that is there already")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write the report as a page")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON")
     return parser
@@ -171,7 +188,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for path, text in ((options.json, json.dumps(document, indent=1) + "\n"), (options.html, None)):
             if path is not None:
                 path.write_text(render_html(document) if text is None else text, encoding="utf-8")
-    except (FileError, SourceError, FormatError) as error:
+    except (FileError, SourceError, EngineError, FormatError) as error:
         sys.stderr.write(f"certify log: {error}\n")
         return 2
     except VerificationError as error:  # the key bundle

@@ -26,6 +26,7 @@ from rgs.service.history import History
 from rgs.service.instance import Instance
 from rgs.service.interruptions import Interruptions
 from rgs.service.keys import KeyFiles, NodeKeys
+from rgs.service.monitoring import Monitoring
 from rgs.service.notices import Notices
 from rgs.service.orders import Orders
 from rgs.service.outbox import Outbox
@@ -148,6 +149,7 @@ class Services:
             parties=ground.parties, clock=clock, events=self.events, orders=orders, identify=identify, admit=admit
         )
         self.reports = Reports(store)
+        self.monitoring = Monitoring(store=store, clock=clock)
         self.outbox = Outbox(store=store, clock=clock, events=self.events, orders=orders, readings=ground.readings)
         self.history = History(store=store, decks=self.decks)
         self.catalog = Catalog(books)

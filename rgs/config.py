@@ -39,8 +39,11 @@ class Config:
     there (`rgs.outward`). `listen` is `host:port` (port 0: any free one), `workers` the number of
     processes behind it. `log_calls` is whether the log gets a line for every call that may change something.
     `draws_in_flight_max` is the bound that `instance_start` promises. `drain_s` is how long a stopping server lets
-    calls finish, in seconds. A round that brings `large_win_minor` or more is a significant event. `rules_check_s` and
-    `self_test_s` are the times between two looks at the certified files and at the generator's known answers.
+    calls finish, in seconds. A round that brings `large_win_minor` or more is a significant event. Where
+    `return_alarm_stops`, a return out of its band disables its game. `rules_check_s` and `self_test_s` are the times
+    between two looks at the certified files and at the generator's known answers; `surroundings_check_s` that for
+    interpreter, libraries and all other files. A manifest at `certified`, if there is one, is what the software has to
+    be.
     `reconciliation` is the folder of what operators submit and of the reports: at most `reconciliation_rows_max` rows a
     submission, `reconciliation_stored_mb` an operator, and `reconciliation_memory_mb` for the one run at a time.
     `retry_window_h` is for how many hours a request that is sent again gets the answer that it had. `retention_days` is
@@ -78,8 +81,11 @@ class Config:
     reflection: bool
     drain_s: int
     large_win_minor: int
+    return_alarm_stops: bool
     rules_check_s: int
     self_test_s: int
+    surroundings_check_s: int
+    certified: Path
     party_calls_max: int
     party_messages_per_s: int
     party_streams_max: int
@@ -283,8 +289,11 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     "reflection": Setting(True, _flag),
     "drain_s": Setting(10, _number(0, 3_600)),
     "large_win_minor": Setting(1_000_000, _number(1, 1_000_000_000_000)),
+    "return_alarm_stops": Setting(False, _flag),
     "rules_check_s": Setting(600, _number(1, 86_400)),
     "self_test_s": Setting(86_400, _number(60, 86_400)),
+    "surroundings_check_s": Setting(86_400, _number(1, 86_400)),
+    "certified": Setting("certified.json", _path),
     "party_calls_max": Setting(1_024, _number(1, 1_000_000)),
     "party_messages_per_s": Setting(10_000, _number(1, 1_000_000)),
     "party_streams_max": Setting(4_096, _number(1, 1_000_000)),

@@ -1,18 +1,31 @@
-"""What a node declares of itself at its start: the hash of its configuration, its software modules, and the artifacts
-that it runs by.
+"""What a node declares of itself at its start: the hash of its configuration, its software modules, the artifacts that
+it runs by; and what it looks at again, so that this stays true (GLI-19 2.8; ADM guidelines 2.2.7).
+
+Refuses to start where a `certified.json` in the home says that the software is another.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
+import structlog
+
+from certification import manifest_verify
 from rgs import __version__
 from rgs.clients.regulator import SoftwareModule
 from rgs.config import Config
-from rgs.manifest import Manifest
+from rgs.launch import SurroundingsError, measure_surroundings
+from rgs.manifest import Manifest, ManifestError, package_folder
 from rgs.outward import Outward
 from rgs.service.books import Books
 from rgs.service.instance import Artifact
+
+SURROUNDINGS_FORMAT = "rgs/surroundings/v1"
+SURROUNDINGS_CHANGED = "SURROUNDINGS_CHANGED"
 
 
 def configured(config: Config, outward: Outward) -> str:
@@ -24,12 +37,12 @@ def configured(config: Config, outward: Outward) -> str:
 
 def modules_of(manifest: Manifest) -> list[SoftwareModule]:
     """The certified software as the central system is told of it: the manifest, and its files by package."""
-    found = [SoftwareModule("manifest", __version__, manifest.sha256)]
+    sha1 = hashlib.sha1(manifest.content, usedforsecurity=False).hexdigest()  # message 830/831 asks for it
+    found = [SoftwareModule("manifest", __version__, manifest.sha256, sha1)]
     for package in ("rgs/core", "rng"):
-        files = "".join(f"{e.sha256} {e.path}\n" for e in manifest.entries if e.path.startswith(f"{package}/"))
-        found.append(
-            SoftwareModule(package.replace("/", "."), __version__, hashlib.sha256(files.encode("utf-8")).hexdigest())
-        )
+        files = {entry.path: entry.sha256 for entry in manifest.entries if entry.path.startswith(f"{package}/")}
+        sha256, sha1 = (manifest_verify.hash_of(files, name) for name in ("sha256", "sha1"))
+        found.append(SoftwareModule(package.replace("/", "."), __version__, sha256, sha1))
     return found
 
 
@@ -37,6 +50,65 @@ def artifacts_of(books: Books, manifest: Manifest) -> list[Artifact]:
     """What the house runs by, each under the hash that rounds and statements name."""
     return [
         Artifact("manifest", manifest.sha256, manifest.content),
+        *_surroundings(manifest),
         *(Artifact(ruleset.id, ruleset.sha256, ruleset.canonical) for ruleset in books.rulesets.values()),
         *(Artifact(rules.id, rules.sha256, rules.canonical) for rules in books.jurisdictions.values()),
     ]
+
+
+def _surroundings(manifest: Manifest) -> list[Artifact]:
+    """Interpreter, libraries and the rest of the server, one hash a part; nothing where no launcher has measured."""
+    if manifest.surroundings is None:
+        return []
+    told = {"format": SURROUNDINGS_FORMAT, **manifest.surroundings.condensed()}
+    content = json.dumps(told, ensure_ascii=True, sort_keys=True, separators=(",", ":")).encode("ascii")
+    return [Artifact("surroundings", hashlib.sha256(content).hexdigest(), content)]
+
+
+# --- held against what was certified, and against the start -----------------------------------------------------------
+
+
+def verify_certified(path: Path, manifest: Manifest) -> None:
+    """ManifestError, naming what differs, where there is a manifest of `certify manifest --json` and this is other
+    software.
+    """
+    found = manifest.surroundings
+    if not path.exists():
+        return
+    if found is None:
+        raise ManifestError(f"{path} cannot be compared: the launcher has measured nothing")
+    try:
+        content = manifest_verify.read_manifest(path)
+        known = [name for name in content["surroundings"]["objects"] if Path(name).exists()]
+        objects = {**{name: manifest_verify.digest(name) for name in known}, **found.objects}
+        findings = manifest_verify.compare_files(content, package_folder("rgs").parent)
+        findings += manifest_verify.compare_surroundings(content, replace(found, objects=objects))
+    except manifest_verify.UnverifiableError as error:
+        raise ManifestError(str(error)) from None
+    if findings:
+        told = "; ".join(" ".join(str(finding).split()) for finding in findings[:12])
+        raise ManifestError(f"this is not the software of {path}, {len(findings)} differences: {told}")
+
+
+def changed_software(manifest: Manifest, measure: Callable[[], Manifest]) -> str:
+    """Hash the certified files again: a code if they are not what was measured at the start."""
+    try:
+        return "" if measure().sha256 == manifest.sha256 else "SOFTWARE_CHANGED"
+    except ManifestError:
+        return "SOFTWARE_UNREADABLE"
+
+
+def changed_surroundings(manifest: Manifest) -> str:
+    """Hash everything else again: a code, as above. Shared objects are those that were there at the start."""
+    first = manifest.surroundings
+    if first is None:
+        return ""
+    try:
+        again = measure_surroundings(list(first.objects)).condensed()
+    except SurroundingsError as error:
+        structlog.get_logger().error("surroundings_changed", what=str(error))
+        return SURROUNDINGS_CHANGED
+    parts = sorted(part for part, value in first.condensed().items() if again[part] != value)
+    if parts:
+        structlog.get_logger().error("surroundings_changed", what=", ".join(parts))
+    return SURROUNDINGS_CHANGED if parts else ""

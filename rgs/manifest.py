@@ -6,7 +6,7 @@ and `rgs.core` are compiled from source that hashes to its entry, never taken fr
 
 Refuses links, devices and anything else that is no plain file; refuses to leave out a file because it looks harmless:
 everything that lies in those folders is listed, but `__pycache__`. Says nothing about the interpreter, the libraries or
-the rest of the server.
+the rest of the server: that is the launcher's part (`rgs.launch`).
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ import os
 import stat
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from certification.manifest_verify import Surroundings
 
 FORMAT: Final = "rgs/manifest/v1"
 PACKAGES: Final = ("rgs.core", "rng")
@@ -47,10 +50,14 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The entries sorted by path, and whether the lock is among them. `sha256` names the canonical form `content`."""
+    """The entries sorted by path, and whether the lock is among them. `sha256` names the canonical form `content`.
+
+    `surroundings` is what a server runs on besides, as its launcher has measured it; no part of the content.
+    """
 
     entries: tuple[Entry, ...]
     locked: bool
+    surroundings: Surroundings | None = field(default=None, compare=False)
 
     @property
     def content(self) -> bytes:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -30,13 +30,15 @@ from rgs.cli.files import read_whole
 from rgs.clients.circuit import CircuitReading
 from rgs.clients.peer import DEADLINE_MS, OnContradiction, PeerSettings, log_contradiction
 from rgs.clients.regulator_grpc import GrpcCentralSystem
-from rgs.clients.wallet import Wallet
+from rgs.clients.wallet import EmbeddedWallet, Wallet
 from rgs.clients.wallet_grpc import GrpcWallet, RoutedWallet
 from rgs.clock import monotonic_ms
 from rgs.core.errors import InvalidFieldError, UnknownFieldError
 from rgs.core.ids import check_name
 from rgs.core.sessions import Funding
 
+DEMO_BALANCE_MINOR: Final = 1_000_000
+"""First balance of a player's account in the embedded wallet, where the jurisdiction plays without money."""
 _BYTES_MAX: Final = 256 * 1024
 _TEXT_MAX: Final = 1024
 _NUMBERS: Final[Mapping[str, tuple[int, int, int]]] = {
@@ -170,6 +172,17 @@ def _peer(where: str, value: object, home: Path) -> PeerSettings:
     numbers = {name: _number(f"{where}.{name}", rows.get(name, row[0]), row) for name, row in _NUMBERS.items()}
     settings: dict[str, Any] = {**texts, **files, **numbers}
     return PeerSettings(**settings)
+
+
+def account_opener(wallet: EmbeddedWallet, connections: Connections) -> Callable[[str, str, str], Awaitable[None]]:
+    """(operator, player, currency): open the player's account, where the operator's wallet is the embedded one."""
+
+    async def open_account(operator: str, player: str, currency: str) -> None:
+        if connections.is_outside(operator):
+            return
+        await wallet.open_account(operator=operator, player=player, currency=currency, balance_minor=DEMO_BALANCE_MINOR)
+
+    return open_account
 
 
 def _table(where: str, value: object) -> dict[str, Any]:

@@ -49,10 +49,10 @@ from rgs.composition import Ground, Services
 from rgs.config import Config
 from rgs.core.errors import InvalidFieldError, RgsError
 from rgs.core.statements.lines import parse_key_bundle
-from rgs.declared import artifacts_of, configured, modules_of
+from rgs.declared import artifacts_of, changed_software, changed_surroundings, configured, modules_of
 from rgs.logging import Log
-from rgs.manifest import Manifest, ManifestError, make_manifest
-from rgs.outward import Connections, load_outward
+from rgs.manifest import Manifest, make_manifest
+from rgs.outward import Connections, account_opener, load_outward
 from rgs.service.answers import Answers
 from rgs.service.books import Books
 from rgs.service.catalog import Catalog
@@ -61,6 +61,7 @@ from rgs.service.events import EventCode, Events
 from rgs.service.instance import Instance
 from rgs.service.keys import KeyFiles
 from rgs.service.leases import INSTANCE_LOST, LOST_DUTY, Leases
+from rgs.service.log import PublicLog
 from rgs.service.notices import Relay
 from rgs.service.permits import Permits
 from rgs.service.reconciliation_files import Shelf
@@ -83,8 +84,6 @@ RECOVERY_AGE_MS = 3_000
 """So old is an affair before it is recovered, where it may be under way in another process."""
 LOG_S = 0.2
 """Between two rounds of the sequencer."""
-DEMO_BALANCE_MINOR = 1_000_000
-"""First balance of a player's account in the embedded wallet, where the jurisdiction plays without money."""
 
 
 class Server:
@@ -188,6 +187,7 @@ class Server:
             prefix=await log_prefix(config, store),
             signer=load_log_signer(config.keys),
             delay_ms=config.log_delay_s * 1000,
+            keys=lambda: self.services.audit.key_statements(),  # noqa: PLW0108 - the services come later
         )
         books = Books(outward.fundings)
         admit = admission(tls.client_ca, books)
@@ -211,14 +211,17 @@ class Server:
                 measure=self._changed_software,
                 rules_period_ms=config.rules_check_s * 1000,
                 self_test_period_ms=config.self_test_s * 1000,
+                surroundings=partial(changed_surroundings, self._manifest),
+                surroundings_period_ms=config.surroundings_check_s * 1000,
                 log=lambda: sequencer.code,
             ),
             identify=identify_certificate,
             admit=admit,
             key_statements=parse_key_bundle(bundle),
-            open_account=_account_opener(wallet, connections),
+            open_account=account_opener(wallet, connections),
         )
         await services.load()
+        services.monitoring.alarm_stops = config.return_alarm_stops
         events = services.events
         gate = Gate(
             parties,
@@ -250,9 +253,12 @@ class Server:
                 session_api.SERVICE: session_api.session_methods(services.sessions, encoder),
                 play_api.SERVICE: play_api.play_methods(services.play),
                 history_api.SERVICE: history_api.history_methods(services.history),
-                audit_api.SERVICE: audit_api.audit_methods(services.audit),
+                audit_api.SERVICE: audit_api.audit_methods(
+                    services.audit,
+                    PublicLog(audit=services.audit, folder=config.translog, vkey_of=sequencer.vkey_of),
+                ),
                 admin_api.SERVICE: admin_api.admin_methods(
-                    services.admin, services.certificates, services.reports, services.outbox
+                    services.admin, services.certificates, services.reports, services.outbox, services.monitoring
                 ),
                 reconciliation_api.SERVICE: await self._reconciliations(),
             },
@@ -321,6 +327,7 @@ class Server:
         lead("recovery", partial(services.sessions.recover, RECOVERY_AGE_MS if shared else 0))
         lead("interruptions", services.interruptions.finish_due)
         lead("large_wins", events.tell_wins)
+        lead("returns", services.monitoring.look)
         if shared:
             lead(LOST_DUTY, leases.look)
         self._run_in_background("answers", Answers(store, clock, config.retry_window_h).look)
@@ -362,10 +369,7 @@ class Server:
 
     def _changed_software(self) -> str:
         """Hash the certified files again: a code if they are not what was measured at the start."""
-        try:
-            return "" if self._measure().sha256 == self._manifest.sha256 else "SOFTWARE_CHANGED"
-        except ManifestError:
-            return "SOFTWARE_UNREADABLE"
+        return changed_software(self._manifest, self._measure)
 
     def _run_in_background(
         self,
@@ -421,15 +425,6 @@ async def _finished(task: asyncio.Task[None], patience_s: float) -> None:
     """Wait for the task; it is cancelled when patience ends, and its affair goes on at the next start."""
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(task, patience_s)
-
-
-def _account_opener(wallet: EmbeddedWallet, connections: Connections) -> Callable[[str, str, str], Awaitable[None]]:
-    async def open_account(operator: str, player: str, currency: str) -> None:
-        if connections.is_outside(operator):
-            return
-        await wallet.open_account(operator=operator, player=player, currency=currency, balance_minor=DEMO_BALANCE_MINOR)
-
-    return open_account
 
 
 # --- the process ------------------------------------------------------------------------------------------------------

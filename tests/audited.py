@@ -63,12 +63,14 @@ class Case:
     def state(self) -> Path:
         return self.folder / "state"
 
-    def publish(self, entries: Sequence[bytes] | None = None, *, is_witnessed: bool = True) -> None:
-        """The log as it is now."""
+    def publish(
+        self, entries: Sequence[bytes] | None = None, *, is_witnessed: bool = True, time_s: int = SEEN_S
+    ) -> None:
+        """The log as it is now, cosigned at that time."""
         make_log(self.log, entries_of(self.house) if entries is None else entries)
         if is_witnessed:
-            witnessed(self.log)
-            witnessed(self.log, "own.example", OWN)
+            witnessed(self.log, time_s=time_s)
+            witnessed(self.log, "own.example", OWN, time_s)
 
     def audit(self, *more: str, root: bool = True, log: str = "") -> int:
         """The exit status; `report` is what was written."""

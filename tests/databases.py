@@ -145,3 +145,10 @@ def fresh_database() -> Iterator[PostgresAddress]:
     finally:
         if SETTING in os.environ:  # our own server goes with all that is in it, which is quicker
             _alone(_execute(url, f"DROP DATABASE {name} WITH (FORCE)"))
+
+
+def copy_database(source: PostgresAddress, target: PostgresAddress) -> None:
+    """`target` is what `source` is now, whatever it was: a backup, or one that is restored. Nobody may be connected."""
+    url, _ = _server()
+    old, new = (address.url.partition("?")[0].rpartition("/")[2] for address in (source, target))
+    _alone(_execute(url, f"DROP DATABASE IF EXISTS {new} WITH (FORCE)", f"CREATE DATABASE {new} TEMPLATE {old}"))

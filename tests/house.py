@@ -13,7 +13,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from rgs.admission import identify_certificate
 from rgs.clients.register import EmbeddedRegister
@@ -39,6 +39,7 @@ from rgs.service.instance import Artifact, Instance
 from rgs.service.requests import Act, BuyParticipation, CloseSession, EndParticipation, OpenSession, StartRound
 from rgs.service.sealing import Kek, Sealer
 from rgs.service.watch import Watched
+from rgs.store.interface import Parties, Store
 from rgs.store.parties import SqliteParties
 from rgs.store.register import RegisterStore
 from rgs.store.sqlite import SqliteStore, create_store
@@ -196,20 +197,24 @@ class House:
         draws_in_flight_max: int = 1024,
         account_minor: int = ACCOUNT_MINOR,
         fundings: Mapping[str, Funding] | None = None,
+        store: Store | None = None,
+        parties: Parties | None = None,
     ) -> None:
+        """`store` and `parties` are those of a database that the house is to live over, instead of a file."""
         self.folder = folder
         self.clock = clock or FakeClock()
         self._account_minor = account_minor
         path = folder / "rgs.db"
-        if not path.exists():
+        if store is None and not path.exists():
             create_store(path, STORE_EPOCH)
-        self.store = SqliteStore(path)
+        self.store = cast(SqliteStore, store or SqliteStore(path))
         self.instance = Instance(
             store=self.store,
             clock=self.clock,
             sealer=Sealer(kek),
             node=NODE,
             draws_in_flight_max=draws_in_flight_max,
+            shared=store is not None,
         )
         self.wallet_store = WalletStore(folder / "wallet.db")
         self.register_store = RegisterStore(folder / "register.db")
@@ -217,9 +222,10 @@ class House:
         self.register = EmbeddedRegister(self.register_store, self.instance.new_regulator_id, self.clock.now_ms)
         self.wallet_script, self.central_script = Script(WalletUnavailableError), Script(RegulatorUnavailableError)
         self.books = Books(fundings)
-        self.parties = SqliteParties(path)
+        self.parties = parties or SqliteParties(path)
         self.comparison = Agreement()
         self.software = ""
+        self.surroundings = ""
         """What a look at the certified files finds: a code, empty if they are as at the start."""
         self.log = ""
         """What stands against the transparency log: a code, empty if nothing does."""
@@ -236,7 +242,13 @@ class House:
             ),
             encode=encode,
             watched=Watched(
-                self.comparison, lambda: None, lambda: self.software, 600_000, 86_400_000, lambda: self.log
+                self.comparison,
+                lambda: None,
+                lambda: self.software,
+                600_000,
+                86_400_000,
+                lambda: self.log,
+                lambda: self.surroundings,
             ),
             identify=identify_certificate,
             admit=lambda _: None,

@@ -29,9 +29,11 @@ from rgs.api.quotas import Limits
 from rgs.cli.pki import Issued, fingerprint_of, issue_client
 from rgs.cli.reconcile_job import Ground, run_job
 from rgs.clock import SystemClock
+from rgs.core.note import ED25519, format_vkey, note_key
 from rgs.service.books import Books
 from rgs.service.callers import Role
 from rgs.service.catalog import Catalog
+from rgs.service.log import PublicLog
 from rgs.service.reconciliation_files import Shelf
 from rgs.service.reconciliation_reports import ReconciliationReports
 from rgs.service.reconciliation_runs import ReconciliationRuns
@@ -87,6 +89,11 @@ def certificate(party: str) -> Issued:
     return issue_client(authority(), role, party, entropy().read, SystemClock().now_ms() - 10 * DAY_MS)
 
 
+def vkey_of(origin: str) -> str:
+    """The verifier key of a shard of the house's log."""
+    return format_vkey(note_key(origin, ED25519, NODE_KEY))
+
+
 class ThreadJob:
     """A run in a thread, which nobody can kill; it holds the lock as a process would."""
 
@@ -122,9 +129,11 @@ class Wire:
             session.SERVICE: session.session_methods(services.sessions, encoder),
             play.SERVICE: play.play_methods(services.play),
             history.SERVICE: history.history_methods(services.history),
-            audit.SERVICE: audit.audit_methods(services.audit),
+            audit.SERVICE: audit.audit_methods(
+                services.audit, PublicLog(audit=services.audit, folder=folder / "log", vkey_of=vkey_of)
+            ),
             admin.SERVICE: admin.admin_methods(
-                services.admin, services.certificates, services.reports, services.outbox
+                services.admin, services.certificates, services.reports, services.outbox, services.monitoring
             ),
             reconciliation.SERVICE: self._reconciliations(folder),
         }

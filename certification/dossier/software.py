@@ -1,13 +1,12 @@
 """The steps about the software: its manifest, the tests of the clauses, mutation testing, what it is made of.
 
-Other programs do the work and leave their answer: `certify manifest` (until it is there, `rgs manifest`), pytest, and
-`tools/mutants.py` with its file. What did not run, or left nothing, is not run.
+Other programs do the work and leave their answer: `certify manifest`, pytest, and `tools/mutants.py` with its file.
+Refuses to call passed what did not run, or left nothing: it is not run.
 """
 
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import os
 import subprocess
@@ -26,33 +25,26 @@ _TIMEOUT_S: Final = 3600
 
 
 def run_manifest(_parameters: Mapping[str, Any], _told: Told) -> Result:
-    """The software manifest of this installation, as its command prints it."""
-    command = manifest_command()
+    """The manifest of what is certified, as `certify manifest --json` prints it."""
+    command = [sys.executable, "-m", "certification", "manifest", "--json"]
     done = subprocess.run(  # noqa: S603
-        [sys.executable, *command], cwd=ROOT, env=_plain(), capture_output=True, timeout=_TIMEOUT_S, check=False
+        command, cwd=ROOT, env=_plain(), capture_output=True, timeout=_TIMEOUT_S, check=False
     )
-    try:
-        document = json.loads(done.stdout)
-    except ValueError:
-        document = None
-    if done.returncode or not isinstance(document, dict) or not document.get("entries"):
+    if done.returncode:
         said = done.stderr.decode(errors="replace").strip().splitlines()
-        return {"verdict": "failed", "told": said[-1] if said else "no manifest", "entries": []}
-    digest = hashlib.sha256(done.stdout.removesuffix(b"\n")).hexdigest()
+        return {"verdict": "failed", "told": said[-1] if said else "no manifest", "files": []}
+    document = json.loads(done.stdout)
+    digest = hashlib.sha256(done.stdout).hexdigest()
+    certified = [row for row in document["files"] if row["class"] != "none"]
     return {
         "verdict": "passed",
-        "told": f"{len(document['entries'])} files, SHA-256 {digest[:16]}…",
+        "told": f"{len(document['files'])} files, {len(certified)} of a certified class; SHA-256 {digest[:16]}…",
         "sha256": digest,
-        "command": f"python -m {' '.join(command[1:])}",
         "content": done.stdout.decode(),
-        "entries": document["entries"],
+        "files": certified,
+        "others": len(document["files"]) - len(certified),
+        **{name: document[name] for name in ("modules", "rulesets", "jurisdictions", "schema", "contract", "versions")},
     }
-
-
-def manifest_command() -> list[str]:
-    """The command that prints the manifest: the certification's own, where this software has it; else the server's."""
-    own = importlib.util.find_spec("certification.manifest") is not None
-    return ["-m", "certification", "manifest", "--json"] if own else ["-m", "rgs", "manifest"]
 
 
 # --- tests ---

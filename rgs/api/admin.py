@@ -10,10 +10,12 @@ from typing import Final, Protocol
 from rgs.api.calls import Download, Methods, Unary
 from rgs.api.mapping import ROUND_STATUSES, reply_bytes, time_fields
 from rgs.api.outbox import outbox_methods
+from rgs.api.returns import returns_methods
 from rgs.core.errors import InvalidFieldError
 from rgs.service.admin import Admin, VoidResult
 from rgs.service.callers import Caller
 from rgs.service.certificates import Certificates
+from rgs.service.monitoring import Monitoring
 from rgs.service.orders import order_of
 from rgs.service.outbox import Outbox
 from rgs.service.permits import GuardState
@@ -76,9 +78,17 @@ class _Totals(Protocol):
     def void_minor(self) -> int: ...
 
 
-def admin_methods(admin: Admin, certificates: Certificates, reports: Reports, outbox: Outbox) -> Methods:
+def admin_methods(
+    admin: Admin, certificates: Certificates, reports: Reports, outbox: Outbox, monitoring: Monitoring
+) -> Methods:
     """The methods of the service."""
-    return {**_changes(admin), **_allow_list(certificates), **_reads(admin, reports), **outbox_methods(outbox)}
+    return {
+        **_changes(admin),
+        **_allow_list(certificates),
+        **_reads(admin, reports),
+        **outbox_methods(outbox),
+        **returns_methods(monitoring),
+    }
 
 
 def _changes(admin: Admin) -> Methods:

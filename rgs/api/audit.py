@@ -1,13 +1,17 @@
-"""rgs.v1.AuditService over `rgs.service.audit`. Hands out stored bytes as they are; refuses to serialize any anew."""
+"""rgs.v1.AuditService over `rgs.service.{audit,log}`. Hands out stored bytes as they are; refuses to
+serialize any anew.
+"""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Protocol
 
-from rgs.api.calls import Methods, Unary
-from rgs.api.parsing import verify_range, verify_statement_request
+from rgs.api.calls import Download, Methods, Unary
+from rgs.api.parsing import verify_logged_request, verify_range, verify_statement_request
 from rgs.service.audit import Audit
 from rgs.service.callers import Caller
+from rgs.service.log import PublicLog
 from rgs.v1 import audit_pb2 as pb
 
 SERVICE = pb.DESCRIPTOR.services_by_name["AuditService"].full_name
@@ -36,8 +40,12 @@ class StoredStatement(Protocol):
     def private(self) -> bytes: ...
 
 
-def audit_methods(audit: Audit) -> Methods:
+def audit_methods(audit: Audit, log: PublicLog) -> Methods:
     """The methods of the service."""
+    return {**_statements(audit), **_log(log)}
+
+
+def _statements(audit: Audit) -> Methods:
 
     async def get_statement(caller: Caller, message: pb.GetStatementRequest) -> bytes:
         verify_statement_request(message)
@@ -67,6 +75,52 @@ def audit_methods(audit: Audit) -> Methods:
         "GetStatement": Unary(pb.GetStatementRequest, get_statement),
         "ListStatements": Unary(pb.ListStatementsRequest, list_statements),
         "ListKeyStatements": Unary(pb.ListKeyStatementsRequest, list_key_statements),
+    }
+
+
+def _log(log: PublicLog) -> Methods:
+    async def get_checkpoint(_caller: Caller, message: pb.GetCheckpointRequest) -> bytes:
+        found = await log.checkpoint(message.origin)
+        return pb.GetCheckpointResponse(
+            origin=found.origin, size=found.size, root=found.root, note=found.note, vkey=found.vkey
+        ).SerializeToString()
+
+    async def get_record(caller: Caller, message: pb.GetRecordRequest) -> bytes:
+        verify_logged_request(message)
+        row, proof = await log.record(
+            caller,
+            hash=message.hash,
+            round_id=message.round_id,
+            session_id=message.session_id,
+            kind=message.kind,
+        )
+        return pb.GetRecordResponse(statement=_statement(row), log_proof=proof).SerializeToString()
+
+    async def get_consistency_proof(_caller: Caller, message: pb.GetConsistencyProofRequest) -> bytes:
+        found = await log.consistency(message.origin, message.old_size, message.new_size)
+        return pb.GetConsistencyProofResponse(
+            origin=found.origin, old_size=found.old, new_size=found.new, hashes=found.hashes
+        ).SerializeToString()
+
+    async def stream_entries(_caller: Caller, message: pb.StreamEntriesRequest) -> AsyncIterator[bytes | None]:
+        async for one in log.entries(
+            origin=message.origin,
+            start_index=message.start_index,
+            resume_token=message.resume_token,
+            follow=message.follow,
+        ):
+            if one is None:
+                yield None
+                continue
+            yield pb.StreamEntriesResponse(
+                index=one.index, entry=one.entry, resume_token=one.resume_token
+            ).SerializeToString()
+
+    return {
+        "GetCheckpoint": Unary(pb.GetCheckpointRequest, get_checkpoint),
+        "GetRecord": Unary(pb.GetRecordRequest, get_record),
+        "GetConsistencyProof": Unary(pb.GetConsistencyProofRequest, get_consistency_proof),
+        "StreamEntries": Download(pb.StreamEntriesRequest, stream_entries),
     }
 
 

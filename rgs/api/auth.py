@@ -31,6 +31,7 @@ Context = grpc.aio.ServicerContext[Any, Any]
 _PLAYS: Final = frozenset({Role.OPERATOR})
 _HISTORY: Final = frozenset({Role.OPERATOR, Role.AUDITOR, Role.REGULATOR})
 _AUDIT: Final = _HISTORY | {Role.LAB}
+_READS_ALL: Final = _AUDIT - _PLAYS
 _ALL: Final = frozenset(Role)
 _ADMIN: Final = frozenset({Role.ADMIN})
 _READS_BOOKS: Final = _HISTORY | _ADMIN
@@ -55,6 +56,10 @@ ROLES: Final[Mapping[str, frozenset[Role]]] = {
     "rgs.v1.AuditService/GetStatement": _AUDIT,
     "rgs.v1.AuditService/ListStatements": _AUDIT,
     "rgs.v1.AuditService/ListKeyStatements": _AUDIT,
+    "rgs.v1.AuditService/GetCheckpoint": _AUDIT,
+    "rgs.v1.AuditService/GetRecord": _AUDIT,
+    "rgs.v1.AuditService/GetConsistencyProof": _AUDIT,
+    "rgs.v1.AuditService/StreamEntries": _READS_ALL,
     "rgs.v1.AdminService/SetSwitch": _ADMIN,
     "rgs.v1.AdminService/ListSwitches": _OVERSIGHT,
     "rgs.v1.AdminService/AddCertificate": _ADMIN,
@@ -68,6 +73,7 @@ ROLES: Final[Mapping[str, frozenset[Role]]] = {
     "rgs.v1.AdminService/ApproveVoid": _ADMIN,
     "rgs.v1.AdminService/ListEvents": _OVERSIGHT,
     "rgs.v1.AdminService/ListTotals": _OVERSIGHT,
+    "rgs.v1.AdminService/GetReturns": _OVERSIGHT,
     "rgs.v1.AdminService/ExportTotals": _OVERSIGHT,
     "rgs.v1.AdminService/ListOwedCredits": _OVERSIGHT | _PLAYS,
     "rgs.v1.AdminService/GetOutbox": _OVERSIGHT,

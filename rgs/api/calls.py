@@ -16,6 +16,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Generic, TypeVar, cast
 
 import grpc
@@ -36,6 +37,8 @@ from rgs.service.callers import Caller
 CANCELLED = "CANCELLED"
 """How a call ended that was cancelled while its service worked."""
 
+WAIT_S: Final = 1.0
+"""How long a stream waits that has nothing to answer."""
 FAULT_LINES_MAX: Final = 20
 """Faults of ours that the log tells between two looks; of more it tells the number."""
 
@@ -53,10 +56,12 @@ class Unary(Generic[_Request]):
 
 @dataclass(frozen=True, slots=True)
 class Download(Generic[_Request]):
-    """A method that answers one message with a stream: the bytes of its responses, one by one."""
+    """A method that answers one message with a stream: the bytes of its responses, one by one; None where there is
+    nothing to answer now, and the method wants to be asked again.
+    """
 
     kind: type[_Request]
-    answers: Callable[[Caller, _Request], AsyncIterator[bytes]]
+    answers: Callable[[Caller, _Request], AsyncIterator[bytes | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +142,9 @@ class Calls:
                 stream = self.streams.open(self.quotas.enter(caller))
                 async for answer in method.answers(caller, parse_message(method.kind, data)):
                     self.admit(certificate, name, context)
+                    if answer is None:
+                        await self.wait_for(partial(asyncio.sleep, WAIT_S))
+                        continue
                     stream.writes_s = self.streams.now_s
                     await context.write(answer)
                     stream.writes_s = None

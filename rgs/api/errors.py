@@ -157,6 +157,9 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
     ),
     # Not now: the same request with the same request id may be sent again.
     "UNAVAILABLE": ErrorRow(_DOWN, "Something that is needed is down, or the server is about to stop.", 1_000),
+    "NOT_LOGGED_YET": ErrorRow(
+        _DOWN, "The statement is signed, and no published checkpoint of the log covers it yet.", 1_000
+    ),
     "GUARD_CLOSED": ErrorRow(
         _DOWN, "A guard of the house stops new rounds, `guard` says which; dealt ones are settled.", 10_000
     ),
@@ -183,6 +186,7 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
     "VERIFICATION_FAILED": ErrorRow(_DATA, "A stored record does not verify."),
     "WITNESS_REFUSED": ErrorRow(_DATA, "A witness does not cosign the log's checkpoint."),
     "RECONCILIATION_FAILED": ErrorRow(_DATA, "A reconciliation ran out of memory or disk, or a file of it changed."),
+    "LOG_UNREADABLE": ErrorRow(_DATA, "The files of the transparency log are not what was signed, or are missing."),
     "STORE_REFUSED": ErrorRow(_DATA, "The store is not fit to be used."),
     INTERNAL: ErrorRow(
         grpc.StatusCode.INTERNAL,

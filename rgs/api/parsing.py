@@ -135,6 +135,12 @@ def verify_statement_request(message: audit_pb2.GetStatementRequest) -> None:
         _number(message.statement_no, "statement_no")
 
 
+def verify_logged_request(message: audit_pb2.GetRecordRequest) -> None:
+    """A hash alone, or round, session and kind together."""
+    names = ("round_id", "session_id", "kind")
+    _verify_either("hash", bool(message.hash), [bool(getattr(message, name)) for name in names], names)
+
+
 def verify_range(message: audit_pb2.ListStatementsRequest) -> None:
     """A range of numbers that is none, or stands beside something that is no instance."""
     for field, value in (("first_no", message.first_no), ("last_no", message.last_no)):

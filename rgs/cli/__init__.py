@@ -19,6 +19,7 @@ from rgs import __version__
 from rgs.cli import dispute, erase, export, export_books, init, keys, log, migrate, party, receipt, recover, serve
 from rgs.cli.options import part
 from rgs.core.errors import RgsError, UnavailableError
+from rgs.launch import SurroundingsError
 from rgs.manifest import Manifest, ManifestError
 from rng import __version__ as rng_version
 from rng.errors import RngError
@@ -87,7 +88,7 @@ def run(argv: list[str], manifest: Manifest) -> int:
         return _fail(_describe(error))
     except RngError as error:
         return _fail(f"{error.detail} [{error.reason}]")
-    except ManifestError as error:
+    except (ManifestError, SurroundingsError) as error:
         return _fail(str(error))
     except OSError as error:
         return _fail(": ".join(str(part) for part in (error.filename, error.strerror or error) if part))

@@ -15,12 +15,10 @@ from typing import Annotated, Final
 
 import typer
 
-from certification.dispute import examine
-from certification.dispute_page import render_dispute
 from rgs.cli.export import export_session
 from rgs.cli.files import SECRET_MODE, write_new
 from rgs.cli.keyring import load_bundle
-from rgs.cli.options import HOME, HomeOption, open_home
+from rgs.cli.options import HOME, HomeOption, open_home, part
 from rgs.cli.receipt import statements_of
 from rgs.core.errors import InvalidFieldError, NotFoundError
 from rgs.core.ids import check_ulid
@@ -73,7 +71,8 @@ def command(
             contents[f"{name}.tlog-proof"] = make_proof(log or config.translog, row.hash, bundle=bundle, start=start)
         except NotFoundError:
             print(f"{name}: not in the log yet")
-    contents["page.html"] = render_dispute(examine(contents, None, None)).encode()
+    examined = part("certification.dispute", "dispute").examine(contents, None, None)  # as a server never does
+    contents["page.html"] = part("certification.dispute_page", "dispute").render_dispute(examined).encode()
     write_new(output.absolute(), zip_of(contents), SECRET_MODE)
     print(output)
     return 0

@@ -24,8 +24,6 @@ from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Final
 
 import typer
-from rich.console import Console
-from rich.progress import Progress
 
 from rgs.cli.files import SECRET_MODE, FileRefusedError, sync_folder
 from rgs.cli.keyring import load_node_signer
@@ -288,6 +286,9 @@ def _progress() -> Iterator[Callable[[int, int | None], None]]:
     if not sys.stderr.isatty():
         yield lambda _count, _total: None
         return
+    from rich.console import Console  # noqa: PLC0415 - as a server never does
+    from rich.progress import Progress  # noqa: PLC0415
+
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("exporting", total=None)
         yield lambda count, total: bar.update(task, completed=count, total=total)

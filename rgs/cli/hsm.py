@@ -5,7 +5,7 @@ In the place of a private key's PEM the key file then holds one line, a PKCS #11
     pkcs11:token=rgs;object=root?module-path=/usr/lib/softhsm/libsofthsm2.so&pin-source=/etc/rgs/pin
 
 Signs Ed25519 (CKM_EDDSA). Refuses a URI with anything else in it, a PIN in the URI itself, and a key that is not
-Ed25519. The driver, `python-pkcs11`, is imported when a URI is met and not before: it is not among what is locked.
+Ed25519. The driver, `python-pkcs11` (the extra `hsm`), is imported when a URI is met and not before.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class HsmSigner:
     def __init__(self, address: KeyAddress) -> None:
         """Log in and find the key; UnavailableError where module, token, PIN or key are not as they should be."""
         self._lock = threading.Lock()
-        driver = part("pkcs11", "driver for hardware modules: install python-pkcs11")
+        driver = part("pkcs11", "driver for hardware modules: install the extra `hsm`, python-pkcs11")
         pin = decode_ascii(read_whole(address.pin, "PIN", secret=True), address.pin.name).strip()
         self._mechanism = driver.Mechanism.EDDSA
         try:

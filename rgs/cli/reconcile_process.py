@@ -6,17 +6,17 @@ Apart from what runs in it (`rgs.cli.reconcile_job`), so that the server does no
 from __future__ import annotations
 
 import asyncio
-import sys
 from pathlib import Path
 
 from rgs.config import Config
+from rgs.launch import isolated_command
 from rgs.service.reconciliation_runs import Job
 from rgs.store.address import PostgresAddress
 
 
 async def begin_job(config: Config, folder: Path, lock: int, memory_mb: int) -> Job:
     """The process of a run; it holds the lock as long as it lives."""
-    command = [sys.executable, "-m", "rgs", "reconcile", "job", str(folder), "--home", str(config.home)]
+    command = isolated_command("reconcile", "job", str(folder), "--home", str(config.home))
     process = await asyncio.create_subprocess_exec(
         *command,
         *("--memory-mb", str(memory_mb)),

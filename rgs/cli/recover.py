@@ -1,8 +1,7 @@
 """`rgs recover`: after a backup of the store was restored, bring it up to the log (docs/keys.md).
 
 Says first what the store lacks, and changes nothing without --yes. Refuses a store that a server holds, one that has
-gone on since it was restored, a log that does not hold what a witness has seen, and a database, which has means of its
-own to come to a point in time.
+gone on since it was restored, and a log that does not hold what a witness has seen.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ from rgs.core.rounds import DECK_UNRECOVERABLE
 from rgs.manifest import Manifest
 from rgs.service.recovery import REASON, Recovered, plan_import, sign_recovery
 from rgs.store.interface import RECOVERING
-from rgs.store.opening import open_reads
-from rgs.store.recovery import Import, import_gap
+from rgs.store.opening import import_gap, open_reads
+from rgs.store.recovery import Import
 from rgs.translog.gap import find_gap
 
 
@@ -49,12 +48,10 @@ def command(
     """Bring a restored store up to its log: import what it lacks, pause what is open, sign a new store epoch."""
     manifest: Manifest = context.obj
     config = open_home(home)
-    if not isinstance(config.store, Path):
-        raise InvalidFieldError("only a store file is recovered from the log", field="store")
     if (witnessed is None) != (policy is None):
         raise InvalidFieldError("give --witnessed and --policy together, or neither", field="policy")
     seen = None if witnessed is None or policy is None else _read_witnessed(witnessed, policy)
-    return asyncio.run(_recover(config, config.store, manifest, log or config.translog, seen, yes=yes))
+    return asyncio.run(_recover(config, manifest, log or config.translog, seen, yes=yes))
 
 
 def _read_witnessed(path: Path, policy: Path) -> Checkpoint:
@@ -62,10 +59,8 @@ def _read_witnessed(path: Path, policy: Path) -> Checkpoint:
     return verify_checkpoint(parse_note(read_whole(path, "cosigned checkpoint")), trusted).checkpoint
 
 
-async def _recover(
-    config: Config, store: Path, manifest: Manifest, log: Path, seen: Checkpoint | None, *, yes: bool
-) -> int:
-    reads = await open_reads(store)
+async def _recover(config: Config, manifest: Manifest, log: Path, seen: Checkpoint | None, *, yes: bool) -> int:
+    reads = await open_reads(config.store)
     try:
         gap = await find_gap(reads, log, KeyBook(load_bundle(config)), seen)
         is_begun = bool(await reads.meta(RECOVERING))
@@ -82,7 +77,7 @@ async def _recover(
         print("nothing was changed; give --yes to do it")
         return 1
     if planned.statements:
-        import_gap(store, planned)
+        await import_gap(config.store, planned)
     async with signing(config, manifest, REASON, recovers=True) as (open_store, instance):
         recovered = await sign_recovery(open_store, instance, SystemClock())
     _tell_recovered(recovered, planned)

@@ -1,7 +1,8 @@
 """`rgs serve`: settings in, `rgs.server.serve` out; the server itself is there, and `rgs.cli.workers` keeps several.
 
 Makes the default home at the first start, and no other: a home that was named must exist. Refuses to serve software
-that is not locked, or that came into the process past its hashes, and a home that is served already.
+that is not locked, that came into the process past its hashes or is not what `certified.json` says, a process that is
+not isolated (`rgs.launch`), and a home that is served already.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from rgs.cli.options import HOME, HomeOption, entropy, now_ms, open_home, part
 from rgs.cli.workers import Plan, port_kept, serving_alone, supervise, worker_command
 from rgs.clock import SystemClock
 from rgs.config import LOG_LEVELS, Config
+from rgs.launch import verify_isolated
 from rgs.logging import Log
 from rgs.manifest import Manifest, verify_loaded
 from rgs.store.address import PostgresAddress, parse_address
@@ -64,7 +66,9 @@ def command(
 
 def _serve(config: Config, manifest: Manifest, worker: int | None = None, port: int = 0) -> int:
     server = part("rgs.server", "server")
+    verify_isolated()
     verify_loaded()
+    part("rgs.declared", "server").verify_certified(config.certified, manifest)
     status: int = server.serve(config, manifest, worker=worker, port=port)
     return status
 

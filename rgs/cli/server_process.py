@@ -9,7 +9,6 @@ from __future__ import annotations
 import signal
 import socket
 import subprocess
-import sys
 import time
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +20,7 @@ from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from rgs.cli.client import Identity
 from rgs.config import load_config
 from rgs.core.errors import UnavailableError
+from rgs.launch import isolated_command
 
 START_S: Final = 60
 STOP_S: Final = 60
@@ -42,7 +42,7 @@ class ServerProcess:
         self.address = free_address()
         with output.open("ab") as file:
             self._process = subprocess.Popen(  # noqa: S603 - our own command
-                [sys.executable, "-m", "rgs", "serve", "--home", str(home), "--listen", self.address],
+                isolated_command("serve", "--home", str(home), "--listen", self.address),
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,

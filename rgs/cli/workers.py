@@ -18,7 +18,6 @@ import fcntl
 import os
 import signal
 import socket
-import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +26,7 @@ from typing import Final
 import structlog
 
 from rgs.core.errors import InvalidFieldError, RgsError
+from rgs.launch import isolated_command
 
 LOCK: Final = "serve.lock"
 SERVING: Final = b"serving\n"
@@ -302,6 +302,6 @@ def worker_command(home: Path, options: Mapping[str, object], port: int) -> Call
 
     def command(number: int) -> list[str]:
         name = ["--worker", str(number), "--worker-port", str(port)]
-        return [sys.executable, "-m", "rgs", "serve", "--home", str(home), *given, *name]
+        return isolated_command("serve", "--home", str(home), *given, *name)
 
     return command

@@ -314,6 +314,12 @@ class UnavailableError(RgsError):
     reason = "UNAVAILABLE"
 
 
+class NotLoggedYetError(UnavailableError):
+    """The statement is signed, and no published checkpoint of the transparency log covers it yet."""
+
+    reason = "NOT_LOGGED_YET"
+
+
 class GuardClosedError(UnavailableError):
     """A guard stops new rounds; `guard` names it. Dealt rounds go on."""
 

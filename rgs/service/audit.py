@@ -19,6 +19,9 @@ from rgs.store.interface import StatementRow, Store
 
 _HASH_BYTES = 32
 _NUMBER_MAX = 1 << 62
+_OF_A_SEAT = ("round_opening", "round_final")
+_ROUND_ROWS_MAX = 1_000
+"""Statements of one round: two a seat."""
 _OPEN_TO_OPERATORS = frozenset({"instance_start", "instance_end", "instance_lost", "artifact"})
 """Part of the key path, or a name and a hash: an operator needs them to verify its own rounds."""
 
@@ -51,10 +54,21 @@ class Audit:
             check_name(instance, "instance")
             rows = await self._store.statements_of_instance(instance, statement_no, statement_no, 1)
             row = rows[0] if rows else None
-        seen = [] if row is None else await self._seen_by(caller, [row])
-        if not seen:
-            raise NotFoundError("no such statement", kind="statement", instance=instance, statement_no=statement_no)
-        return seen[0]
+        return await self._seen(caller, row, instance=instance, statement_no=statement_no)
+
+    async def statement_of_seat(self, caller: Caller, *, round_id: str, session_id: str, kind: str) -> StatementRow:
+        """The opening or final of a session's seat in a round; NotFoundError if there is none for this party."""
+        check_ulid(session_id, "session_id")
+        if kind not in _OF_A_SEAT:
+            limit = " or ".join(_OF_A_SEAT)
+            raise InvalidFieldError(f"kind is not {limit}", field="kind", limit=limit, value=kind[:40])
+        rows = await self._store.statements_of_round(check_ulid(round_id, "round_id"), 0, _ROUND_ROWS_MAX)
+        row = next((row for row in rows if (row.kind, row.session_id) == (kind, session_id)), None)
+        return await self._seen(caller, row, round_id=round_id, session_id=session_id)
+
+    async def start_of(self, instance: str) -> bytes:
+        """The envelope of an instance's `instance_start`."""
+        return await self._store.start_of(instance)
 
     async def list_statements(
         self,
@@ -87,6 +101,12 @@ class Audit:
             position = [row.statement_no for row in rows]
         token = format_page_token(position[limit - 1]) if len(rows) > limit else ""
         return tuple(await self._seen_by(caller, rows[:limit])), token
+
+    async def _seen(self, caller: Caller, row: StatementRow | None, **named: str | int) -> StatementRow:
+        seen = [] if row is None else await self._seen_by(caller, [row])
+        if not seen:
+            raise NotFoundError("no such statement", field=None, kind="statement", **named)
+        return seen[0]
 
     async def _seen_by(self, caller: Caller, rows: list[StatementRow]) -> list[StatementRow]:
         """What of the rows this party may see, private blocks taken out where they are not for it."""

@@ -139,7 +139,7 @@ class Instance:
             node_signer=node_signer,
             signer=signer,
         )
-        await self.tell_lost(own_only=self._shared)
+        await self.tell_lost(own_only=self._shared and not recovers)
         for artifact in artifacts:
             await self._sign(
                 "artifact", _artifact_body(artifact), artifact=(artifact.sha256, artifact.name, artifact.content)

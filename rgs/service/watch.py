@@ -3,7 +3,8 @@ sound, and no more.
 
     rng        the generator draws no more: latched, in the commit of its RNG_FAILED, until an admin clears it
     self_test  its known answers, asked again from time to time and on demand
-    rules      the certified files hash to what was measured at the start, looked at from time to time and on demand
+    rules      the certified files hash to what was measured at the start, looked at from time to time and on demand;
+               interpreter, libraries and the rest of the server too, once a day and on demand
     clock      the wall clock was set: until it has agreed with the monotonic one for a while
     register   the central system has left the last calls unanswered; rounds of sessions that have their ids go on
     store      a commit failed: until one succeeds, which is the one that tells of it
@@ -137,6 +138,9 @@ class Watched:
     self_test_period_ms: int
     log: Callable[[], str] = lambda: ""
     """What stands against the transparency log, a code, empty if nothing does."""
+    surroundings: Callable[[], str] = lambda: ""
+    """As `measure`, of everything else that the server runs on."""
+    surroundings_period_ms: int = 86_400_000
 
 
 class Watch:
@@ -165,7 +169,7 @@ class Watch:
         self._central = central
         self._watched = watched
         # Both were looked at when the process and its generator began.
-        self._measured_ms = self._tested_ms = clock.now_ms()
+        self._measured_ms = self._surveyed_ms = self._tested_ms = clock.now_ms()
         self._untold: list[Draft] = []
         store.on_failure = self._commit_failed
 
@@ -200,7 +204,7 @@ class Watch:
             case "self_test":
                 return RESTART_NEEDED if self._failed_test() else ""
             case "rules":
-                return await asyncio.to_thread(self._watched.measure)
+                return await asyncio.to_thread(self._survey)
             case "clock":
                 return "" if self._watched.comparison.agrees else TIME_JUMP
             case "register":
@@ -252,14 +256,23 @@ class Watch:
     async def _look_at_rules(self) -> None:
         closed = self._permits.guard("rules").closed
         period_ms = RULES_CLOSED_PERIOD_MS if closed else self._watched.rules_period_ms
-        if self._clock.now_ms() - self._measured_ms < period_ms:
+        now_ms = self._clock.now_ms()
+        survey_due = now_ms - self._surveyed_ms >= self._watched.surroundings_period_ms
+        if now_ms - self._measured_ms < period_ms and not survey_due:
             return
-        self._measured_ms = self._clock.now_ms()
-        code = await asyncio.to_thread(self._watched.measure)
+        self._measured_ms = now_ms
+        if survey_due:
+            self._surveyed_ms = now_ms
+        # What has closed the guard may be any of it.
+        code = await asyncio.to_thread(self._survey if survey_due or closed else self._watched.measure)
         if code:
             self._close("rules", code)
         elif closed:
             self._open("rules")
+
+    def _survey(self) -> str:
+        """Everything, the certified files first."""
+        return self._watched.measure() or self._watched.surroundings()
 
     def _look_at_self_test(self) -> None:
         if self._instance.failure or self._clock.now_ms() - self._tested_ms < self._watched.self_test_period_ms:

@@ -16,6 +16,7 @@ from rgs.core.rounds import Round
 from rgs.core.sessions import Session
 from rgs.core.statements import Signer
 from rgs.store.erasure import PlayerErased
+from rgs.store.returns import ReturnsRecord
 
 
 class StoreError(UnavailableError):
@@ -308,6 +309,7 @@ Record = (
     | ReportsHeld
     | ReportsReleased
     | PlayerErased
+    | ReturnsRecord
 )
 
 

@@ -8,16 +8,17 @@ from __future__ import annotations
 import sqlite3
 from contextlib import ExitStack
 
-from rgs.store import sqlite
+from rgs.store import sqlite, sqlite_recovery
 from rgs.store.address import PostgresAddress, StoreAddress
 from rgs.store.changes import StoreRefusedError
 from rgs.store.interface import Parties, Store, StoreReads
 from rgs.store.parties import SqliteParties
-from rgs.store.postgres import schema
+from rgs.store.postgres import recovery, schema
 from rgs.store.postgres.parties import PostgresParties
 from rgs.store.postgres.reads import PostgresReads
 from rgs.store.postgres.store import PostgresStore
 from rgs.store.reads import SqliteReads
+from rgs.store.recovery import Import
 
 
 async def create_store(where: StoreAddress, store_epoch: str) -> None:
@@ -31,6 +32,14 @@ async def create_store(where: StoreAddress, store_epoch: str) -> None:
 async def migrate_store(where: StoreAddress) -> tuple[int, int]:
     """Bring a store to the schema of this version; the schema before and after. StoreRefusedError."""
     return await schema.migrate(where) if isinstance(where, PostgresAddress) else sqlite.migrate_store(where)
+
+
+async def import_gap(where: StoreAddress, gap: Import) -> None:
+    """Bring into a restored store what only the log has, whole; StoreRefusedError, and nothing has changed."""
+    if isinstance(where, PostgresAddress):
+        await recovery.import_gap(where, gap)
+    else:
+        sqlite_recovery.import_gap(where, gap)
 
 
 async def open_store(where: StoreAddress) -> Store:

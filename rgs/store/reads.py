@@ -20,6 +20,7 @@ from rgs.store.changes import (
 )
 from rgs.store.interface import ROW_MAX, InstanceRow, StatementRow, TotalsFilter, TotalsKey, TotalsRow
 from rgs.store.outbox import OutboxReads
+from rgs.store.returns import ReturnsReads
 from rgs.store.rows import SELECT_ROUND, SELECT_SESSION, round_from, session_from
 
 _SESSION_BY_ID: Final = SELECT_SESSION + "WHERE session_id = ?"
@@ -68,7 +69,7 @@ def instance_from(row: Any) -> InstanceRow:
     return InstanceRow(instance, node, boot_no, worker, bool(alive), statement_no, draw_no, start_ms)
 
 
-class Reads(OutboxReads):
+class Reads(OutboxReads, ReturnsReads):
     """The queries, once for both databases; how one is asked is theirs."""
 
     def _stream(self, query: str, *values: Any) -> AsyncIterator[Any]:

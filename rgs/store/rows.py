@@ -34,6 +34,7 @@ from rgs.store.changes import (
     VoidProposalEnd,
 )
 from rgs.store.erasure import ERASE_SQL
+from rgs.store.returns import RETURNS_ONE_ROW, RETURNS_SQL
 
 SELECT_SESSION: Final = """
     SELECT session_id, operator, player, operator_reference, ruleset_id, jurisdiction_id, currency, open_ms, status,
@@ -79,6 +80,10 @@ UPDATE_ROUND_WITHIN: Final = (
     UPDATE_ROUND.replace("status = ?, ", "", 1).replace("end_ms = ?, ", "", 1).rstrip() + " AND status = 'open'"
 )
 """The same of a round that stays open."""
+INSERT_STATEMENT: Final = """
+    INSERT INTO statements (instance, statement_no, kind, code, session_id, link_no, round_id, seat_no, hash, envelope)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
 SELECT_AFFAIR: Final = """
     SELECT affair_id, session_id, kind, status, party, method, request_id, digest, amount_minor, purchase_no,
     created_ms, detail, stage, attempts, next_ms, reason FROM affairs
@@ -103,17 +108,19 @@ INSERT_REPORT: Final = """
 INSERT_TOTALS: Final = """
     INSERT INTO totals (day, operator, player, game, currency, rounds, staked_minor, returned_minor, void_rounds,
     void_minor) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT (operator, day, player, game, currency) DO UPDATE SET rounds = rounds + excluded.rounds,
-    staked_minor = staked_minor + excluded.staked_minor, returned_minor = returned_minor + excluded.returned_minor,
-    void_rounds = void_rounds + excluded.void_rounds, void_minor = void_minor + excluded.void_minor
+    ON CONFLICT (operator, day, player, game, currency) DO UPDATE SET rounds = totals.rounds + excluded.rounds,
+    staked_minor = totals.staked_minor + excluded.staked_minor,
+    returned_minor = totals.returned_minor + excluded.returned_minor,
+    void_rounds = totals.void_rounds + excluded.void_rounds, void_minor = totals.void_minor + excluded.void_minor
 """
 INSERT_DAY: Final = """
-    INSERT INTO register_days (operator, currency, day, purchases, bought_minor, stages, staked_minor, returned_minor,
-    ends, final_balance_minor) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT (operator, day, currency) DO UPDATE SET purchases = purchases + excluded.purchases, bought_minor =
-    bought_minor + excluded.bought_minor, stages = stages + excluded.stages, staked_minor = staked_minor +
-    excluded.staked_minor, returned_minor = returned_minor + excluded.returned_minor, ends = ends + excluded.ends,
-    final_balance_minor = final_balance_minor + excluded.final_balance_minor
+    INSERT INTO register_days AS d (operator, currency, day, purchases, bought_minor, stages, staked_minor,
+    returned_minor, ends, final_balance_minor) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (operator, day, currency) DO UPDATE SET purchases = d.purchases + excluded.purchases,
+    bought_minor = d.bought_minor + excluded.bought_minor, stages = d.stages + excluded.stages,
+    staked_minor = d.staked_minor + excluded.staked_minor,
+    returned_minor = d.returned_minor + excluded.returned_minor, ends = d.ends + excluded.ends,
+    final_balance_minor = d.final_balance_minor + excluded.final_balance_minor
 """
 RECORD_SQL: Final[dict[type, str]] = {
     VoidProposal: "INSERT OR REPLACE INTO voids (round_id, reason, party, time_ms) VALUES (?, ?, ?, ?)",
@@ -136,9 +143,10 @@ RECORD_SQL: Final[dict[type, str]] = {
     ReportsHeld: "INSERT OR IGNORE INTO held_reports (kind, subject, reason, since_ms) VALUES (?, ?, ?, ?)",
     ReportsReleased: "DELETE FROM held_reports WHERE kind = ? AND subject = ?",
     **ERASE_SQL,
+    **RETURNS_SQL,
 }
 """How the records of admins are written; the fields of a record are its parameters, in order."""
-ONE_ROW: Final = (CertificateOn, CertificateOff, LargeWinTold)
+ONE_ROW: Final = (CertificateOn, CertificateOff, LargeWinTold, *RETURNS_ONE_ROW)
 """Records that change exactly one row, or nothing of their commit takes effect."""
 
 Row = Sequence[Any]

@@ -11,13 +11,15 @@ Thread-safe. Calls block: they wait for the disk.
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence as Rows
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from rgs.store.changes import StoreError
-from rgs.store.wallet import SqliteFile
+from rgs.store.wallet import BUSY_TIMEOUT_S, SqliteFile
 
 APPLICATION_ID: Final = 1380406099
 """'RGSS' in ASCII."""
@@ -141,11 +143,18 @@ class Sequence:
         with self._file.transaction() as db:
             return db.execute(_ENTRIES, (shard, first, end - 1)).fetchall()
 
-    def place(self, instance: str, statement_no: int) -> tuple[str, int] | None:
-        """Origin and index of a statement; None if it has no place yet."""
-        with self._file.transaction() as db:
-            row: tuple[str, int] | None = db.execute(_PLACE, (instance, statement_no)).fetchone()
-        return row
-
     def close(self) -> None:
         self._file.close()
+
+
+def read_place(path: Path, instance: str, statement_no: int) -> tuple[str, int] | None:
+    """Origin and index of a statement, None if it has no place yet: read beside whoever writes. StoreError."""
+    if not path.exists():
+        return None
+    try:
+        address = path.resolve().as_uri() + "?mode=ro"
+        with closing(sqlite3.connect(address, uri=True, isolation_level=None, timeout=BUSY_TIMEOUT_S)) as db:
+            row: tuple[str, int] | None = db.execute(_PLACE, (instance, statement_no)).fetchone()
+    except sqlite3.Error as error:
+        raise StoreError(f"{path.name} cannot be read: {error}", file=path.name) from error
+    return row

@@ -45,6 +45,7 @@ from rgs.store.rows import (
     INSERT_REPORT,
     INSERT_ROUND,
     INSERT_SESSION,
+    INSERT_STATEMENT,
     INSERT_TOTALS,
     ONE_ROW,
     RECORD_SQL,
@@ -61,11 +62,6 @@ KIND: Final = "sqlite"
 FORGOTTEN_MAX: Final = 500
 """Stored answers that one transaction drops."""
 
-INSERT_STATEMENT: Final = (
-    "INSERT INTO statements"
-    " (instance, statement_no, kind, code, session_id, link_no, round_id, seat_no, hash, envelope)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
 _INSERT_PRIVATE: Final = "INSERT INTO privates (instance, statement_no, private) VALUES (?, ?, ?)"
 _INSERT_ANSWER: Final = (
     "INSERT INTO answers (party, method, request_id, digest, body, instance, statement_no, time_ms)"

@@ -14,13 +14,14 @@ from typing import Any
 
 from rgs.core.checkpoints import Checkpoint, parse_checkpoint
 from rgs.core.errors import VerificationError
-from rgs.core.merkle import leaf_hash, root_at, root_of
+from rgs.core.merkle import Frontier, leaf_hash, root_at
 from rgs.core.note import parse_note
 from rgs.core.replay.keys import KeyBook
 from rgs.core.statements import parse_envelope, parse_statement
 from rgs.store.interface import StoreReads
 from rgs.store.sequence import Sequence as Order
 from rgs.translog.directory import ARTIFACTS, LogDirectory, LogRefusedError
+from rgs.translog.keybundle import is_bundle
 from rgs.translog.sequencer import ORDER_FILE
 
 STORE_BEHIND = "STORE_BEHIND"
@@ -57,7 +58,7 @@ async def verify_not_behind(store: StoreReads, folder: Path) -> None:
         order.close()
     counters = await _counters(store)
     for name, last in positions.items():
-        if counters.get(name, 0) < last:
+        if counters.get(name, 0) < last and not is_bundle(name):
             raise LogRefusedError(
                 STORE_BEHIND,
                 f"the log has {last} statements of {name}, the store {counters.get(name, 0)}: a backup of the store was"
@@ -108,7 +109,7 @@ async def _counters(store: StoreReads) -> dict[str, int]:
 
 
 def _verify(entry: Missing, keys: KeyBook) -> None:
-    key = keys.verify_envelope(parse_envelope(entry.envelope), entry.envelope)
+    key = keys.verify_envelope(parse_envelope(entry.envelope), entry.hash)
     if entry.kind == "instance_start":
         if key.name != entry.body["node"]:
             raise VerificationError(f"the start of {entry.instance} is signed by the key of {key.name}")
@@ -126,13 +127,18 @@ def _entries(folder: Path, witnessed: Checkpoint | None) -> Iterator[Missing]:
         directory = LogDirectory(path)
         checkpoint = parse_checkpoint(parse_note(directory.checkpoint()).text)
         origins.add(checkpoint.origin)
-        entries = list(directory.entries(0, checkpoint.size))
-        if root_of([leaf_hash(entry) for entry in entries]) != checkpoint.root:
+        edge = Frontier()
+        for entry in directory.entries(0, checkpoint.size):
+            edge.append(leaf_hash(entry))
+        if edge.root() != checkpoint.root:
             raise LogRefusedError("ROOT_DIFFERS", f"the entries of {checkpoint.origin} do not have its root", path=path)
         if witnessed is not None and witnessed.origin == checkpoint.origin:
             _verify_witnessed(directory, checkpoint, witnessed)
-        for entry in entries[1 if nth else 0 :]:  # a later shard begins with the last checkpoint of the one before
+        # A later shard begins with the last checkpoint of the one before.
+        for entry in directory.entries(1 if nth else 0, checkpoint.size):
             kind, body = parse_statement(parse_envelope(entry))
+            if not kind.numbered:
+                continue  # of the key bundle, which is not the store's
             content = b""
             if kind.name == "artifact":
                 content = (path / ARTIFACTS / body["sha256"]).read_bytes()

@@ -5,18 +5,11 @@ Read from the log's own files, so that any copy of them will do. Refuses a state
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-from rgs.core.checkpoints import parse_checkpoint
 from rgs.core.errors import NotFoundError
-from rgs.core.logproofs import LogProof, format_log_proof, verify_log_proof
-from rgs.core.merkle import inclusion_proof
-from rgs.core.note import parse_note
 from rgs.core.receipts import format_key_path
-from rgs.core.shards import parse_origin
-from rgs.core.tiles import CHECKPOINT_PATH, TILE_WIDTH, Tile
-from rgs.translog.directory import LogDirectory
+from rgs.translog.published import published_shards
 
 
 def make_proof(folder: Path, hash_: bytes, *, bundle: bytes, start: bytes) -> bytes:
@@ -24,36 +17,8 @@ def make_proof(folder: Path, hash_: bytes, *, bundle: bytes, start: bytes) -> by
 
     `folder` is a shard, or holds shards; `start` is the envelope of the signer's instance_start.
     """
-    for shard in shards(folder):
-        directory = LogDirectory(shard)
-        note = parse_note(directory.checkpoint())
-        size = parse_checkpoint(note.text).size
-        index = find(directory, hash_, size)
+    for shard in published_shards(folder):
+        index = shard.find(hash_)
         if index is not None:
-            path = inclusion_proof(directory.subtrees(size), index, size)
-            proof = LogProof(index, tuple(path), note, format_key_path(bundle, start))
-            verify_log_proof(proof, hash_)
-            return format_log_proof(proof)
+            return shard.proof(index, hash_, format_key_path(bundle, start))
     raise NotFoundError("the statement is not in the log yet", kind="log entry", hash=hash_.hex())
-
-
-def shards(folder: Path) -> Iterator[Path]:
-    """The folders of logs in or at `folder`, the newest half-year first."""
-    if (folder / CHECKPOINT_PATH).is_file():
-        yield folder
-        return
-    found = [path.parent for path in folder.glob(f"*/{CHECKPOINT_PATH}")]
-    named = [
-        (parse_origin(parse_checkpoint(parse_note(LogDirectory(one).checkpoint()).text).origin)[1], one)
-        for one in found
-    ]
-    yield from (one for _, one in sorted(named, reverse=True))
-
-
-def find(directory: LogDirectory, hash_: bytes, size: int) -> int | None:
-    """The index of a leaf hash, the newest first; None where it is not among the first `size`."""
-    for index in reversed(range(-(-size // TILE_WIDTH))):
-        hashes = directory.hashes(Tile(0, index, min(TILE_WIDTH, size - index * TILE_WIDTH)))
-        if hash_ in hashes:
-            return index * TILE_WIDTH + hashes.index(hash_)
-    return None

@@ -3,7 +3,8 @@
 Each round: see how far every instance has come, in one query; give the next statements their indices, durable before
 anything follows from them; write their files; sign; publish. What was begun is finished first, so that a round can be
 cut short anywhere. Taking each instance by its own counter no statement is passed over, whichever commits first; among
-instances the row numbers decide, which keep the order of every session.
+instances the row numbers decide, which keep the order of every session. The statements of the key bundle are one more
+sequence, and stand before all others that wait.
 
 One process leads, by the store's word and the lock on the log's folder; the others stand by. Refuses to sign anything
 where log, databases and store do not agree, saying why in `code`; whoever watches the guards asks for it. It is never
@@ -37,6 +38,7 @@ from rgs.store.interface import InstanceRow, StatementRow, Store
 from rgs.store.sequence import Sequence as Order
 from rgs.store.sequence import Shard
 from rgs.translog.directory import LogDirectory, LogRefusedError
+from rgs.translog.keybundle import bundle_name, bundle_rows, is_bundle, verify_bundle, verify_holds
 from rgs.translog.shard import ShardWriter
 
 DUTY: Final = "log"
@@ -54,6 +56,8 @@ STAND_BY_MS: Final = 1_000
 """How often one that stands by looks how the leader gets on."""
 ORDER_FILE: Final = "order.db"
 CHECKPOINTS_FILE: Final = "checkpoints.db"
+CHECKPOINT_KNOWN: Final = "CHECKPOINT_KNOWN"
+"""The code of the events that name the newest cosigned checkpoint."""
 LOG_BEHIND: Final = "LOG_BEHIND"
 """Code where statements have waited for the log longer than they may."""
 
@@ -94,14 +98,29 @@ def shard_folder(folder: Path, origin: str) -> Path:
 class Sequencer:
     """One process's part in the log. `work` is called again and again; `code` and `lag_ms` tell how it goes."""
 
-    def __init__(self, *, store: Store, clock: Clock, folder: Path, prefix: str, signer: Signer, delay_ms: int) -> None:
-        """`prefix` is the origin without its half-year; `delay_ms` is how long a statement may wait."""
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        folder: Path,
+        prefix: str,
+        signer: Signer,
+        delay_ms: int,
+        keys: Callable[[], Sequence[bytes]] = tuple,
+    ) -> None:
+        """`prefix` is the origin without its half-year; `delay_ms` is how long a statement may wait; `keys` gives the
+        statements of the key bundle in service, verified.
+        """
         self._store = store
         self._clock = clock
         self._folder = folder
         self._prefix = prefix
         self._signer = signer
         self._delay_ms = delay_ms
+        self._keys = keys
+        self._keys_seen: Sequence[bytes] = ()
+        """Of the key bundle, as it was compared with the log."""
         self._open: _Open | None = None
         self._thread = ThreadPoolExecutor(1, "log")
         self._refusal: LogRefusedError | None = None
@@ -204,6 +223,7 @@ class Sequencer:
                 return True
             positions = await self._run(opened.order.positions)
             await self._look()
+            await self._look_at_keys()  # behind it: the key of an instance that was seen is there by now
             self._progress(positions, size)
             rows = await self._gather(positions)
             if not rows:
@@ -245,7 +265,8 @@ class Sequencer:
 
     async def _gather(self, positions: dict[str, int]) -> list[StatementRow]:
         """The next statements of all that are committed, in the order of their row numbers."""
-        behind = {name: last for name, last in self._counters.items() if last > positions.get(name, 0)}
+        counters = {bundle_name(self._keys_seen): len(self._keys_seen)} | self._counters
+        behind = {name: last for name, last in counters.items() if last > positions.get(name, 0)}
         if not behind:
             return []
         page = max(1, 2 * BATCH // len(behind))
@@ -264,12 +285,26 @@ class Sequencer:
 
     async def _statements(self, instance: str, after: int, last: int, page: int) -> AsyncGenerator[StatementRow]:
         while after < last:
-            rows = await self._store.statements_of_instance(instance, after + 1, last, page)
+            rows = await self._page(instance, after + 1, last, page)
             for row in rows:
                 yield row
             if not rows or rows[-1].statement_no != after + len(rows):
                 raise LogRefusedError("STORE_GAP", f"statement {after + 1} of {instance}, or one behind it, is missing")
             after += len(rows)
+
+    async def _page(self, instance: str, first_no: int, last_no: int, limit: int) -> list[StatementRow]:
+        if not is_bundle(instance):
+            return await self._store.statements_of_instance(instance, first_no, last_no, limit)
+        statements = self._keys()
+        verify_holds(statements, instance, last_no)
+        return bundle_rows(statements, first_no, min(last_no, first_no + limit - 1))
+
+    async def _look_at_keys(self) -> None:
+        """Compare a key bundle that is new here with what the log has of it."""
+        statements = self._keys()
+        if statements != self._keys_seen:
+            await self._run(verify_bundle, statements, self._folder, self._folder / ORDER_FILE)
+            self._keys_seen = statements
 
     async def _fetch(self, statements: Sequence[tuple[str, int]]) -> list[StatementRow]:
         """The rows of statements that have their place, in this order."""
@@ -319,6 +354,7 @@ class Sequencer:
         """Open the log as it was left; None if another process has it open still."""
         self._open = opened = await self._run(self._begin)
         if opened is not None:
+            self._keys_seen = ()
             await self._verify_store(opened)
             self._looked_ms = self._clock.now_ms() - FULL_LOOK_MS
             structlog.get_logger().debug("log_led", origin=opened.shard.origin, size=opened.writer.size, vkey=self.vkey)
@@ -349,11 +385,13 @@ class Sequencer:
             return opened
 
     async def _verify_store(self, opened: _Open) -> None:
-        """LogRefusedError where the store lacks what the log has: a backup of it was restored."""
+        """LogRefusedError where the store lacks what the log has, or the log what the store tells of it: a backup was
+        restored.
+        """
         positions = await self._run(opened.order.positions)
         counters = _counters(await self._store.instances(alive_only=False))
         for name, last in positions.items():
-            if counters.get(name, 0) < last:
+            if counters.get(name, 0) < last and not is_bundle(name):
                 raise LogRefusedError(
                     "STORE_BEHIND",
                     f"the log has {last} statements of {name}, the store {counters.get(name, 0)}: a backup of the store"
@@ -363,13 +401,20 @@ class Sequencer:
         first = max(0, size - TILE_WIDTH)
         statements = await self._run(opened.order.statements, opened.shard.number, first, size)
         leaves = dict(zip(statements, await self._run(opened.writer.last_leaves), strict=True))
-        for row in await self._fetch([one for one in statements if one[0]]):
+        for row in await self._fetch([one for one in statements if one[0] and not is_bundle(one[0])]):
             if row.hash != leaves[row.instance, row.statement_no]:
                 raise LogRefusedError(
                     "STORE_DIFFERS",
                     f"statement {row.statement_no} of {row.instance} is another one in the log: a backup of the store"
                     " was restored and went on",
                 )
+
+        # What a witness has seen of this log, as an instance of the house has told last.
+        for row in await self._store.events(CHECKPOINT_KNOWN, before=0, limit=1):
+            _, body = parse_statement(parse_envelope(row.envelope))
+            seen, root = body["after"].split(" ")
+            if body["subject"] == opened.shard.origin:
+                await self._run(opened.writer.verify_seen, int(seen), bytes.fromhex(root))
 
     async def _let_go(self) -> None:
         opened, self._open = self._open, None

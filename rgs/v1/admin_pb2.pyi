@@ -926,6 +926,172 @@ class ExportTotalsResponse(_message.Message):
 Global___ExportTotalsResponse: _TypeAlias = ExportTotalsResponse  # noqa: Y015
 
 @_typing.final
+class GetReturnsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetReturnsRequest: _TypeAlias = GetReturnsRequest  # noqa: Y015
+
+@_typing.final
+class GetReturnsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RULESETS_FIELD_NUMBER: _builtins.int
+    PASSED_OVER_FIELD_NUMBER: _builtins.int
+    passed_over: _builtins.int
+    """Rounds that were passed over, because they were open for long, and are open still."""
+    @_builtins.property
+    def rulesets(self) -> _containers.RepeatedCompositeFieldContainer[Global___MeasuredRuleset]: ...
+    def __init__(
+        self,
+        *,
+        rulesets: _abc.Iterable[Global___MeasuredRuleset] | None = ...,
+        passed_over: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["passed_over", b"passed_over", "rulesets", b"rulesets"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetReturnsResponse: _TypeAlias = GetReturnsResponse  # noqa: Y015
+
+@_typing.final
+class MeasuredRuleset(_message.Message):
+    """A ruleset as it was played: rounds are counted in the order of their start, each once."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RULESET_ID_FIELD_NUMBER: _builtins.int
+    RULESET_SHA256_FIELD_NUMBER: _builtins.int
+    ROUNDS_FIELD_NUMBER: _builtins.int
+    VOID_ROUNDS_FIELD_NUMBER: _builtins.int
+    UNSEEN_ROUNDS_FIELD_NUMBER: _builtins.int
+    FIGURES_FIELD_NUMBER: _builtins.int
+    BETS_FIELD_NUMBER: _builtins.int
+    ruleset_id: _builtins.str
+    ruleset_sha256: _builtins.str
+    rounds: _builtins.int
+    void_rounds: _builtins.int
+    unseen_rounds: _builtins.int
+    """Voids that revealed no cards."""
+    @_builtins.property
+    def figures(self) -> _containers.RepeatedCompositeFieldContainer[Global___MeasuredFigure]:
+        """Empty without a certificate."""
+
+    @_builtins.property
+    def bets(self) -> _containers.RepeatedCompositeFieldContainer[Global___MeasuredBet]: ...
+    def __init__(
+        self,
+        *,
+        ruleset_id: _builtins.str = ...,
+        ruleset_sha256: _builtins.str = ...,
+        rounds: _builtins.int = ...,
+        void_rounds: _builtins.int = ...,
+        unseen_rounds: _builtins.int = ...,
+        figures: _abc.Iterable[Global___MeasuredFigure] | None = ...,
+        bets: _abc.Iterable[Global___MeasuredBet] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bets", b"bets", "figures", b"figures", "rounds", b"rounds", "ruleset_id", b"ruleset_id", "ruleset_sha256", b"ruleset_sha256", "unseen_rounds", b"unseen_rounds", "void_rounds", b"void_rounds"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MeasuredRuleset: _TypeAlias = MeasuredRuleset  # noqa: Y015
+
+@_typing.final
+class MeasuredFigure(_message.Message):
+    """One figure of the whole life, or of the block of rounds under way. Numbers per round, as decimals."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    SERIES_FIELD_NUMBER: _builtins.int
+    ROUNDS_FIELD_NUMBER: _builtins.int
+    EXACT_FIELD_NUMBER: _builtins.int
+    MEASURED_FIELD_NUMBER: _builtins.int
+    LOW_FIELD_NUMBER: _builtins.int
+    HIGH_FIELD_NUMBER: _builtins.int
+    EVIDENCE_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    ALARMING_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """showdown, dealer, hand, cards, main, or the side bet."""
+    series: _builtins.str
+    """life or block."""
+    rounds: _builtins.int
+    exact: _builtins.str
+    """Empty where frequencies are watched."""
+    measured: _builtins.str
+    low: _builtins.str
+    """The band; `low` is empty where only too much is watched for."""
+    high: _builtins.str
+    evidence: _builtins.str
+    """ln E, and at which it alarms; "inf" for what no fair deal gives."""
+    limit: _builtins.str
+    alarming: _builtins.bool
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        series: _builtins.str = ...,
+        rounds: _builtins.int = ...,
+        exact: _builtins.str = ...,
+        measured: _builtins.str = ...,
+        low: _builtins.str = ...,
+        high: _builtins.str = ...,
+        evidence: _builtins.str = ...,
+        limit: _builtins.str = ...,
+        alarming: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["alarming", b"alarming", "evidence", b"evidence", "exact", b"exact", "high", b"high", "limit", b"limit", "low", b"low", "measured", b"measured", "name", b"name", "rounds", b"rounds", "series", b"series"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MeasuredFigure: _TypeAlias = MeasuredFigure  # noqa: Y015
+
+@_typing.final
+class MeasuredBet(_message.Message):
+    """What one bet staked and returned, voids aside, in minor units of the currency."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BET_FIELD_NUMBER: _builtins.int
+    CURRENCY_FIELD_NUMBER: _builtins.int
+    STAKED_MINOR_FIELD_NUMBER: _builtins.int
+    RETURNED_MINOR_FIELD_NUMBER: _builtins.int
+    bet: _builtins.str
+    currency: _builtins.str
+    staked_minor: _builtins.int
+    returned_minor: _builtins.int
+    def __init__(
+        self,
+        *,
+        bet: _builtins.str = ...,
+        currency: _builtins.str = ...,
+        staked_minor: _builtins.int = ...,
+        returned_minor: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bet", b"bet", "currency", b"currency", "returned_minor", b"returned_minor", "staked_minor", b"staked_minor"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MeasuredBet: _TypeAlias = MeasuredBet  # noqa: Y015
+
+@_typing.final
 class ListOwedCreditsRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 

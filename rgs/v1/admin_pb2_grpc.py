@@ -106,6 +106,11 @@ class AdminServiceStub:
                 request_serializer=rgs_dot_v1_dot_admin__pb2.ExportTotalsRequest.SerializeToString,
                 response_deserializer=rgs_dot_v1_dot_admin__pb2.ExportTotalsResponse.FromString,
                 _registered_method=True)
+        self.GetReturns = channel.unary_unary(
+                '/rgs.v1.AdminService/GetReturns',
+                request_serializer=rgs_dot_v1_dot_admin__pb2.GetReturnsRequest.SerializeToString,
+                response_deserializer=rgs_dot_v1_dot_admin__pb2.GetReturnsResponse.FromString,
+                _registered_method=True)
         self.ListOwedCredits = channel.unary_unary(
                 '/rgs.v1.AdminService/ListOwedCredits',
                 request_serializer=rgs_dot_v1_dot_admin__pb2.ListOwedCreditsRequest.SerializeToString,
@@ -226,6 +231,13 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetReturns(self, request, context):
+        """Measured returns and frequencies of every ruleset that was played, against the exact ones.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListOwedCredits(self, request, context):
         """Credits that operators' wallets have not taken yet, oldest first; an operator sees its own.
         """
@@ -326,6 +338,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.ExportTotals,
                     request_deserializer=rgs_dot_v1_dot_admin__pb2.ExportTotalsRequest.FromString,
                     response_serializer=rgs_dot_v1_dot_admin__pb2.ExportTotalsResponse.SerializeToString,
+            ),
+            'GetReturns': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetReturns,
+                    request_deserializer=rgs_dot_v1_dot_admin__pb2.GetReturnsRequest.FromString,
+                    response_serializer=rgs_dot_v1_dot_admin__pb2.GetReturnsResponse.SerializeToString,
             ),
             'ListOwedCredits': grpc.unary_unary_rpc_method_handler(
                     servicer.ListOwedCredits,
@@ -728,6 +745,33 @@ class AdminService:
             '/rgs.v1.AdminService/ExportTotals',
             rgs_dot_v1_dot_admin__pb2.ExportTotalsRequest.SerializeToString,
             rgs_dot_v1_dot_admin__pb2.ExportTotalsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetReturns(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rgs.v1.AdminService/GetReturns',
+            rgs_dot_v1_dot_admin__pb2.GetReturnsRequest.SerializeToString,
+            rgs_dot_v1_dot_admin__pb2.GetReturnsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -58,6 +58,8 @@ class AdminServiceStub:
     ListTotals: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListTotalsRequest, _admin_pb2.ListTotalsResponse]
     """Totals per day, operator, player and game, as they stand; equal to a scan of all rounds."""
     ExportTotals: _grpc.UnaryStreamMultiCallable[_admin_pb2.ExportTotalsRequest, _admin_pb2.ExportTotalsResponse]
+    GetReturns: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetReturnsRequest, _admin_pb2.GetReturnsResponse]
+    """Measured returns and frequencies of every ruleset that was played, against the exact ones."""
     ListOwedCredits: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListOwedCreditsRequest, _admin_pb2.ListOwedCreditsResponse]
     """Credits that operators' wallets have not taken yet, oldest first; an operator sees its own."""
     GetOutbox: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetOutboxRequest, _admin_pb2.GetOutboxResponse]
@@ -97,6 +99,8 @@ class AdminServiceAsyncStub(AdminServiceStub):
     ListTotals: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListTotalsRequest, _admin_pb2.ListTotalsResponse]  # type: ignore[assignment]
     """Totals per day, operator, player and game, as they stand; equal to a scan of all rounds."""
     ExportTotals: _aio.UnaryStreamMultiCallable[_admin_pb2.ExportTotalsRequest, _admin_pb2.ExportTotalsResponse]  # type: ignore[assignment]
+    GetReturns: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetReturnsRequest, _admin_pb2.GetReturnsResponse]  # type: ignore[assignment]
+    """Measured returns and frequencies of every ruleset that was played, against the exact ones."""
     ListOwedCredits: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListOwedCreditsRequest, _admin_pb2.ListOwedCreditsResponse]  # type: ignore[assignment]
     """Credits that operators' wallets have not taken yet, oldest first; an operator sees its own."""
     GetOutbox: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetOutboxRequest, _admin_pb2.GetOutboxResponse]  # type: ignore[assignment]
@@ -217,6 +221,14 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.ExportTotalsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_admin_pb2.ExportTotalsResponse], _abc.AsyncIterator[_admin_pb2.ExportTotalsResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def GetReturns(
+        self,
+        request: _admin_pb2.GetReturnsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.GetReturnsResponse, _abc.Awaitable[_admin_pb2.GetReturnsResponse]]:
+        """Measured returns and frequencies of every ruleset that was played, against the exact ones."""
 
     @_abc_1.abstractmethod
     def ListOwedCredits(

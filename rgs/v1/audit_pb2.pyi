@@ -210,3 +210,231 @@ class ListKeyStatementsResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListKeyStatementsResponse: _TypeAlias = ListKeyStatementsResponse  # noqa: Y015
+
+@_typing.final
+class GetCheckpointRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    origin: _builtins.str
+    """A shard such as log.example/rgs/2026h2; empty: the newest one."""
+    def __init__(
+        self,
+        *,
+        origin: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetCheckpointRequest: _TypeAlias = GetCheckpointRequest  # noqa: Y015
+
+@_typing.final
+class GetCheckpointResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    SIZE_FIELD_NUMBER: _builtins.int
+    ROOT_FIELD_NUMBER: _builtins.int
+    NOTE_FIELD_NUMBER: _builtins.int
+    VKEY_FIELD_NUMBER: _builtins.int
+    origin: _builtins.str
+    size: _builtins.int
+    root: _builtins.bytes
+    """32 bytes."""
+    note: _builtins.bytes
+    """The signed note, with whatever cosignatures have been published with it."""
+    vkey: _builtins.str
+    """The shard's verifier key in its text form, to be compared with the one that you were given by another way. Empty
+    where this server's log key has not signed the note: the shard had another one.
+    """
+    def __init__(
+        self,
+        *,
+        origin: _builtins.str = ...,
+        size: _builtins.int = ...,
+        root: _builtins.bytes = ...,
+        note: _builtins.bytes = ...,
+        vkey: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["note", b"note", "origin", b"origin", "root", b"root", "size", b"size", "vkey", b"vkey"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetCheckpointResponse: _TypeAlias = GetCheckpointResponse  # noqa: Y015
+
+@_typing.final
+class GetRecordRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HASH_FIELD_NUMBER: _builtins.int
+    ROUND_ID_FIELD_NUMBER: _builtins.int
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    hash: _builtins.bytes
+    """Either the hash (32 bytes) …"""
+    round_id: _builtins.str
+    """… or round, session and kind: round_opening or round_final."""
+    session_id: _builtins.str
+    kind: _builtins.str
+    def __init__(
+        self,
+        *,
+        hash: _builtins.bytes = ...,
+        round_id: _builtins.str = ...,
+        session_id: _builtins.str = ...,
+        kind: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["hash", b"hash", "kind", b"kind", "round_id", b"round_id", "session_id", b"session_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetRecordRequest: _TypeAlias = GetRecordRequest  # noqa: Y015
+
+@_typing.final
+class GetRecordResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STATEMENT_FIELD_NUMBER: _builtins.int
+    LOG_PROOF_FIELD_NUMBER: _builtins.int
+    log_proof: _builtins.bytes
+    """The content of a `.tlog-proof` file (C2SP tlog-proof v1), its extra data being the key path."""
+    @_builtins.property
+    def statement(self) -> Global___Statement: ...
+    def __init__(
+        self,
+        *,
+        statement: Global___Statement | None = ...,
+        log_proof: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["statement", b"statement"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["log_proof", b"log_proof", "statement", b"statement"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetRecordResponse: _TypeAlias = GetRecordResponse  # noqa: Y015
+
+@_typing.final
+class GetConsistencyProofRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    OLD_SIZE_FIELD_NUMBER: _builtins.int
+    NEW_SIZE_FIELD_NUMBER: _builtins.int
+    origin: _builtins.str
+    """Empty: the newest shard."""
+    old_size: _builtins.int
+    new_size: _builtins.int
+    """0: the size of the newest checkpoint."""
+    def __init__(
+        self,
+        *,
+        origin: _builtins.str = ...,
+        old_size: _builtins.int = ...,
+        new_size: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["new_size", b"new_size", "old_size", b"old_size", "origin", b"origin"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetConsistencyProofRequest: _TypeAlias = GetConsistencyProofRequest  # noqa: Y015
+
+@_typing.final
+class GetConsistencyProofResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    OLD_SIZE_FIELD_NUMBER: _builtins.int
+    NEW_SIZE_FIELD_NUMBER: _builtins.int
+    HASHES_FIELD_NUMBER: _builtins.int
+    origin: _builtins.str
+    old_size: _builtins.int
+    new_size: _builtins.int
+    @_builtins.property
+    def hashes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """32 bytes each; none where old_size is 0 or new_size."""
+
+    def __init__(
+        self,
+        *,
+        origin: _builtins.str = ...,
+        old_size: _builtins.int = ...,
+        new_size: _builtins.int = ...,
+        hashes: _abc.Iterable[_builtins.bytes] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["hashes", b"hashes", "new_size", b"new_size", "old_size", b"old_size", "origin", b"origin"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetConsistencyProofResponse: _TypeAlias = GetConsistencyProofResponse  # noqa: Y015
+
+@_typing.final
+class StreamEntriesRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    START_INDEX_FIELD_NUMBER: _builtins.int
+    RESUME_TOKEN_FIELD_NUMBER: _builtins.int
+    FOLLOW_FIELD_NUMBER: _builtins.int
+    origin: _builtins.str
+    """Empty: the shard of the resume token, or the newest one."""
+    start_index: _builtins.int
+    """The first entry wanted, from 0; not beside a resume token."""
+    resume_token: _builtins.str
+    """Of the last message that was taken: goes on behind it, as long as the log still has what it had then."""
+    follow: _builtins.bool
+    """Without it the stream ends at the size of the checkpoint that is published when it begins. With it the stream
+    waits for more, and ends when all of a shard was given that another one follows.
+    """
+    def __init__(
+        self,
+        *,
+        origin: _builtins.str = ...,
+        start_index: _builtins.int = ...,
+        resume_token: _builtins.str = ...,
+        follow: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["follow", b"follow", "origin", b"origin", "resume_token", b"resume_token", "start_index", b"start_index"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StreamEntriesRequest: _TypeAlias = StreamEntriesRequest  # noqa: Y015
+
+@_typing.final
+class StreamEntriesResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INDEX_FIELD_NUMBER: _builtins.int
+    ENTRY_FIELD_NUMBER: _builtins.int
+    RESUME_TOKEN_FIELD_NUMBER: _builtins.int
+    index: _builtins.int
+    entry: _builtins.bytes
+    """As it was logged: a statement's envelope; the first entry of a later shard is the last checkpoint of the one before."""
+    resume_token: _builtins.str
+    def __init__(
+        self,
+        *,
+        index: _builtins.int = ...,
+        entry: _builtins.bytes = ...,
+        resume_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entry", b"entry", "index", b"index", "resume_token", b"resume_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StreamEntriesResponse: _TypeAlias = StreamEntriesResponse  # noqa: Y015

@@ -52,6 +52,26 @@ class AuditServiceStub:
                 request_serializer=rgs_dot_v1_dot_audit__pb2.ListKeyStatementsRequest.SerializeToString,
                 response_deserializer=rgs_dot_v1_dot_audit__pb2.ListKeyStatementsResponse.FromString,
                 _registered_method=True)
+        self.GetCheckpoint = channel.unary_unary(
+                '/rgs.v1.AuditService/GetCheckpoint',
+                request_serializer=rgs_dot_v1_dot_audit__pb2.GetCheckpointRequest.SerializeToString,
+                response_deserializer=rgs_dot_v1_dot_audit__pb2.GetCheckpointResponse.FromString,
+                _registered_method=True)
+        self.GetRecord = channel.unary_unary(
+                '/rgs.v1.AuditService/GetRecord',
+                request_serializer=rgs_dot_v1_dot_audit__pb2.GetRecordRequest.SerializeToString,
+                response_deserializer=rgs_dot_v1_dot_audit__pb2.GetRecordResponse.FromString,
+                _registered_method=True)
+        self.GetConsistencyProof = channel.unary_unary(
+                '/rgs.v1.AuditService/GetConsistencyProof',
+                request_serializer=rgs_dot_v1_dot_audit__pb2.GetConsistencyProofRequest.SerializeToString,
+                response_deserializer=rgs_dot_v1_dot_audit__pb2.GetConsistencyProofResponse.FromString,
+                _registered_method=True)
+        self.StreamEntries = channel.unary_stream(
+                '/rgs.v1.AuditService/StreamEntries',
+                request_serializer=rgs_dot_v1_dot_audit__pb2.StreamEntriesRequest.SerializeToString,
+                response_deserializer=rgs_dot_v1_dot_audit__pb2.StreamEntriesResponse.FromString,
+                _registered_method=True)
 
 
 class AuditServiceServicer:
@@ -80,6 +100,34 @@ class AuditServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetCheckpoint(self, request, context):
+        """The newest checkpoint of the transparency log, as it is published: bytes that a C2SP verifier reads.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetRecord(self, request, context):
+        """A statement with the proof that the log has it: the two files of a receipt.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetConsistencyProof(self, request, context):
+        """That a larger tree of a shard begins with a smaller one (RFC 9162 2.1.4).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def StreamEntries(self, request, context):
+        """The entries of a shard in order, for auditor, regulator and lab; never one that no published checkpoint covers.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AuditServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -97,6 +145,26 @@ def add_AuditServiceServicer_to_server(servicer, server):
                     servicer.ListKeyStatements,
                     request_deserializer=rgs_dot_v1_dot_audit__pb2.ListKeyStatementsRequest.FromString,
                     response_serializer=rgs_dot_v1_dot_audit__pb2.ListKeyStatementsResponse.SerializeToString,
+            ),
+            'GetCheckpoint': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetCheckpoint,
+                    request_deserializer=rgs_dot_v1_dot_audit__pb2.GetCheckpointRequest.FromString,
+                    response_serializer=rgs_dot_v1_dot_audit__pb2.GetCheckpointResponse.SerializeToString,
+            ),
+            'GetRecord': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetRecord,
+                    request_deserializer=rgs_dot_v1_dot_audit__pb2.GetRecordRequest.FromString,
+                    response_serializer=rgs_dot_v1_dot_audit__pb2.GetRecordResponse.SerializeToString,
+            ),
+            'GetConsistencyProof': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetConsistencyProof,
+                    request_deserializer=rgs_dot_v1_dot_audit__pb2.GetConsistencyProofRequest.FromString,
+                    response_serializer=rgs_dot_v1_dot_audit__pb2.GetConsistencyProofResponse.SerializeToString,
+            ),
+            'StreamEntries': grpc.unary_stream_rpc_method_handler(
+                    servicer.StreamEntries,
+                    request_deserializer=rgs_dot_v1_dot_audit__pb2.StreamEntriesRequest.FromString,
+                    response_serializer=rgs_dot_v1_dot_audit__pb2.StreamEntriesResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -183,6 +251,114 @@ class AuditService:
             '/rgs.v1.AuditService/ListKeyStatements',
             rgs_dot_v1_dot_audit__pb2.ListKeyStatementsRequest.SerializeToString,
             rgs_dot_v1_dot_audit__pb2.ListKeyStatementsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetCheckpoint(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rgs.v1.AuditService/GetCheckpoint',
+            rgs_dot_v1_dot_audit__pb2.GetCheckpointRequest.SerializeToString,
+            rgs_dot_v1_dot_audit__pb2.GetCheckpointResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetRecord(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rgs.v1.AuditService/GetRecord',
+            rgs_dot_v1_dot_audit__pb2.GetRecordRequest.SerializeToString,
+            rgs_dot_v1_dot_audit__pb2.GetRecordResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetConsistencyProof(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rgs.v1.AuditService/GetConsistencyProof',
+            rgs_dot_v1_dot_audit__pb2.GetConsistencyProofRequest.SerializeToString,
+            rgs_dot_v1_dot_audit__pb2.GetConsistencyProofResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def StreamEntries(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/rgs.v1.AuditService/StreamEntries',
+            rgs_dot_v1_dot_audit__pb2.StreamEntriesRequest.SerializeToString,
+            rgs_dot_v1_dot_audit__pb2.StreamEntriesResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -41,6 +41,14 @@ class AuditServiceStub:
     """By session, by round, or by instance and range of numbers, in order."""
     ListKeyStatements: _grpc.UnaryUnaryMultiCallable[_audit_pb2.ListKeyStatementsRequest, _audit_pb2.ListKeyStatementsResponse]
     """root_key, node_key, key_end and revocation statements: the key path that an offline replay needs."""
+    GetCheckpoint: _grpc.UnaryUnaryMultiCallable[_audit_pb2.GetCheckpointRequest, _audit_pb2.GetCheckpointResponse]
+    """The newest checkpoint of the transparency log, as it is published: bytes that a C2SP verifier reads."""
+    GetRecord: _grpc.UnaryUnaryMultiCallable[_audit_pb2.GetRecordRequest, _audit_pb2.GetRecordResponse]
+    """A statement with the proof that the log has it: the two files of a receipt."""
+    GetConsistencyProof: _grpc.UnaryUnaryMultiCallable[_audit_pb2.GetConsistencyProofRequest, _audit_pb2.GetConsistencyProofResponse]
+    """That a larger tree of a shard begins with a smaller one (RFC 9162 2.1.4)."""
+    StreamEntries: _grpc.UnaryStreamMultiCallable[_audit_pb2.StreamEntriesRequest, _audit_pb2.StreamEntriesResponse]
+    """The entries of a shard in order, for auditor, regulator and lab; never one that no published checkpoint covers."""
 
 @_typing.type_check_only
 class AuditServiceAsyncStub(AuditServiceStub):
@@ -55,6 +63,14 @@ class AuditServiceAsyncStub(AuditServiceStub):
     """By session, by round, or by instance and range of numbers, in order."""
     ListKeyStatements: _aio.UnaryUnaryMultiCallable[_audit_pb2.ListKeyStatementsRequest, _audit_pb2.ListKeyStatementsResponse]  # type: ignore[assignment]
     """root_key, node_key, key_end and revocation statements: the key path that an offline replay needs."""
+    GetCheckpoint: _aio.UnaryUnaryMultiCallable[_audit_pb2.GetCheckpointRequest, _audit_pb2.GetCheckpointResponse]  # type: ignore[assignment]
+    """The newest checkpoint of the transparency log, as it is published: bytes that a C2SP verifier reads."""
+    GetRecord: _aio.UnaryUnaryMultiCallable[_audit_pb2.GetRecordRequest, _audit_pb2.GetRecordResponse]  # type: ignore[assignment]
+    """A statement with the proof that the log has it: the two files of a receipt."""
+    GetConsistencyProof: _aio.UnaryUnaryMultiCallable[_audit_pb2.GetConsistencyProofRequest, _audit_pb2.GetConsistencyProofResponse]  # type: ignore[assignment]
+    """That a larger tree of a shard begins with a smaller one (RFC 9162 2.1.4)."""
+    StreamEntries: _aio.UnaryStreamMultiCallable[_audit_pb2.StreamEntriesRequest, _audit_pb2.StreamEntriesResponse]  # type: ignore[assignment]
+    """The entries of a shard in order, for auditor, regulator and lab; never one that no published checkpoint covers."""
 
 class AuditServiceServicer(metaclass=_abc_1.ABCMeta):
     """Signed statements as they were signed. An operator reads those of its own sessions and the key path of its instances;
@@ -84,5 +100,37 @@ class AuditServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_audit_pb2.ListKeyStatementsResponse, _abc.Awaitable[_audit_pb2.ListKeyStatementsResponse]]:
         """root_key, node_key, key_end and revocation statements: the key path that an offline replay needs."""
+
+    @_abc_1.abstractmethod
+    def GetCheckpoint(
+        self,
+        request: _audit_pb2.GetCheckpointRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_pb2.GetCheckpointResponse, _abc.Awaitable[_audit_pb2.GetCheckpointResponse]]:
+        """The newest checkpoint of the transparency log, as it is published: bytes that a C2SP verifier reads."""
+
+    @_abc_1.abstractmethod
+    def GetRecord(
+        self,
+        request: _audit_pb2.GetRecordRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_pb2.GetRecordResponse, _abc.Awaitable[_audit_pb2.GetRecordResponse]]:
+        """A statement with the proof that the log has it: the two files of a receipt."""
+
+    @_abc_1.abstractmethod
+    def GetConsistencyProof(
+        self,
+        request: _audit_pb2.GetConsistencyProofRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_pb2.GetConsistencyProofResponse, _abc.Awaitable[_audit_pb2.GetConsistencyProofResponse]]:
+        """That a larger tree of a shard begins with a smaller one (RFC 9162 2.1.4)."""
+
+    @_abc_1.abstractmethod
+    def StreamEntries(
+        self,
+        request: _audit_pb2.StreamEntriesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_audit_pb2.StreamEntriesResponse], _abc.AsyncIterator[_audit_pb2.StreamEntriesResponse]]:
+        """The entries of a shard in order, for auditor, regulator and lab; never one that no published checkpoint covers."""
 
 def add_AuditServiceServicer_to_server(servicer: AuditServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
+from rgs.cli import run
 from rgs.cli.server_process import ServerProcess
+from tests.unit.cli.running import MANIFEST
 
 PARTY = "demo-operator"
 
@@ -36,6 +41,18 @@ def rgs(*arguments: str, said: str = "", cwd: Path | None = None) -> subprocess.
     """Run one command of the command line, with `said` as its input."""
     command = [sys.executable, "-m", "rgs", *arguments]
     return subprocess.run(command, input=said, capture_output=True, text=True, timeout=90, check=False, cwd=cwd)
+
+
+def rgs_here(*arguments: str, said: str = "") -> subprocess.CompletedProcess[str]:
+    """The same within this process: for clients of which another test has shown that they are found and started."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as file:
+        file.write(said)
+        file.seek(0)
+        with patch.multiple(sys, stdin=file, stdout=out, stderr=err):
+            status = run(list(arguments), MANIFEST)
+    texts = [stream.buffer.getvalue().decode("utf-8") for stream in (out, err)]
+    return subprocess.CompletedProcess(arguments, status, *texts)
 
 
 @contextmanager

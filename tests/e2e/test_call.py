@@ -1,11 +1,15 @@
-"""`rgs call` against a real server: a whole round in JSON, streams both ways, refusals, and what is told on stderr."""
+"""`rgs call` against a real server: a whole round in JSON, streams both ways, refusals, and what is told on stderr.
+
+The round is played from processes of their own, as from a shell; the rest within this one.
+"""
 
 from __future__ import annotations
 
 import base64
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
@@ -13,7 +17,9 @@ import pytest
 from rgs.cli.call import CONTRACT, described, find, methods
 from rgs.core.errors import InvalidFieldError
 from rgs.core.statements import parse_envelope
-from tests.e2e.served import Served, rgs, serving
+from tests.e2e.served import Served, rgs, rgs_here, serving
+
+Command = Callable[..., CompletedProcess[str]]
 
 REQUEST_ID = re.compile(r"rgs: request_id ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 
@@ -24,39 +30,39 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield one
 
 
-def call(served: Served, *arguments: str, said: str = "") -> tuple[int, str, str]:
+def call(served: Served, *arguments: str, said: str = "", command: Command = rgs_here) -> tuple[int, str, str]:
     """Exit status, stdout, stderr."""
-    done = rgs("call", *arguments, "--home", str(served.home), "--server", served.address, said=said)
+    done = command("call", *arguments, "--home", str(served.home), "--server", served.address, said=said)
     assert "Traceback" not in done.stderr
     return done.returncode, done.stdout, done.stderr
 
 
-def answered(served: Served, method: str, said: str = "", **fields: object) -> Any:
-    status, out, err = call(served, method, json.dumps(fields), said=said)
+def answered(served: Served, method: str, command: Command = rgs_here, **fields: object) -> Any:
+    status, out, err = call(served, method, json.dumps(fields), command=command)
     assert status == 0, err
     return json.loads(out)
 
 
-def seated(served: Served, player: str) -> Any:
+def seated(served: Served, player: str, command: Command = rgs_here) -> Any:
     """A session with 50.00 in it."""
     fields = {"game": "casino-holdem", "player": player, "currency": "EUR", "operator_reference": "ref-1"}
-    session = answered(served, "SessionService/OpenSession", **fields)["session"]
+    session = answered(served, "SessionService/OpenSession", command, **fields)["session"]
     named = {"session_id": session["session_id"], "purchase_no": session["next_purchase_no"]}
-    return answered(served, "SessionService/BuyParticipation", **named, amount_minor=5000)["session"]
+    return answered(served, "SessionService/BuyParticipation", command, **named, amount_minor=5000)["session"]
 
 
 def test_a_round_from_a_shell(served: Served) -> None:
-    session = seated(served, "round")
+    session = seated(served, "round", rgs)
     assert (session["balance_minor"], session["status"]) == ("5000", "SESSION_STATUS_OPEN")
     bets = [{"bet": "ante", "amount_minor": 500}]
     named = {"session_id": session["session_id"]}
-    started = answered(served, "PlayService/StartRound", **named, stage_no=1, bets=bets)
+    started = answered(served, "PlayService/StartRound", rgs, **named, stage_no=1, bets=bets)
     assert parse_envelope(base64.b64decode(started["opening"])).payload_type.startswith("application/vnd.rgs.round-op")
     round_ = started["round"]
     named |= {"round_id": round_["round_id"]}
-    done = answered(served, "Act", **named, round_version=round_["round_version"], action="ACTION_FOLD")
+    done = answered(served, "Act", rgs, **named, round_version=round_["round_version"], action="ACTION_FOLD")
     assert done["round"]["status"] == "ROUND_STATUS_SETTLED"
-    shown = answered(served, "GetRound", **named)
+    shown = answered(served, "GetRound", rgs, **named)
     assert (shown["opening"], shown["final"]) == (started["opening"], done["final"])
 
 
@@ -154,14 +160,14 @@ def test_what_is_not_understood_is_said(served: Served, arguments: tuple[str, ..
 
 
 def test_no_server_is_said_with_what_it_means(served: Served) -> None:
-    done = rgs("call", "ListGames", "--home", str(served.home), "--server", "127.0.0.1:1", "--timeout", "5")
+    done = rgs_here("call", "ListGames", "--home", str(served.home), "--server", "127.0.0.1:1", "--timeout", "5")
     assert (done.returncode, done.stdout) == (1, "")
     assert "[UNAVAILABLE]\n" in done.stderr
     assert "it may have happened" in done.stderr
 
 
 def test_the_list_is_the_contract() -> None:
-    done = rgs("call", "--list")
+    done = rgs_here("call", "--list")
     every = done.stdout.splitlines()
     assert done.returncode == 0
     assert len(every) == sum(
@@ -169,8 +175,8 @@ def test_the_list_is_the_contract() -> None:
     )
     assert "PlayService/Play(stream PlayRequest) -> stream PlayResponse" in every
     assert "SessionService/GetSession(GetSessionRequest) -> GetSessionResponse" in every
-    assert rgs("call").returncode == 2
-    fields = rgs("call", "--list", "PlayService/StartRound").stdout.splitlines()
+    assert rgs_here("call").returncode == 2
+    fields = rgs_here("call", "--list", "PlayService/StartRound").stdout.splitlines()
     assert fields[0] == "PlayService/StartRound(StartRoundRequest) -> StartRoundResponse"
     assert "  bets: repeated Bet" in fields
     assert "    amount_minor: int64" in fields

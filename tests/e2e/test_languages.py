@@ -18,7 +18,7 @@ from rgs.cli.client import Client
 from rgs.cli.play import main
 from rgs.cli.words import LANGUAGES, REFERENCE, Words, load_words
 from rgs.v1.history_pb2 import GetRoundRecordResponse, RoundRecord
-from tests.e2e.served import Served, rgs, serving
+from tests.e2e.served import Served, rgs_here, serving
 
 GAMES = {"uth-solo": "ultimate_texas_holdem", "casino-holdem": "casino_holdem"}
 OTHERS = [language for language in LANGUAGES if language != REFERENCE]
@@ -56,7 +56,7 @@ def play(served: Served, language: str, game: str) -> str:
     first, _, second = "\n".join(script(load_words(language), game)).partition("\n\0\n")
     for keys in (first, second):
         arguments = ("--home", str(served.home), "--server", served.address, "--player", f"{language}.{game}")
-        done = rgs("play", *arguments, "--game", game, "--language", language, said=keys + "\n")
+        done = rgs_here("play", *arguments, "--game", game, "--language", language, said=keys + "\n")
         assert done.returncode == 0, done.stdout + done.stderr
         assert done.stderr == ""
         said += done.stdout
@@ -115,15 +115,15 @@ def test_the_language_of_the_environment_is_taken(served: Served, monkeypatch: p
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("LANG", "de_CH.UTF-8")
     arguments = ("--home", str(served.home), "--server", served.address, "--player", "env", "--game", "uth-solo")
-    assert "Teilnahmerecht" in rgs("play", *arguments, said="q\nj\n").stdout
-    done = rgs("play", *arguments, "--language", "fr")
+    assert "Teilnahmerecht" in rgs_here("play", *arguments, said="q\nj\n").stdout
+    done = rgs_here("play", *arguments, "--language", "fr")
     assert done.returncode == 1
     assert done.stderr == "rgs: no words in 'fr' [INVALID_FIELD field=language limit=en it de value=fr]\n"
 
 
 def test_an_error_of_the_server_is_said_in_the_language(served: Served) -> None:
     arguments = ("--home", str(served.home), "--server", served.address, "--player", "err", "--game", "uth-seven-box")
-    done = rgs("play", *arguments, "--language", "it")
+    done = rgs_here("play", *arguments, "--language", "it")
     assert done.returncode == 1
     assert done.stderr.startswith("rgs: il gioco si gioca solo ai tavoli [TABLE_ONLY")
 
@@ -135,8 +135,8 @@ def test_the_history_is_paged_and_each_round_is_proved(served: Served) -> None:
     rounds = [key for _ in range(11) for key in ("d", "f")]
     arguments = ("--home", str(served.home), "--server", served.address, "--player", "pages")
     keys = ["50", *rounds, "q", "y"]
-    assert rgs("play", *arguments, "--game", "casino-holdem", said="\n".join([*keys, ""])).returncode == 0
-    seen = rgs("play", *arguments, "--history", said="o\n2\nv\nb\nn\n1\nb\nb\n")
+    assert rgs_here("play", *arguments, "--game", "casino-holdem", said="\n".join([*keys, ""])).returncode == 0
+    seen = rgs_here("play", *arguments, "--history", said="o\n2\nv\nb\nn\n1\nb\nb\n")
     assert seen.returncode == 0
     said = seen.stdout
     assert [*re.findall(r"page (\d)", said)] == ["1", "2", "2", "1", "1"]
@@ -147,7 +147,7 @@ def test_the_history_is_paged_and_each_round_is_proved(served: Served) -> None:
     assert len(re.findall(r"^ +\d +\d{4}-", said[:first], re.MULTILINE)) == 9
     assert len(re.findall(r"^ +\d +\d{4}-", said[first : said.index("page 2")], re.MULTILINE)) == 2
     assert "no round" not in said
-    nobody = rgs("play", *arguments[:-1], "nobody", "--history", said="b\n")
+    nobody = rgs_here("play", *arguments[:-1], "nobody", "--history", said="b\n")
     assert "No round has ended yet." in nobody.stdout
 
 
@@ -193,7 +193,7 @@ def test_a_history_that_lies_is_not_verified(
     said: str,
 ) -> None:
     arguments = ["--home", str(served.home), "--server", served.address, "--player", f"lied.{lie.__name__}"]
-    played = rgs("play", *arguments, "--game", "casino-holdem", said="50\nd\nf\nq\ny\n")
+    played = rgs_here("play", *arguments, "--game", "casino-holdem", said="50\nd\nf\nq\ny\n")
     assert played.returncode == 0
     original = Client.call
 

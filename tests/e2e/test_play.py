@@ -27,7 +27,10 @@ from rgs.core.statements import leaf_hash
 from rgs.v1.audit_pb2 import GetStatementRequest, ListStatementsResponse
 from rgs.v1.play_pb2 import ActResponse, StartRoundResponse
 from rgs.v1.session_pb2 import BuyParticipationRequest, BuyParticipationResponse
-from tests.e2e.served import Served, rgs, serving
+from tests.e2e.served import Served, rgs, rgs_here, serving
+from tests.interrupts import interruptible
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="module")
@@ -36,10 +39,12 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield one
 
 
-def played(served: Served, player: str, *keys: str, options: tuple[str, ...] = ()) -> tuple[int, str]:
+def played(
+    served: Served, player: str, *keys: str, options: tuple[str, ...] = (), command: Command = rgs_here
+) -> tuple[int, str]:
     """Exit status and everything said, with the keys as lines of input."""
     arguments = ("--home", str(served.home), "--server", served.address, "--player", player, *options)
-    done = rgs("play", *arguments, said="".join(f"{key}\n" for key in keys))
+    done = command("play", *arguments, said="".join(f"{key}\n" for key in keys))
     assert "Traceback" not in done.stderr
     return done.returncode, done.stdout + done.stderr
 
@@ -53,7 +58,9 @@ UTH = ("--game", "uth-solo")
 
 def test_a_whole_session(served: Served) -> None:
     status, said = played(
-        served, "anna", "50", "b", "5", "1", "d", "c", "h", "b", "s", "b", "r", "b", "q", "y", options=HOLDEM
+        *(served, "anna", "50", "b", "5", "1", "d", "c", "h", "b", "s", "b", "r", "b", "q", "y"),
+        options=HOLDEM,
+        command=rgs,
     )
     assert status == 0
     headers = said.count("╭─ Casino Hold'em ─")
@@ -164,14 +171,15 @@ class Terminal:
     def __init__(self, served: Served, player: str) -> None:
         arguments = ["--home", str(served.home), "--server", served.address, "--player", player, *HOLDEM]
         self._file, theirs = pty.openpty()
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", BECOME_ITS_SESSION, sys.executable, "-m", "rgs", "play", *arguments],
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"},
-            start_new_session=True,
-        )
+        with interruptible():
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", BECOME_ITS_SESSION, sys.executable, "-m", "rgs", "play", *arguments],
+                stdin=theirs,
+                stdout=theirs,
+                stderr=theirs,
+                env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"},
+                start_new_session=True,
+            )
         os.close(theirs)
         self.said = ""
 

@@ -198,9 +198,11 @@ class Siege:
 
     async def run(self, steps: list[Step | Repeat]) -> None:
         await self.begin()
-        for step in steps:
-            await self._step(step)
-        await self._restore()
+        try:
+            for step in steps:
+                await self._step(step)
+        finally:  # also for the one example that failed: it is run again, to be told
+            await self._restore()
 
     async def _step(self, step: Step | Repeat) -> None:
         self.wire.house.clock.tick(700)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +33,14 @@ OPERATOR, ADMIN = {"operator"}, {"admin"}
 OTHERWISE = {
     "ListOpenRounds": OVERSIGHT | {"operator"},
     "ListOwedCredits": OVERSIGHT | {"operator"},
-    **dict.fromkeys(("GetOutbox", "ListHeldReports"), OVERSIGHT),
+    **dict.fromkeys(("GetOutbox", "ListHeldReports", "GetReturns"), OVERSIGHT),
     **dict.fromkeys(("SubmitWalletStatement", "SubmitReceipts", "Countersign"), OPERATOR),
     **dict.fromkeys(("SubmitRegister", "ResolveBreak"), ADMIN),
     "RunReconciliation": {"operator", "auditor", "admin"},
-    **dict.fromkeys(("ListSwitches", "ListGuards", "ListEvents", "ListTotals", "ExportTotals"), OVERSIGHT),
+    "StreamEntries": {"auditor", "regulator", "lab"},
+    **dict.fromkeys(
+        ("ListSwitches", "ListGuards", "ListEvents", "ListTotals", "ExportTotals", "GetReturns"), OVERSIGHT
+    ),
 }
 NOT_LET_IN = (grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNAUTHENTICATED)
 
@@ -50,9 +54,12 @@ async def code_of(channel: grpc.aio.Channel, method: str) -> grpc.StatusCode:
     elif "/Submit" in method:
         upload: Any = channel.stream_unary(f"/{method}")
         call = upload(iter(()))
-    elif method.endswith(("/ExportTotals", "/GetReport")):
+    elif method.endswith(("/ExportTotals", "/GetReport", "/StreamEntries")):
         download: Any = channel.unary_stream(f"/{method}")
         call = download(b"")
+        with contextlib.suppress(grpc.aio.AioRpcError):
+            while await call.read() is not grpc.aio.EOF:
+                pass
     else:
         unary: Any = channel.unary_unary(f"/{method}")
         call = unary(b"")
@@ -75,7 +82,7 @@ async def test_every_role_at_every_method(tmp_path: Path) -> None:
                     assert code in allowed, (role, method)
                 else:
                     assert code is grpc.StatusCode.PERMISSION_DENIED, (role, method)
-    assert len(ROLES) == 46
+    assert len(ROLES) == 51
 
 
 async def test_strangers_of_every_kind(tmp_path: Path) -> None:

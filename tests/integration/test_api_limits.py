@@ -119,7 +119,7 @@ async def test_the_time_of_a_session_ends_with_the_right_to_start(tmp_path: Path
         assert (view.HasField("time_left_ms"), view.time_left_ms) == (True, 0)
         for action in (CHECK, CHECK, FOLD):
             await player.act(action)
-        await _open_clock_guard(house)
+        await house.clear_clock_guard()
         error = await refused(player.play.StartRound(player.start_request()))
         assert reason_in(status_in(error)) == "DURATION_LIMIT"
         assert error.code().name == "FAILED_PRECONDITION"
@@ -129,7 +129,7 @@ async def test_inactivity_ends_the_right_to_start_and_to_buy_and_nothing_else(tm
     async with serving(tmp_path) as house:
         player = await limited(house)
         house.clock.ahead_ms = 1_800_000 + 5_000
-        await _open_clock_guard(house)
+        await house.clear_clock_guard()
         for call in (
             player.play.StartRound(player.start_request()),
             player.sessions.BuyParticipation(player.buy_request(purchase_no=2)),
@@ -179,11 +179,3 @@ async def test_rounds_in_play_are_listed_to_those_they_concern(tmp_path: Path) -
             found = [row.round_id for row in (*page.rounds, *rest.rounds)]
             assert found == [mine[0].round_id, mine[1].round_id, theirs.round_id]
             assert not rest.next_page_token
-
-
-async def _open_clock_guard(house: House) -> None:
-    """The test has set the clock: let the guard see it, and clear it by the admin's word as a jump that was meant."""
-    permits = house.server.services.permits
-    await house.server.services.watch.look()
-    assert permits.guard("clock").closed
-    permits.clear_latch("clock", "", 0)

@@ -26,6 +26,7 @@ from rgs.core.errors import RgsError
 from rgs.manifest import Manifest, make_manifest
 from rgs.store.sqlite import connect
 from rng.entropy import EntropySource
+from tests.interrupts import interruptible
 from tests.unit.cli.running import MANIFEST, Cli
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -66,7 +67,7 @@ print(json.dumps([early, len(measured)]))
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     early, measured = json.loads(done.stdout.splitlines()[-1])
-    assert early == ["rgs", "rgs.__main__", "rgs.manifest"]
+    assert early == ["rgs", "rgs.__main__", "rgs.launch", "rgs.manifest"]
     assert measured > 20
 
 
@@ -173,7 +174,8 @@ init.sync_tree = lambda folder: os.kill(os.getpid(), signal.SIGINT)
 sys.exit(run(["init", "--home", sys.argv[1]], MANIFEST))
 """
     command = [sys.executable, "-c", script, str(tmp_path / "home")]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    with interruptible():
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 128 + signal.SIGINT
     assert "Traceback" not in done.stderr
     assert list(tmp_path.iterdir()) == [], "and what it began is gone"
@@ -228,6 +230,8 @@ def test_serve_refuses_what_cannot_be_named(cli: Cli, served: list[Config], monk
     command = ("serve", "--home", str(cli.home))
     cli(*command, status=1, manifest=replace(MANIFEST, locked=False))
     assert "requirements/runtime.txt is not part of this installation" in cli.err
+    assert "was not started isolated" in cli.refused(*command), "as this test process was not"
+    monkeypatch.setattr("rgs.cli.serve.verify_isolated", lambda: None)
     assert "was loaded before it was hashed" in cli.refused(*command), "as it is in this test process"
     assert served == []
     monkeypatch.setattr("rgs.cli.serve.verify_loaded", lambda: None)
@@ -242,6 +246,7 @@ def test_serve_makes_the_default_home_and_no_other(
     cli: Cli, served: list[Config], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rgs.cli.serve.verify_loaded", lambda: None)
+    monkeypatch.setattr("rgs.cli.serve.verify_isolated", lambda: None)
     monkeypatch.delenv("RGS_HOME", raising=False)
     monkeypatch.chdir(tmp_path)
     assert "rgs init" in cli.refused("serve", "--home", "var/other")

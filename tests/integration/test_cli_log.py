@@ -15,6 +15,7 @@ from rgs.cli.keyring import load_log_signer
 from rgs.config import load_config
 from rgs.core.note import parse_vkey
 from rgs.core.shards import parse_origin
+from tests.interrupts import interruptible
 from tests.logs import make_entries, make_log
 from tests.unit.cli.running import Cli, secrets_of
 
@@ -76,7 +77,9 @@ def test_a_log_is_served_by_the_command(cli: Cli) -> None:
     make_log(cli.home / "translog" / "2026h2", make_entries(5))
     assert "listen must be" in cli.refused("log", "serve", "--home", str(cli.home), "--listen", "nowhere")
     command = [sys.executable, "-m", "rgs", "log", "serve", "--home", str(cli.home), "--listen", "127.0.0.1:0"]
-    with subprocess.Popen([*command, "--plain"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with interruptible():
+        serving = subprocess.Popen([*command, "--plain"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with serving as process:
         assert process.stdout is not None
         try:
             port = int(process.stdout.readline().rpartition(":")[2].strip().strip("/"))

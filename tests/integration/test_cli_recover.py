@@ -79,7 +79,7 @@ def test_recovery_is_told_first_and_done_when_asked(cli: Cli, tmp_path: Path) ->
     policy.write_text(f"log {log_key}\nwitness outside {witness_key}\nquorum outside\n")
     trusted = ("--witnessed", str(seen), "--policy", str(policy))
     with pytest.raises(LogRefusedError, match="run `rgs recover`"):
-        asyncio.run(Server(config, MANIFEST).start())
+        asyncio.run(Server(load_config(cli.home, {"listen": "127.0.0.1:0"}), MANIFEST).start())
     told = cli("recover", *trusted, *home, status=1)
     assert "the store lacks 3 statements\n" in told
     assert told.endswith("nothing was changed; give --yes to do it\n")

@@ -64,7 +64,7 @@ def test_the_pieces_are_found() -> None:
 
 def test_every_call_of_the_contract_is_told_of() -> None:
     calls = {method.name for service in SERVICES for method in service.methods}
-    assert len(calls) == 18
+    assert len(calls) == 22
     assert {call for call in calls if f"`{call}`" not in TEXT} == set()
 
 

@@ -11,9 +11,12 @@ from rgs.cli.keyring import load_log_signer
 from rgs.cli.log import leave_log
 from rgs.cli.logfolder import shards, vkey_now
 from rgs.core.note import parse_vkey
+from rgs.core.statements import parse_envelope, parse_statement
+from rgs.core.statements.lines import parse_key_bundle
 from rgs.store.opening import open_reads
 from rgs.translog.directory import LogRefusedError
 from tests.integration.test_api_server import statements_of
+from tests.integration.test_key_rotation import rgs, until_instance
 from tests.logcheck import LogCheck, logcheck
 from tests.sequencing import Logged
 from tests.unit.api.client import Player, refused
@@ -42,15 +45,33 @@ async def test_every_statement_of_two_lives_is_in_the_log_in_order(tmp_path: Pat
         await live(house, "player-2")
     (shard,) = shards(house.config)
     logged = Logged(shard, signer=load_log_signer(house.config.keys))
-    assert logged.entries == await envelopes(house)
+    keys = parse_key_bundle(house.config.bundle.read_bytes())
+    assert logged.entries == [*keys, *await envelopes(house)]
     told = await statements_of(house)
     assert [body["kind"] for body in told].count("instance_end") == 2
-    keys = [body for body in told if body.get("code") == "LOG_KEY_STARTED"]
-    assert [(body["after"], "before" in body) for body in keys] == [(vkey_now(house.config), False)]
-    assert parse_vkey(keys[0]["after"]).name == logged.checkpoint.origin == keys[0]["subject"]
+    begun = [body for body in told if body.get("code") == "LOG_KEY_STARTED"]
+    assert [(body["after"], "before" in body) for body in begun] == [(vkey_now(house.config), False)]
+    assert parse_vkey(begun[0]["after"]).name == logged.checkpoint.origin == begun[0]["subject"]
     named = {body["sha256"] for body in told if body["kind"] == "artifact"}
     assert named == {path.name for path in (shard / "artifact").iterdir()}
     assert len(named) >= 5
+
+
+async def test_a_key_that_comes_while_the_server_runs_is_logged_before_what_it_signs(tmp_path: Path) -> None:
+    async with serving(tmp_path) as house:
+        await live(house, "player-1")
+        await rgs(house.config, "keys", "node-new", "--node", "node1")
+        await until_instance(house, 2)
+        await live(house, "player-2")
+    (shard,) = shards(house.config)
+    entries = Logged(shard, signer=load_log_signer(house.config.keys)).entries
+    keys = parse_key_bundle(house.config.bundle.read_bytes())
+    bodies = [parse_statement(parse_envelope(entry))[1] for entry in entries]
+    starts = [at for at, body in enumerate(bodies) if body["kind"] == "instance_start"]
+    assert len(starts) == 2
+    assert [entries.index(key) < starts[0] for key in keys] == [True, True, False]
+    assert entries.index(keys[2]) < starts[1]
+    assert sorted(entries) == sorted([*keys, *await envelopes(house)])
 
 
 async def test_an_outsider_accepts_the_log_that_a_demo_leaves(tmp_path: Path, logcheck: LogCheck) -> None:

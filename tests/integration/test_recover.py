@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from rgs.core.checkpoints import Checkpoint, parse_checkpoint
@@ -19,17 +19,97 @@ from rgs.core.statements.canonical import parse_canonical
 from rgs.service.instance import Instance
 from rgs.service.recovery import REASON, Recovered, plan_import, sign_recovery
 from rgs.service.sealing import Sealer
+from rgs.store.address import PostgresAddress, StoreAddress
 from rgs.store.changes import StoreRefusedError
-from rgs.store.opening import open_reads
-from rgs.store.recovery import import_gap
-from rgs.store.sqlite import SqliteStore
+from rgs.store.opening import import_gap, open_parties, open_reads, open_store
 from rgs.translog.directory import LogRefusedError
 from rgs.translog.gap import Missing, find_gap, verify_not_behind
 from rgs.translog.sequencer import Sequencer
-from tests.house import KEK, NODE, NODE_KEY, STORE_EPOCH, House, Player, key_bundle, read_statement
+from tests.databases import copy_database, fresh_database
+from tests.house import KEK, NODE, NODE_KEY, FakeClock, House, Player, key_bundle, read_statement
 from tests.unit.service.admins import AdminOf, refusals
 
 LOG_KEY = Ed25519Signer.from_seed(b"\x31" * 32)
+
+
+class Place:
+    """Where a house keeps its store: a file of the folder, or a database; it can be backed up and restored."""
+
+    def __init__(self, folder: Path, database: PostgresAddress | None) -> None:
+        self.folder = folder
+        self.log = folder / "log"
+        self.store: StoreAddress = database or folder / "rgs.db"
+
+    async def house(self, clock: FakeClock | None = None) -> House:
+        if isinstance(self.store, Path):
+            return House(self.folder, clock=clock)
+        return House(
+            self.folder, clock=clock, store=await open_store(self.store), parties=await open_parties(self.store)
+        )
+
+    def back_up(self) -> None:
+        self._copy(self._backup, restores=False)
+
+    def restore(self) -> None:
+        self._copy(self._backup, restores=True)
+
+    @property
+    def _backup(self) -> StoreAddress:
+        if isinstance(self.store, Path):
+            return self.folder / "backup" / "rgs.db"
+        return PostgresAddress(f"{self.store.url}_backup")
+
+    def _copy(self, backup: StoreAddress, *, restores: bool) -> None:
+        source, target = (backup, self.store) if restores else (self.store, backup)
+        if isinstance(source, Path) and isinstance(target, Path):
+            target.parent.mkdir(exist_ok=True)
+            for path in target.parent.glob("rgs.db*"):
+                path.unlink()
+            for path in source.parent.glob("rgs.db*"):
+                shutil.copy(path, target.parent / path.name)
+        else:
+            assert isinstance(source, PostgresAddress)
+            assert isinstance(target, PostgresAddress)
+            copy_database(source, target)
+
+    async def gap(self, seen: Checkpoint | None = None) -> list[Missing]:
+        reads = await open_reads(self.store)
+        try:
+            return await find_gap(reads, self.log, KeyBook(key_bundle()), seen)
+        finally:
+            await reads.close()
+
+    async def import_all(self) -> int:
+        """The first half: nothing is signed."""
+        reads = await open_reads(self.store)
+        try:
+            planned = await plan_import(reads, await find_gap(reads, self.log, KeyBook(key_bundle())))
+        finally:
+            await reads.close()
+        await import_gap(self.store, planned)
+        return len(planned.statements)
+
+    async def sign(self, clock: FakeClock) -> Recovered:
+        """The second half, under the clock of the house that was."""
+        store = await open_store(self.store)
+        shared = isinstance(self.store, PostgresAddress)
+        instance = Instance(store=store, clock=clock, sealer=Sealer(KEK), node=NODE, worker=999, shared=shared)
+        try:
+            await instance.start(
+                NODE_KEY, manifest_sha256="0" * 64, software_version="0.1.0", artifacts=(), recovers=True
+            )
+            recovered = await sign_recovery(store, instance, clock)
+            await instance.end(REASON)
+            return recovered
+        finally:
+            await store.close()
+
+    async def lapse(self) -> None:
+        """Leases run by the database's clock, and no test waits for them."""
+        if isinstance(self.store, PostgresAddress):
+            connection = await asyncpg.connect(self.store.url)
+            await connection.execute("UPDATE instances SET lease_ms = 1")
+            await connection.close()
 
 
 async def sequence(house: House, log: Path) -> None:
@@ -41,58 +121,18 @@ async def sequence(house: House, log: Path) -> None:
     assert sequencer.code == ""
 
 
-def copy_store(folder: Path, to: Path) -> None:
-    """The files of the store, while nobody holds it."""
-    to.mkdir(exist_ok=True)
-    for path in to.glob("rgs.db*"):
-        path.unlink()
-    for path in folder.glob("rgs.db*"):
-        shutil.copy(path, to / path.name)
-
-
-async def gap_of(folder: Path, seen: Checkpoint | None = None) -> list[Missing]:
-    reads = await open_reads(folder / "rgs.db")
-    try:
-        return await find_gap(reads, folder / "log", KeyBook(key_bundle()), seen)
-    finally:
-        await reads.close()
-
-
-async def import_all(folder: Path) -> int:
-    """The first half: nothing is signed."""
-    reads = await open_reads(folder / "rgs.db")
-    try:
-        planned = await plan_import(reads, await find_gap(reads, folder / "log", KeyBook(key_bundle())))
-    finally:
-        await reads.close()
-    import_gap(folder / "rgs.db", planned)
-    return len(planned.statements)
-
-
-async def sign(folder: Path, house: House) -> Recovered:
-    """The second half, under the clock of the house that was."""
-    store = SqliteStore(folder / "rgs.db")
-    instance = Instance(store=store, clock=house.clock, sealer=Sealer(KEK), node=NODE, worker=999)
-    try:
-        await instance.start(NODE_KEY, manifest_sha256="0" * 64, software_version="0.1.0", artifacts=(), recovers=True)
-        recovered = await sign_recovery(store, instance, house.clock)
-        await instance.end(REASON)
-        return recovered
-    finally:
-        await store.close()
-
-
 class Lived:
-    """A house that was backed up with a round open, and lived on."""
+    """A house that was backed up with a round open, lived on, and was restored."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.house = House(folder)
-        self.anna, self.bert, self.cleo = (Player(self.house, name=name) for name in ("anna", "bert", "cleo"))
-        self.dora = Player(self.house, name="dora")
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.clock = FakeClock()
 
     async def live(self) -> None:
-        house, log = self.house, self.folder / "log"
+        place = self.place
+        house = await place.house(self.clock)
+        self.anna, self.bert, self.cleo = (Player(house, name=name) for name in ("anna", "bert", "cleo"))
+        self.dora = Player(house, name="dora")
         await house.start()
         for player in (self.anna, self.bert, self.cleo):
             await player.sit()
@@ -100,10 +140,10 @@ class Lived:
         house.clock.tick(1500)
         await self.bert.start()
         await self.cleo.start()
-        await sequence(house, log)
+        await sequence(house, place.log)
         await house.stop(ended=False)
-        copy_store(self.folder, self.folder / "backup")
-        again = House(self.folder, clock=house.clock)
+        place.back_up()
+        again = await place.house(self.clock)
         await again.start()
         for player in (self.anna, self.bert, self.cleo, self.dora):
             player.house = again
@@ -115,63 +155,106 @@ class Lived:
         await self.cleo.act("check")  # decided, and nothing signed tells of it
         await self.dora.sit()
         await again.settle()
-        await sequence(again, log)
+        await sequence(again, place.log)
         await again.stop(ended=False)
-        copy_store(self.folder / "backup", self.folder)
+        place.restore()
+        await place.lapse()
 
 
-@asynccontextmanager
-async def restored(folder: Path) -> AsyncIterator[Lived]:
-    lived = Lived(folder)
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    if request.param == "sqlite":
+        yield Place(tmp_path, None)
+    else:
+        with fresh_database() as database:
+            yield Place(tmp_path, database)
+
+
+async def restored(place: Place) -> Lived:
+    lived = Lived(place)
     await lived.live()
-    yield lived
+    return lived
 
 
-async def test_a_restored_store_is_not_started_over_its_log(tmp_path: Path) -> None:
-    async with restored(tmp_path):
-        reads = await open_reads(tmp_path / "rgs.db")
-        with pytest.raises(LogRefusedError, match="run `rgs recover`") as caught:
-            await verify_not_behind(reads, tmp_path / "log")
-        assert caught.value.code == "STORE_BEHIND"
+async def test_a_restored_store_is_not_started_over_its_log(place: Place) -> None:
+    await restored(place)
+    reads = await open_reads(place.store)
+    with pytest.raises(LogRefusedError, match="run `rgs recover`") as caught:
+        await verify_not_behind(reads, place.log)
+    assert caught.value.code == "STORE_BEHIND"
+    await reads.close()
+
+
+async def test_the_log_brings_everything_back_that_can_be(place: Place) -> None:
+    lived = await restored(place)
+    assert await place.import_all() > 10
+    assert await place.gap() == []
+    interrupted = await place.house(lived.clock)
+    with pytest.raises(StoreRefusedError, match="cut short"):
+        await interrupted.start()
+    await interrupted.stop(ended=False)
+    epoch = await meta(place, "store_epoch")
+    recovered = await place.sign(lived.clock)
+    assert recovered.before == epoch
+    assert {(round_.session_id, bool(round_.sealed)) for round_ in recovered.paused} == {
+        (lived.anna.session_id, False),
+        (lived.cleo.session_id, True),
+    }
+    house = await place.house(lived.clock)
+    await house.start()
+    await verify_not_behind(house.store, place.log)
+    await void_all(house, recovered.paused)
+    for player in (lived.anna, lived.cleo):
+        session = await house.store.session(player.session_id)
+        assert session is not None
+        player.house = house
+        await player.end()
+        await player.close()
+    await house.settle()
+    await sequence(house, place.log)
+    bert = await house.store.session(lived.bert.session_id)
+    assert bert is not None
+    assert (bert.status, bert.player, bert.rounds) == ("closed", "bert", 1)
+    await house.instance.end("DRAINED")
+    await verify_everything(house)
+    starts = [one async for row in house.store.statements_in_order() if row.kind == "instance_start"
+              for one in [read_statement(row.envelope)]]  # fmt: skip
+    assert [one["store_epoch"] == epoch for one in starts] == [True, True, True, False]
+    assert starts[-1]["store_epoch"] == recovered.after
+    await house.stop(ended=False)
+
+
+async def meta(place: Place, key: str) -> str:
+    reads = await open_reads(place.store)
+    try:
+        return await reads.meta(key)
+    finally:
         await reads.close()
 
 
-async def test_the_log_brings_everything_back_that_can_be(tmp_path: Path) -> None:
-    async with restored(tmp_path) as lived:
-        assert await import_all(tmp_path) > 10
-        assert await gap_of(tmp_path) == []
-        interrupted = House(tmp_path, clock=lived.house.clock)
-        with pytest.raises(StoreRefusedError, match="cut short"):
-            await interrupted.start()
-        await interrupted.stop(ended=False)
-        recovered = await sign(tmp_path, lived.house)
-        assert recovered.before == STORE_EPOCH
-        assert {(round_.session_id, bool(round_.sealed)) for round_ in recovered.paused} == {
-            (lived.anna.session_id, False),
-            (lived.cleo.session_id, True),
-        }
-        house = House(tmp_path, clock=lived.house.clock)
+async def test_a_store_that_is_served_is_left_alone(place: Place) -> None:
+    await restored(place)
+    reads = await open_reads(place.store)
+    planned = await plan_import(reads, await find_gap(reads, place.log, KeyBook(key_bundle())))
+    await reads.close()
+    house = await place.house()
+    await house.services.load()
+    if isinstance(place.store, PostgresAddress):
         await house.start()
-        await verify_not_behind(house.store, tmp_path / "log")
-        await void_all(house, recovered.paused)
-        for player in (lived.anna, lived.cleo):
-            session = await house.store.session(player.session_id)
-            assert session is not None
-            player.house = house
-            await player.end()
-            await player.close()
-        await house.settle()
-        await sequence(house, tmp_path / "log")
-        bert = await house.store.session(lived.bert.session_id)
-        assert bert is not None
-        assert (bert.status, bert.player, bert.rounds) == ("closed", "bert", 1)
-        await house.instance.end("DRAINED")
-        await verify_everything(house)
-        starts = [one async for row in house.store.statements_in_order() if row.kind == "instance_start"
-                  for one in [read_statement(row.envelope)]]  # fmt: skip
-        assert [one["store_epoch"] == STORE_EPOCH for one in starts] == [True, True, True, False]
-        assert starts[-1]["store_epoch"] == recovered.after
-        await house.stop(ended=False)
+    with pytest.raises(StoreRefusedError, match="in use"):
+        await import_gap(place.store, planned)
+    await house.stop(ended=False)
+
+
+async def test_what_is_there_already_is_not_imported_twice(place: Place) -> None:
+    await restored(place)
+    reads = await open_reads(place.store)
+    planned = await plan_import(reads, await find_gap(reads, place.log, KeyBook(key_bundle())))
+    await reads.close()
+    await import_gap(place.store, planned)
+    with pytest.raises(StoreRefusedError, match="nothing was imported"):
+        await import_gap(place.store, planned)
+    assert await place.gap() == []
 
 
 async def void_all(house: House, rounds: tuple[Round, ...]) -> None:
@@ -196,37 +279,37 @@ async def verify_everything(house: House) -> None:
     assert summary.draws_exposed == 2 * 1024 + 1  # two instances that were lost, and a deck that was
 
 
-async def test_a_store_that_went_on_is_not_mended(tmp_path: Path) -> None:
+async def test_a_store_that_went_on_is_not_mended(place: Place) -> None:
     """Planted: the restored store was served without a look at the log."""
-    async with restored(tmp_path) as lived:
-        house = House(tmp_path, clock=lived.house.clock)
-        await house.start()
-        await house.stop()
-        with pytest.raises(LogRefusedError) as caught:
-            await gap_of(tmp_path)
-        assert caught.value.code == "STORE_FORKED"
+    lived = await restored(place)
+    house = await place.house(lived.clock)
+    await house.start()
+    await house.stop()
+    with pytest.raises(LogRefusedError) as caught:
+        await place.gap()
+    assert caught.value.code == "STORE_FORKED"
 
 
-async def test_a_log_that_was_restored_too_is_told_by_a_witness(tmp_path: Path) -> None:
-    async with restored(tmp_path):
-        (shard,) = [path.parent for path in (tmp_path / "log").glob("*/checkpoint")]
-        newest = parse_checkpoint(parse_note((shard / "checkpoint").read_bytes()).text)
-        assert await gap_of(tmp_path, newest)
-        for planted, words in (
-            (Checkpoint(newest.origin, newest.size + 1, newest.root), "restored from a backup, too"),
-            (Checkpoint(newest.origin, newest.size, bytes(32)), "another history"),
-            (Checkpoint("log.example/1999h1", 1, bytes(32)), "has no shard"),
-        ):
-            with pytest.raises(VerificationError, match=words):
-                await gap_of(tmp_path, planted)
+async def test_a_log_that_was_restored_too_is_told_by_a_witness(place: Place) -> None:
+    await restored(place)
+    (shard,) = [path.parent for path in place.log.glob("*/checkpoint")]
+    newest = parse_checkpoint(parse_note((shard / "checkpoint").read_bytes()).text)
+    assert await place.gap(newest)
+    for planted, words in (
+        (Checkpoint(newest.origin, newest.size + 1, newest.root), "restored from a backup, too"),
+        (Checkpoint(newest.origin, newest.size, bytes(32)), "another history"),
+        (Checkpoint("log.example/1999h1", 1, bytes(32)), "has no shard"),
+    ):
+        with pytest.raises(VerificationError, match=words):
+            await place.gap(planted)
 
 
-async def test_a_statement_that_was_changed_in_the_log_is_not_imported(tmp_path: Path) -> None:
-    async with restored(tmp_path):
-        (bundle,) = sorted((tmp_path / "log").glob("*/tile/entries/000.p/*"), key=lambda path: int(path.name))[-1:]
-        data = bytearray(bundle.read_bytes())
-        data[-20] ^= 1
-        bundle.write_bytes(data)
-        with pytest.raises(LogRefusedError) as caught:
-            await gap_of(tmp_path)
-        assert caught.value.code == "ROOT_DIFFERS"
+async def test_a_statement_that_was_changed_in_the_log_is_not_imported(place: Place) -> None:
+    await restored(place)
+    (bundle,) = sorted(place.log.glob("*/tile/entries/000.p/*"), key=lambda path: int(path.name))[-1:]
+    data = bytearray(bundle.read_bytes())
+    data[-20] ^= 1
+    bundle.write_bytes(data)
+    with pytest.raises(LogRefusedError) as caught:
+        await place.gap()
+    assert caught.value.code == "ROOT_DIFFERS"

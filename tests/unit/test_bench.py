@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from bench import draws, filling, history, memory
+from bench import draws, filling, history, log, memory
 from bench.database import server_cpu_s
 from bench.disk import fdatasync_s
 from bench.figures import REPEATS_MIN, BenchError, Figure, format_results, format_table, ratio
@@ -22,6 +22,7 @@ from bench.machine import describe, file_system_of
 from bench.mix import CALLS_PER_ROUND, WAYS, ways_of
 from bench.process import Reading
 from bench.windows import CONCURRENCIES, QUICK_CONCURRENCIES, Played, Repeats, Window, figures_of, pooled
+from rgs.translog.sequencer import Sequencer
 from rgs.v1 import common_pb2 as common
 from tests.house import Player, open_house
 
@@ -300,3 +301,26 @@ def test_draws_are_measured() -> None:
     figures = {figure.name: figure for figure in draws.measure(repeats=5, block_s=0.05)}
     assert figures["deal_draw_ratio"].unit == "ratio"
     assert all(value > 0 for figure in figures.values() for value in figure.values)
+
+
+# --- the log ----------------------------------------------------------------------------------------------------------
+
+
+async def test_the_log_s_figures_are_of_statements_that_are_in_it(tmp_path: Path) -> None:
+    figures = {figure.name: figure for figure in await log.run(tmp_path, REPEATS_MIN, 20, 5, lambda _: None)}
+    assert all(len(figure.values) == REPEATS_MIN and min(figure.values) > 0 for figure in figures.values())
+    assert {figure.unit for name, figure in figures.items() if name.endswith("_ratio")} == {"ratio"}
+    assert {name for name in figures if not name.endswith("_ratio")} == {
+        "log_cpu_us",
+        "log_statements_per_s",
+        "log_lag_us",
+    }
+
+
+async def test_a_log_that_does_not_grow_has_no_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def idle(_self: object) -> None:
+        pass
+
+    monkeypatch.setattr(Sequencer, "work", idle)
+    with pytest.raises(BenchError, match="stands at 0 of 4 entries"):
+        await log.backlog(tmp_path, 3)

@@ -71,7 +71,7 @@ def largest_ante(ruleset: Ruleset, balance_minor: int, side_bets: Mapping[str, i
     limits = ruleset.limits["ante"]
     if side_bets:
         check_stakes(ruleset, {**side_bets, "ante": limits.min_minor})
-    antes = _dearest_round(rules)
+    antes = dearest_round(rules)
     covered_minor = (balance_minor - sum(side_bets.values())) // antes
     ante_minor = min(covered_minor, limits.max_minor)
     ante_minor -= ante_minor % ruleset.step_minor
@@ -79,8 +79,8 @@ def largest_ante(ruleset: Ruleset, balance_minor: int, side_bets: Mapping[str, i
 
 
 @cache
-def _dearest_round(rules: GameRules) -> int:
-    """Return what the main bets of a round cost at most, in antes."""
+def dearest_round(rules: GameRules) -> int:
+    """Return what the main bets of a round can cost at most, in antes."""
     return 1 + len(_system_bets(rules)) + max(_finishes(rules, rules.first_phase))
 
 

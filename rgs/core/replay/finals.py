@@ -13,6 +13,7 @@ from typing import Any, Final
 from rgs.core.cards import FULL_DECK, format_card
 from rgs.core.errors import RgsError
 from rgs.core.games import game_of
+from rgs.core.games.dealing import deal_again
 from rgs.core.games.types import Action, Phase, Result, Seat, SeatStakes, Settlement
 from rgs.core.hands import HandValue
 from rgs.core.replay.checks import (
@@ -138,14 +139,15 @@ def _shuffled(statement: Statement) -> tuple[int, ...]:
 
 
 def _deal(seat: OpenSeat, ruleset: Ruleset, deck: Sequence[int]) -> Seat:
-    """The seat as dealt.
+    """The seat as dealt, of an opening whose stakes and seats were found right.
 
     With own cards it is dealt among all seats; what the others staked does not matter for its cards.
     """
+    if seat.seats == 1 or ruleset.hole_cards != "own":
+        return deal_again(ruleset, deck, seat.seat_no, seat.bets, seat.funds_minor)
     bets = placed_bets(seat, ruleset)
-    numbers = range(1, seat.seats + 1) if ruleset.hole_cards == "own" else range(seat.seat_no, seat.seat_no + 1)
-    seats = [SeatStakes(seat_no, bets, seat.funds_minor) for seat_no in numbers]
-    return game_of(ruleset).deal(ruleset, deck, seats)[seat.seat_no - numbers[0]]
+    seats = [SeatStakes(seat_no, bets, seat.funds_minor) for seat_no in range(1, seat.seats + 1)]
+    return game_of(ruleset).deal(ruleset, deck, seats)[seat.seat_no - 1]
 
 
 def _verify_cards(statement: Statement, dealt: Seat) -> None:

@@ -73,7 +73,7 @@ class KeyBook:
         self._keys: dict[str, SigningKey] = {}
         self._ends: dict[str, KeyEnd] = {}
         self._revoked = Revocations(witnessed)
-        self._statements: set[bytes] = set()
+        self._statements: dict[bytes, int] = {}
         self._newest_root = ""
         self.root = ""
         try:
@@ -108,7 +108,7 @@ class KeyBook:
             self._revoked.add(body)
         else:
             raise KEY.failure(f"{kind.name} does not belong into a key bundle")
-        self._statements.add(leaf_hash(data))
+        self._statements[leaf_hash(data)] = len(self._statements) + 1
 
     def _first_root(self, envelope: Envelope) -> bytes:
         kind, body = parse_statement(envelope)
@@ -137,6 +137,22 @@ class KeyBook:
     def known(self) -> Mapping[str, SigningKey]:
         """All keys by keyid, those of instances that were met included."""
         return self._keys
+
+    @property
+    def statements(self) -> Mapping[bytes, int]:
+        """The statements of the bundle: their hash, and their place in it from 1."""
+        return self._statements
+
+    def state_of(self, keyid: str) -> str:
+        """In words, until when and where the key counts."""
+        told = [
+            f"revoked {body['time']}, "
+            + (f"counts below entry {body['size']} of {body['origin']}" if "origin" in body else "counts for nothing")
+            for body in self._revoked.of(keyid)
+        ]
+        if keyid in self._ends:
+            told.append(f"ended {self._ends[keyid].time}")
+        return "; ".join(told) or "in force"
 
     # --- the path ---
 
@@ -168,18 +184,23 @@ class KeyBook:
             raise KEY.failure(f"key {envelope.keyid} has no path to the root")
         if key.role not in kind.roles:
             raise KEY.failure(f"{kind.name} may not be signed by a key of role {key.role}")
+        if hash_ in self._statements:
+            return key  # verified with the bundle, which stands by itself whatever became of the key
         if self._revoked:
-            self._verify_unrevoked(envelope.keyid, place)
+            self.verify_unrevoked(envelope.keyid, place)
         if not is_signed:
             try:
                 verify_signature(envelope, key.public_key)
             except VerificationError as error:
                 raise KEY.failure(error.message) from None
-        if key.role is KeyRole.ROOT and hash_ not in self._statements:
+        if key.role is KeyRole.ROOT:
             raise KEY.failure(f"this {kind.name} is not in the key bundle")
         return key
 
-    def _verify_unrevoked(self, keyid: str, place: Place | None) -> None:
+    def verify_unrevoked(self, keyid: str, place: Place | None) -> None:
+        """VerificationError if the key, or one above it, was revoked so that what it signs at that place counts no
+        more.
+        """
         while keyid:
             self._revoked.verify(keyid, place)
             keyid = self._keys[keyid].parent

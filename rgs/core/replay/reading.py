@@ -8,7 +8,7 @@ there.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from rgs.core.errors import FormatError, VerificationError
 from rgs.core.replay.checks import ENVELOPE, KEY, LINE, PRIVATE, SCHEMA, Check
@@ -53,8 +53,7 @@ class Statement:
         return check.failure(message, **named)
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """An entry of a log that was hashed and parsed before: checks 1 and 2 are behind it.
 
     `is_signed`: the signature verifies under a public key whose fingerprint is the envelope's keyid. Whose key that is,
@@ -126,6 +125,8 @@ def _round_id(kind: str, body: dict[str, Any]) -> str:
 
 def _verify_signer(statement: Statement, keys: KeyBook) -> None:
     body, key = statement.body, statement.key
+    if key.role is KeyRole.ROOT:
+        return  # of the key bundle, and verified with it
     if key.role is KeyRole.INSTANCE and body["instance"] != key.name:
         raise statement.failure(KEY, f"the key is that of instance {key.name}, not {body['instance']}")
     if statement.kind.name == "instance_start" and body["node"] != key.name:

@@ -148,7 +148,9 @@ class Chain:
 
     def room(self, balance_minor: int) -> Room:
         """What a round that begins with this balance may cost in all; unknown sums limit nothing."""
-        if self.staked_minor is None or self.returned_minor is None:
+        limits = self.limits
+        is_limited = bool(limits.loss_minor or limits.stake_minor or self.is_seamless)
+        if not is_limited or self.staked_minor is None or self.returned_minor is None:
             return Room(balance_minor, None, None)
         room = room_of(self.limits, Participation(staked_minor=self.staked_minor, returned_minor=self.returned_minor))
         if self.is_seamless:  # the wallet says what is covered; the opening bets are among what was debited

@@ -86,8 +86,8 @@ class Side:
         self._attempt += 1
         link = await connect(self._address, self._attempt)
         try:
-            if self._callback is not None:
-                await link.connection.add_listener(CHANNEL, self._hear)
+            # Also before anybody listens: whoever does so later finds the connection as it was opened for a lead.
+            await link.connection.add_listener(CHANNEL, self._hear)
         except BaseException:
             link.drop()
             raise

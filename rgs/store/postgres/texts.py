@@ -11,6 +11,7 @@ from importlib import resources
 from itertools import count
 from typing import Final
 
+from rgs.store import rows
 from rgs.store.changes import (
     AllowListChanged,
     CertificateOff,
@@ -30,6 +31,7 @@ from rgs.store.changes import (
     VoidProposalEnd,
 )
 from rgs.store.erasure import ERASE_SQL
+from rgs.store.returns import RETURNS_SQL
 
 _PLACEHOLDER: Final = re.compile(r"\?")
 _HINT: Final = re.compile(r"INDEXED BY \w+ ?")
@@ -86,15 +88,7 @@ INSERT_AFFAIR: Final = """
     stage = excluded.stage, attempts = excluded.attempts, next_ms = excluded.next_ms, reason = excluded.reason
     WHERE affairs.status = 'pending' AND (excluded.status <> 'pending' OR excluded.stage >= affairs.stage)
 """
-INSERT_DAY: Final = """
-    INSERT INTO register_days AS d (operator, currency, day, purchases, bought_minor, stages, staked_minor,
-    returned_minor, ends, final_balance_minor) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
-    ON CONFLICT (operator, day, currency) DO UPDATE SET purchases = d.purchases + excluded.purchases,
-    bought_minor = d.bought_minor + excluded.bought_minor, stages = d.stages + excluded.stages,
-    staked_minor = d.staked_minor + excluded.staked_minor,
-    returned_minor = d.returned_minor + excluded.returned_minor, ends = d.ends + excluded.ends,
-    final_balance_minor = d.final_balance_minor + excluded.final_balance_minor
-"""
+INSERT_DAY: Final = postgres_text(rows.INSERT_DAY)
 INSERT_ARTIFACT: Final = "INSERT INTO artifacts (sha256, name, content) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING"
 READ_BACK: Final = """
     UPDATE instances SET alive = alive WHERE instance = $1 RETURNING last_id
@@ -151,6 +145,6 @@ RECORD_SQL: Final[dict[type, str]] = {
         INSERT INTO held_reports (kind, subject, reason, since_ms) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING
     """,
     ReportsReleased: "DELETE FROM held_reports WHERE kind = $1 AND subject = $2",
-    **{record: postgres_text(text) for record, text in ERASE_SQL.items()},
+    **{record: postgres_text(text) for record, text in (ERASE_SQL | RETURNS_SQL).items()},
 }
 """How the records of admins are written; the fields of a record are its parameters, in order."""

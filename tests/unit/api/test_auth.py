@@ -103,7 +103,10 @@ OTHERWISE = {
     **dict.fromkeys(("SubmitWalletStatement", "SubmitReceipts", "Countersign"), OPERATOR),
     **dict.fromkeys(("SubmitRegister", "ResolveBreak"), ADMIN),
     "RunReconciliation": {"operator", "auditor", "admin"},
-    **dict.fromkeys(("ListSwitches", "ListGuards", "ListEvents", "ListTotals", "ExportTotals"), OVERSIGHT),
+    "StreamEntries": {"auditor", "regulator", "lab"},
+    **dict.fromkeys(
+        ("ListSwitches", "ListGuards", "ListEvents", "ListTotals", "ExportTotals", "GetReturns"), OVERSIGHT
+    ),
     **dict.fromkeys(("GetOutbox", "ListHeldReports"), OVERSIGHT),
 }
 METHODS = [

@@ -182,9 +182,10 @@ def told(value: object) -> str | None:
     return " ".join(str(value).split()) or "empty" if isinstance(value, Message) else None
 
 
-RECORD, STATEMENT, RANGE = (
+RECORD, STATEMENT, LOGGED, RANGE = (
     history_pb2.GetRoundRecordRequest,
     audit_pb2.GetStatementRequest,
+    audit_pb2.GetRecordRequest,
     audit_pb2.ListStatementsRequest,
 )
 
@@ -194,6 +195,8 @@ RECORD, STATEMENT, RANGE = (
     [
         (parsing.verify_record_request, RECORD(round_id=ROUND_ID)),
         (parsing.verify_record_request, RECORD(player="p", date="2026-11-21", game_code="#10:10:10")),
+        (parsing.verify_logged_request, LOGGED(hash=bytes(32))),
+        (parsing.verify_logged_request, LOGGED(round_id=ROUND_ID, session_id=ROUND_ID, kind="round_final")),
         (parsing.verify_statement_request, STATEMENT(hash=bytes(32))),
         (parsing.verify_statement_request, STATEMENT(instance="n-b1-w0", statement_no=1)),
         (parsing.verify_range, RANGE(instance="n-b1-w0", first_no=3, last_no=3)),
@@ -216,6 +219,9 @@ def test_a_read_that_says_what_it_wants(verify: Any, message: Message) -> None:
         (parsing.verify_statement_request, STATEMENT(hash=b"x", statement_no=1), "hash", "hash statement_no"),
         (parsing.verify_statement_request, STATEMENT(instance="n-b1-w0"), "hash", "instance"),
         (parsing.verify_statement_request, STATEMENT(instance="n", statement_no=-1), "statement_no", "-1"),
+        (parsing.verify_logged_request, LOGGED(), "hash", ""),
+        (parsing.verify_logged_request, LOGGED(hash=b"x", kind="k"), "hash", "hash kind"),
+        (parsing.verify_logged_request, LOGGED(round_id=ROUND_ID, kind="k"), "hash", "round_id kind"),
         (parsing.verify_range, RANGE(instance="n-b1-w0", first_no=-1), "first_no", "-1"),
         (parsing.verify_range, RANGE(session_id=SESSION_ID, first_no=1), "first_no", "1"),
         (parsing.verify_range, RANGE(round_id=ROUND_ID, last_no=1), "last_no", "1"),

@@ -44,17 +44,15 @@ async def large(_caller: Caller, _message: Any) -> bytes:
     return LARGE
 
 
-async def unread(house: Small) -> tuple[Any, asyncio.Task[None]]:
-    """A stream that was asked until its answers filled everything between the two sides."""
+async def unread(house: Small) -> Any:
+    """A stream that was asked until its answers filled everything between the two sides. Its client does not write any
+    more: a write that the end of the stream cuts off would end it with what gRPC says of that.
+    """
     stream = house.stream()
-
-    async def write() -> None:
-        for nth in range(2_000):
-            await stream.write(act(nth))
-
-    writing = asyncio.create_task(write())
+    for nth in range(500):  # some 20 KB: they find room on the way, whether the server reads them or not
+        await asyncio.wait_for(stream.write(act(nth)), 20)
     await until_stuck(house)
-    return stream, writing
+    return stream
 
 
 async def until_stuck(house: Small) -> None:
@@ -81,18 +79,12 @@ async def read_out(call: Any) -> tuple[int, grpc.aio.AioRpcError]:
         answers += 1
 
 
-async def let_go(stream: Any, writing: asyncio.Task[None]) -> None:
-    writing.cancel()
-    stream.cancel()
-    await asyncio.gather(writing, return_exceptions=True)
-
-
 # --- who does not read ------------------------------------------------------------------------------------------------
 
 
 async def test_a_stream_that_is_not_read_is_ended_and_says_so() -> None:
     async with small(Act=large, limits=LIMITS) as house:
-        stream, writing = await unread(house)
+        stream = await unread(house)
         house.calls.streams.look(59.9)
         await asyncio.sleep(0.05)
         assert house.calls.under_way == 1
@@ -102,20 +94,20 @@ async def test_a_stream_that_is_not_read_is_ended_and_says_so() -> None:
         assert answers
         assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert reason_in(status_in(error)) == "STREAM_STALLED"
-        await let_go(stream, writing)
+        stream.cancel()
     assert house.logs == []
 
 
 async def test_who_does_not_read_the_end_either_holds_his_place_until_his_connection_ends() -> None:
     async with small(Act=large, limits=LIMITS) as house:
-        stream, writing = await unread(house)
+        stream = await unread(house)
         house.calls.streams.look(100.0)
         await asyncio.wait_for(house.calls.finished(), 20)
         one = house.calls.quotas.of(OP1)
         await asyncio.sleep(0.05)
         assert (one.streams, one.calls) == (1, 0)  # its end waits to be read
         house.calls.streams.look(900.0)
-        await let_go(stream, writing)
+        stream.cancel()
         await until(lambda: one.streams == 0)
         assert not house.calls.streams._open
     assert house.logs == []
@@ -247,7 +239,7 @@ async def test_who_takes_no_answers_from_his_connection_has_them_under_way(
                 if nth % 10 == 9:
                     await until(lambda: one.calls == min(16, nth + 1))  # noqa: B023 - awaited in this turn
                     await asyncio.sleep(0.01)
-            assert house.calls.under_way == 0
+            await until(lambda: house.calls.under_way == 0)  # the last of them is refused
             channel: Any = channel_of(port, other_certificate())
             for _ in range(20):
                 assert await channel.unary_unary(ACT)(b"", timeout=20) == LARGE
@@ -306,6 +298,8 @@ async def test_what_is_sent_ahead_of_being_read_is_bounded() -> None:
             before = written
             await asyncio.sleep(0.2)
         ahead_bytes = (written - taken) * len(request.SerializeToString())
-        await let_go(stream, writing)
+        writing.cancel()
+        stream.cancel()
+        await asyncio.gather(writing, return_exceptions=True)
     assert taken < written
     assert ahead_bytes <= 256 * 1024, ahead_bytes

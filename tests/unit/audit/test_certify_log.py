@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from certification import auditing, chunks
-from certification.chunks import Chunk, named_keys, verified, verify_chunk
+from certification.chunks import Chunk, named_keys, verify_chunk
 from certification.log import main
 from certification.memory import format_state, format_value, parse_state
 from certification.sources import Folder, SourceError, Web
@@ -78,7 +78,10 @@ def test_a_good_log_whole(case: Case, capsys: pytest.CaptureFixture[str]) -> Non
     (void,) = case.report["voids"]
     assert void["approved_by"] == "admin-1, admin-2"
     assert void["returned_minor"] == void["staked_minor"]
-    assert case.report["voids_by_admin"] == {"admin-1": 1, "admin-2": 1}
+    assert [(row["approved_by"], row["voids"]) for row in case.report["voids_by_admin"]] == [
+        ("admin-1", 1),
+        ("admin-2", 1),
+    ]
     assert case.report["overdue"] == []
     assert case.report["speed"]["entries"] == len(case.house.lines)
     assert "PASSED WITNESSED ANCHORED" in page.read_text()
@@ -141,13 +144,8 @@ def test_trees_of_all_sizes(tmp_path: Path, size: int) -> None:
     assert not list(tree.grow(source, list(map(leaf_hash, entries)))) + list(tree.finish(source, checkpoint))
 
 
-def test_many_processes_find_what_one_finds(case: Case) -> None:
+def test_what_is_no_envelope_and_names_no_key_is_passed_on_as_it_is(case: Case) -> None:
     entries = entries_of(case.house)
-    keys = named_keys(entries)
-    made = [Chunk(tuple(entries[at : at + 7]), keys) for at in range(0, len(entries), 7)]
-    alone = [found.found for _, found in verified(made, 1)]
-    assert [found.found for _, found in verified(made, 2)] == alone
-    assert {is_signed for found in alone for _, _, is_signed in found} == {True, False}  # node keys are not among them
     assert verify_chunk(Chunk((b"{}",), {})).found == ((leaf_hash(b"{}"), None, False),)
     start = entries[0]
     for bad in (start.replace(b'"payload":"', b'"payload":"AAAA'), start[:20] + start[200:], b"x" + chunks._START):

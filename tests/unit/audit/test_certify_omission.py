@@ -11,13 +11,14 @@ from certification import omission, receipt
 from certification.sources import Folder, SourceError
 from rgs.core.errors import FormatError, NotFoundError
 from rgs.core.logproofs import format_log_proof, parse_log_proof
+from rgs.core.note import ED25519, format_vkey, note_key
 from rgs.core.receipts import format_key_path, parse_key_path
 from rgs.core.statements import leaf_hash
 from rgs.core.times import format_time, parse_time
 from rgs.translog.receipts import make_proof
 from tests.audited import OWN, POLICY_OWN, SEEN_S, Case, a_round, entries_of, witnessed
 from tests.factory import START_MS, House
-from tests.logs import VKEY, make_log
+from tests.logs import SIGNER, VKEY, make_log
 
 DAY_MS = 86_400_000
 SOON = format_time(SEEN_S * 1000 + 1000)
@@ -84,6 +85,42 @@ def test_the_time_of_a_logged_statement_counts_too(case: Case) -> None:
     assert omitted(case, entries[5]) == 1
     shutil.rmtree(case.log / "tile" / "entries")  # not open to the player
     assert omitted(case, case.house.lines[0], case.house.lines[5]) == 3
+
+
+def test_around_the_turn_of_a_half_year_both_shards_are_asked_for(
+    case: Case, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Planted: an opening of New Year's Eve that stands in the next shard, or in none."""
+    house = case.house
+    case.publish()
+    house.clock_ms = parse_time("2026-12-31T23:59:00.000Z")
+    worker = house.start("node-1-b2-w0", boot_no=2)
+    player = house.open(worker)
+    house.buy(worker, player, 50_000)
+    a_round(house, worker, player)
+    started, opened, closed = (entries_of(house)[at] for at in (7, 10, 11))
+    make_log(case.log, entries_of(house)[:10])
+    witnessed(case.log, time_s=SEEN_S + 100 * DAY_MS // 1000)
+    assert omitted(case, opened) == 2
+    assert "may stand in 2027h1: give that shard" in capsys.readouterr().err
+    origin, later = "log.example/2027h1", case.folder / "later"
+    policy = case.folder / "policy-2027h1.txt"
+    policy.write_text(case.policy.replace(VKEY, format_vkey(note_key(origin, ED25519, SIGNER))))
+    both = ("--log", str(later), "--policy", str(policy))
+    for entries, status in (([closed], 1), ([opened, closed], 0)):
+        shutil.rmtree(later, ignore_errors=True)
+        make_log(later, entries, origin=origin)
+        witnessed(later, time_s=SEEN_S + 101 * DAY_MS // 1000)
+        assert omitted(case, opened, more=both) == status
+    assert "as entry 0 of 2 in log.example/2027h1" in capsys.readouterr().out
+    shutil.rmtree(later)
+    make_log(later, [started], origin="another.example/2027h1")
+    witnessed(later)
+    policy.write_text(case.policy.replace(VKEY, format_vkey(note_key("another.example/2027h1", ED25519, SIGNER))))
+    assert omitted(case, opened, more=both) == 2
+    assert "these are of another.example, log.example" in capsys.readouterr().err
+    assert omitted(case, opened, more=(*both, "--policy", str(policy))) == 2
+    assert "one for each of the 2 --log; not 3" in capsys.readouterr().err
 
 
 def test_a_receipt_that_proves_nothing_accuses_nobody(case: Case, capsys: pytest.CaptureFixture[str]) -> None:

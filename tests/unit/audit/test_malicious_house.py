@@ -16,6 +16,7 @@ from rgs.core.checkpoints import parse_checkpoint
 from rgs.core.merkle import consistency_proof
 from rgs.core.note import ED25519, add_signatures, format_note, format_vkey, note_key, parse_note, parse_signatures
 from rgs.core.statements import KINDS, format_canonical, seal_envelope
+from rgs.core.times import format_time
 from rgs.core.witnessing import AddCheckpoint, WitnessRefusalError, format_add_checkpoint
 from rgs.store.witness import WitnessStore
 from rgs.translog.directory import LogDirectory
@@ -158,23 +159,25 @@ def test_4_a_story_signed_again_without_it_is_refuted_by_the_players_opening(tmp
 
 
 def test_5_a_revoked_key_signs_nothing_more_whatever_time_it_writes(tmp_path: Path) -> None:
+    """All ways through it: tests/unit/audit/test_stolen_key.py."""
     house = House("stolen")
     worker, player = opened(house)
     a_round(house, worker, player)
     status, case = audited(tmp_path, house)
     assert status == 0
+    position = {"origin": ORIGIN, "size": str(len(house.lines))}
     house.key_statement(
         house.root,
         "revocation",
-        {"key": house.nodes["node-1"].keyid, "reason": "STOLEN", "size": str(len(house.lines))},
+        {"key": house.nodes["node-1"].keyid, "reason": "STOLEN", "time": format_time(SEEN_S * 1000), **position},
     )
     house.clock_ms -= 60_000  # the thief dates back
     a_round(house, worker, player)
-    case.publish()
+    case.publish(time_s=SEEN_S + 60)
     assert case.audit() == 1
     assert case.checks == {"3 key"}
-    assert case.report["summary"]["rounds_verified"] == 1  # what was verified under a witnessed checkpoint stands
-    # Who comes only now cannot tell the honest statements from the thief's, and believes none.
+    assert case.report["summary"]["rounds_verified"] == 1  # what a witness saw before stands
+    # Who comes only now, and brings nothing that a witness saw, cannot tell the honest statements from the thief's.
     case.state.unlink()
     assert case.audit() == 1
     assert case.report["summary"]["rounds_verified"] == 0

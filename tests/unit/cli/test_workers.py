@@ -17,6 +17,7 @@ import pytest
 from rgs.cli import workers
 from rgs.cli.workers import Plan, ServingAlreadyError, Supervisor, port_kept, serving_alone, worker_command
 from rgs.core.errors import InvalidFieldError
+from rgs.launch import isolated_command
 
 WORKER = """
 import os, signal, sys, time
@@ -184,10 +185,10 @@ def test_the_port_is_found_and_kept_from_strangers() -> None:
 def test_a_worker_gets_the_options_of_its_supervisor(tmp_path: Path) -> None:
     options = {"listen": "127.0.0.1:0", "log_level": None, "reflection": False, "drain_s": 3, "workers": 2}
     command = worker_command(tmp_path, options, 4711)(1)
-    assert command[1:] == [
-        *("-m", "rgs", "serve", "--home", str(tmp_path), "--listen", "127.0.0.1:0", "--no-reflection"),
+    assert command == isolated_command(
+        *("serve", "--home", str(tmp_path), "--listen", "127.0.0.1:0", "--no-reflection"),
         *("--drain-s", "3", "--workers", "2", "--worker", "1", "--worker-port", "4711"),
-    ]
+    )
 
 
 def test_a_supervisor_has_no_grpc_in_it() -> None:

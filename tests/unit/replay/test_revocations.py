@@ -160,3 +160,19 @@ def test_the_drill_a_thief_who_dates_back_gains_nothing() -> None:
     told = replay_log(house, Witnessed(ORIGIN, honest, SEEN.time))
     assert [f"from entry {honest} of" in message for message in told] == [True, False]
     assert "has no path to the root" in told[1]
+
+
+def test_the_revocation_of_a_root_by_itself_may_stand_in_the_log_that_it_ends() -> None:
+    """The bundle's own statements stand whatever became of the root; what the root's keys signed does not."""
+    house = small_house()
+    body = {"key": house.root.keyid, "origin": ORIGIN, "reason": "STOLEN", "size": "1000", "time": LATE}
+    house.key_statement(house.root, "revocation", body)
+    for envelope in house.bundle:
+        house.line(envelope)
+    assert replay_log(house, SEEN) == []
+    assert len(replay_log(house)) == len(house.lines) - len(house.bundle)
+    alone = House("alone")
+    alone.key_statement(alone.root, "key_end", {"key": alone.root.keyid, "reason": "ROTATED", "time": LATE})
+    for envelope in alone.bundle:
+        alone.line(envelope)
+    assert replay_log(alone) == []

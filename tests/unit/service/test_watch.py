@@ -269,6 +269,35 @@ async def test_the_rules(house: House, tmp_path: Path) -> None:
     ]
 
 
+async def test_what_the_server_runs_on_is_looked_at_once_a_day(house: House, tmp_path: Path) -> None:
+    house.surroundings = "SURROUNDINGS_CHANGED"
+    for _ in range(3):
+        house.clock.tick(600_000)  # the certified files alone
+        await look(house)
+    assert closed(house) == []
+    house.clock.tick(86_400_000 - 3 * 600_000)
+    await look(house)
+    assert closed(house) == ["rules"]
+    house.clock.tick(RULES_CLOSED_PERIOD_MS)
+    await look(house)
+    assert closed(house) == ["rules"], "sound certified files open nothing that something else has closed"
+    house.surroundings = ""
+    house.clock.tick(RULES_CLOSED_PERIOD_MS)
+    await look(house)
+    assert closed(house) == []
+    assert told(tmp_path) == [
+        ("GUARD_CLOSED", "rules", "SURROUNDINGS_CHANGED"),
+        ("GUARD_OPENED", "rules", "SURROUNDINGS_CHANGED"),
+    ]
+
+
+async def test_what_the_server_runs_on_is_looked_at_on_demand(house: House) -> None:
+    house.surroundings = "SURROUNDINGS_CHANGED"
+    reply = await house.services.admin.clear_guard(clearing("rules"), "rules", "CHECKED")
+    assert read_statement(reply.envelope)["after"] == "SURROUNDINGS_CHANGED"
+    assert closed(house) == ["rules"]
+
+
 async def test_the_rules_are_looked_at_again_when_an_admin_clears_their_guard(house: House) -> None:
     house.software = "SOFTWARE_UNREADABLE"
     house.clock.tick(600_000)

@@ -92,7 +92,9 @@ def test_another_form_is_refused(data: bytes) -> None:
         parse_envelope(data)
 
 
-@pytest.mark.parametrize("text", [PAYLOAD64[:-1], PAYLOAD64[:-1] + b"==", b"AAAAA"])
+@pytest.mark.parametrize(
+    "text", [PAYLOAD64[:-1], PAYLOAD64[:-1] + b"==", b"AAAAA", b"AAAA=", b"AAAA====", b"A\nAAA", b"===="]
+)
 def test_malformed_base64_is_refused(text: bytes) -> None:
     with pytest.raises(FormatError, match="base64"):
         parse_envelope(SEALED.replace(PAYLOAD64, text))

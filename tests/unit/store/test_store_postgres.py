@@ -198,9 +198,12 @@ async def test_a_duty_has_one_leader_until_he_goes(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("postgres_store")
-async def test_what_one_node_tells_all_hear(tmp_path: Path) -> None:
+@pytest.mark.parametrize("leads", [False, True])
+async def test_what_one_node_tells_all_hear(tmp_path: Path, leads: bool) -> None:
+    """Also where it leads before it listens, over the same connection."""
     heard: asyncio.Queue[str] = asyncio.Queue()
     async with nodes(tmp_path, 2) as (one, two):
+        assert not leads or await two.lead("log")
         await two.listen(heard.put_nowait)
         await one.tell("switches")
         assert await asyncio.wait_for(heard.get(), 5) == "switches"

@@ -13,10 +13,11 @@ from rgs.core.checkpoints import parse_checkpoint
 from rgs.core.merkle import EMPTY_ROOT
 from rgs.core.note import COSIGNATURE, cosign, note_key, parse_note, parse_vkey, verify_note
 from rgs.store.checkpoints import CheckpointRaceError, Checkpoints
+from rgs.store.interface import InstanceRow
 from rgs.translog.directory import LogDirectory, LogRefusedError
-from rgs.translog.sequencer import LOG_BEHIND, Sequencer
+from rgs.translog.sequencer import LOG_BEHIND, RETRY_MS, Sequencer
 from rgs.translog.shard import ShardWriter
-from tests.house import NODE_KEY, FakeClock
+from tests.house import NODE_KEY, FakeClock, sealed
 from tests.sequencing import AUTUMN_MS, PREFIX, SIGNER, SUMMER_MS, Logged, Shelf, make_sequencer, verify_shelf
 
 H1 = f"{PREFIX}/2026h1"
@@ -125,6 +126,143 @@ async def test_artifacts_lie_beside_the_tiles(shelf: Shelf, sequencer: Sequencer
         await sequencer.work()
     assert sequencer.code == "ARTIFACT_MISSING"
     assert Logged(log / "2026h1").checkpoint.size == 1
+    await sequencer.close()
+
+
+# --- the key bundle ---------------------------------------------------------------------------------------------------
+
+
+async def test_key_statements_stand_once_in_order_before_what_waits(
+    shelf: Shelf, sequencer: Sequencer, log: Path, clock: FakeClock
+) -> None:
+    fill(shelf, 3)
+    first, second = shelf.key(), shelf.key()
+    await sequencer.work()
+    assert Logged(log / "2026h1").entries[:2] == [first, second]
+    fill(shelf, 3)
+    third = shelf.key()
+    fill(shelf, 3, "b")
+    await sequencer.work()
+    assert Logged(log / "2026h1").entries[5] == third
+    await sequencer.close()
+    again = make_sequencer(shelf, log, clock)
+    await again.work()
+    clock.time_ms = AUTUMN_MS
+    shelf.key()
+    await again.work()
+    verify_shelf(shelf, [Logged(log / "2026h1"), Logged(log / "2026h2")])
+    await again.close()
+
+
+async def test_a_key_that_comes_while_the_store_is_looked_at_stands_before_what_it_signs(
+    shelf: Shelf, log: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shelf.key()
+    instances = shelf.instances
+    late: list[bytes] = []
+
+    async def looked_at(*, alive_only: bool) -> list[InstanceRow]:
+        if not late:
+            late.extend((shelf.key(), shelf.commit("late").envelope))
+        return await instances(alive_only=alive_only)
+
+    sequencer = make_sequencer(shelf, log, clock)
+    await sequencer.work()
+    monkeypatch.setattr(sequencer._store, "instances", looked_at)
+    await sequencer.work()
+    assert Logged(log / "2026h1").entries[1:] == late
+    await sequencer.close()
+
+
+async def test_more_key_statements_than_a_batch_holds(shelf: Shelf, sequencer: Sequencer, log: Path) -> None:
+    fill(shelf, 3)
+    for _ in range(600):
+        shelf.key()
+    await sequencer.work()
+    logged = Logged(log / "2026h1")
+    verify_shelf(shelf, [logged])
+    assert logged.entries[:600] == list(shelf.keys)
+    await sequencer.close()
+
+
+async def test_a_bundle_with_a_new_root_begins_again(shelf: Shelf, sequencer: Sequencer, log: Path) -> None:
+    shelf.key()
+    shelf.key()
+    await sequencer.work()
+    old, shelf.keys = shelf.keys, (sealed({"kind": "root_key"}, SIGNER),)
+    await sequencer.work()
+    assert Logged(log / "2026h1").entries == [*old, *shelf.keys]
+    await sequencer.close()
+
+
+async def test_a_node_whose_bundle_is_older_goes_on_with_what_it_has(
+    shelf: Shelf, sequencer: Sequencer, log: Path, clock: FakeClock
+) -> None:
+    for _ in range(3):
+        shelf.key()
+    newest = shelf.keys
+    await sequencer.work()
+    await sequencer.close()
+    other = make_sequencer(shelf, log, clock)
+    shelf.keys = newest[:1]
+    fill(shelf, 2)
+    await other.work()
+    assert (Logged(log / "2026h1").checkpoint.size, other.code) == (5, "")
+    shelf.keys = newest
+    shelf.key()
+    await other.work()
+    verify_shelf(shelf, [Logged(log / "2026h1")])
+    await other.close()
+
+
+async def test_what_another_node_has_begun_needs_its_bundle(
+    shelf: Shelf, sequencer: Sequencer, log: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shelf.key()
+    await sequencer.work()
+    shelf.key()
+    newest = shelf.keys
+    with monkeypatch.context() as patch:  # the order is durable, and nothing else
+        patch.setattr(ShardWriter, "write", _full)
+        with pytest.raises(OSError, match="No space"):
+            await sequencer.work()
+        with pytest.raises(OSError, match="No space"):
+            await sequencer.work()
+    other = make_sequencer(shelf, log, clock)
+    shelf.keys = newest[:1]
+    await sequencer.close()
+    with pytest.raises(LogRefusedError) as refused:
+        await other.work()
+    assert refused.value.code == other.code == "KEYS_BEHIND"
+    shelf.keys = newest
+    clock.tick(RETRY_MS)
+    await other.work()
+    verify_shelf(shelf, [Logged(log / "2026h1")])
+    await other.close()
+
+
+def _full(*_values: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+async def test_a_bundle_that_says_otherwise_than_the_log_is_refused(
+    shelf: Shelf, sequencer: Sequencer, log: Path, clock: FakeClock
+) -> None:
+    shelf.key()
+    shelf.key()
+    good = shelf.keys
+    await sequencer.work()
+    shelf.keys = good[:1]
+    shelf.key("-of-another-life")
+    fill(shelf, 1)
+    with pytest.raises(LogRefusedError) as refused:
+        await sequencer.work()
+    assert refused.value.code == sequencer.code == "KEYS_DIFFER"
+    assert Logged(log / "2026h1").checkpoint.size == 2
+    shelf.keys = good
+    clock.tick(RETRY_MS)
+    await sequencer.work()
+    verify_shelf(shelf, [Logged(log / "2026h1")])
     await sequencer.close()
 
 

@@ -1,0 +1,81 @@
+"""What witnesses outside the house have cosigned of a log, as far as an auditor can know: what the state remembers of
+the runs before, what the auditor brings, what is published today. Under a revoked key nothing else
+stands (docs/keys.md).
+
+Whole notes are kept, and judged under the policy of today: a witness that has turned out to be the house's own, or is
+trusted no more, counts for nothing from then on. Refuses to remember more than NOTES_MAX; the older the coarser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import Final
+
+from certification.replay import FileError, read_file
+from rgs.core.checkpoints import parse_checkpoint
+from rgs.core.errors import FormatError, RgsError
+from rgs.core.note import NOTE_BYTES_MAX, parse_note
+from rgs.core.policies import Policy
+from rgs.core.replay import Witnessed
+from rgs.core.replay.revocations import read_witnessed
+
+NOTES_MAX: Final = 512
+
+
+def read_notes(paths: Iterable[Path], policy: Policy, own: Collection[str]) -> list[bytes]:
+    """The cosigned checkpoints of files. FileError, also for one that no witness outside the house has cosigned."""
+    notes = []
+    for path in paths:
+        note = read_file(path, NOTE_BYTES_MAX)
+        try:
+            read_witnessed(note, policy, own)
+        except RgsError as error:
+            raise FileError(f"--witnessed {path}: {error}") from error
+        notes.append(note)
+    return notes
+
+
+class Cosigned:
+    """Cosigned checkpoints of one house's shards, one a size: the one with the earliest cosignature from outside."""
+
+    def __init__(self, policy: Policy, own: Collection[str], notes: Iterable[str] = ()) -> None:
+        """`notes` are those of a state; FormatError for what is none."""
+        self._policy = policy
+        self._own = frozenset(own)
+        self._held: dict[tuple[str, int], tuple[bytes, Witnessed | None]] = {}
+        for note in notes:
+            self.add(note.encode("utf-8"))
+
+    def add(self, note: bytes) -> None:
+        """Take in a note; FormatError. Whether it counts, the policy says."""
+        checkpoint = parse_checkpoint(parse_note(note).text)
+        try:
+            seen = read_witnessed(note, self._policy, self._own)
+        except RgsError:
+            seen = None
+        of = (checkpoint.origin, checkpoint.size)
+        _, before = self._held.get(of, (b"", None))
+        if before is None or (seen is not None and seen.time < before.time):
+            self._held[of] = (note, seen)
+
+    @property
+    def witnessed(self) -> list[Witnessed]:
+        """What counts, under the policy of today."""
+        return [seen for _, seen in self._held.values() if seen is not None]
+
+    @property
+    def notes(self) -> list[str]:
+        """What a state keeps, by shard and size: all where they are few; else every second one of the older half."""
+        kept = [self._held[of][0].decode("utf-8") for of in sorted(self._held)]
+        while len(kept) > NOTES_MAX:
+            middle = len(kept) // 2
+            kept = kept[:middle:2] + kept[middle:]
+        return kept
+
+
+def of_document(notes: object, policy: Policy, own: Collection[str]) -> Cosigned:
+    """Those of a state. FormatError."""
+    if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
+        raise FormatError("the state has no list of cosigned checkpoints")
+    return Cosigned(policy, own, notes)

@@ -1,0 +1,116 @@
+"""What the players' decisions cost, exactly, and the return that these players could expect (docs/monitoring.md, 4).
+
+Best play gives each decision a value, the mean of what follows if it is taken and all is played best from there on.
+What a decision is worth less than the best one is its cost. The net win of a round **plus the costs of its decisions**
+has the mean of best play, whoever decides and however: chance is left, skill is out. So it is watched on both sides.
+
+Above, the test bets on a mean that is larger (`rgs.core.monitoring.evidence.betting`). Below, a bet loses by the 500 to
+1 of a royal flush, and so could be small only: it is made on the value cut off at a height, whose mean is at least that
+of best play less what the cut can take away, summed over the hands as they are dealt.
+
+Refuses a value that best play does not have: cards that come twice, an action that its phase does not know.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from certification.rtp.strategy import Strategy
+from rgs.core.cards import parse_cards
+from rgs.core.games.stakes import dearest_round
+from rgs.core.games.types import Action, Phase
+from rgs.core.hands import Category, HandValue
+from rgs.core.monitoring.evidence import average, betting
+from rgs.core.monitoring.laws import HAND, Laws
+from rgs.core.monitoring.tally import ALPHA
+from rgs.core.rulesets import Ruleset
+
+
+@dataclass(frozen=True, slots=True)
+class Adjusted:
+    """Means per round and ante: of what was won, of what decisions cost; `expected` is best play less that cost."""
+
+    rounds: int
+    measured: float
+    cost: float
+    expected: float
+    evidence: float
+    limit: float
+
+    @property
+    def is_alarming(self) -> bool:
+        """Whether what was won differs from what these decisions lead one to expect."""
+        return self.evidence >= self.limit
+
+
+class Decided:
+    """The decisions of one ruleset's rounds."""
+
+    def __init__(self, strategy: Strategy, laws: Laws) -> None:
+        self._strategy = strategy
+        self._bound = laws.main
+        self._height, self._cut = _cut_off(strategy.ruleset, laws)
+        self._values: Counter[Fraction] = Counter()
+        self._won = self._cost = Fraction(0)
+
+    def add(self, final: Mapping[str, Any], won: Fraction) -> None:
+        """Take in the decisions of a round and what its main bets won, in antes."""
+        cost = cost_of(self._strategy, final)
+        self._won += won
+        self._cost += cost
+        self._values[won + cost] += 1
+
+    def adjusted(self) -> Adjusted | None:
+        """Return where they stand, None before the first round."""
+        n = self._values.total()
+        if not n:
+            return None
+        mean, height = float(self._bound.mean), float(self._height)
+        values = [(float(value), count) for value, count in self._values.items()]
+        above = betting(values, mean, float(self._bound.least))
+        below = betting([(-min(value, height), count) for value, count in values], float(self._cut) - mean, -height)
+        return Adjusted(
+            rounds=n,
+            measured=float(self._won / n),
+            cost=float(self._cost / n),
+            expected=float(self._bound.mean - self._cost / n),
+            evidence=average([above, below]),
+            limit=math.log(1 / ALPHA),
+        )
+
+
+def cost_of(strategy: Strategy, final: Mapping[str, Any]) -> Fraction:
+    """Return what the decisions of a final cost in antes; those that a void cut off are the ruleset's defaults."""
+    rules, cost = strategy.ruleset.rules, Fraction(0)
+    hole, board = (parse_cards(final["cards"][name]) for name in ("hole_cards", "board"))
+    taken = [Action(one["action"]) for one in final["actions"]]
+    phase = rules.first_phase
+    while phase is not Phase.SHOWDOWN:
+        action = taken.pop(0) if taken else strategy.ruleset.default_decisions[phase]
+        values = strategy.advise(hole, board[: rules.board_shown[phase]]).values
+        cost += max(values.values()) - values[action]
+        phase = rules.transitions[phase][action]
+    return cost
+
+
+def _cut_off(ruleset: Ruleset, laws: Laws) -> tuple[Fraction, Fraction]:
+    """Return the height at which values are cut off, and what that takes from their mean at most, in antes.
+
+    On a hand no round is worth more than its bonus, all other bets won and what earlier decisions can have cost: twice
+    the dearest round. A fold before the hand is known is worth the mean of such, which is cut off by no more (Jensen).
+    """
+    dearest = Fraction(dearest_round(ruleset.rules))
+    height, cut = 4 * dearest, Fraction(0)
+    for category in Category:
+        bonus = max(
+            ruleset.paytables[bet].odds_for(HandValue(category, (category,), ())).returned_per_unit
+            for bet in ruleset.rules.paytables
+            if bet != ruleset.rules.side_bet
+        )
+        cut += laws.figures[HAND].chances[category.text] * max(bonus + 2 * dearest - height, Fraction(0))
+    return height, cut

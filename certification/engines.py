@@ -1,0 +1,171 @@
+"""Where `verify_chunk` runs: in this process, in a pool of processes, or on a cluster that is there already, of Ray or
+of Dask. What is found is the same, and comes in the order of the chunks; few chunks are under way at any time.
+
+A cluster is taken at its word: who runs it could have a bad signature pass as good. Its workers need this package
+installed, of the same version: the function is named to them, not sent. Refuses to start a cluster, and to go on where
+a worker is lost or cannot verify; `ray` and `dask` are extras (`pip install 'rgs[ray]'`, `'rgs[dask]'`).
+"""
+
+from __future__ import annotations
+
+import importlib
+import multiprocessing
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from certification.chunks import Chunk, Verified, verify_chunk
+
+ENGINES: Final = ("process", "ray", "dask")
+_HELD: Final = 2
+"""Chunks that each worker has before it; what waits is bounded by that."""
+_HELD_MAX: Final = 128
+TIMEOUT_S: Final = 60
+"""How long a cluster may take to answer at all."""
+
+
+class EngineError(Exception):
+    """The engine is not there, or was lost on the way: nothing is said of the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """`begin` gives a chunk away, `wait` has what was found of it, `drop` wants it no more.
+
+    `is_here`: it is this process that verifies, and its CPU time is that of the verification.
+    """
+
+    begin: Callable[[Chunk], Any]
+    wait: Callable[[Any], Verified]
+    drop: Callable[[Any], object]
+    workers: int
+    is_here: bool = False
+
+
+def verified(chunks: Iterable[Chunk], engine: Engine) -> Iterator[tuple[Chunk, Verified]]:
+    """Each chunk and what was found, in order."""
+    running: deque[tuple[Chunk, Any]] = deque()
+    most = 1 if engine.is_here else min(engine.workers * _HELD, _HELD_MAX)
+    try:
+        for chunk in chunks:
+            running.append((chunk, engine.begin(chunk)))
+            if len(running) >= most:
+                first, answer = running.popleft()
+                yield first, engine.wait(answer)
+        while running:
+            first, answer = running.popleft()
+            yield first, engine.wait(answer)
+    finally:
+        for _, answer in running:
+            engine.drop(answer)
+
+
+@contextmanager
+def started(name: str, workers: int, cluster: str | None) -> Iterator[Engine]:
+    """The engine of a command line: `workers` are those of the pool, `cluster` is the address of Ray or Dask.
+    EngineError.
+    """
+    match name:
+        case "ray":
+            opened = _ray(cluster)
+        case "dask":
+            opened = _dask(cluster)
+        case _ if workers > 1:
+            opened = _pool(workers)
+        case _:
+            opened = _alone()
+    with opened as engine:
+        yield engine
+
+
+@contextmanager
+def _alone() -> Iterator[Engine]:
+    yield Engine(lambda chunk: chunk, verify_chunk, lambda _: None, 1, is_here=True)
+
+
+@contextmanager
+def _pool(workers: int) -> Iterator[Engine]:
+    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+
+        def begin(chunk: Chunk) -> Future[Verified]:
+            with _whole_pool():
+                return pool.submit(verify_chunk, chunk)
+
+        def wait(answer: Future[Verified]) -> Verified:
+            with _whole_pool():
+                return answer.result()
+
+        yield Engine(begin, wait, lambda answer: answer.cancel(), workers)
+
+
+@contextmanager
+def _whole_pool() -> Iterator[None]:
+    try:
+        yield
+    except BrokenProcessPool as error:
+        raise EngineError(f"a process of the pool was lost: {error}") from None
+
+
+@contextmanager
+def _ray(cluster: str | None) -> Iterator[Engine]:
+    ray = _library("ray")
+    try:
+        ray.init(address=cluster or "auto", log_to_driver=False, logging_level="ERROR")
+    except Exception as error:  # noqa: BLE001 - whatever the library makes of an address
+        raise EngineError(f"no Ray cluster at {cluster or 'auto'}: {_short(error)}") from None
+    try:
+        task = ray.remote(max_retries=2)(verify_chunk)
+
+        def wait(answer: Any) -> Verified:
+            try:
+                found: Verified = ray.get(answer)
+            except ray.exceptions.RayError as error:
+                raise EngineError(f"a worker of Ray failed: {_short(error)}") from None
+            return found
+
+        yield Engine(task.remote, wait, ray.cancel, max(1, int(ray.cluster_resources().get("CPU", 1))))
+    finally:
+        ray.shutdown()
+
+
+@contextmanager
+def _dask(cluster: str | None) -> Iterator[Engine]:
+    distributed = _library("distributed", "dask")
+    if cluster is None:
+        raise EngineError("--engine dask needs --cluster ADDRESS, that of its scheduler, such as tcp://host:8786")
+    try:
+        client = distributed.Client(cluster, timeout=TIMEOUT_S, set_as_default=False)
+    except Exception as error:  # noqa: BLE001 - whatever the library makes of an address
+        raise EngineError(f"no Dask cluster at {cluster}: {_short(error)}") from None
+    with client:
+
+        def wait(answer: Any) -> Verified:
+            try:
+                found: Verified = answer.result()
+            except Exception as error:  # noqa: BLE001 - what the worker raised, or that it is gone
+                raise EngineError(f"a worker of Dask failed: {_short(error)}") from None
+            answer.release()
+            return found
+
+        threads = sum(client.nthreads().values())
+        if not threads:
+            raise EngineError(f"the Dask cluster at {cluster} has no worker")
+        yield Engine(
+            lambda chunk: client.submit(verify_chunk, chunk, pure=False), wait, lambda answer: answer.cancel(), threads
+        )
+
+
+def _library(module: str, extra: str = "") -> Any:
+    name = extra or module
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise EngineError(f"--engine {name} needs the extra {name}: pip install 'rgs[{name}]'") from None
+
+
+def _short(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]

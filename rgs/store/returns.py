@@ -1,0 +1,127 @@
+"""What the watch over returns keeps (rgs.service.monitoring): tallies by ruleset, how far each instance's statements
+were read, and rounds that were passed over because they were open for long.
+
+Each record of it changes exactly one row or its commit fails, so that nothing is counted twice, whoever dies or takes
+over in between. Refuses to know what a tally means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+
+@dataclass(frozen=True, slots=True)
+class TallyKept:
+    """A tally as it is from now on; `version` is one above what was read, 1 for the first."""
+
+    ruleset_sha256: str
+    ruleset_id: str
+    version: int
+    tally: str
+
+
+@dataclass(frozen=True, slots=True)
+class StatementsRead:
+    """An instance's statements are read up to this number, from `before` on."""
+
+    instance: str
+    statement_no: int
+    before: int
+
+
+@dataclass(frozen=True, slots=True)
+class RoundPassedOver:
+    """A round that was open for long when its turn came."""
+
+    round_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class PassedOverCounted:
+    """It has ended, and is counted in the same commit."""
+
+    round_id: str
+
+
+ReturnsRecord = TallyKept | StatementsRead | RoundPassedOver | PassedOverCounted
+
+RETURNS_SQL: Final[dict[type, str]] = {
+    TallyKept: """
+        INSERT INTO returns (ruleset_sha256, ruleset_id, version, tally) VALUES (?, ?, ?, ?)
+        ON CONFLICT (ruleset_sha256) DO UPDATE SET version = excluded.version, tally = excluded.tally
+        WHERE returns.version = excluded.version - 1
+    """,
+    StatementsRead: """
+        INSERT INTO returns_read (instance, statement_no, before_no) VALUES (?, ?, ?)
+        ON CONFLICT (instance) DO UPDATE SET statement_no = excluded.statement_no, before_no = excluded.before_no
+        WHERE returns_read.statement_no = excluded.before_no
+    """,
+    RoundPassedOver: "INSERT INTO returns_late (round_id) VALUES (?)",
+    PassedOverCounted: "DELETE FROM returns_late WHERE round_id = ?",
+}
+"""Of both databases: what differs between them is how a parameter is written (`postgres_text`)."""
+RETURNS_ONE_ROW: Final = (TallyKept, StatementsRead, RoundPassedOver, PassedOverCounted)
+
+
+@dataclass(frozen=True, slots=True)
+class RoundToCount:
+    """A statement in its turn. `opening` is empty where it is none of a round's; `final` while the round is open."""
+
+    statement_no: int
+    round_id: str
+    currency: str
+    opening: bytes
+    final: bytes
+
+
+class ReturnsReads:
+    """The queries, once for both databases."""
+
+    async def _rows(self, query: str, *values: Any) -> Sequence[Any]:
+        raise NotImplementedError
+
+    async def tallies(self) -> list[TallyKept]:
+        """All tallies, by the name of their rulesets."""
+        query = "SELECT ruleset_sha256, ruleset_id, version, tally FROM returns ORDER BY ruleset_id, ruleset_sha256"
+        return [TallyKept(*row) for row in await self._rows(query)]
+
+    async def unread_instances(self, limit: int) -> list[tuple[str, int]]:
+        """Instances with statements that are not read yet, the oldest first, and how far each is read."""
+        query = (
+            "SELECT i.instance, COALESCE(r.statement_no, 0) FROM instances i"
+            " LEFT JOIN returns_read r ON r.instance = i.instance"
+            " WHERE i.statement_no > COALESCE(r.statement_no, 0) ORDER BY i.start_ms, i.instance LIMIT ?"
+        )
+        return [(row[0], row[1]) for row in await self._rows(query, limit)]
+
+    async def rounds_to_count(self, instance: str, after_no: int, limit: int) -> list[RoundToCount]:
+        """The instance's next statements, each round's opening with its final."""
+        query = (
+            "SELECT o.statement_no, o.round_id, COALESCE(c.currency, ''),"
+            " CASE WHEN o.kind = 'round_opening' THEN o.envelope ELSE x'' END, COALESCE(f.envelope, x'')"
+            " FROM statements o"
+            " LEFT JOIN statements f ON o.kind = 'round_opening' AND f.round_id = o.round_id"
+            " AND f.seat_no = o.seat_no AND f.seat_no > 0 AND f.kind = 'round_final'"
+            " LEFT JOIN sessions c ON o.kind = 'round_opening' AND c.session_id = o.session_id"
+            " WHERE o.instance = ? AND o.statement_no > ? ORDER BY o.statement_no LIMIT ?"
+        )
+        return [RoundToCount(*row) for row in await self._rows(query, instance, after_no, limit)]
+
+    async def late_rounds(self, limit: int) -> list[RoundToCount]:
+        """Rounds that were passed over and have ended since."""
+        query = (
+            "SELECT o.statement_no, o.round_id, COALESCE(c.currency, ''), o.envelope, f.envelope FROM returns_late l"
+            " JOIN statements f ON f.round_id = l.round_id AND f.seat_no > 0 AND f.kind = 'round_final'"
+            " JOIN statements o ON o.round_id = l.round_id AND o.seat_no = f.seat_no AND o.seat_no > 0"
+            " AND o.kind = 'round_opening' LEFT JOIN sessions c ON c.session_id = o.session_id"
+            " ORDER BY l.round_id LIMIT ?"
+        )
+        return [RoundToCount(*row) for row in await self._rows(query, limit)]
+
+    async def passed_over(self) -> int:
+        """How many rounds were passed over and have not ended."""
+        (row,) = await self._rows("SELECT count(*) FROM returns_late")
+        count: int = row[0]
+        return count

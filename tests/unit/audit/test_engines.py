@@ -1,0 +1,215 @@
+"""The engines of `certify log`: each finds what one process finds, in order, with few chunks under way; those of
+clusters on a real local one, where their library is installed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import itertools
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from certification import auditing, engines
+from certification.chunks import Chunk, Found, Verified, named_keys, verify_chunk
+from certification.engines import Engine, started, verified
+from tests.audited import Case, a_round, entries_of
+from tests.factory import House
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> Case:
+    house = House("engines")
+    worker = house.start("node-1-b1-w0")
+    player = house.open(worker)
+    house.buy(worker, player, 50_000)
+    for _ in range(12):
+        a_round(house, worker, player)
+    case = Case(tmp_path, house)
+    case.publish()
+    return case
+
+
+def chunks_of(case: Case) -> list[Chunk]:
+    entries = entries_of(case.house)
+    keys = named_keys(entries)
+    return [Chunk(tuple(entries[at : at + 7]), keys) for at in range(0, len(entries), 7)]
+
+
+def found_by(case: Case, name: str, workers: int, cluster: str | None) -> list[tuple[Found, ...]]:
+    with started(name, workers, cluster) as engine:
+        return [found.found for _, found in verified(chunks_of(case), engine)]
+
+
+def test_many_processes_find_what_one_finds(case: Case) -> None:
+    alone = found_by(case, "process", 1, None)
+    assert [hash_ for found in alone for hash_, _, _ in found] == [bytes.fromhex(one) for one in case.house.hashes]
+    assert {is_signed for found in alone for _, _, is_signed in found} == {True, False}  # node keys are not among them
+    assert found_by(case, "process", 2, None) == alone
+
+
+def test_few_chunks_are_under_way_and_come_in_order(case: Case) -> None:
+    made = chunks_of(case) * 40
+    underway: set[int] = set()
+    most, dropped, number = 0, 0, itertools.count()
+
+    def begin(chunk: Chunk) -> tuple[int, Chunk]:
+        nonlocal most
+        begun = next(number), chunk
+        underway.add(begun[0])
+        most = max(most, len(underway))
+        return begun
+
+    def wait(begun: tuple[int, Chunk]) -> Verified:
+        underway.remove(begun[0])
+        return verify_chunk(begun[1])
+
+    def drop(begun: tuple[int, Chunk]) -> None:
+        nonlocal dropped
+        dropped += 1
+
+    engine = Engine(begin, wait, drop, 3)
+    assert [chunk for chunk, _ in verified(iter(made), engine)] == made
+    assert (most, dropped) == (6, 0)
+    assert max_underway(Engine(begin, wait, drop, 10_000), made) <= 128
+    before = dropped
+    with contextlib.closing(verified(iter(made), engine)) as some:  # type: ignore[type-var]
+        next(some)
+    assert dropped - before == 5  # what was under way when the reader stopped is wanted no more
+
+
+def max_underway(engine: Engine, made: list[Chunk]) -> int:
+    begun = 0
+
+    def counted() -> Iterator[Chunk]:
+        nonlocal begun
+        for chunk in made:
+            begun += 1
+            yield chunk
+
+    next(verified(counted(), engine))
+    return begun
+
+
+class BrokenPool(ProcessPoolExecutor):
+    """Its second chunk finds no process alive, as after one was killed for want of memory."""
+
+    submitted = 0
+
+    def submit(self, *args: Any, **kwargs: Any) -> Any:
+        self.submitted += 1
+        if self.submitted == 2:
+            raise BrokenProcessPool("terminated abruptly")
+        return super().submit(*args, **kwargs)
+
+
+def test_a_process_that_is_lost_ends_the_run(
+    case: Case, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(engines, "ProcessPoolExecutor", BrokenPool)
+    monkeypatch.setattr(auditing, "FEW", 0)
+    monkeypatch.setattr(auditing, "CHUNK_BUNDLES", 1)
+    player = case.house.open(worker := case.house.start("node-2-b1-w0", "node-2"))
+    case.house.buy(worker, player, 50_000)
+    for _ in range(130):  # more than one bundle
+        a_round(case.house, worker, player)
+    case.publish()
+    assert case.audit("--workers", "2") == 2
+    assert "a process of the pool was lost" in capsys.readouterr().err
+    assert not case.state.exists()
+
+
+@pytest.mark.parametrize(("name", "module"), [("ray", "ray"), ("dask", "distributed")])
+def test_an_extra_that_is_not_installed_is_named(
+    case: Case, name: str, module: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    real = importlib.import_module
+
+    def without(asked: str) -> object:
+        if asked == module:
+            raise ImportError(asked)
+        return real(asked)
+
+    monkeypatch.setattr(importlib, "import_module", without)
+    assert case.audit("--engine", name, "--cluster", "127.0.0.1:1") == 2
+    assert f"--engine {name} needs the extra {name}: pip install 'rgs[{name}]'" in capsys.readouterr().err
+    assert not case.state.exists()
+
+
+# --- real clusters ----------------------------------------------------------------------------------------------------
+
+CLUSTERED = pytest.mark.filterwarnings("default")  # theirs are not ours to mend
+
+
+@contextlib.contextmanager
+def ray_cluster() -> Iterator[str]:
+    cluster = importlib.import_module("ray.cluster_utils").Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False}
+    )
+    try:
+        yield cluster.address
+    finally:
+        cluster.shutdown()
+
+
+@contextlib.contextmanager
+def dask_cluster() -> Iterator[str]:
+    distributed = importlib.import_module("distributed")
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        yield cluster.scheduler_address
+
+
+CLUSTERS = [
+    pytest.param(
+        name,
+        cluster,
+        marks=[
+            CLUSTERED,
+            pytest.mark.skipif(importlib.util.find_spec(module) is None, reason=f"{module} is not installed"),
+        ],
+        id=name,
+    )
+    for name, module, cluster in (("ray", "ray", ray_cluster), ("dask", "distributed", dask_cluster))
+]
+
+
+@pytest.mark.parametrize(("name", "cluster"), CLUSTERS)
+@pytest.mark.timeout(240)
+def test_a_cluster_finds_what_one_process_finds(
+    case: Case, name: str, cluster: contextlib.AbstractContextManager[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert case.audit() == 0
+    alone = {**case.report, "speed": None}
+    with cluster() as address:  # type: ignore[operator]
+        assert found_by(case, name, 1, address) == found_by(case, "process", 1, None)
+        case.state.unlink()
+        assert case.audit("--engine", name, "--cluster", address) == 0
+        assert {**case.report, "speed": None} == alone
+        # A lie is found there, too: the signature of entry 9 is another's.
+        entries = entries_of(case.house)
+        entries[9] = entries[9].replace(entries[9][-90:-80], entries[8][-90:-80])
+        case.state.unlink()
+        for path in sorted(case.log.rglob("*"), reverse=True):
+            path.rmdir() if path.is_dir() else path.unlink()
+        case.publish(entries)
+        assert case.audit("--engine", name, "--cluster", address) == 1
+        assert "3 key" in case.checks
+
+
+@CLUSTERED
+@pytest.mark.skipif(importlib.util.find_spec("distributed") is None, reason="distributed is not installed")
+def test_no_cluster_at_the_address(
+    case: Case, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ray's own patience with an address where nothing answers is minutes."""
+    monkeypatch.setattr(engines, "TIMEOUT_S", 2)
+    assert case.audit("--engine", "dask", "--cluster", "127.0.0.1:1") == 2
+    assert "no Dask cluster at 127.0.0.1:1" in capsys.readouterr().err
+    assert case.audit("--engine", "dask") == 2
+    assert "needs --cluster ADDRESS" in capsys.readouterr().err

@@ -1,0 +1,115 @@
+"""The watch over returns in a house that plays: voids, rounds that outlive their instance, and a generator that is
+rigged in this test only, whose every round is signed, replays and pays by the rules.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rgs.core.cards import Card
+from rgs.core.hands import evaluate
+from rgs.core.monitoring.tally import Tally
+from rng.generator import Draw
+from rng.shuffle import transcript_to_deck
+from tests.house import House, Player, open_house, read_statement
+from tests.oracles import replay
+from tests.seeded import Bytes
+from tests.unit.service.admins import void
+
+
+async def tally_of(house: House, ruleset_id: str = "uth-solo") -> Tally:
+    while await house.services.monitoring.look():
+        pass
+    measured, _ = await house.services.monitoring.measured()
+    return next(one.tally for one in measured if one.ruleset_id == ruleset_id)
+
+
+def favour_the_dealer(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the player's seven cards are the better ones, the house shuffles once again and says nothing."""
+    genuine, stream = house.instance._generator.draw, Bytes("rigged")
+
+    def draw() -> Draw:
+        drawn = genuine()
+        transcript = drawn.transcript
+        deck = [Card(card) for card in transcript_to_deck(transcript)]
+        if evaluate(deck[:2] + deck[4:9]) > evaluate(deck[2:9]):
+            transcript = stream.transcript()
+        return replace(drawn, transcript=transcript)
+
+    monkeypatch.setattr(house.instance._generator, "draw", draw)
+
+
+async def test_a_rigged_generator_passes_replay_and_is_told_by_its_returns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_house(tmp_path) as house:
+        favour_the_dealer(house, monkeypatch)
+        for number in range(12):
+            player = Player(house, name=f"player-{number}")
+            await player.sit(30_000)
+            for _ in range(20):
+                await player.play(50, trips=50)
+            await player.leave()
+        tally = await tally_of(house)
+        assert tally.life.rounds == 240
+        assert "showdown" in tally.life.told
+        rows = await house.store.events("RETURN_OUT_OF_BAND", before=0, limit=9)
+        events = [read_statement(row.envelope) for row in rows]
+        assert ("uth-solo showdown life", "BELOW") in {(event["subject"], event["reason"]) for event in events}
+        anna = Player(house)
+        await anna.sit()
+        await anna.play()  # the house has not said that an alarm stops it
+    assert replay(tmp_path).failures == 0
+
+
+async def test_a_fair_house_does_not_alarm_and_its_money_is_that_of_its_rounds(tmp_path: Path) -> None:
+    staked = returned = 0
+    async with open_house(tmp_path) as house:
+        for game in ("uth-solo", "casino-holdem"):
+            player = Player(house, game=game, name=game)
+            await player.sit(50_000)
+            for _ in range(30):
+                final = read_statement((await player.play(50)).envelope)
+                staked += int(final["staked_minor"])
+                returned += int(final["returned_minor"])
+        tallies = [await tally_of(house, game) for game in ("uth-solo", "casino-holdem")]
+        money = [sums for tally in tallies for sums in tally.money["EUR"].values()]
+        assert (sum(one for one, _ in money), sum(one for _, one in money)) == (staked, returned)
+        assert [tally.life.rounds for tally in tallies] == [30, 30]
+        assert await house.store.events("RETURN_OUT_OF_BAND", before=0, limit=9) == []
+
+
+async def test_a_round_that_outlives_its_instance_is_counted_where_it_began(tmp_path: Path) -> None:
+    async with open_house(tmp_path, ended=False) as house:
+        anna = Player(house)
+        await anna.sit()
+        await anna.play()
+        house.clock.tick(1500)
+        await anna.start()
+        tally = await tally_of(house)
+        assert tally.life.rounds == 1
+        clock = house.clock
+    async with open_house(tmp_path, clock=clock) as house:
+        anna.house = house
+        bert = Player(house, name="bert")
+        await bert.sit()
+        await bert.play()
+        assert (await tally_of(house)).life.rounds == 2  # his instance has another order
+        await anna.finish_round()
+        assert (await tally_of(house)).life.rounds == 3
+    async with open_house(tmp_path, clock=clock) as house:
+        assert (await tally_of(house)).life.rounds == 3
+
+
+async def test_a_void_is_counted_by_what_would_have_been(house: House, anna: Player) -> None:
+    await anna.sit()
+    house.clock.tick(1500)
+    await anna.start(100, trips=50)
+    await void(house, anna.round["round_id"])
+    tally = await tally_of(house)
+    assert (tally.life.rounds, tally.voids, tally.unseen, tally.money) == (1, 1, 0, {})
+    assert sum(tally.life.counts["trips"].values()) == 1
+    assert tally.life.counts["main"] == {"-2": 1}  # the default decisions give the round up
