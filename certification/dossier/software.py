@@ -115,7 +115,7 @@ def _plain() -> dict[str, str]:
 
 
 def run_mutants(_parameters: Mapping[str, Any], _told: Told) -> Result:
-    """What mutation testing left; not run where it left nothing."""
+    """What mutation testing left. Not run: nothing, a sample or a part, or a run over other bytes than these."""
     if not MUTANTS.is_file():
         return {
             "verdict": "not run",
@@ -124,16 +124,35 @@ def run_mutants(_parameters: Mapping[str, Any], _told: Told) -> Result:
         }
     document = json.loads(MUTANTS.read_text(encoding="utf-8"))
     targets = document["targets"]
-    made, killed = (sum(int(target[name]) for target in targets) for name in ("mutants", "killed"))
-    survived = sum(len(target["survived"]) for target in targets)
-    timeouts = sum(int(target["timeout"]) for target in targets)
-    unexplained = sum(not row.get("why") for target in targets for row in target["survived"])
-    verdict = "not run" if not made else "failed" if unexplained else "passed"
-    return {
-        "verdict": verdict,
-        "told": f"{killed + timeouts:,} of {made:,} mutants noticed, {survived} survived, {unexplained} unexplained",
-        **document,
+    made, killed, timeouts = (sum(int(target[name]) for target in targets) for name in ("mutants", "killed", "timeout"))
+    survived = [row for target in targets for row in target["survived"]]
+    unexplained = sum(not row["why"] for row in survived)
+    changed = _changed(targets)
+    left_out = document.get("not_run", ())
+    said = {
+        f"{len(changed)} files have changed since": changed,
+        f"{len(left_out)} files were left out": left_out,
+        "a sample only": document.get("sample"),
     }
+    missing = [text for text, holds in said.items() if holds]
+    verdict = "failed" if unexplained else "not run" if missing or not made else "passed"
+    counts = f"{killed + timeouts:,} of {made:,} mutants noticed, {len(survived)} survived, {unexplained} unexplained"
+    return {
+        **document,
+        "verdict": verdict,
+        "told": "; ".join((counts, *missing)),
+        "changed": changed,
+        "tests_changed": _changed(document.get("tests", ())),
+    }
+
+
+def _changed(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The paths whose bytes are not those of the row's hash, where it has one."""
+    return [row["path"] for row in rows if "sha256" in row and row["sha256"] != _sha256(ROOT / row["path"])]
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
 def run_sbom(_parameters: Mapping[str, Any], _told: Told) -> Result:
