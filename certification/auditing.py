@@ -64,10 +64,9 @@ class Audit:
     """Envelopes and the public keys that signed them."""
     read_again: str = ""
     """Why what the state says was read was read once more."""
+    keys: KeyBook | None = None
     replay: Replay | None = None
     findings: Findings | None = None
-    key_statements: int = 0
-    """Of the key bundle."""
 
     def report(self, error: VerificationError, place: str) -> None:
         self.failed += 1
@@ -257,8 +256,7 @@ class _Run:
             self._auditor.save(self.document())
         for fault in self._replay.finish():
             audit.report(fault, "end of the log")
-        audit.replay, audit.findings = self._replay, self._findings
-        audit.key_statements = len(self._keys.statements)
+        audit.keys, audit.replay, audit.findings = self._keys, self._replay, self._findings
         return is_sound
 
     def document(self) -> dict[str, Any]:
@@ -313,7 +311,8 @@ class _Run:
             for error in failures:
                 audit.report(error, f"entry {index}")
             if replay.statement is not None:
-                self._signed.setdefault(replay.statement.keyid, {})[origin] = index
+                if replay.statement.kind.numbered:  # the others are the key bundle's, and stand with it
+                    self._signed.setdefault(replay.statement.keyid, {})[origin] = index
                 for error in self._findings.take(replay.statement):
                     audit.report(error, f"entry {index}")
 

@@ -1,11 +1,18 @@
-"""Bytes that follow from a seed, for tests that need chance again and again the same."""
+"""Chance that follows from a seed: bytes, again and again the same; which part of a large space a run visits."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
 
+import pytest
+
 from rng.shuffle import shuffle
+
+
+def turn(config: pytest.Config, parts: int) -> int:
+    """Which of the parts of a space this run visits, by its printed seed; `slow_exhaustive` tests visit all of it."""
+    return int(config.getoption("hypothesis_seed")) % parts
 
 
 class Bytes:

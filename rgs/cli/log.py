@@ -13,9 +13,8 @@ from typing import Annotated
 import typer
 
 from rgs.cli.files import PUBLIC_MODE, FileRefusedError, write_whole
-from rgs.cli.log_server import Allowed, LogServer, tls_context
 from rgs.cli.logfolder import read_cosigned, read_shard, shards, vkey_now, vkey_of
-from rgs.cli.options import HOME, HomeOption, note, open_home
+from rgs.cli.options import HOME, HomeOption, note, open_home, part
 from rgs.config import Config, check_address
 from rgs.core.tiles import CHECKPOINT_PATH
 from rgs.core.times import format_time
@@ -65,8 +64,9 @@ def serve(
     root = config.translog if folder is None else folder
     if not root.is_dir():
         raise FileRefusedError(f"there is no log in {root}", path=root)
-    guard = None if plain else Allowed(config.store)
-    with LogServer(root, listen, None if plain else tls_context(config), guard) as server:
+    served = part("rgs.cli.log_server", "`rgs log serve`")  # HTTP, which nothing else here speaks
+    guard = None if plain else served.Allowed(config.store)
+    with served.LogServer(root, listen, None if plain else served.tls_context(config), guard) as server:
         scheme = "http" if plain else "https"
         print(f"{scheme}://{listen.rpartition(':')[0]}:{server.port}/", flush=True)
         if plain:

@@ -211,7 +211,8 @@ class Slot:
                 if await worker.serves():
                     self.failures = 0
                     self._any_served.set()
-                    self.serving.set()
+                    if not self._asked:  # it may say so after it was asked to end: who replaces it waits for the next
+                        self.serving.set()
                     structlog.get_logger().info("worker_serves", worker=self._number, pid=worker.pid)
                 else:
                     self.failures += not self._asked

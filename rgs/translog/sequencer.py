@@ -57,6 +57,8 @@ STAND_BY_MS: Final = 1_000
 """How often one that stands by looks how the leader gets on."""
 ORDER_FILE: Final = "order.db"
 CHECKPOINTS_FILE: Final = "checkpoints.db"
+CHECKPOINT_KNOWN: Final = "CHECKPOINT_KNOWN"
+"""The code of the events that name the newest cosigned checkpoint."""
 LOG_BEHIND: Final = "LOG_BEHIND"
 """Code where statements have waited for the log longer than they may."""
 
@@ -409,7 +411,9 @@ class Sequencer:
             return opened
 
     async def _verify_store(self, opened: _Open) -> None:
-        """LogRefusedError where the store lacks what the log has: a backup of it was restored."""
+        """LogRefusedError where the store lacks what the log has, or the log what the store tells of it: a backup was
+        restored.
+        """
         positions = await self._run(opened.order.positions)
         counters = _counters(await self._store.instances(alive_only=False))
         for name, last in positions.items():
@@ -430,6 +434,13 @@ class Sequencer:
                     f"statement {row.statement_no} of {row.instance} is another one in the log: a backup of the store"
                     " was restored and went on",
                 )
+
+        # What a witness has seen of this log, as an instance of the house has told last.
+        for row in await self._store.events(CHECKPOINT_KNOWN, before=0, limit=1):
+            _, body = parse_statement(parse_envelope(row.envelope))
+            seen, root = body["after"].split(" ")
+            if body["subject"] == opened.shard.origin:
+                await self._run(opened.writer.verify_seen, int(seen), bytes.fromhex(root))
 
     async def _let_go(self) -> None:
         opened, self._open = self._open, None

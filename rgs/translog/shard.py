@@ -89,6 +89,16 @@ class ShardWriter:
         first = max(0, self.size - TILE_WIDTH)
         return [leaf_hash(entry) for entry in self._directory.entries(first, self.size)]
 
+    def verify_seen(self, size: int, root: bytes) -> None:
+        """LogRefusedError unless the log is, or goes on from, one that a witness has seen."""
+        if size > self.size or root_at(self._directory.subtrees(self.size), size) != root:
+            raise LogRefusedError(
+                "WITNESSED_DIFFERS",
+                f"a witness has seen {size} entries of {self._row.origin} that are not the {self.size} here: the"
+                " folder of the log was restored from a backup, and a second history could be signed",
+                path=self._directory.folder,
+            )
+
     def write(self, entries: Iterable[bytes], artifacts: Iterable[tuple[str, bytes]] = ()) -> None:
         """Append the entries: their files, durable on return. `artifacts` (hex SHA-256, content) lie beside first."""
         for sha256, content in artifacts:

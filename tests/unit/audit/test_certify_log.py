@@ -78,7 +78,10 @@ def test_a_good_log_whole(case: Case, capsys: pytest.CaptureFixture[str]) -> Non
     (void,) = case.report["voids"]
     assert void["approved_by"] == "admin-1, admin-2"
     assert void["returned_minor"] == void["staked_minor"]
-    assert case.report["voids_by_admin"] == {"admin-1": 1, "admin-2": 1}
+    assert [(row["approved_by"], row["voids"]) for row in case.report["voids_by_admin"]] == [
+        ("admin-1", 1),
+        ("admin-2", 1),
+    ]
     assert case.report["overdue"] == []
     assert case.report["speed"]["entries"] == len(case.house.lines)
     assert "PASSED WITNESSED ANCHORED" in page.read_text()

@@ -23,6 +23,7 @@ from rgs.core.games import game_of
 from rgs.core.games.types import Action, SeatStakes
 from rgs.core.hands import Category, evaluate
 from rgs.core.rulesets import Ruleset, load_ruleset
+from tests.seeded import turn
 
 # (hole, board): three, four and five of a suit, a board that plays, quads on board, a wheel, a royal, nothing at all.
 SPOTS = [
@@ -140,13 +141,32 @@ def test_every_pair_of_hands_is_counted_on_a_board(exactly_two: bool) -> None:
         }
 
 
-@pytest.mark.parametrize(("ruleset_id", "with_side_bet"), [("uth-solo", False), ("uth-lugano", True)])
+RIVERS_OF = pytest.mark.parametrize(
+    ("ruleset_id", "with_side_bet"), [("uth-solo", False), ("uth-lugano", True)]
+)  # fmt: skip
+
+
+@RIVERS_OF
 def test_the_river_is_worth_what_the_production_code_pays(
+    ruleset_id: str,
+    with_side_bet: bool,
+    strategies: dict[tuple[str, bool], Strategy],
+    pytestconfig: pytest.Config,
+) -> None:
+    verify_rivers(strategies[ruleset_id, with_side_bet], spots(2, 3)[turn(pytestconfig, 3) :: 3])
+
+
+@pytest.mark.slow_exhaustive
+@RIVERS_OF
+def test_each_of_these_rivers_is_worth_what_the_production_code_pays(
     ruleset_id: str, with_side_bet: bool, strategies: dict[tuple[str, bool], Strategy]
 ) -> None:
-    strategy = strategies[ruleset_id, with_side_bet]
-    ruleset = strategy.ruleset
-    for hole, board in spots(2, 3):
+    verify_rivers(strategies[ruleset_id, with_side_bet], spots(12, 3))
+
+
+def verify_rivers(strategy: Strategy, some: list[tuple[tuple[Card, ...], tuple[Card, ...]]]) -> None:
+    with_side_bet, ruleset = strategy.play.with_side_bet, strategy.ruleset
+    for hole, board in some:
         advice = strategy.advise(hole, board)
         # The side bet is settled by the production code too; where it is no part of the play, it is taken off.
         odds = ruleset.paytables["trips"].odds_for(evaluate(hole + board))
@@ -203,6 +223,7 @@ def test_flop_decisions_are_those_of_the_sums_term_by_term(
     assert min(seen[RAISE], seen[PASS]) > 50
 
 
+@pytest.mark.slow_exhaustive
 def test_a_hole_is_worth_the_sum_of_its_flops(strategies: dict[tuple[str, bool], Strategy]) -> None:
     strategy = strategies["uth-solo", False]
     hole = parse_cards(["Kc", "4d"])  # the closest decision before the flop

@@ -53,7 +53,14 @@ def test_twenty_fair_seeds_pass(seed: int, monkeypatch: pytest.MonkeyPatch) -> N
     assert verdict.word == "passed", [run.rejected for run in verdict.runs]
 
 
-@pytest.mark.parametrize("defect", defects.CAUGHT, ids=lambda defect: defect.name)
+CAUGHT = [
+    # Those that need more than a hundred thousand decks are left to `make exhaustive`.
+    pytest.param(defect, id=defect.name, marks=[pytest.mark.slow_exhaustive] if defect.decks > 100_000 else [])
+    for defect in defects.CAUGHT
+]
+
+
+@pytest.mark.parametrize("defect", CAUGHT)
 def test_every_planted_defect_is_caught_at_its_sample_size(defect: Defect) -> None:
     assert planting.plant_one(defect).is_caught
 

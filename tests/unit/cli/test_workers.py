@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,8 +21,11 @@ from rgs.core.errors import InvalidFieldError
 from rgs.launch import isolated_command
 
 WORKER = """
-import os, signal, sys, time
+import os, select, signal, sys, time
 folder, number = sys.argv[1:]
+told, tell = os.pipe()
+os.set_blocking(tell, False)
+signal.set_wakeup_fd(tell)  # a signal that comes just before the wait ends it, too
 note = open(f"{folder}/{number}", "a")
 def say(text):
     note.write(f"{text} {os.getpid()} {time.monotonic_ns()}\\n")
@@ -36,7 +40,8 @@ if os.path.exists(f"{folder}/broken"):
 say("serving")
 sys.stdout.write("serving\\n")
 sys.stdout.flush()
-sys.stdin.read()
+while 0 not in select.select([0, told], [], [])[0]:
+    pass
 say("left")
 """
 
@@ -106,6 +111,19 @@ async def test_a_rolling_restart_replaces_one_after_the_other(tmp_path: Path) ->
             assert made.noted(number - 1)[2][2] < made.noted(number)[1][2], (
                 "the one before serves, then this one drains"
             )
+
+
+async def test_a_restart_is_not_taken_in_by_a_worker_that_came_to_serve_before_it(tmp_path: Path) -> None:
+    made = Crew(tmp_path)
+    running = asyncio.create_task(made.supervisor.run())
+    await until(lambda: all(slot._worker is not None for slot in made.supervisor.slots))
+    while not all("serving" in made.words(number) for number in range(2)):
+        time.sleep(0.005)  # noqa: ASYNC251 - the supervisor has not read yet that they serve
+    made.supervisor.roll()
+    await until(lambda: all(made.words(number).count("serving") == 2 for number in range(2)))
+    assert made.noted(0)[2][2] < made.noted(1)[1][2], "the first serves again, then the second drains"
+    made.supervisor.stop()
+    assert await running == 0
 
 
 async def test_a_worker_that_fails_before_any_has_served_ends_the_supervisor(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from rgs.core.checkpoints import parse_checkpoint
 from rgs.core.merkle import EMPTY_ROOT
 from rgs.core.note import Note, add_signatures, cosign, format_note, parse_note, parse_vkey
 from rgs.store.checkpoints import CheckpointRaceError, Checkpoints
+from rgs.store.interface import InstanceRow
 from rgs.translog.directory import LogDirectory, LogRefusedError
 from rgs.translog.sequencer import LOG_BEHIND, RETRY_MS, Sequencer
 from rgs.translog.shard import ShardWriter
@@ -151,6 +152,26 @@ async def test_key_statements_stand_once_in_order_before_what_waits(
     await again.work()
     verify_shelf(shelf, [Logged(log / "2026h1"), Logged(log / "2026h2")])
     await again.close()
+
+
+async def test_a_key_that_comes_while_the_store_is_looked_at_stands_before_what_it_signs(
+    shelf: Shelf, log: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shelf.key()
+    instances = shelf.instances
+    late: list[bytes] = []
+
+    async def looked_at(*, alive_only: bool) -> list[InstanceRow]:
+        if not late:
+            late.extend((shelf.key(), shelf.commit("late").envelope))
+        return await instances(alive_only=alive_only)
+
+    sequencer = make_sequencer(shelf, log, clock)
+    await sequencer.work()
+    monkeypatch.setattr(sequencer._store, "instances", looked_at)
+    await sequencer.work()
+    assert Logged(log / "2026h1").entries[1:] == late
+    await sequencer.close()
 
 
 async def test_more_key_statements_than_a_batch_holds(shelf: Shelf, sequencer: Sequencer, log: Path) -> None:
