@@ -103,8 +103,8 @@ def fork(job: Callable[[], int], cpu_s: float) -> int:
         bound_cpu(cpu_s)
         resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MORE_MEMORY,) * 2)
         os._exit(job())
-    except BaseException:  # noqa: BLE001 - a mutant may raise anything, anywhere
-        os._exit(1)
+    except BaseException:  # noqa: BLE001 - the engine's own failure; what tests raise has been caught
+        os._exit(70)
 
 
 def bound_cpu(cpu_s: float) -> None:
@@ -148,6 +148,8 @@ def run_all(
             with suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGKILL)  # also what it has started
             code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+            if code == 70:
+                raise SystemExit(f"planting failed: {mutants[index]}")
             ended[index] = TIMEOUT if code in (-signal.SIGXCPU, -signal.SIGKILL) else STATUS.get(code, KILLED)
             if (mutant := mutants[index]) and ended[index] == SURVIVED:
                 say(1, f"survived: {mutant.path}:{mutant.line}: {mutant.before} -> {mutant.after}")
@@ -179,7 +181,7 @@ class Warm:
         for item, following in zip(session.items, [*session.items[1:], None], strict=True):
             self.measured.switch_context(item.nodeid)
             started = time.process_time()
-            if any(report.failed for report in runtestprotocol(item, log=False, nextitem=following)):
+            if fails(item, following):
                 self.map.failed.append(item.nodeid)
             self.map.cost[item.nodeid] = round(time.process_time() - started, 3)
         self.measured.stop()
@@ -206,7 +208,7 @@ class Warm:
                 chosen = [items[test] for test in tests]
                 for item, following in zip(chosen, [*chosen[1:], None], strict=True):
                     bound_cpu(time.process_time() + limit(self.map, [item.nodeid]))
-                    if any(report.failed for report in runtestprotocol(item, log=False, nextitem=following)):
+                    if fails(item, following):
                         return 1
                 return 0
 
@@ -218,6 +220,14 @@ class Warm:
             jobs.append((job(tests, mutant) if tests else lambda: 75, limit(self.map, tests)))
         gc.freeze()
         return run_all(jobs, [None, *self._mutants], self._workers, self._say)
+
+
+def fails(item: pytest.Item, following: pytest.Item | None) -> bool:
+    """Run one test; whether it fails. A mutant may raise anything, also what pytest lets through."""
+    try:
+        return any(report.failed for report in runtestprotocol(item, log=False, nextitem=following))
+    except BaseException:  # noqa: BLE001
+        return True
 
 
 def exchange(mutant: Mutant, source: bytes, file: str, functions: Iterable[types.FunctionType]) -> bool:
@@ -282,8 +292,11 @@ def import_job(mutant: Mutant | None, root: Path, parts: Sequence[Sequence[str]]
         sys.meta_path.insert(0, Finder(mutant.path, root, source))
     base = tempfile.mkdtemp(dir=scratch)
     options = [*OPTIONS, "--basetemp", f"{base}/tests"]
-    codes = (pytest.main([*options, *files], plugins=[Profiled()]) for files in parts if files)
-    passed = all(code == pytest.ExitCode.OK for code in codes)
+    try:
+        codes = (pytest.main([*options, *files], plugins=[Profiled()]) for files in parts if files)
+        passed = all(code == pytest.ExitCode.OK for code in codes)
+    except BaseException:  # noqa: BLE001 - as above
+        passed = False
     shutil.rmtree(base, ignore_errors=True)
     return 0 if passed else 1
 

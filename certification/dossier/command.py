@@ -24,7 +24,7 @@ from certification.dossier.document import document_of
 from certification.dossier.figures import figures_of
 from certification.dossier.page import render_page
 from certification.dossier.plan import Plan, full_plan, quick_plan, steps_of
-from certification.dossier.work import Done, Work
+from certification.dossier.work import ROOT, Done, Work
 from certification.replay import FileError, fingerprint, read_file
 from certification.statistics import progress
 from rgs.core.errors import RgsError
@@ -107,6 +107,7 @@ def _files(document: dict[str, Any], done: Sequence[Done]) -> dict[str, bytes]:
             files[f"certificates/{result['ruleset']}.json"] = _json(result["certificate"])
     if results["manifest"].get("content"):
         files["software-manifest.json"] = results["manifest"]["content"].encode()
+        files["manifest_verify.py"] = (ROOT / "certification" / "manifest_verify.py").read_bytes()
     if results["sbom"].get("document"):
         files["sbom.cdx.json"] = _json(results["sbom"]["document"])
     files["times.json"] = _json({"made": document["made"], "took_s": {row.step.name: row.took_s for row in done}})

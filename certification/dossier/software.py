@@ -1,13 +1,12 @@
 """The steps about the software: its manifest, the tests of the clauses, mutation testing, what it is made of.
 
-Other programs do the work and leave their answer: `certify manifest` (until it is there, `rgs manifest`), pytest, and
-`tools/mutants.py` with its file. What did not run, or left nothing, is not run.
+Other programs do the work and leave their answer: `certify manifest`, pytest, and `tools/mutants.py` with its file.
+Refuses to call passed what did not run, or left nothing: it is not run.
 """
 
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import os
 import subprocess
@@ -26,33 +25,26 @@ _TIMEOUT_S: Final = 3600
 
 
 def run_manifest(_parameters: Mapping[str, Any], _told: Told) -> Result:
-    """The software manifest of this installation, as its command prints it."""
-    command = manifest_command()
+    """The manifest of what is certified, as `certify manifest --json` prints it."""
+    command = [sys.executable, "-m", "certification", "manifest", "--json"]
     done = subprocess.run(  # noqa: S603
-        [sys.executable, *command], cwd=ROOT, env=_plain(), capture_output=True, timeout=_TIMEOUT_S, check=False
+        command, cwd=ROOT, env=_plain(), capture_output=True, timeout=_TIMEOUT_S, check=False
     )
-    try:
-        document = json.loads(done.stdout)
-    except ValueError:
-        document = None
-    if done.returncode or not isinstance(document, dict) or not document.get("entries"):
+    if done.returncode:
         said = done.stderr.decode(errors="replace").strip().splitlines()
-        return {"verdict": "failed", "told": said[-1] if said else "no manifest", "entries": []}
-    digest = hashlib.sha256(done.stdout.removesuffix(b"\n")).hexdigest()
+        return {"verdict": "failed", "told": said[-1] if said else "no manifest", "files": []}
+    document = json.loads(done.stdout)
+    digest = hashlib.sha256(done.stdout).hexdigest()
+    certified = [row for row in document["files"] if row["class"] != "none"]
     return {
         "verdict": "passed",
-        "told": f"{len(document['entries'])} files, SHA-256 {digest[:16]}…",
+        "told": f"{len(document['files'])} files, {len(certified)} of a certified class; SHA-256 {digest[:16]}…",
         "sha256": digest,
-        "command": f"python -m {' '.join(command[1:])}",
         "content": done.stdout.decode(),
-        "entries": document["entries"],
+        "files": certified,
+        "others": len(document["files"]) - len(certified),
+        **{name: document[name] for name in ("modules", "rulesets", "jurisdictions", "schema", "contract", "versions")},
     }
-
-
-def manifest_command() -> list[str]:
-    """The command that prints the manifest: the certification's own, where this software has it; else the server's."""
-    own = importlib.util.find_spec("certification.manifest") is not None
-    return ["-m", "certification", "manifest", "--json"] if own else ["-m", "rgs", "manifest"]
 
 
 # --- tests ---
@@ -123,7 +115,7 @@ def _plain() -> dict[str, str]:
 
 
 def run_mutants(_parameters: Mapping[str, Any], _told: Told) -> Result:
-    """What mutation testing left; not run where it left nothing."""
+    """What mutation testing left. Not run: nothing, a sample or a part, or a run over other bytes than these."""
     if not MUTANTS.is_file():
         return {
             "verdict": "not run",
@@ -132,16 +124,35 @@ def run_mutants(_parameters: Mapping[str, Any], _told: Told) -> Result:
         }
     document = json.loads(MUTANTS.read_text(encoding="utf-8"))
     targets = document["targets"]
-    made, killed = (sum(int(target[name]) for target in targets) for name in ("mutants", "killed"))
-    survived = sum(len(target["survived"]) for target in targets)
-    timeouts = sum(int(target["timeout"]) for target in targets)
-    unexplained = sum(not row.get("why") for target in targets for row in target["survived"])
-    verdict = "not run" if not made else "failed" if unexplained else "passed"
-    return {
-        "verdict": verdict,
-        "told": f"{killed + timeouts:,} of {made:,} mutants noticed, {survived} survived, {unexplained} unexplained",
-        **document,
+    made, killed, timeouts = (sum(int(target[name]) for target in targets) for name in ("mutants", "killed", "timeout"))
+    survived = [row for target in targets for row in target["survived"]]
+    unexplained = sum(not row["why"] for row in survived)
+    changed = _changed(targets)
+    left_out = document.get("not_run", ())
+    said = {
+        f"{len(changed)} files have changed since": changed,
+        f"{len(left_out)} files were left out": left_out,
+        "a sample only": document.get("sample"),
     }
+    missing = [text for text, holds in said.items() if holds]
+    verdict = "failed" if unexplained else "not run" if missing or not made else "passed"
+    counts = f"{killed + timeouts:,} of {made:,} mutants noticed, {len(survived)} survived, {unexplained} unexplained"
+    return {
+        **document,
+        "verdict": verdict,
+        "told": "; ".join((counts, *missing)),
+        "changed": changed,
+        "tests_changed": _changed(document.get("tests", ())),
+    }
+
+
+def _changed(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The paths whose bytes are not those of the row's hash, where it has one."""
+    return [row["path"] for row in rows if "sha256" in row and row["sha256"] != _sha256(ROOT / row["path"])]
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
 def run_sbom(_parameters: Mapping[str, Any], _told: Told) -> Result:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -143,6 +144,10 @@ def test_an_input_is_every_byte_of_what_a_step_reads(tmp_path: Path) -> None:
 # --- steps that fail, and what is not run ---
 
 
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
 def done(name: str, **result: Any) -> Done:
     step = Step(name, name, lambda _parameters, _told: {}, {})
     return Done(step, {"told": "", **result}, "0" * 64, 0.0, is_kept=False)
@@ -210,17 +215,23 @@ def test_mutants_are_told_as_they_are(monkeypatch: pytest.MonkeyPatch, tmp_path:
     file = tmp_path / "mutants.json"
     monkeypatch.setattr(software, "MUTANTS", file)
     assert software.run_mutants({}, silent)["verdict"] == "not run"
+    head = {"tool": "t", "version": "1", "python": "3.11", "commit": "0" * 40}
+    rows: list[dict[str, Any]] = []
     target = {"path": "rng/scaling.py", "mutants": 3, "killed": 1, "timeout": 1}
     survivor = {"line": 7, "before": "<", "after": "<=", "why": ""}
     for why, word in (("", "failed"), ("the same for every n", "passed")):
         rows = [{**target, "survived": [{**survivor, "why": why}]}]
-        head = {"tool": "t", "version": "1", "python": "3.11", "commit": "0" * 40}
         file.write_text(json.dumps({**head, "targets": rows}))
         result = software.run_mutants({}, silent)
         assert result["verdict"] == word
         assert result["told"].startswith("2 of 3 mutants noticed, 1 survived")
-    file.write_text(json.dumps({"targets": []}))
-    assert software.run_mutants({}, silent)["verdict"] == "not run"
+    parts: tuple[dict[str, Any], ...] = ({"not_run": ["a"]}, {"sample": {"mutants": 3, "seed": 1}}, {"targets": []})
+    for part in parts:
+        file.write_text(json.dumps({**head, "targets": rows, **part}))
+        assert software.run_mutants({}, silent)["verdict"] == "not run"
+    for sha256, word in ((digest(ROOT / "rng" / "scaling.py"), "passed"), ("0" * 64, "not run")):
+        file.write_text(json.dumps({**head, "targets": [{**rows[0], "sha256": sha256}]}))
+        assert software.run_mutants({}, silent)["verdict"] == word
 
 
 # --- the bill of materials ---

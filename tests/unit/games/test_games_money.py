@@ -58,6 +58,7 @@ def test_exactness_is_a_matter_of_the_step() -> None:
         "-1:1",
         "1.5:1",
         "1:1 ",
+        "10001:1",
         "20000:1",
         "Push",
         "3/2",
