@@ -213,7 +213,7 @@ def test_mutants_are_told_as_they_are(monkeypatch: pytest.MonkeyPatch, tmp_path:
     (tmp_path / "certification").mkdir()
     source = tmp_path / "a.py"
     source.write_bytes(b"pass\n")
-    head = {
+    head: dict[str, Any] = {
         "tool": "t",
         "version": "1",
         "python": "3.11",
