@@ -13,6 +13,7 @@ from typing import Any, Final
 from certification.dossier import chance, games, software
 from certification.dossier.clauses import load_map, named_tests
 from certification.dossier.work import ALL, CHANCE, GAMES, Step
+from certification.mutants import RESULT
 from rgs.core.errors import InvalidFieldError
 from rgs.core.rulesets import SHIPPED_RULESETS
 
@@ -102,7 +103,7 @@ def steps_of(plan: Plan) -> list[Step]:
     return [
         step("manifest", "Software manifest", software.run_manifest, ALL),
         step("sbom", "Bill of materials", software.run_sbom, ("requirements", "certification/dossier/sbom.py")),
-        step("mutants", "Mutation testing", software.run_mutants, (MUTANTS_FILE, "rng", "rgs/core", "tests")),
+        step("mutants", "Mutation testing", software.run_mutants, (RESULT, "rng", "rgs/core", "tests")),
         step("selftest", "Self-test of the generator", chance.run_selftest, ("rng", CHANCE[-1])),
         step("kat", "Known answers", chance.run_known_answers, ("rng", "tests/vectors/drbg", CHANCE[-1])),
         step("health", "Health tests of the entropy", chance.run_health, ("rng", CHANCE[-1]), bytes=plan.entropy_bytes),
@@ -165,6 +166,3 @@ def steps_of(plan: Plan) -> list[Step]:
             for name in plan.simulated
         ),
     ]
-
-
-MUTANTS_FILE: Final = "certification/mutants.json"
