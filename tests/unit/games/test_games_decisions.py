@@ -189,6 +189,13 @@ def test_alone_the_owner_sees_his_own_phase_and_at_a_table_the_tables(ruleset_id
             assert view(seat) == view(seat, shown_phase=Phase.SHOWDOWN, to_owner=True)
 
 
+def test_a_view_is_the_owners_unless_said_otherwise() -> None:
+    seat = new_seat("uth-lugano")  # hole cards are the seat's secret
+    view = game_of(seat.ruleset).view
+    assert view(seat, shown_phase=Phase.PREFLOP).hole_cards == seat.hole_cards
+    assert view(seat, shown_phase=Phase.PREFLOP, to_owner=False).hole_cards == ()
+
+
 def test_a_table_shows_what_its_slowest_seat_may_see() -> None:
     ruleset = load_ruleset("uth-lugano")
     game = game_of(ruleset)
