@@ -1,7 +1,7 @@
 # The house's commands; `make help` lists them. Each makes sure of the virtual environment first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo run play test exhaustive fuzz check bench certify wheel certified changes protos proto-baseline drift lint breaking ruff types format lock clean
+.PHONY: help setup demo run play test exhaustive fuzz check bench certify mutants wheel certified changes protos proto-baseline drift lint breaking ruff types format lock clean
 
 PYTHON ?=
 ARGS ?=
@@ -22,7 +22,7 @@ help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo 'Variables:'
-	@echo '  ARGS="..."      passed on to the command of demo, run, play, test, exhaustive, fuzz, bench and lock'
+	@echo '  ARGS="..."      passed on to the command of demo, run, play, test, exhaustive, fuzz, bench, mutants and lock'
 	@echo '  TESTS="..."     test these files or node ids only (no coverage gate), e.g. TESTS=tests/unit'
 	@echo '  WORKERS=2       test processes'
 	@echo '  SECONDS=60      how long fuzz goes on with each parser and with the RPCs'
@@ -33,7 +33,7 @@ help: ## This list
 setup: ## Make .venv from the locked requirements; nothing to do when it is up to date
 	@PYTHON='$(PYTHON)' sh tools/set_up.sh
 
-demo: setup ## Play between misbehaving peers, replay and reconcile it, show what is proved
+demo: setup ## Play between misbehaving peers, replay, reconcile and audit it, show what is proved
 	$(PY) -m rgs demo $(ARGS)
 
 run: setup ## Serve, with the development set-up (made at the first start)
@@ -88,23 +88,11 @@ format: setup ## Format the code and mend what can be mended safely
 bench: setup ## Measure, as ratios within one run
 	$(PY) -m bench $(ARGS)
 
-certify: setup exhaustive ## What a test lab runs: exhaustive tests, self-test, known answers, returns, ROUNDS simulated, statistics of DECKS decks
-	$(PY) -m rng selftest
-	$(PY) -m rng kat tests/vectors/drbg/*.json
-	for ruleset in uth-online uth-seven-box uth-lugano uth-solo; do \
-	  $(PY) -m certification vectors tests/vectors/games/uth_rounds.jsonl --ruleset $$ruleset || exit 1; done
-	$(PY) -m certification vectors tests/vectors/games/casino_holdem_rounds.jsonl --ruleset casino-holdem
-	for ruleset in uth-online uth-seven-box uth-lugano uth-solo casino-holdem; do \
-	  $(PY) -m certification rtp $$ruleset --check || exit 1; done
-	for ruleset in uth-lugano uth-solo casino-holdem; do \
-	  $(PY) -m certification simulate $$ruleset --rounds $(ROUNDS) || exit 1; done
-	$(PY) -m certification rng --defects all
-	$(PY) -m certification rng --replicates 200 --decks 2000
-	for decks in 100000 1000000 $(DECKS); do $(PY) -m certification rng --decks $$decks || exit 1; done
-	@mkdir -p var
-	$(PY) -m rng export --what raw --count 125000000 > var/certify-raw.bin
-	$(PY) -m certification sp800-22 var/certify-raw.bin; status=$$?; rm -f var/certify-raw.bin; exit $$status
-	$(PY) -m certification rng --programs || [ $$? -eq 2 ]
+certify: setup exhaustive mutants ## What a test lab runs and reads: exhaustive tests, planted defects, then the whole certification as a signed bundle (docs/dossier.md)
+	$(PY) -m certification dossier --resume --rounds $(ROUNDS) --decks $(DECKS)
+
+mutants: setup ## Plant small defects in rng and the rules, and list those that no test sees; ARGS="--target rng/drbg.py"
+	$(PY) -m tools.mutants --workers $(WORKERS) $(ARGS)
 
 wheel: setup ## Build dist/rgs-*.whl, the same bytes from the same files everywhere, and say its SHA-256
 	$(PY) tools/wheel.py

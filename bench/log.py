@@ -28,7 +28,7 @@ from rgs.clock import SystemClock
 from rgs.core.checkpoints import parse_checkpoint
 from rgs.core.note import parse_note
 from rgs.core.statements import Ed25519Signer, seal_envelope
-from rgs.server import LOG_S
+from rgs.logkeeping import LOG_S
 from rgs.store.changes import Change, Draft
 from rgs.store.sqlite import SqliteStore, create_store
 from rgs.translog.sequencer import BATCH, Sequencer

@@ -14,6 +14,7 @@ from typing import Final
 
 COMMANDS: Final[Mapping[str, str]] = {
     "dispute": "verify and show the file of a complaint",
+    "dossier": "run the whole certification and bundle it, signed; or verify such a bundle (docs/dossier.md)",
     "log": "verify a transparency log and all its records (docs/verify.md)",
     "manifest": "hashes of all that is certified; `manifest verify` compares files with them (docs/manifest.md)",
     "monitor": "measured returns of an export or a log against the exact ones (docs/monitoring.md)",
@@ -31,6 +32,7 @@ COMMANDS: Final[Mapping[str, str]] = {
 """A command is the `main(argv)` of the module of its name, or of its home, below; it returns the exit status."""
 
 HOMES: Final[Mapping[str, str]] = {
+    "dossier": "dossier.command",
     "rng": "statistics.battery.command",
     "sp800-22": "statistics.sp800_22.command",
 }

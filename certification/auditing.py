@@ -22,8 +22,7 @@ from certification.engines import Engine, started, verified
 from certification.findings import Findings
 from certification.memory import format_replay, format_value, parse_replay, parse_value
 from certification.sources import Source
-from certification.tree import CONSISTENCY, ENTRY, Tree, failure, read_bundle, read_checkpoint, read_hashes
-from certification.tree import verify_note_and_quorum as verify_accepted
+from certification.tree import CONSISTENCY, ENTRY, Tree, failure, read_accepted, read_bundle, read_hashes
 from rgs.core.checkpoints import Checkpoint, parse_checkpoint
 from rgs.core.errors import FormatError, RgsError, VerificationError
 from rgs.core.merkle import consistency_proof, verify_consistency
@@ -65,10 +64,9 @@ class Audit:
     """Envelopes and the public keys that signed them."""
     read_again: str = ""
     """Why what the state says was read was read once more."""
+    keys: KeyBook | None = None
     replay: Replay | None = None
     findings: Findings | None = None
-    key_statements: int = 0
-    """Of the key bundle."""
 
     def report(self, error: VerificationError, place: str) -> None:
         self.failed += 1
@@ -108,8 +106,7 @@ class Auditor:
         audit = Audit()
         began = process_time()
         try:
-            audit.note = read_checkpoint(self.source)
-            audit.accepted = verify_accepted(audit.note, self.policy)
+            audit.note, audit.accepted = read_accepted(self.source, self.policy)
             checkpoint = audit.accepted.checkpoint
             cosigned = Cosigned(self.policy, self.own)
             if state is not None:
@@ -259,8 +256,7 @@ class _Run:
             self._auditor.save(self.document())
         for fault in self._replay.finish():
             audit.report(fault, "end of the log")
-        audit.replay, audit.findings = self._replay, self._findings
-        audit.key_statements = len(self._keys.statements)
+        audit.keys, audit.replay, audit.findings = self._keys, self._replay, self._findings
         return is_sound
 
     def document(self) -> dict[str, Any]:
@@ -315,7 +311,8 @@ class _Run:
             for error in failures:
                 audit.report(error, f"entry {index}")
             if replay.statement is not None:
-                self._signed.setdefault(replay.statement.keyid, {})[origin] = index
+                if replay.statement.kind.numbered:  # the others are the key bundle's, and stand with it
+                    self._signed.setdefault(replay.statement.keyid, {})[origin] = index
                 for error in self._findings.take(replay.statement):
                     audit.report(error, f"entry {index}")
 

@@ -96,8 +96,13 @@ def examine(files: Mapping[str, bytes], root: str | None, trust: Trust | None) -
         0, f"{'VERIFIED' if is_good else 'FAILED'} {anchored}: {replay.summary.rounds_verified} rounds of the session"
     )
     currency = next(iter(replay.summary.staked_minor), "")
-    legs = [(one.body, _block(one)) for one in links.values() if one.kind.name in _LEGS]
-    return Dispute(opening.body, final.body, ruleset, currency, legs, verdict, is_good)
+    round_id = final.body["round_id"]
+    legs = [
+        (one.body, _block(one))
+        for one in links.values()
+        if one.kind.name in _LEGS or (one.kind.name == "money_leg" and one.body["round_id"] == round_id)
+    ]
+    return Dispute(opening.body, final.body, ruleset, currency, legs, verdict, is_good, keys.anchored)
 
 
 _LEGS: Final = ("session_open", "purchase", "participation_end")
@@ -120,7 +125,7 @@ def _placed(name: str, files: Mapping[str, bytes], root: str | None, trust: Trus
         return f"{name}: its place in the log was not verified, no policy was given"
     try:
         proof = parse_log_proof(data)
-        _, witnesses, _ = verify_receipt(files[f"{name}.json"], proof, trust.policy, root)
+        _, witnesses, _ = verify_receipt(files[f"{name}.json"], proof, trust, root)
     except (FormatError, RgsError) as error:
         return f"FAILED {name} in the log: {error}"
     origin = proof.checkpoint.text.split("\n")[0]

@@ -36,6 +36,8 @@ _CLAUSES: Final = {
     ("casino_holdem", "side"): "C-6",
     ("casino_holdem", "side_fold"): "C-7",
 }
+_DIGITS: Final = {"EUR": 2, "GBP": 2}
+"""Digits of the minor unit (ISO 4217), where known; other amounts stay as they are signed."""
 Words = Mapping[str, Any]
 
 
@@ -52,6 +54,7 @@ class Dispute:
     legs: Sequence[tuple[Mapping[str, Any], Mapping[str, str]]]
     verdict: Sequence[str]
     is_good: bool
+    is_anchored: bool
 
 
 @lru_cache(maxsize=1)
@@ -81,12 +84,22 @@ def _page(code: str, words: Words, dispute: Dispute) -> dict[str, Any]:
         "code": code,
         "words": words,
         "facts": list(_facts(words, dispute)),
-        "decisions": list(_decisions(words, dispute.final)),
+        "decisions": list(_decisions(words, dispute)),
         "payouts": list(_payouts(words, dispute)),
         "sums": list(_sums(words, dispute)),
-        "legs": list(_legs(dispute)),
-        "minor": words["minor"].format(currency=dispute.currency),
+        "legs": list(_legs(words, dispute)),
+        "amounts": words["amounts" if dispute.currency in _DIGITS else "minor"].format(currency=dispute.currency),
+        "lead": words["failed" if not dispute.is_good else "verified" if dispute.is_anchored else "unanchored"],
     }
+
+
+def _amount(words: Words, dispute: Dispute, minor: str) -> str:
+    """`12.50` of `1250`; as it was signed where the currency's digits are not known."""
+    digits = _DIGITS.get(dispute.currency)
+    if digits is None or not minor:
+        return minor
+    whole = minor.zfill(digits + 1)
+    return f"{whole[:-digits]}{words['decimal']}{whole[-digits:]}"
 
 
 def _facts(words: Words, dispute: Dispute) -> Iterator[tuple[str, str]]:
@@ -109,16 +122,17 @@ def _facts(words: Words, dispute: Dispute) -> Iterator[tuple[str, str]]:
         yield named["qualifies"], words["yes" if outcome["dealer_qualifies"] else "no"]
 
 
-def _decisions(words: Words, final: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
-    for action in final["actions"]:
-        by = words["by"][action["by"]]
-        yield action["time"], action["phase"], action["action"], action["amount_minor"], by
+def _decisions(words: Words, dispute: Dispute) -> Iterator[tuple[str, ...]]:
+    for action in dispute.final["actions"]:
+        phase, taken, by = (words[name][action[name]] for name in ("phase", "action", "by"))
+        yield action["time"], phase, taken, by, _amount(words, dispute, action["amount_minor"])
 
 
 def _payouts(words: Words, dispute: Dispute) -> Iterator[tuple[str, ...]]:
     for row in dispute.final.get("settlement", ()):
         result = words["result"][row["result"]]
-        yield row["bet"], row["stake_minor"], result, row["returned_minor"], _rule(words, dispute, row["bet"])
+        stake, returned = (_amount(words, dispute, row[name]) for name in ("stake_minor", "returned_minor"))
+        yield words["bet"][row["bet"]], result, _rule(words, dispute, row["bet"]), stake, returned
 
 
 def _rule(words: Words, dispute: Dispute, bet: str) -> str:
@@ -147,20 +161,26 @@ def _paid(words: Words, table: Paytable, hand: Mapping[str, Any]) -> str:
 
 def _sums(words: Words, dispute: Dispute) -> Iterator[tuple[str, str]]:
     final, named = dispute.final, words["sums"]
-    yield named["before"], final["balance_before_minor"]
-    yield named["staked"], final["staked_minor"]
-    yield named["returned"], final["returned_minor"]
-    yield named["after"], final["balance_after_minor"]
+    for name, field in (
+        ("before", "balance_before_minor"),
+        ("staked", "staked_minor"),
+        ("returned", "returned_minor"),
+        ("after", "balance_after_minor"),
+    ):
+        yield named[name], _amount(words, dispute, final[field])
     would_have = final.get("void", {}).get("would_have_been")
     if would_have is not None:
-        yield named["would_have"], str(sum(int(row["returned_minor"]) for row in would_have))
+        returned = sum(int(row["returned_minor"]) for row in would_have)
+        yield named["would_have"], _amount(words, dispute, str(returned))
 
 
-def _legs(dispute: Dispute) -> Iterator[tuple[str, str, str, str]]:
+def _legs(words: Words, dispute: Dispute) -> Iterator[tuple[str, str, str, str]]:
     for body, private in dispute.legs:
         amount = body.get("amount_minor") or body.get("paid_out_minor", "")
-        ids = ", ".join(f"{name} {value}" for name, value in sorted(private.items()))
-        yield body["time"], body["kind"], amount, ids
+        # A stake debited by itself has no private block: the wallet's id stands in the statement.
+        named = {**private, "wallet_transaction_id": body["transaction_id"]} if "transaction_id" in body else private
+        ids = ", ".join(f"{name} {value}" for name, value in sorted(named.items()))
+        yield body["time"], words["leg"][body.get("direction", body["kind"])], ids, _amount(words, dispute, amount)
 
 
 def card_text(card: str) -> str:

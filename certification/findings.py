@@ -1,5 +1,5 @@
-"""What an auditor wants told beside what fails: exposure, voids and who approved them, rounds that stay open,
-participations that come twice, statements of the key bundle and their order.
+"""What an auditor wants told beside what fails: exposure, voids and who approved them, rounds that stay open, what was
+bought and paid out, participations that come twice, statements of the key bundle and their order.
 
 Fed with every authentic statement in the order of the log; kept between runs as plain JSON. Refuses to judge: of these
 only a participation in two sessions is a failure, and a key statement that comes twice or before one that the bundle
@@ -37,8 +37,12 @@ class Findings:
         self.exposure: Counter[str] = Counter()
         """`node day` -> draws that are unknown, at most."""
         self.voids: list[dict[str, str]] = []
-        self.voids_by_session: Counter[str] = Counter()
-        self.voids_by_admin: Counter[str] = Counter()
+        self.voids_by_session: dict[str, dict[str, int]] = {}
+        """Session -> sums of its voids; `unknown` counts those that do not tell what would have been."""
+        self.voids_by_admin: dict[str, dict[str, int]] = {}
+        self.bought_minor: Counter[str] = Counter()
+        """By currency: purchases, and stakes debited one by one."""
+        self.paid_out_minor: Counter[str] = Counter()
         self.newest = ""
         """The latest time of a numbered statement."""
         self.open: dict[str, list[Any]] = {}
@@ -46,6 +50,7 @@ class Findings:
         self.participations = IdSet()
         self._instances: dict[str, tuple[str, int]] = {}
         self._periods: dict[str, int] = {}
+        self._currencies: dict[str, str] = {}
 
     def take(self, statement: Statement) -> Iterator[VerificationError]:
         """One statement."""
@@ -63,10 +68,19 @@ class Findings:
             case "session_open":
                 law: Jurisdiction | None = self._rulebook.jurisdiction(body["jurisdiction"])
                 self._periods[body["session_id"]] = law.finish_after_s if law else 0
+                self._currencies[body["session_id"]] = body["currency"]
             case "session_close":
                 self._periods.pop(body["session_id"], None)
-            case "purchase" if body["purchase_no"] == "1" and not self.participations.add(body["participation_id"]):
-                yield statement.failure(SESSION, f"participation {body['participation_id']} is another session's")
+                self._currencies.pop(body["session_id"], None)
+            case "purchase":
+                self.bought_minor[self._currency(body)] += int(body["amount_minor"])
+                if body["purchase_no"] == "1" and not self.participations.add(body["participation_id"]):
+                    yield statement.failure(SESSION, f"participation {body['participation_id']} is another session's")
+            case "money_leg":
+                moved = self.bought_minor if body["direction"] == "debit" else self.paid_out_minor
+                moved[self._currency(body)] += int(body["amount_minor"])
+            case "participation_end":
+                self.paid_out_minor[self._currency(body)] += int(body["paid_out_minor"])
             case "round_opening":
                 period = self._periods.get(body["session_id"], 0)
                 row = [body["deal"]["round_id"], body["session_id"], body["time"], period]
@@ -96,17 +110,21 @@ class Findings:
             )
         self.keys_logged = max(number, logged)
 
+    def _currency(self, body: Mapping[str, Any]) -> str:
+        return self._currencies.get(body["session_id"], "")
+
     def _void(self, body: Mapping[str, Any]) -> None:
         void = body["void"]
         would_have = void.get("would_have_been")
+        returned = None if would_have is None else sum(int(row["returned_minor"]) for row in would_have)
         admins = [approval["party"] for approval in void["approvals"]]
-        self.voids_by_session[body["session_id"]] += 1
-        self.voids_by_admin.update(sorted(set(admins)))
+        _add_void(self.voids_by_session.setdefault(body["session_id"], {}), body, returned)
+        for admin in sorted(set(admins)):
+            _add_void(self.voids_by_admin.setdefault(admin, {}), body, returned)
         if void["reason"] == UNRECOVERABLE:
             node, _ = self._instances.get(body["instance"], ("unknown", 0))
             self.exposure[f"{node} {body['time'][:10]}"] += 1
         if len(self.voids) < VOIDS_MAX:
-            returned = sum(int(row["returned_minor"]) for row in would_have or ())
             self.voids.append(
                 {
                     "approved_by": ", ".join(admins),
@@ -117,9 +135,19 @@ class Findings:
                     "session_id": body["session_id"],
                     "staked_minor": body["staked_minor"],
                     "time": body["time"],
-                    "would_have_returned_minor": "unknown" if would_have is None else str(returned),
+                    "would_have_returned_minor": "unknown" if returned is None else str(returned),
                 }
             )
+
+
+def _add_void(sums: dict[str, int], body: Mapping[str, Any], would_have_returned: int | None) -> None:
+    for name, more in (
+        ("voids", 1),
+        ("staked_minor", int(body["staked_minor"])),
+        ("would_have_returned_minor", would_have_returned or 0),
+        ("unknown", would_have_returned is None),
+    ):
+        sums[name] = sums.get(name, 0) + more
 
 
 def _passed(begin: str, end: str) -> timedelta:

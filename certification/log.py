@@ -31,7 +31,7 @@ from certification.engines import ENGINES, EngineError
 from certification.log_report import document_of, render_html, rows_of
 from certification.memory import format_state, parse_state
 from certification.replay import FileError, fingerprint, jurisdiction, read_file, ruleset
-from certification.sources import SourceError, open_source
+from certification.sources import SourceError, add_tls_options, open_source
 from rgs.core.errors import FormatError, RgsError, VerificationError
 from rgs.core.policies import POLICY_BYTES_MAX, Policy, parse_policy, self_witnesses
 from rgs.core.replay import Rulebook
@@ -121,7 +121,7 @@ def audit(options: argparse.Namespace, trust: Trust, rulebook: Rulebook) -> tupl
     """One run; the audit, and the fingerprint of the bundle's root. FileError, SourceError, FormatError."""
     file = StateFile(options.state)
     state = file.read()
-    source = open_source(options.log)
+    source = open_source(options.log, options)
     with progress("records") as bar:
         task = bar.add_task("records", total=None)
         auditor = Auditor(
@@ -174,6 +174,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--cluster", metavar="ADDRESS", help="of the Ray or Dask cluster that is there already")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write the report as a page")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON")
+    add_tls_options(parser)
     return parser
 
 

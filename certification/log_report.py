@@ -14,6 +14,9 @@ from typing import Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from certification.auditing import Audit
+from certification.findings import Findings
+from rgs.core.replay import KeyBook, Replay, Summary
+from rgs.core.statements import KeyRole
 from rgs.core.times import format_time
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
@@ -53,11 +56,10 @@ def document_of(
         document["summary"] = {name: getattr(summary, name) for name in _SUMMARY}
         document["statements"] = dict(sorted(summary.statements.items()))
         document["games"] = dict(sorted(summary.games.items()))
-        document["money"] = [
-            {"currency": name, "returned_minor": summary.returned_minor[name], "staked_minor": staked}
-            for name, staked in sorted(summary.staked_minor.items())
-        ]
-        document["key_statements"] = {"in_bundle": found.key_statements, "in_log": findings.keys_logged}
+        document["money"] = list(_money(summary, findings))
+        document["instances"] = list(_instances(found.replay))
+        in_bundle = 0 if found.keys is None else len(found.keys.statements)
+        document["key_statements"] = {"in_bundle": in_bundle, "in_log": findings.keys_logged}
         document["development_keys"] = summary.has_development_keys
         document["newest_statement"] = findings.newest
         document["exposure"] = [
@@ -65,9 +67,11 @@ def document_of(
             for key, most in sorted(findings.exposure.items())
         ]
         document["voids"] = findings.voids
-        document["voids_by_session"] = dict(findings.voids_by_session.most_common())
-        document["voids_by_admin"] = dict(findings.voids_by_admin.most_common())
+        document["voids_by_session"] = _ranked("session_id", findings.voids_by_session)
+        document["voids_by_admin"] = _ranked("approved_by", findings.voids_by_admin)
         document["overdue"] = findings.overdue()
+    if found.keys is not None:
+        document["keys"] = list(_keys(found.keys))
     if found.entries and found.sample:
         cpu_s = found.cpu_s / found.entries
         document["speed"] = {
@@ -77,6 +81,51 @@ def document_of(
             "times_bare_openssl": round(cpu_s / bare_s[1], 2),
         }
     return document
+
+
+def _money(summary: Summary, findings: Findings) -> Iterator[dict[str, Any]]:
+    """The participation identity over all of the log: what was bought and won, less what was staked and paid out, is
+    still in play.
+    """
+    for currency in sorted(summary.staked_minor.keys() | findings.bought_minor.keys()):
+        moved = {
+            "bought_minor": findings.bought_minor[currency],
+            "staked_minor": summary.staked_minor[currency],
+            "returned_minor": summary.returned_minor[currency],
+            "paid_out_minor": findings.paid_out_minor[currency],
+        }
+        bought, staked, returned, paid_out = moved.values()
+        yield {"currency": currency, **moved, "in_play_minor": bought - staked + returned - paid_out}
+
+
+def _instances(replay: Replay) -> Iterator[dict[str, Any]]:
+    """The account of each boot's draws."""
+    for one in replay.instances:
+        is_lost = replay.instances.is_lost(one)
+        yield {
+            "instance": one.name,
+            "node": one.node,
+            "worker": one.worker,
+            "boot_no": one.boot_no,
+            "state": "lost" if is_lost else "ended" if one.has_ended else "running",
+            "statements": one.numbers.last,
+            "last_draw_no": one.draws.highest,
+            "draws_accounted": one.draws.highest - one.draws.missing,
+            "draws_unknown_at_most": one.draws_in_flight_max if is_lost else 0,
+        }
+
+
+def _ranked(name: str, sums: Mapping[str, Mapping[str, int]]) -> list[dict[str, Any]]:
+    """Who has most comes first."""
+    return [{name: of, **row} for of, row in sorted(sums.items(), key=lambda one: (-one[1]["voids"], one[0]))]
+
+
+def _keys(keys: KeyBook) -> Iterator[dict[str, Any]]:
+    """Roots and nodes, and of the instances those that were revoked."""
+    for keyid, key in keys.known.items():
+        state = keys.state_of(keyid)
+        if key.role is not KeyRole.INSTANCE or state != "in force":
+            yield {"role": key.role.value, "name": key.name, "keyid": keyid, "state": state}
 
 
 def rows_of(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -94,16 +143,28 @@ def rows_of(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "statements", ", ".join(f"{name} {count}" for name, count in document["statements"].items())
         rounds = ", ".join(f"{summary[f'rounds_{name}']} {name}" for name in ("verified", "failed", "open"))
         yield "rounds", f"{rounds}, {summary['seats_void']} seats void; {summary['sessions']} sessions"
+        for row in document["money"]:
+            moved = ", ".join(
+                f"{name} {row[f'{name}_minor']:,}" for name in ("bought", "staked", "returned", "paid_out", "in_play")
+            )
+            yield row["currency"] or "money", f"{moved.replace('_', ' ')} minor units"
         exposed = f"at most {summary['draws_exposed']} unknown"
+        boots = [sum(one["state"] == state for one in document["instances"]) for state in ("running", "ended", "lost")]
+        yield "instances", "{} running, {} ended, {} lost".format(*boots)
         yield "draws", f"{summary['draws_in_rounds']} in rounds, {summary['draws_discarded']} discarded, {exposed}"
         for row in document["exposure"]:
             yield "exposure", f"{row['node']} {row['day']}: at most {row['draws']} draws"
-        for admin, count in document["voids_by_admin"].items():
-            yield "voids", f"{count} approved by {admin}"
+        for row in document["voids_by_admin"]:
+            would_have = f"{row['staked_minor']} staked, would have returned {row['would_have_returned_minor']}"
+            unknown = f", {row['unknown']} of them unknown" if row["unknown"] else ""
+            yield "voids", f"{row['voids']} approved by {row['approved_by']}: {would_have}{unknown}"
         for row in document["overdue"]:
             yield "overdue", f"round {row['round_id']} of session {row['session_id']}, opened {row['time']}"
         bundle = document["key_statements"]
         yield "key bundle", f"{bundle['in_log']} of {bundle['in_bundle']} statements are in the log"
+        for row in document["keys"]:
+            if row["state"] != "in force":
+                yield "key", f"{row['role']} {row['name']} {row['keyid'][:16]}…: {row['state']}"
         if document["development_keys"]:
             yield "keys", "DEVELOPMENT KEYS"
     if speed := document.get("speed"):

@@ -279,9 +279,7 @@ def measure_stdlib(stdlib: Path) -> dict[str, str]:
         "turtledemo",
     )
     return {
-        path: digest(entry.path)
-        for path, entry in walk(stdlib, skip)
-        if path.endswith((*IMPORTABLE, ".a")) and entry.is_file()
+        path: digest(entry.path) for path, entry in walk(stdlib, skip) if path.endswith(IMPORTABLE) and entry.is_file()
     }
 
 

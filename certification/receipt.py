@@ -2,7 +2,9 @@
 
 ENVELOPE is the statement as it was signed, PROOF its `.tlog-proof` (C2SP tlog-proof). The key path stands in the
 proof's extra data, as `rgs receipt` puts it there (docs/formats.md, section 17): it is not signed by the log and need
-not be, since it verifies from the root; or `--keys` gives the bundle.
+not be, since it verifies from the root; or `--keys` gives the bundle: the newest, which knows what was revoked since.
+Under a revoked key the receipt stands by its own proof, if that says what the revocation asks for (docs/keys.md): a
+place below its position, in a tree that a witness outside the house had cosigned by then.
 
 Exit 0: it verifies; 1: it does not; 2: usage. Refuses a quorum of `none`.
 """
@@ -14,22 +16,23 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from certification.log import read_trust
+from certification.cosigned import Cosigned
+from certification.log import Trust, read_trust
 from certification.replay import FileError, fingerprint, read_file
 from certification.tree import verify_note_and_quorum
 from rgs.core.errors import FormatError, RgsError, VerificationError
 from rgs.core.logproofs import PROOF_BYTES_MAX, LogProof, parse_log_proof, verify_log_proof
-from rgs.core.policies import Policy
+from rgs.core.note import format_note
 from rgs.core.receipts import parse_key_path
-from rgs.core.replay import KeyBook
-from rgs.core.replay.reading import Statement, read_authentic
-from rgs.core.statements import ExportLine, format_line, leaf_hash
+from rgs.core.replay import Entry, KeyBook, Place
+from rgs.core.replay.reading import Statement, read_entry
+from rgs.core.statements import leaf_hash, parse_envelope
 from rgs.core.statements.envelope import ENVELOPE_BYTES_MAX
 from rgs.core.statements.lines import KEY_BUNDLE_BYTES_MAX
 
 
 def verify_receipt(
-    envelope: bytes, proof: LogProof, policy: Policy, root: str | None, bundle: bytes | None = None
+    envelope: bytes, proof: LogProof, trust: Trust, root: str | None, bundle: bytes | None = None
 ) -> tuple[Statement, list[str], bool]:
     """The statement, the witnesses that saw it, and whether the root is the one given. VerificationError,
     FormatError.
@@ -37,15 +40,18 @@ def verify_receipt(
     if proof.extra is None:
         raise VerificationError("the proof has no key path in its extra data", field="extra")
     carried, start = parse_key_path(proof.extra)
-    keys = KeyBook(carried if bundle is None else bundle, root=root)
+    accepted = verify_note_and_quorum(proof.checkpoint, trust.policy)
+    verify_log_proof(proof, leaf_hash(envelope))
+    cosigned = Cosigned(trust.policy, trust.own, [format_note(proof.checkpoint).decode()])
+    keys = KeyBook(carried if bundle is None else bundle, root=root, witnessed=cosigned.witnessed)
     if root is not None and not keys.anchored:
         raise VerificationError(f"the root of the keys is {keys.root}, not {root}", field="root")
-    started = read_authentic(format_line(ExportLine(start, None)), keys)
+    place = Place(accepted.checkpoint.origin, proof.index)
+    # The start of an instance stands before everything that its key has signed.
+    started = read_entry(Entry(leaf_hash(start), parse_envelope(start), place, is_signed=False), keys)
     if started.kind.name == "instance_start" and start != envelope:
         keys.add_instance(started.body["instance"], started.body["public_key"], started.keyid)
-    statement = read_authentic(format_line(ExportLine(envelope, None)), keys)
-    accepted = verify_note_and_quorum(proof.checkpoint, policy)
-    verify_log_proof(proof, leaf_hash(envelope))
+    statement = read_entry(Entry(leaf_hash(envelope), parse_envelope(envelope), place, is_signed=False), keys)
     return statement, sorted(accepted.witnessed), keys.anchored
 
 
@@ -73,7 +79,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     try:
         proof = parse_log_proof(proof_file)
-        statement, witnesses, anchored = verify_receipt(envelope, proof, trust.policy, options.root, bundle)
+        statement, witnesses, anchored = verify_receipt(envelope, proof, trust, options.root, bundle)
     except (FormatError, RgsError) as error:
         sys.stdout.write(f"FAILED {error}\n")
         return 1

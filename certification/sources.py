@@ -5,7 +5,9 @@ A file that is not there is an answer (None): the log is not whole. A source tha
 
 from __future__ import annotations
 
+import argparse
 import http.client
+import ssl
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -55,10 +57,10 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 class Web:
     """A log behind an http or https address."""
 
-    def __init__(self, url: str, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, url: str, timeout_s: float = TIMEOUT_S, tls: ssl.SSLContext | None = None) -> None:
         self._url = url.rstrip("/")
         self._timeout_s = timeout_s
-        self._opener = urllib.request.build_opener(_NoRedirect())
+        self._opener = urllib.request.build_opener(_NoRedirect(), urllib.request.HTTPSHandler(context=tls))
 
     def read(self, path: str, limit: int) -> bytes | None:
         try:
@@ -74,10 +76,26 @@ class Web:
         return _bounded(path, data, limit)
 
 
-def open_source(place: str) -> Source:
-    """The source that a command line names. SourceError."""
-    scheme = urlsplit(place).scheme
-    return Web(place) if scheme in {"http", "https"} else Folder(Path(place))
+def add_tls_options(parser: argparse.ArgumentParser) -> None:
+    """What https needs beside an address: a house guards the entries of its log by certificate."""
+    parser.add_argument("--tls-ca", type=Path, metavar="FILE", help="whom https trusts, instead of the system's")
+    parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="your certificate, where entries are guarded")
+    parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its key")
+
+
+def open_source(place: str, options: argparse.Namespace | None = None) -> Source:
+    """The source that a command line names; `options` are those of `add_tls_options`. SourceError."""
+    if urlsplit(place).scheme not in {"http", "https"}:
+        return Folder(Path(place))
+    if options is None:
+        return Web(place)
+    try:
+        tls = ssl.create_default_context(cafile=options.tls_ca)
+        if options.tls_cert is not None:
+            tls.load_cert_chain(options.tls_cert, options.tls_key)
+    except OSError as error:  # ssl.SSLError is one
+        raise SourceError(f"--tls-ca, --tls-cert, --tls-key: {error.strerror or error}") from None
+    return Web(place, tls=tls)
 
 
 def _bounded(path: str, data: bytes, limit: int) -> bytes:

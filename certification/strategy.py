@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
@@ -92,6 +92,24 @@ def _grid(strategy: Strategy) -> Iterator[str]:
     for row in _DOWNWARDS:
         numbers = [row * len(RANKS) + column for column in _DOWNWARDS]
         yield "  ".join(f"{hole_name(number):<3} {cells[number][0]:<6}" for number in numbers).rstrip()
+
+
+def grid(strategy: Strategy) -> dict[str, Any]:
+    """Return the grid as plain values, for others to draw: its title and 13 rows of 13 holes, aces first."""
+    cells = _cells(strategy)
+    rows = [
+        [
+            {
+                "hole": hole_name(number),
+                "told": cells[number][0],
+                "share": float(cells[number][1]),
+                "value": format_decimal(strategy.hole_value(number), 2),
+            }
+            for number in (row * len(RANKS) + column for column in _DOWNWARDS)
+        ]
+        for row in _DOWNWARDS
+    ]
+    return {"title": _title(strategy), "rows": rows}
 
 
 def draw_grid(strategy: Strategy, path: Path) -> None:

@@ -18,6 +18,7 @@ from rgs.core.note import NOTE_BYTES_MAX, Note, parse_note
 from rgs.core.policies import NONE, Accepted, Policy, verify_checkpoint
 from rgs.core.tiles import (
     CHECKPOINT_PATH,
+    COSIGNED_PATH,
     ENTRIES,
     ENTRY_BYTES_MAX,
     TILE_HEIGHT,
@@ -48,11 +49,30 @@ def failure(check: str, message: str, **metadata: str | int) -> VerificationErro
 
 def read_checkpoint(source: Source) -> Note:
     """The note that is published, its form alone verified. VerificationError, SourceError."""
-    data = source.read(CHECKPOINT_PATH, NOTE_BYTES_MAX)
-    if data is None:
+    note = _read_note(source, CHECKPOINT_PATH)
+    if note is None:
         raise failure(CHECKPOINT, "there is no checkpoint")
+    return note
+
+
+def read_accepted(source: Source, policy: Policy) -> tuple[Note, Accepted]:
+    """The newest checkpoint that the policy accepts: the one that is published, or where its cosignatures have not come
+    yet the one that is kept beside it until they have. VerificationError, SourceError.
+    """
+    note = read_checkpoint(source)
     try:
-        return parse_note(data)
+        return note, verify_note_and_quorum(note, policy)
+    except VerificationError as error:
+        cosigned = _read_note(source, COSIGNED_PATH) if error.metadata["check"] == QUORUM else None
+        if cosigned is None:
+            raise
+        return cosigned, verify_note_and_quorum(cosigned, policy)
+
+
+def _read_note(source: Source, path: str) -> Note | None:
+    data = source.read(path, NOTE_BYTES_MAX)
+    try:
+        return None if data is None else parse_note(data)
     except FormatError as error:
         raise failure(CHECKPOINT, error.message) from None
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command of `rgs`; the exit status."""
     arguments = sys.argv[1:] if argv is None else list(argv)
-    if argv is None and arguments[:1] == ["serve"] and not is_isolated():
+    if argv is None and arguments[:1] == ["serve"] and "--help" not in arguments and not is_isolated():
         try:
             become_isolated(arguments)
         except SurroundingsError as error:

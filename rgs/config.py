@@ -51,7 +51,9 @@ class Config:
 
     `translog` is the folder of the transparency log, the same for all nodes of a store. `log_origin` is the origin that
     the log's shards have in common, empty for one made of the store epoch. A statement that is not in the log
-    `log_delay_s` after its commit stops new rounds.
+    `log_delay_s` after its commit stops new rounds. `log_policy` is a C2SP tlog-policy file whose witnesses cosign what
+    the log publishes, None: nobody is asked; `witness_ca` holds the authorities that their certificates come from,
+    None: those that the system trusts.
 
     `party_calls_max`, `party_messages_per_s` and `party_streams_max` are what one party may have under way, send a
     second and keep open, in each process. A stream whose client does not read for `stream_stall_s`, or asks nothing for
@@ -77,6 +79,8 @@ class Config:
     translog: Path
     log_origin: str
     log_delay_s: int
+    log_policy: Path | None
+    witness_ca: Path | None
     draws_in_flight_max: int
     reflection: bool
     drain_s: int
@@ -200,6 +204,10 @@ def _path(field: str, value: object) -> Path:
     return Path(value)
 
 
+def _path_or_none(field: str, value: object) -> Path | None:
+    return None if value == "" else _path(field, value)
+
+
 def _store(field: str, value: object) -> StoreAddress:
     if isinstance(value, PostgresAddress):
         return value
@@ -285,6 +293,8 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     "translog": Setting("translog", _path),
     "log_origin": Setting("", _origin),
     "log_delay_s": Setting(60, _number(1, 86_400)),
+    "log_policy": Setting("", _path_or_none),
+    "witness_ca": Setting("", _path_or_none),
     "draws_in_flight_max": Setting(1024, _number(1, 1_000_000)),
     "reflection": Setting(True, _flag),
     "drain_s": Setting(10, _number(0, 3_600)),

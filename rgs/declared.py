@@ -29,10 +29,10 @@ SURROUNDINGS_CHANGED = "SURROUNDINGS_CHANGED"
 
 
 def configured(config: Config, outward: Outward) -> str:
-    """What tells of a change of the settings or of the file of the outside, without telling what."""
-    if not outward.sha256:
-        return config.sha256
-    return hashlib.sha256(f"{config.sha256} {outward.sha256}".encode("ascii")).hexdigest()
+    """What tells of a change of the settings, of the outside or of the log's policy, without telling what."""
+    policy = "" if config.log_policy is None else hashlib.sha256(config.log_policy.read_bytes()).hexdigest()
+    told = [part for part in (config.sha256, outward.sha256, policy) if part]
+    return told[0] if len(told) == 1 else hashlib.sha256(" ".join(told).encode("ascii")).hexdigest()
 
 
 def modules_of(manifest: Manifest) -> list[SoftwareModule]:

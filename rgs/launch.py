@@ -144,6 +144,8 @@ def main() -> int:
     except SurroundingsError as error:
         sys.stderr.write(f"rgs: {error}\n")
         return 1
+    if found is not None:  # a server draws no traceback in colours, and structlog loads a tenth of all code for it
+        sys.modules["rich"] = None  # type: ignore[assignment]
     from rgs.__main__ import run_measured  # noqa: PLC0415
 
     return run_measured(arguments, found)

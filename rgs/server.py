@@ -37,8 +37,7 @@ from rgs.api.endpoint import Endpoint, Tls
 from rgs.api.mapping import Encoder
 from rgs.api.quotas import Limits
 from rgs.cli.files import read_whole
-from rgs.cli.keyring import load_bundle, load_kek, load_log_signer, load_node_signer
-from rgs.cli.logfolder import log_prefix, newest_cosigned
+from rgs.cli.keyring import load_bundle, load_kek, load_node_signer
 from rgs.cli.reconcile_process import begin_job
 from rgs.cli.workers import SERVING, InstanceLostError
 from rgs.clients.register import EmbeddedRegister
@@ -51,12 +50,12 @@ from rgs.core.errors import InvalidFieldError, RgsError
 from rgs.core.statements.lines import parse_key_bundle
 from rgs.declared import artifacts_of, changed_software, changed_surroundings, configured, modules_of
 from rgs.logging import Log
+from rgs.logkeeping import LogKeeping
 from rgs.manifest import Manifest, make_manifest
 from rgs.outward import Connections, account_opener, load_outward
 from rgs.service.answers import Answers
 from rgs.service.books import Books
 from rgs.service.catalog import Catalog
-from rgs.service.cosigned import CosignedNews
 from rgs.service.events import EventCode, Events
 from rgs.service.instance import Instance
 from rgs.service.keys import KeyFiles
@@ -76,14 +75,11 @@ from rgs.store.opening import open_parties, open_store
 from rgs.store.register import RegisterStore
 from rgs.store.wallet import WalletStore
 from rgs.translog.gap import verify_not_behind
-from rgs.translog.sequencer import Sequencer
 
 BACKGROUND_S = 1.0
 """Between two rounds of the work in the background."""
 RECOVERY_AGE_MS = 3_000
 """So old is an affair before it is recovered, where it may be under way in another process."""
-LOG_S = 0.2
-"""Between two rounds of the sequencer."""
 
 
 class Server:
@@ -163,6 +159,12 @@ class Server:
         opened.push_async_callback(parties.close)
         wallet = EmbeddedWallet(WalletStore(config.wallet), clock.now_ms)
         opened.push_async_callback(wallet.close)
+        keeping = await LogKeeping.open(
+            config,
+            clock,
+            store,
+            lambda: self.services.audit.key_statements(),  # noqa: PLW0108 - the services come later
+        )
         instance = Instance(
             store=store,
             clock=clock,
@@ -171,7 +173,7 @@ class Server:
             worker=self._worker,
             shared=shared,
             draws_in_flight_max=config.draws_in_flight_max,
-            known=partial(newest_cosigned, config),
+            known=keeping.known,
         )
         connections = Connections(outward, lambda: instance.new_id(clock.now_ms()), self._note_contradiction)
         opened.push_async_callback(connections.close)
@@ -180,15 +182,6 @@ class Server:
             central = EmbeddedRegister(RegisterStore(config.register), instance.new_regulator_id, clock.now_ms)
             opened.push_async_callback(central.close)
 
-        sequencer = Sequencer(
-            store=store,
-            clock=clock,
-            folder=config.translog,
-            prefix=await log_prefix(config, store),
-            signer=load_log_signer(config.keys),
-            delay_ms=config.log_delay_s * 1000,
-            keys=lambda: self.services.audit.key_statements(),  # noqa: PLW0108 - the services come later
-        )
         books = Books(outward.fundings)
         admit = admission(tls.client_ca, books)
         encoder = Encoder(Catalog(books).list())
@@ -213,7 +206,7 @@ class Server:
                 self_test_period_ms=config.self_test_s * 1000,
                 surroundings=partial(changed_surroundings, self._manifest),
                 surroundings_period_ms=config.surroundings_check_s * 1000,
-                log=lambda: sequencer.code,
+                log=keeping.code,
             ),
             identify=identify_certificate,
             admit=admit,
@@ -255,7 +248,7 @@ class Server:
                 history_api.SERVICE: history_api.history_methods(services.history),
                 audit_api.SERVICE: audit_api.audit_methods(
                     services.audit,
-                    PublicLog(audit=services.audit, folder=config.translog, vkey_of=sequencer.vkey_of),
+                    PublicLog(audit=services.audit, folder=config.translog, vkey_of=keeping.vkey_of),
                 ),
                 admin_api.SERVICE: admin_api.admin_methods(
                     services.admin, services.certificates, services.reports, services.outbox, services.monitoring
@@ -275,21 +268,13 @@ class Server:
         )
         leases = Leases(store=store, clock=clock, instance=instance)
         self.lost = leases.lost
-        opened.push_async_callback(sequencer.close)  # behind the last statement of the instance
+        opened.push_async_callback(keeping.end)  # behind the last statement of the instance
         opened.push_async_callback(self._end, instance, services.events)
         self._instance = instance
         await leases.renew()
         await events.tell_configuration(config.node, configured(config, outward), first_boot=instance.boot_no == 1)
 
-        async def log() -> None:
-            await sequencer.work()
-            await events.tell_log_key(sequencer.vkey)
-
-        with contextlib.suppress(Exception):  # its code closes the guard, before the first call
-            await sequencer.work()
-        self._run_in_background("log", log, LOG_S)
-        news = CosignedNews(known=partial(newest_cosigned, config), events=events, clock=clock)
-        self._run_in_background("cosigned", news.look)
+        await keeping.begin(events, self._run_in_background)
 
         async def watch() -> None:
             await services.watch.look()

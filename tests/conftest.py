@@ -10,6 +10,7 @@ import hypothesis
 import pytest
 
 from tests import databases
+from tests.logcheck import missing
 
 # Branch coverage of the certified unit and of the core is reached by the tests of these folders and files. Elsewhere
 # it is not measured: the same lines are run there a thousand times over, and tracing them costs half of the time.
@@ -47,5 +48,8 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput["seed"] = node.config.getoption("hypothesis_seed")
 
 
-def pytest_report_header(config: pytest.Config) -> str:
-    return f"seed: {config.getoption('hypothesis_seed')} (again with --hypothesis-seed=...)"
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    return [
+        f"seed: {config.getoption('hypothesis_seed')} (again with --hypothesis-seed=...)",
+        f"independent check of the log, in Go: {missing() or 'built from tools/logcheck'}",
+    ]

@@ -38,9 +38,9 @@ class LogCheck:
 def missing() -> str:
     """Why the program cannot be built here; empty if it can."""
     if shutil.which("go") is None:
-        return "there is no Go here (Debian: golang-go): the independent check of the log is not run"
+        return "skipped, there is no Go here (Debian: golang-go)"
     if not (GOPATH / "src/golang.org/x/mod/sumdb/tlog").is_dir():
-        return "golang.org/x/mod is not here (Debian: golang-golang-x-mod-dev): the independent check is not run"
+        return "skipped, golang.org/x/mod is not here (Debian: golang-golang-x-mod-dev)"
     return ""
 
 
@@ -56,5 +56,5 @@ def _build(folder: Path) -> LogCheck:
 def logcheck(tmp_path_factory: pytest.TempPathFactory) -> LogCheck:
     """The program, built once a session; a test that asks for it is skipped where it cannot be built."""
     if why := missing():
-        pytest.skip(why)
+        pytest.skip(f"independent check of the log: {why}")
     return _build(tmp_path_factory.mktemp("logcheck"))

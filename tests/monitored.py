@@ -76,6 +76,7 @@ def opening_of(seat: Seat, time_ms: int, ruleset: Ruleset | None = None) -> dict
     return {
         "deal": {"ruleset": rules_object(ruleset or seat.ruleset)},
         "seat": {"bets": [{"amount_minor": str(amount), "bet": bet} for bet, amount in seat.bets if bet in opening]},
+        "session_id": "01K4ZQ6A0B1C2D3E4F5G6H7J81",
         "time": format_time(time_ms),
     }
 

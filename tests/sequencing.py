@@ -1,18 +1,20 @@
 """Statements to be logged without a house behind them, logs to be looked at, and a sequencer that is killed.
 
 `Shelf` is a store with nothing but committed statements, of as many instances as the test likes; `Logged` reads what a
-log folder holds and checks it against the shelf. Run as a module it kills a sequencer between every two steps:
-`python -m tests.sequencing FOLDER`.
+log folder holds and checks it against the shelf. Run as a module it maltreats sequencers, and checks what they leave:
+`python -m tests.sequencing killed|fought|full FOLDER` kills one between every two steps; lets two at a time fight for
+the lead and kills them; takes the room of its files away in the middle of a write.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from itertools import count
@@ -23,13 +25,15 @@ import structlog
 
 from rgs.core.checkpoints import Checkpoint, parse_checkpoint
 from rgs.core.merkle import leaf_hash, root_of
-from rgs.core.note import ED25519, note_key, parse_note, sign_text, verify_note
+from rgs.core.note import COSIGNATURE, ED25519, add_signatures, cosign, note_key, parse_note, sign_text, verify_note
 from rgs.core.shards import parse_origin
 from rgs.core.statements import Ed25519Signer, Signer
 from rgs.core.tiles import TILE_WIDTH, tiles_of
 from rgs.core.times import parse_time
+from rgs.store.changes import StoreError, StoreRefusedError
 from rgs.store.interface import InstanceRow, StatementRow, Store
 from rgs.store.wallet import SqliteFile
+from rgs.translog import sequencer as sequencer_module
 from rgs.translog import shard as shard_module
 from rgs.translog.directory import LogDirectory
 from rgs.translog.sequencer import Sequencer
@@ -52,6 +56,8 @@ class Shelf:
         self.artifacts: dict[str, bytes] = {}
         self.keys: tuple[bytes, ...] = ()
         """Statements of the key bundle."""
+        self.told: list[StatementRow] = []
+        """Events that name a cosigned checkpoint."""
         self.is_leader = True
         self._ids = count(1)
 
@@ -59,6 +65,20 @@ class Shelf:
         """One more statement of an instance."""
         number = len(self.rows.setdefault(instance, [])) + 1
         return self._add(instance, f"statement {number} of {instance} {text}".encode(), "event", id_)
+
+    def witnessed(self, instance: str, checkpoint: Checkpoint) -> None:
+        """An instance tells of a cosigned checkpoint."""
+        number = len(self.rows.setdefault(instance, [])) + 1
+        body = {
+            "after": f"{checkpoint.size} {checkpoint.root.hex()}",
+            "code": "CHECKPOINT_KNOWN",
+            "instance": instance,
+            "kind": "event",
+            "statement_no": str(number),
+            "subject": checkpoint.origin,
+            "time": "2026-06-30T12:00:00.000Z",
+        }
+        self.told.append(self._add(instance, sealed(body, NODE_KEY), "event", None))
 
     def artifact(self, instance: str, content: bytes) -> str:
         """A file that an instance names; its SHA-256."""
@@ -108,6 +128,10 @@ class Shelf:
     ) -> list[StatementRow]:
         return self.rows[instance][first_no - 1 : last_no][:limit]
 
+    async def events(self, code: str, *, before: int, limit: int) -> list[StatementRow]:
+        assert (code, before) == ("CHECKPOINT_KNOWN", 0)
+        return self.told[::-1][:limit]
+
     async def artifact_content(self, digest: str) -> bytes | None:
         return self.artifacts.get(digest)
 
@@ -116,7 +140,7 @@ class _ShelfStore:
     """The shelf with a store's names where those of its making are others."""
 
     def __init__(self, shelf: Shelf) -> None:
-        self.lead, self.instances = shelf.lead, shelf.instances
+        self.lead, self.instances, self.events = shelf.lead, shelf.instances, shelf.events
         self.statements_of_instance, self.artifact = shelf.statements_of_instance, shelf.artifact_content
 
 
@@ -161,7 +185,24 @@ def verify_shelf(shelf: Shelf, logs: list[Logged]) -> None:
         at = [places[entry] for entry in sequence]
         assert at == sorted(at)
     for before, first in zip(logs, firsts, strict=False):
-        assert first == before.directory.checkpoint()
+        assert parse_note(first).text == parse_note(before.directory.checkpoint()).text  # cosigned since, maybe
+
+
+async def cosign_published(sequencer: Sequencer, shard: Path) -> None:
+    """A witness has seen what is published."""
+    note = parse_note(LogDirectory(shard).checkpoint())
+    line = cosign(note.text, "witness.example", NODE_KEY, 1_800_000_000)
+    assert await sequencer.cosign(add_signatures(note, [line]), has_quorum=True)
+
+
+def verify_cosigned(logs: list[Logged]) -> None:
+    """What is kept as cosigned is whole, and is what is published in each log."""
+    witness = note_key("witness.example", COSIGNATURE, NODE_KEY)
+    for log in logs:
+        note = parse_note(log.directory.cosigned())
+        assert len(verify_note(note, [witness])) == 1
+        assert parse_checkpoint(note.text) == log.checkpoint
+        assert len(verify_note(parse_note(log.directory.checkpoint()), [witness])) == 1
 
 
 def verify_signed(folder: Path, logs: list[Logged]) -> int:
@@ -189,9 +230,9 @@ class Steps:
         if self.done == self._last:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def watch(self) -> None:
+    def watch(self, names: Sequence[str] = ("fsync", "link", "unlink", "replace", "mkdir")) -> None:
         """From now on, in this process."""
-        for name in ("fsync", "link", "unlink", "replace", "mkdir"):
+        for name in names:
             setattr(os, name, self._stepped(getattr(os, name)))
         transaction, steps = SqliteFile.transaction, self
 
@@ -232,7 +273,7 @@ def _stages(shelf: Shelf, clock: FakeClock) -> Iterator[None]:
         shelf.commit("node-1-b1-w0")
     shelf.artifact("node-1-b1-w0", b"a ruleset")
     yield
-    for nth in range(250):
+    for nth in range(252):  # beyond the end of the first full tile
         shelf.commit(f"node-{nth % 2 + 1}-b1-w0")
     yield
     shelf.key()
@@ -266,7 +307,12 @@ async def _live(folder: Path) -> None:
         if stage >= before:
             reached.write_text(str(stage))
             await sequencer.work()
+            await cosign_published(sequencer, _newest(folder / "log").folder)
     await sequencer.close()
+
+
+def _newest(log: Path) -> LogDirectory:
+    return LogDirectory(max(path.parent for path in log.glob("*/checkpoint")))
 
 
 def _in_a_child(work: Callable[[], None]) -> bool:
@@ -305,11 +351,104 @@ def kill_everywhere(folder: Path) -> int:
         assert [parse_origin(log.checkpoint.origin)[1] for log in logs] == ["2026h1", "2026h2"]
         verify_shelf(shelf, logs)
         verify_signed(home, logs)
+        verify_cosigned(logs[1:])
         if lived:
             return last - 1
     raise AssertionError
 
 
+# --- two that fight for the lead --------------------------------------------------------------------------------------
+
+LIVES = 40
+STATEMENTS = 2_500
+
+
+def _work_for(home: Path, last: int) -> None:
+    """One node: it leads for a batch where it can, and lets go. Killed before its step `last`, where that is not 0."""
+    shelf = _busy_shelf()
+
+    async def live() -> None:
+        sequencer, size = make_sequencer(shelf, home / "log", FakeClock(SUMMER_MS)), 0
+        while size < STATEMENTS + len(shelf.keys):
+            await sequencer.work()
+            await sequencer._let_go()
+            size = parse_checkpoint(parse_note(_newest(home / "log").checkpoint()).text).size if _begun(home) else 0
+            await asyncio.sleep(0.001)
+
+    keep_signed(home)
+    sequencer_module.BATCHES_MAX = 1  # type: ignore[misc]
+    Steps(last).watch(("fsync", "link", "unlink", "replace"))  # who stands by takes none of these
+    asyncio.run(live())
+
+
+def _begun(home: Path) -> bool:
+    return (home / "log" / "2026h1" / "checkpoint").exists()
+
+
+def _busy_shelf() -> Shelf:
+    shelf = Shelf()
+    shelf.key()
+    shelf.key()
+    for nth in range(STATEMENTS):
+        shelf.commit(f"node-{nth % 3 + 1}-b1-w0")
+    return shelf
+
+
+def fight(home: Path) -> int:
+    """How many were killed."""
+    killed, number, running = 0, 0, set[int]()
+    while running or number < LIVES:
+        while number < LIVES and len(running) < 2:
+            number += 1
+            child = os.fork()
+            if not child:
+                # The last one lives; the others are killed somewhere in their second or third batch.
+                _work_for(home, 0 if number == LIVES else 3 + number * 37 % 71)
+                os._exit(0)
+            running.add(child)
+        child, status = os.wait()
+        running.remove(child)
+        assert status in {0, signal.SIGKILL}, status
+        killed += status != 0
+    log = Logged(home / "log" / "2026h1")
+    verify_shelf(_busy_shelf(), [log])
+    verify_signed(home, [log])
+    return killed
+
+
+# --- a full disk ------------------------------------------------------------------------------------------------------
+
+
+def fill_everywhere(folder: Path) -> int:
+    """How often there was no room, files being cut off at this size and that."""
+    refused = 0
+    for limit in (1, 100, 1_000, 4_096, 8_191, 8_200, 10_000, 16_384, 20_480, 28_672, 1_000_000):
+        home = folder / str(limit)
+        home.mkdir()
+        refused += asyncio.run(_live_without_room(home, limit))
+    return refused
+
+
+async def _live_without_room(home: Path, limit: int) -> int:
+    shelf, clock, refused = Shelf(), FakeClock(SUMMER_MS), 0
+    sequencer = make_sequencer(shelf, home / "log", clock)
+    for stage in _stages(shelf, clock):
+        assert stage is None
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+        try:
+            await sequencer.work()
+        except (OSError, StoreError, StoreRefusedError):
+            refused += 1
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        await sequencer.work()
+    await sequencer.close()
+    verify_shelf(shelf, [Logged(home / "log" / name) for name in ("2026h1", "2026h2")])
+    return refused
+
+
 if __name__ == "__main__":
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
-    sys.stdout.write(f"{kill_everywhere(Path(sys.argv[1]))}\n")
+    done = {"killed": kill_everywhere, "fought": fight, "full": fill_everywhere}[sys.argv[1]](Path(sys.argv[2]))
+    sys.stdout.write(f"{done}\n")

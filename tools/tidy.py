@@ -58,7 +58,7 @@ CLOCK: Final = "rgs.clock.Clock"  # the type alone; a clock itself is handed in
 INNER: Final = ("rgs.core", "rgs.store", CLOCK)
 OUTERMOST: Final = (
     *("__main__.py", "cli/", "demo/", "server.py"),
-    *("admission.py", "composition.py", "config.py", "declared.py", "logging.py", "outward.py"),
+    *("admission.py", "composition.py", "config.py", "declared.py", "logging.py", "logkeeping.py", "outward.py"),
 )
 
 ROOMS: Final = (

@@ -2,8 +2,9 @@
 
 Every part is the real one: `rgs init`, `rgs simulate`, `rgs serve` as processes of their own, gRPC with certificates,
 `rgs export`, and over the files alone `certify replay` and `rgs reconcile`: once while the faults are on, to show what
-is open then, and once at the end, where nothing may be. Exit 0 only if all of it holds. What it used and found stays in
-the evidence folder (`rgs.cli.evidence`).
+is open then, and once at the end, where nothing may be; and `certify log` over the transparency log, watched by a
+witness of the house's own. Exit 0 only if all of it holds. What it used and found stays in the evidence folder
+(`rgs.cli.evidence`).
 
 Refuses to reuse a former home, to share a store, and to call a part of the proof good that was not made.
 """
@@ -24,6 +25,7 @@ import typer
 from rgs.cli.cards_art import format_amount
 from rgs.cli.client import CallError, Client, Identity
 from rgs.cli.demo_checks import verify_export, verify_history, verify_keys, verify_owed, verify_wallet
+from rgs.cli.demo_log import audit_log, start_witness, verify_audit
 from rgs.cli.demo_peers import SILENT_REGULATOR, SILENT_WALLET, Peers, start_peers
 from rgs.cli.demo_player import CURRENCY, DemoError, DemoPlayer, PlayedSession
 from rgs.cli.demo_reconcile import Found, open_breaks, reconcile, run_command, verify_clean, write_receipts
@@ -112,10 +114,12 @@ def _demo(evidence: Evidence, steps: Steps, rounds: int, sessions: int) -> None:
     with ExitStack() as running:
         with steps.step("simulated peers, server") as step:
             peers = start_peers(evidence, PARTY, running)
+            witness = start_witness(evidence, config, running)
             server = running.enter_context(ServerProcess(evidence.home, evidence.server, PARTY))
-            step.what = f"simulated wallet and regulator, server at {server.address}"
+            step.what = f"simulated peers, witness, server at {server.address}"
             server.await_serving()
             peers.await_listening()
+            witness.await_listening()
 
         def verify_running() -> None:
             server.verify_running()
@@ -128,8 +132,9 @@ def _demo(evidence: Evidence, steps: Steps, rounds: int, sessions: int) -> None:
         except CallError:
             verify_running()  # says more than that nobody answers
             raise
-        with steps.step("server and peers stopped by SIGTERM, last statement signed"):
+        with steps.step("all stopped by SIGTERM, last statement signed and witnessed"):
             server.stop()
+            witness.stop()
             peers.stop()
     played = [session for part in parts for session in part.player.sessions]
     with steps.step("export of the statements") as step:
@@ -146,8 +151,12 @@ def _demo(evidence: Evidence, steps: Steps, rounds: int, sessions: int) -> None:
         end = reconcile(evidence, root)
         verify_clean(end, played)
         step.what = "reconciliation, from the files alone: clean"
+    with steps.step("audit of the transparency log") as step:
+        audit = audit_log(evidence, config, root)
+        verify_audit(audit, played)
+        step.what = f"audit of the transparency log, {audit['checkpoint']['size']} entries"
     repeats = sum(part.player.repeats for part in parts)
-    proof = Proof(compared, listed, moved_minor, replay, midway, end, peers.faults(), repeats)
+    proof = Proof(compared, listed, moved_minor, replay, midway, end, audit, peers.faults(), repeats)
     report(steps.console, evidence, played, proof, root)
 
 

@@ -20,6 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rgs.cli.cards_art import format_amount
+from rgs.cli.demo_log import command as log_command
 from rgs.cli.demo_player import CURRENCY, PlayedSession
 from rgs.cli.demo_reconcile import Found, command
 from rgs.cli.evidence import Evidence
@@ -31,8 +32,8 @@ _FAULTS_A_LINE: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What the demo has compared, the summary of `certify replay --json`, both reconciliations, the peers' faults
-    and how many requests were repeated.
+    """What the demo has compared, the summary of `certify replay --json`, both reconciliations, the report of
+    `certify log --json`, the peers' faults and how many requests were repeated.
     """
 
     statements: int
@@ -41,6 +42,7 @@ class Proof:
     replay: Mapping[str, Any]
     midway: Found
     end: Found
+    audit: Mapping[str, Any]
     faults: Mapping[str, int]
     repeats: int
 
@@ -79,6 +81,7 @@ class Steps:
             (log, "its log"),
             (evidence.wallet_said, "the wallet's words"),
             (evidence.regulator_said, "the central system's words"),
+            (evidence.witness_said, "the witness's words"),
             (evidence.replay, "the replay"),
             (evidence.reconciliation / "report.html", "the reconciliation"),
         ):
@@ -119,7 +122,7 @@ def report(console: Console, evidence: Evidence, sessions: Sequence[PlayedSessio
     console.print(Text(f"  Evidence in {evidence.folder}. Once more, from the files alone:", "dim"))
     replay = ("certification", "replay", str(evidence.statements), "--keys", str(evidence.keys), "--root", root)
     again = command(evidence, root, evidence.folder.with_name("reconciliation"))
-    for arguments in (replay, again):
+    for arguments in (replay, again, log_command(evidence, root)):
         console.print(Text(f"  {shlex.join([_python(), '-m', *arguments])}", "dim"), soft_wrap=True)
 
 
@@ -196,6 +199,7 @@ def _proved(proof: Proof, root: str) -> Table:
         ("draws", f"{in_rounds} in rounds, {discarded} discarded, {unknown} unknown"),
         ("replay", f"{verified} rounds verified, {failed} failed, {replay['verdict']}{development}"),
         ("books", f"{_compared(proof.end)}: {proof.end.document['verdict']}"),
+        ("log", f"{proof.audit['checkpoint']['size']} entries: {proof.audit['verdict']}"),
         ("root", root),
     )
 

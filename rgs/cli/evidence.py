@@ -19,8 +19,9 @@ from rgs.core.errors import UnavailableError
 MARK: Final = ".made-by-rgs-demo"
 _MARK_TEXT: Final = b"Everything in this folder was made by `rgs demo`, and is removed by the next one.\n"
 _NAMES: Final = (
-    *("home", "keys.json", "midway", "receipts.jsonl", "reconciliation", "regulator.jsonl", "regulator.txt"),
-    *("replay.jsonl", "root.fingerprint", "server.txt", "statements.jsonl", "wallet.csv", "wallet.txt"),
+    *("home", "keys.json", "log", "log.json", "log.state", "log.state.part", "log.vkey", "midway", "policy.txt"),
+    *("receipts.jsonl", "reconciliation", "regulator.jsonl", "regulator.txt", "replay.jsonl", "root.fingerprint"),
+    *("server.txt", "statements.jsonl", "wallet.csv", "wallet.txt", "witness.txt"),
 )
 
 
@@ -54,6 +55,41 @@ class Evidence:
     def replay(self) -> Path:
         """What `certify replay --json` said."""
         return self.folder / "replay.jsonl"
+
+    @property
+    def log(self) -> Path:
+        """The transparency log, for any static web server."""
+        return self.folder / "log"
+
+    @property
+    def log_vkey(self) -> Path:
+        """Its verifier key, a line."""
+        return self.folder / "log.vkey"
+
+    @property
+    def policy(self) -> Path:
+        """Whom to trust about the log: its key, the witness, the quorum."""
+        return self.folder / "policy.txt"
+
+    @property
+    def log_state(self) -> Path:
+        """What the audit of the log remembers."""
+        return self.folder / "log.state"
+
+    @property
+    def audit(self) -> Path:
+        """What `certify log` said."""
+        return self.folder / "log.json"
+
+    @property
+    def witness(self) -> Path:
+        """The folder of the house's own witness."""
+        return self.home / "witness"
+
+    @property
+    def witness_said(self) -> Path:
+        """What the witness said."""
+        return self.folder / "witness.txt"
 
     @property
     def receipts(self) -> Path:

@@ -13,11 +13,11 @@ from typing import Annotated
 import typer
 
 from rgs.cli.files import PUBLIC_MODE, FileRefusedError, write_whole
-from rgs.cli.log_server import Allowed, LogServer, tls_context
-from rgs.cli.logfolder import read_shard, shards, vkey_now, vkey_of
-from rgs.cli.options import HOME, HomeOption, note, open_home
+from rgs.cli.logfolder import read_cosigned, read_shard, shards, vkey_now, vkey_of
+from rgs.cli.options import HOME, HomeOption, note, open_home, part
 from rgs.config import Config, check_address
 from rgs.core.tiles import CHECKPOINT_PATH
+from rgs.core.times import format_time
 from rgs.translog.directory import STAGING
 
 app = typer.Typer(help="The transparency log: shown, and served.", no_args_is_help=False)
@@ -25,7 +25,8 @@ app = typer.Typer(help="The transparency log: shown, and served.", no_args_is_he
 
 @app.command()
 def show(home: HomeOption = HOME) -> int:
-    """List the log's shards, one a line: origin, size, root, verifier key, folder, with tabs between them.
+    """List the log's shards, one a line: origin, size, root, verifier key, folder, with tabs between them; behind each
+    the newest checkpoint that has its quorum, a line a witness: `cosigned`, origin, size, the witness's name, its time.
 
     Where there is no log yet, only the verifier key that it will have.
     """
@@ -35,6 +36,8 @@ def show(home: HomeOption = HOME) -> int:
         checkpoint = read_shard(shard)
         vkey = vkey_of(config, checkpoint.origin)
         print(f"{checkpoint.origin}\t{checkpoint.size}\t{checkpoint.root.hex()}\t{vkey}\t{shard}")
+        for size, name, time_ms in read_cosigned(shard):
+            print(f"cosigned\t{checkpoint.origin}\t{size}\t{name}\t{format_time(time_ms)}")
     if not found:
         print(vkey_now(config))
     return 0
@@ -61,8 +64,9 @@ def serve(
     root = config.translog if folder is None else folder
     if not root.is_dir():
         raise FileRefusedError(f"there is no log in {root}", path=root)
-    guard = None if plain else Allowed(config.store)
-    with LogServer(root, listen, None if plain else tls_context(config), guard) as server:
+    served = part("rgs.cli.log_server", "`rgs log serve`")  # HTTP, which nothing else here speaks
+    guard = None if plain else served.Allowed(config.store)
+    with served.LogServer(root, listen, None if plain else served.tls_context(config), guard) as server:
         scheme = "http" if plain else "https"
         print(f"{scheme}://{listen.rpartition(':')[0]}:{server.port}/", flush=True)
         if plain:

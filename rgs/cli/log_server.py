@@ -24,7 +24,7 @@ from cryptography import x509
 from rgs.cli.pki import fingerprint_of
 from rgs.config import Config
 from rgs.core.errors import FormatError, RgsError
-from rgs.core.tiles import CHECKPOINT_PATH, parse_tile_path
+from rgs.core.tiles import CHECKPOINT_PATH, COSIGNED_PATH, parse_tile_path
 from rgs.service.callers import Role
 from rgs.store.address import StoreAddress
 from rgs.store.opening import open_parties
@@ -38,6 +38,7 @@ REFRESH_S: Final = 5.0
 AUDIT_ROLES: Final = frozenset({Role.AUDITOR, Role.REGULATOR, Role.LAB, Role.ADMIN})
 _HALF_YEAR: Final = re.compile(r"[0-9]{4}h[12]", re.ASCII)
 _ARTIFACT: Final = re.compile(ARTIFACTS + r"/[0-9a-f]{64}", re.ASCII)
+_CHECKPOINTS: Final = (CHECKPOINT_PATH, COSIGNED_PATH)
 _TEXT: Final = "text/plain; charset=utf-8"
 _BYTES: Final = "application/octet-stream"
 _BRIEF: Final = "public, max-age=1"
@@ -143,7 +144,7 @@ class LogServer(ThreadingHTTPServer):
             if _HALF_YEAR.fullmatch(half_year) is None:
                 return None
             folder /= half_year
-        if name != CHECKPOINT_PATH and _ARTIFACT.fullmatch(name) is None:
+        if name not in _CHECKPOINTS and _ARTIFACT.fullmatch(name) is None:
             try:
                 parse_tile_path(name)
             except FormatError:
@@ -180,6 +181,8 @@ class LogRequests(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(content)))
         self.send_header("Cache-Control", cache)
         self.send_header("X-Content-Type-Options", "nosniff")
+        if "Content-Length" in self.headers or "Transfer-Encoding" in self.headers:
+            self.send_header("Connection", "close")  # a body that nobody reads must not be taken for the next request
         self.end_headers()
         if with_body:
             self.wfile.write(content)
@@ -200,7 +203,7 @@ class LogRequests(BaseHTTPRequestHandler):
             return HTTPStatus.NOT_FOUND, b"the log has no such file yet\n", _TEXT, "no-store"
         except (OSError, RgsError):
             return HTTPStatus.SERVICE_UNAVAILABLE, b"the log cannot be read now\n", _TEXT, "no-store"
-        if name == CHECKPOINT_PATH:
+        if name in _CHECKPOINTS:
             return HTTPStatus.OK, content, _TEXT, _BRIEF
         return HTTPStatus.OK, content, _BYTES, ("private, " if is_guarded else "public, ") + _FOREVER
 

@@ -16,12 +16,13 @@ from rgs.cli.options import now_ms
 from rgs.config import Config
 from rgs.core.checkpoints import Checkpoint, parse_checkpoint
 from rgs.core.errors import FormatError
-from rgs.core.note import ED25519, format_vkey, note_key, parse_note
+from rgs.core.note import ED25519, cosigned_s, format_vkey, note_key, parse_note
 from rgs.core.shards import format_origin, half_year
-from rgs.core.tiles import CHECKPOINT_PATH
+from rgs.core.tiles import CHECKPOINT_PATH, COSIGNED_PATH
 from rgs.service.cosigned import Cosigned, parse_cosigned
 from rgs.store.interface import LOG_EPOCH, StoreReads
 from rgs.store.opening import open_reads
+from rgs.translog.directory import LogDirectory
 
 PREFIX: Final = "rgs.example"
 """Of the default origin: a name that nobody owns, for houses that have not given theirs."""
@@ -61,12 +62,15 @@ def shards(config: Config) -> list[Path]:
 
 
 def newest_cosigned(config: Config) -> Cosigned | None:
-    """The newest published checkpoint, if a witness has cosigned it; None for one that cannot be read."""
-    published = shards(config)
-    try:
-        return parse_cosigned((published[-1] / CHECKPOINT_PATH).read_bytes()) if published else None
-    except (OSError, FormatError):
-        return None
+    """The newest checkpoint that has the quorum of the log's policy; None where there is none, or it cannot be read."""
+    for shard in reversed(shards(config)):
+        try:
+            found = parse_cosigned(LogDirectory(shard).cosigned())
+        except (OSError, FormatError):
+            return None
+        if found is not None:
+            return found
+    return None
 
 
 def read_shard(shard: Path) -> Checkpoint:
@@ -75,3 +79,18 @@ def read_shard(shard: Path) -> Checkpoint:
         return parse_checkpoint(parse_note((shard / CHECKPOINT_PATH).read_bytes()).text)
     except (OSError, FormatError):
         raise FileRefusedError(f"there is no log in {shard}", path=shard) from None
+
+
+def read_cosigned(shard: Path) -> list[tuple[int, str, int]]:
+    """Who has cosigned the newest checkpoint of a shard that has its quorum: its size, the witness's name and its time
+    in milliseconds, unverified; FileRefusedError.
+    """
+    try:
+        note = parse_note(kept) if (kept := LogDirectory(shard).cosigned()) else None
+        checkpoint = None if note is None else parse_checkpoint(note.text)
+    except (OSError, FormatError):
+        raise FileRefusedError(f"{shard / COSIGNED_PATH} is no checkpoint", path=shard / COSIGNED_PATH) from None
+    if note is None or checkpoint is None:
+        return []
+    lines = [line for line in note.signatures if line.name != checkpoint.origin]
+    return [(checkpoint.size, line.name, cosigned_s(line) * 1000) for line in lines]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -52,7 +53,13 @@ def init(
     log: Annotated[list[str] | None, typer.Option("--log", help="Verifier key of a log to watch.")] = None,
 ) -> int:
     """Make a witness: its key, and the list of logs. Prints the verifier key, which policies name."""
-    logs = [format_vkey(_log_key(vkey)) for vkey in log or ()]
+    print(make_witness(folder, name, log or ()))
+    return 0
+
+
+def make_witness(folder: Path, name: str, vkeys: Sequence[str]) -> str:
+    """The folder of a new witness of logs with these verifier keys; its own. FileRefusedError, FormatError."""
+    logs = [format_vkey(_log_key(vkey)) for vkey in vkeys]
     if not folder.exists():
         make_folder(folder)
     key = new_key(entropy().read)
@@ -60,8 +67,7 @@ def init(
     write_new(folder / KEY, format_private_key(key), SECRET_MODE)
     write_whole(folder / VKEY, f"{vkey}\n".encode(), PUBLIC_MODE)
     write_whole(folder / LOGS, "".join(f"{one}\n" for one in logs).encode(), PUBLIC_MODE)
-    print(vkey)
-    return 0
+    return vkey
 
 
 @app.command()

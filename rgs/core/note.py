@@ -185,6 +185,11 @@ def cosign(text: str, name: str, signer: Signer, time_s: int) -> NoteSignature:
     return NoteSignature(name, note_key(name, COSIGNATURE, signer).key_id, signature)
 
 
+def cosigned_s(line: NoteSignature) -> int:
+    """The time that stands in a cosignature, POSIX seconds, unverified."""
+    return int.from_bytes(line.signature[:_TIME_BYTES], "big")
+
+
 def add_signatures(note: Note, signatures: Iterable[NoteSignature]) -> Note:
     """The note with further lines; a line of the same key takes the place of the earlier one."""
     lines = {(one.name, one.key_id): one for one in (*note.signatures, *signatures)}
@@ -209,7 +214,7 @@ def verify_note(note: Note, keys: Sequence[NoteKey]) -> tuple[Verified, ...]:
 def _verify(text: str, line: NoteSignature, key: NoteKey) -> int:
     signature, message, time_s = line.signature, _text_bytes(text), 0
     if key.kind == COSIGNATURE:
-        time_s = int.from_bytes(signature[:_TIME_BYTES], "big")
+        time_s = cosigned_s(line)
         signature, message = signature[_TIME_BYTES:], _cosigned(text, time_s)
     try:
         if len(signature) != _SIGNATURE_BYTES or time_s > TIME_S_MAX:

@@ -22,6 +22,8 @@ ENTRY_BYTES_MAX: Final = 65_535
 ENTRIES: Final = -1
 """The level that stands for entry bundles, which lie as the tiles of level 0 do."""
 CHECKPOINT_PATH: Final = "checkpoint"
+COSIGNED_PATH: Final = "checkpoint.cosigned"
+"""Of this house, beside the standard: the newest checkpoint that met the quorum of the log's own policy."""
 
 _PATH: Final = re.compile(r"tile/(entries|[0-9]{1,2})/((?:x[0-9]{3}/)*[0-9]{3})(?:\.p/([0-9]{1,3}))?", re.ASCII)
 _LENGTH_BYTES: Final = 2

@@ -39,7 +39,9 @@ from rgs.store.interface import Store
 from rgs.store.returns import PassedOverCounted, RoundPassedOver, RoundToCount, StatementsRead, TallyKept
 
 BATCH = 200
-"""Statements of one commit."""
+"""Statements of one commit: some 15 ms."""
+BATCHES_MAX = 10
+"""Commits of one look at an instance that has played for long unseen: it goes on with the next look."""
 INSTANCES_MAX = 1_000
 """Instances looked at in one go."""
 PATIENCE_MS = 900_000
@@ -95,13 +97,19 @@ class Monitoring:
         self.alarm_stops = alarm_stops
         """Whether an alarm disables the game."""
         self._late_ms = 0
+        self._waits: dict[str, int] = {}
+        """Instance -> the statement behind which a round was open."""
         self._rulesets: dict[str, Ruleset | None] = {}
 
     async def look(self) -> int:
-        """Count what can be counted now, a batch of each instance; how many statements were read. StoreError."""
+        """Count what can be counted now; how many statements were read. StoreError."""
         read = 0
         for instance, after_no in await self._store.unread_instances(INSTANCES_MAX):
-            read += await self._read(instance, after_no)
+            at, goes_on, batches = after_no, True, 0
+            while goes_on and batches < BATCHES_MAX:
+                number, goes_on = await self._read(instance, at)
+                at, batches = at + number, batches + 1
+            read += at - after_no
         if self._clock.now_ms() - self._late_ms >= LATE_PERIOD_MS:
             self._late_ms = self._clock.now_ms()
             await self._read_late()
@@ -121,33 +129,40 @@ class Monitoring:
 
     # --- counting -------------------------------------------------------------------------------------------------
 
-    async def _read(self, instance: str, after_no: int) -> int:
-        rows = await self._store.rounds_to_count(instance, after_no, BATCH)
-        batch, read_no = await self._batch(), after_no
+    async def _read(self, instance: str, after_no: int) -> tuple[int, bool]:
+        """Count a batch; how many statements it was, and whether more may follow at once."""
+        # While one waits for a round, the rest need not be fetched every second.
+        limit = 1 if self._waits.get(instance) == after_no else BATCH
+        rows = await self._store.rounds_to_count(instance, after_no, limit)
+        batch, read_no, goes_on = await self._batch(), after_no, len(rows) == limit
         for row in rows:
             if row.opening:
                 opening = _body(row.opening)
                 if row.final:
                     await self._count(batch, opening, row)
                 elif self._clock.now_ms() - parse_time(opening["time"]) < PATIENCE_MS:
+                    self._waits[instance], goes_on = read_no, False
                     break
                 else:
                     batch.records.append(RoundPassedOver(row.round_id))
             read_no = row.statement_no
-        if read_no == after_no:
-            return 0
-        batch.records.append(StatementsRead(instance, read_no, after_no))
-        await self._commit(batch)
-        return read_no - after_no
+        if read_no > after_no:
+            batch.records.append(StatementsRead(instance, read_no, after_no))
+            await self._commit(batch)
+        return read_no - after_no, goes_on
 
     async def _read_late(self) -> None:
-        rows = await self._store.late_rounds(BATCH)
-        if not rows:
+        round_ids = await self._store.late_rounds(BATCH)
+        if not round_ids:
             return
         batch = await self._batch()
-        for row in rows:
-            await self._count(batch, _body(row.opening), row)
-            batch.records.append(PassedOverCounted(row.round_id))
+        for round_id in round_ids:
+            envelopes = await self._store.round_envelopes(round_id)
+            opening = _body(envelopes[0])
+            session = await self._store.session(opening["session_id"], fresh=False)
+            currency = NO_CURRENCY if session is None else session.currency
+            await self._count(batch, opening, RoundToCount(0, round_id, currency, *envelopes))
+            batch.records.append(PassedOverCounted(round_id))
         await self._commit(batch)
 
     async def _batch(self) -> _Batch:

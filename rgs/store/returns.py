@@ -98,27 +98,25 @@ class ReturnsReads:
 
     async def rounds_to_count(self, instance: str, after_no: int, limit: int) -> list[RoundToCount]:
         """The instance's next statements, each round's opening with its final."""
+        # The inner ones are asked of each row, so that no planner is tempted to begin with all finals that there are.
         query = (
-            "SELECT o.statement_no, o.round_id, COALESCE(c.currency, ''),"
-            " CASE WHEN o.kind = 'round_opening' THEN o.envelope ELSE x'' END, COALESCE(f.envelope, x'')"
-            " FROM statements o"
-            " LEFT JOIN statements f ON o.kind = 'round_opening' AND f.round_id = o.round_id"
-            " AND f.seat_no = o.seat_no AND f.seat_no > 0 AND f.kind = 'round_final'"
-            " LEFT JOIN sessions c ON o.kind = 'round_opening' AND c.session_id = o.session_id"
+            "SELECT o.statement_no, o.round_id, CASE WHEN o.kind = 'round_opening' THEN"
+            " COALESCE((SELECT currency FROM sessions WHERE session_id = o.session_id), '') ELSE '' END,"
+            " CASE WHEN o.kind = 'round_opening' THEN o.envelope ELSE x'' END,"
+            " CASE WHEN o.kind = 'round_opening' THEN COALESCE((SELECT f.envelope FROM statements f"
+            " WHERE f.round_id = o.round_id AND f.seat_no = o.seat_no AND f.seat_no > 0 AND f.kind = 'round_final'),"
+            " x'') ELSE x'' END FROM statements o"
             " WHERE o.instance = ? AND o.statement_no > ? ORDER BY o.statement_no LIMIT ?"
         )
         return [RoundToCount(*row) for row in await self._rows(query, instance, after_no, limit)]
 
-    async def late_rounds(self, limit: int) -> list[RoundToCount]:
+    async def late_rounds(self, limit: int) -> list[str]:
         """Rounds that were passed over and have ended since."""
         query = (
-            "SELECT o.statement_no, o.round_id, COALESCE(c.currency, ''), o.envelope, f.envelope FROM returns_late l"
-            " JOIN statements f ON f.round_id = l.round_id AND f.seat_no > 0 AND f.kind = 'round_final'"
-            " JOIN statements o ON o.round_id = l.round_id AND o.seat_no = f.seat_no AND o.seat_no > 0"
-            " AND o.kind = 'round_opening' LEFT JOIN sessions c ON c.session_id = o.session_id"
-            " ORDER BY l.round_id LIMIT ?"
+            "SELECT l.round_id FROM returns_late l WHERE (SELECT kind FROM statements WHERE round_id = l.round_id"
+            " AND seat_no = 1 AND seat_no > 0 AND kind = 'round_final') IS NOT NULL ORDER BY l.round_id LIMIT ?"
         )
-        return [RoundToCount(*row) for row in await self._rows(query, limit)]
+        return [row[0] for row in await self._rows(query, limit)]
 
     async def passed_over(self) -> int:
         """How many rounds were passed over and have not ended."""

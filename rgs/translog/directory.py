@@ -1,6 +1,7 @@
 """A log as a folder of plain files (C2SP tlog-tiles), for any static web server.
 
-    checkpoint                 the newest signed checkpoint; the one file that is ever replaced
+    checkpoint                 the newest signed checkpoint
+    checkpoint.cosigned        the newest one that enough witnesses have cosigned; these two are replaced, nothing else
     tile/<level>/…             hash tiles
     tile/entries/…             entry bundles
     artifact/<hex sha256>      content of what an `artifact` statement names
@@ -22,6 +23,7 @@ from rgs.core.errors import FormatError, RgsError
 from rgs.core.merkle import Frontier, leaf_hash, node_hash
 from rgs.core.tiles import (
     CHECKPOINT_PATH,
+    COSIGNED_PATH,
     ENTRIES,
     TILE_WIDTH,
     Tile,
@@ -97,8 +99,15 @@ class LogDirectory:
 
     def publish(self, note: bytes) -> None:
         """Replace the checkpoint: a reader sees the old one or the new one."""
+        self._replace(CHECKPOINT_PATH, note)
+
+    def keep_cosigned(self, note: bytes) -> None:
+        """Replace the checkpoint that has its quorum, in the same way."""
+        self._replace(COSIGNED_PATH, note)
+
+    def _replace(self, name: str, note: bytes) -> None:
         self._make(self._staging)
-        self._stage(note).replace(self.folder / CHECKPOINT_PATH)
+        self._stage(note).replace(self.folder / name)
         self._unsynced.add(self.folder)
         self.sync()
 
@@ -127,8 +136,15 @@ class LogDirectory:
 
     def checkpoint(self) -> bytes:
         """The checkpoint that is published; empty if none is."""
+        return self._note(CHECKPOINT_PATH)
+
+    def cosigned(self) -> bytes:
+        """The newest checkpoint that has its quorum; empty if none has."""
+        return self._note(COSIGNED_PATH)
+
+    def _note(self, name: str) -> bytes:
         try:
-            return (self.folder / CHECKPOINT_PATH).read_bytes()
+            return (self.folder / name).read_bytes()
         except FileNotFoundError:
             return b""
 

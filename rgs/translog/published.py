@@ -50,9 +50,16 @@ class PublishedShard:
         return None
 
     def proof(self, index: int, hash_: bytes, extra: bytes) -> bytes:
-        """The `.tlog-proof` of the entry with this hash at this index. VerificationError if that is another one."""
-        path = inclusion_proof(self._directory.subtrees(self.size), index, self.size)
-        proof = LogProof(index, tuple(path), parse_note(self.note), extra)
+        """The `.tlog-proof` of the entry with this hash at this index, under the newest checkpoint that witnesses have
+        cosigned, or under this one where that does not cover the entry yet. VerificationError if it is another entry.
+        """
+        note, size = parse_note(self.note), self.size
+        if kept := self._directory.cosigned():
+            cosigned = parse_note(kept)
+            covered = parse_checkpoint(cosigned.text).size
+            note, size = (cosigned, covered) if covered > index else (note, size)
+        path = inclusion_proof(self._directory.subtrees(size), index, size)
+        proof = LogProof(index, tuple(path), note, extra)
         verify_log_proof(proof, hash_)
         return format_log_proof(proof)
 

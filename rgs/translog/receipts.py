@@ -1,4 +1,5 @@
-"""Receipts of statements that are in a log: a `.tlog-proof` under the published checkpoint (C2SP tlog-proof).
+"""Receipts of statements that are in a log: a `.tlog-proof` (C2SP tlog-proof) under the newest checkpoint that
+witnesses have cosigned, or under the published one where that does not cover the statement yet.
 
 Read from the log's own files, so that any copy of them will do. Refuses a statement that is not in the log yet.
 """

@@ -28,7 +28,8 @@ from typing import Final, TypeVar
 import structlog
 
 from rgs.clock import Clock
-from rgs.core.note import ED25519, NoteSignature, format_vkey, note_key
+from rgs.core.checkpoints import parse_checkpoint
+from rgs.core.note import ED25519, Note, format_vkey, note_key
 from rgs.core.shards import format_origin, half_year, parse_origin
 from rgs.core.statements.envelope import Signer, parse_envelope
 from rgs.core.statements.kinds import parse_statement
@@ -39,7 +40,7 @@ from rgs.store.sequence import Sequence as Order
 from rgs.store.sequence import Shard
 from rgs.translog.directory import LogDirectory, LogRefusedError
 from rgs.translog.keybundle import bundle_name, bundle_rows, is_bundle, verify_bundle, verify_holds
-from rgs.translog.shard import ShardWriter
+from rgs.translog.shard import ShardWriter, keep_cosigned
 
 DUTY: Final = "log"
 BATCH: Final = 256
@@ -56,6 +57,8 @@ STAND_BY_MS: Final = 1_000
 """How often one that stands by looks how the leader gets on."""
 ORDER_FILE: Final = "order.db"
 CHECKPOINTS_FILE: Final = "checkpoints.db"
+CHECKPOINT_KNOWN: Final = "CHECKPOINT_KNOWN"
+"""The code of the events that name the newest cosigned checkpoint."""
 LOG_BEHIND: Final = "LOG_BEHIND"
 """Code where statements have waited for the log longer than they may."""
 
@@ -122,6 +125,7 @@ class Sequencer:
         self._open: _Open | None = None
         self._thread = ThreadPoolExecutor(1, "log")
         self._refusal: LogRefusedError | None = None
+        self._accusation: LogRefusedError | None = None
         self._refused_ms = 0
         self._counters: dict[str, int] = {}
         self._alive: frozenset[str] = frozenset()
@@ -131,7 +135,9 @@ class Sequencer:
         self._worst_lag_ms = 0
         self._told_ms = clock.now_ms()
         self.on_published: Callable[[bytes], None] = lambda _: None
-        """Told of each signed checkpoint, when it is public."""
+        """Told of each signed checkpoint when it is public; where this process begins to lead, of the last one of the
+        shard before and of the newest.
+        """
 
     # --- how it goes ----------------------------------------------------------------------------------------------
 
@@ -157,8 +163,9 @@ class Sequencer:
     @property
     def code(self) -> str:
         """Why no new rounds should begin, a code; empty while the log is sound."""
-        if self._refusal is not None:
-            return self._refusal.code
+        against = self._accusation or self._refusal
+        if against is not None:
+            return against.code
         return LOG_BEHIND if self.lag_ms > self._delay_ms else ""
 
     # --- the work -------------------------------------------------------------------------------------------------
@@ -171,6 +178,8 @@ class Sequencer:
             await self._let_go()
             await self._stand_by()
             return
+        if self._accusation is not None:
+            raise self._accusation.with_traceback(None)
         if self._refusal is not None and self._clock.now_ms() - self._refused_ms < RETRY_MS:
             raise self._refusal
         try:
@@ -188,27 +197,43 @@ class Sequencer:
             raise
         self._refusal = None
 
-    async def close(self) -> None:
-        """Bring in what is left, best effort, and let go."""
+    async def finish(self) -> None:
+        """Bring in what is left, best effort: no more will come."""
         try:
             self._looked_ms = self._clock.now_ms() - FULL_LOOK_MS
             await self.work()
         except Exception as error:  # noqa: BLE001 - whatever it was, the next start goes on from here
             structlog.get_logger().warning("log_not_finished", exc_info=error)
+
+    async def close(self) -> None:
+        """Finish, and let go."""
+        try:
+            await self.finish()
         finally:
             await self._let_go()
             self._thread.shutdown()
 
-    async def cosign(self, signatures: Sequence[NoteSignature], size: int) -> bool:
-        """Keep and publish witnesses' lines for the newest checkpoint; False if it is not that of `size` any more."""
+    async def cosign(self, note: Note, *, has_quorum: bool) -> bool:
+        """Keep a checkpoint with its witnesses' lines, and publish it with them if it is the last of its shard still;
+        False where this process does not write the log any more. LogRefusedError, StoreError, OSError.
+        """
+        origin = parse_checkpoint(note.text).origin
 
         def add(opened: _Open) -> bool:
-            if opened.writer.size != size:
+            if self._open is not opened:
                 return False
-            opened.writer.cosign(signatures)
+            if opened.shard.origin == origin:
+                opened.writer.cosign(note, has_quorum=has_quorum)
+            elif (last := opened.checkpoints.newest(origin)) is not None:  # of the shard before
+                directory = LogDirectory(shard_folder(self._folder, origin))
+                keep_cosigned(directory, opened.checkpoints, last, note, has_quorum=has_quorum)
             return True
 
         return self._open is not None and await self._run(add, self._open)
+
+    def accuse(self, error: LogRefusedError) -> None:
+        """Sign nothing more in this process: it is shown that this log key has signed another history."""
+        self._accusation = error
 
     async def _batch(self, opened: _Open) -> bool:
         """Finish what has its place; or give the next statements theirs. Whether there is more to do at once."""
@@ -356,6 +381,9 @@ class Sequencer:
             await self._verify_store(opened)
             self._looked_ms = self._clock.now_ms() - FULL_LOOK_MS
             structlog.get_logger().debug("log_led", origin=opened.shard.origin, size=opened.writer.size, vkey=self.vkey)
+            for note in (opened.shard.first, opened.writer.newest.note if opened.writer.size else b""):
+                if note:
+                    self.on_published(note)
         return opened
 
     def _begin(self) -> _Open | None:
@@ -383,7 +411,9 @@ class Sequencer:
             return opened
 
     async def _verify_store(self, opened: _Open) -> None:
-        """LogRefusedError where the store lacks what the log has: a backup of it was restored."""
+        """LogRefusedError where the store lacks what the log has, or the log what the store tells of it: a backup was
+        restored.
+        """
         positions = await self._run(opened.order.positions)
         counters = _counters(await self._store.instances(alive_only=False))
         for name, last in positions.items():
@@ -404,6 +434,13 @@ class Sequencer:
                     f"statement {row.statement_no} of {row.instance} is another one in the log: a backup of the store"
                     " was restored and went on",
                 )
+
+        # What a witness has seen of this log, as an instance of the house has told last.
+        for row in await self._store.events(CHECKPOINT_KNOWN, before=0, limit=1):
+            _, body = parse_statement(parse_envelope(row.envelope))
+            seen, root = body["after"].split(" ")
+            if body["subject"] == opened.shard.origin:
+                await self._run(opened.writer.verify_seen, int(seen), bytes.fromhex(root))
 
     async def _let_go(self) -> None:
         opened, self._open = self._open, None

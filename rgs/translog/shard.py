@@ -20,7 +20,6 @@ from rgs.core.merkle import EMPTY_ROOT, consistency_proof, leaf_hash, root_at, v
 from rgs.core.note import (
     ED25519,
     Note,
-    NoteSignature,
     add_signatures,
     format_note,
     note_key,
@@ -90,6 +89,16 @@ class ShardWriter:
         first = max(0, self.size - TILE_WIDTH)
         return [leaf_hash(entry) for entry in self._directory.entries(first, self.size)]
 
+    def verify_seen(self, size: int, root: bytes) -> None:
+        """LogRefusedError unless the log is, or goes on from, one that a witness has seen."""
+        if size > self.size or root_at(self._directory.subtrees(self.size), size) != root:
+            raise LogRefusedError(
+                "WITNESSED_DIFFERS",
+                f"a witness has seen {size} entries of {self._row.origin} that are not the {self.size} here: the"
+                " folder of the log was restored from a backup, and a second history could be signed",
+                path=self._directory.folder,
+            )
+
     def write(self, entries: Iterable[bytes], artifacts: Iterable[tuple[str, bytes]] = ()) -> None:
         """Append the entries: their files, durable on return. `artifacts` (hex SHA-256, content) lie beside first."""
         for sha256, content in artifacts:
@@ -116,13 +125,26 @@ class ShardWriter:
         """Let everybody see the last signed checkpoint."""
         self._directory.publish(self._row.note)
 
-    def cosign(self, signatures: Iterable[NoteSignature]) -> None:
-        """Keep and publish witnesses' lines with the last signed checkpoint, which they must be for."""
-        note = format_note(add_signatures(parse_note(self._row.note), signatures))
-        row = CheckpointRow(self._row.origin, self._row.size, self._row.root, note)
-        self._checkpoints.swap(self._row, row)
-        self._row = row
-        self.publish()
+    def cosign(self, note: Note, *, has_quorum: bool) -> None:
+        """As `keep_cosigned`, for this shard."""
+        self._row = keep_cosigned(self._directory, self._checkpoints, self._row, note, has_quorum=has_quorum)
+
+
+def keep_cosigned(
+    directory: LogDirectory, checkpoints: Checkpoints, last: CheckpointRow, note: Note, *, has_quorum: bool
+) -> CheckpointRow:
+    """Keep a checkpoint of a shard with its witnesses' lines: `last`, its last signed one, is published with them, and
+    one that has its quorum can be read when others have been signed since. The last signed one as it is then.
+    """
+    if has_quorum:
+        directory.keep_cosigned(format_note(note))
+    signed = parse_note(last.note)
+    if note.text != signed.text:
+        return last
+    row = CheckpointRow(last.origin, last.size, last.root, format_note(add_signatures(signed, note.signatures)))
+    checkpoints.swap(last, row)
+    directory.publish(row.note)
+    return row
 
 
 def _signed(origin: str, size: int, root: bytes, signer: Signer) -> CheckpointRow:

@@ -1,5 +1,5 @@
 """`rgs demo` from nothing to proof: what was open on the way, the reports again from the files alone, each of its
-comparisons shown to fail, and the folder that it may empty.
+comparisons shown to fail.
 """
 
 from __future__ import annotations
@@ -19,19 +19,24 @@ from typing import cast
 import pytest
 
 from certification.replay import main as certify_replay
-from rgs.cli import demo, demo_checks, demo_reconcile
+from rgs.cli import demo, demo_checks, demo_log, demo_reconcile
 from rgs.cli.client import Client, Identity
 from rgs.cli.demo_peers import Peers
-from rgs.cli.demo_player import DemoError, DemoPlayer, PlayedSession
+from rgs.cli.demo_player import DemoError, DemoPlayer, PlayedRound, PlayedSession
 from rgs.cli.demo_reconcile import Found, verify_clean
-from rgs.cli.evidence import MARK, Evidence, claim
-from rgs.cli.files import FileRefusedError
+from rgs.cli.evidence import Evidence
 from rgs.cli.server_process import ServerProcess
 from rgs.config import load_config
-from rgs.core.errors import UnavailableError
+from rgs.core.checkpoints import parse_checkpoint
+from rgs.core.note import parse_note
 from rgs.core.statements import parse_envelope, parse_line, parse_statement
 from rgs.core.statements.lines import format_key_bundle, parse_key_bundle
+from rgs.translog.directory import LogDirectory
+from rgs.v1.common_pb2 import SessionView
 from tests.e2e.served import PARTY, rgs, serving
+from tests.logcheck import LogCheck, logcheck
+
+__all__ = ["logcheck"]
 
 
 def test_it_says_what_it_did(folder: Path) -> None:
@@ -55,6 +60,69 @@ def test_the_evidence_verifies_by_itself(folder: Path, capsys: pytest.CaptureFix
     assert (kept["rounds_verified"], kept["sessions"], kept["draws_in_rounds"]) == (40, 4, 40)
     assert (folder / "home" / "store" / "rgs.db").is_file()
     assert '"event":"listening"' in (folder / "home" / "log" / "rgs.log").read_text("ascii")
+
+
+def test_an_outsider_accepts_the_log_that_is_left(folder: Path, logcheck: LogCheck) -> None:
+    assert logcheck(folder / "log", (folder / "log.vkey").read_text("ascii").strip()) == ""
+
+
+def test_the_log_that_is_left_holds_what_was_exported_under_a_policy_that_says_whose_witness_it_is(
+    folder: Path,
+) -> None:
+    vkey = (folder / "log.vkey").read_text("ascii").strip()
+    policy = (folder / "policy.txt").read_text("ascii")
+    assert f"\nlog {vkey}\n" in policy
+    assert "\n# self-witness demo-witness\n" in policy
+    assert not list((folder / "log").rglob(".*"))
+    lines = (folder / "statements.jsonl").read_bytes().splitlines()
+    logged = set(_entries(folder / "log"))
+    exported = {parse_line(line).envelope for line in lines}
+    keys = set(parse_key_bundle((folder / "keys.json").read_bytes()))
+    assert logged == exported | keys  # none is missing, none was slipped in
+
+
+def test_printed_command_audits_the_log_again_from_the_files_alone_and_over_http(folder: Path, tmp_path: Path) -> None:
+    said = (folder.parent / "said.txt").read_text("utf-8")
+    size = json.loads((folder / "log.json").read_bytes())["checkpoint"]["size"]
+    assert re.search(rf"log +{size} entries: PASSED SELF-WITNESSED ANCHORED", said)
+    (line,) = (line.strip() for line in said.splitlines() if " log " in line and " --policy " in line)
+    for name in ("policy.txt", "keys.json", "log.state"):
+        shutil.copy(folder / name, tmp_path / name)  # no home, no key, nothing else
+    shutil.copytree(folder / "log", tmp_path / "log")
+    python, *arguments = (part.replace(str(folder), str(tmp_path)) for part in shlex.split(line))
+    again = subprocess.run([python, *arguments], capture_output=True, text=True, check=False)
+    assert again.stdout.endswith("\nPASSED SELF-WITNESSED ANCHORED\n"), again.stdout + again.stderr
+    assert f"{size} of them verified before" in again.stdout
+    (tmp_path / "log.state").unlink()
+    command = [python, "-u", "-m", "http.server", "0", "--bind", "127.0.0.1", "--directory", str(tmp_path / "log")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            (url,) = re.findall(r"http://127\.0\.0\.1:[0-9]+", server.stdout.readline())
+            arguments[arguments.index(str(tmp_path / "log"))] = url
+            again = subprocess.run([python, *arguments], capture_output=True, text=True, check=False)
+        finally:
+            server.terminate()
+    assert again.stdout.endswith("\nPASSED SELF-WITNESSED ANCHORED\n"), again.stdout + again.stderr
+    assert "rounds       40 verified, 0 failed, 0 open" in again.stdout
+
+
+def test_a_log_that_is_not_what_was_played_stops_the_demo(folder: Path, tmp_path: Path) -> None:
+    document = json.loads((folder / "log.json").read_bytes())
+    rounds = [cast("PlayedRound", None)] * 10  # they are counted
+    sessions = [PlayedSession("", "", False, SessionView(), rounds) for _ in range(4)]
+    demo_log.verify_audit(document, sessions)
+    for name in ("rounds_verified", "rounds_failed", "rounds_open", "sessions", "draws_in_rounds", "lines"):
+        summary = {**document["summary"], name: document["summary"][name] + 1}
+        with pytest.raises(DemoError, match=f"the log: {name} is"):
+            demo_log.verify_audit({**document, "summary": summary}, sessions)
+    evidence, config = Evidence(tmp_path / "again"), load_config(folder / "home")
+    evidence.folder.mkdir()
+    shutil.copy(folder / "keys.json", evidence.keys)
+    other = (folder / "policy.txt").read_text("ascii").replace("# self-witness demo-witness\n", "")
+    evidence.policy.write_text(other)
+    with pytest.raises(DemoError, match="says PASSED WITNESSED ANCHORED, expected is PASSED SELF-WITNESSED ANCHORED"):
+        demo_log.audit_log(evidence, config, (folder / "root.fingerprint").read_text().strip())
 
 
 def test_midway_reconciliation_has_named_what_was_open(folder: Path) -> None:
@@ -106,7 +174,8 @@ def test_the_next_demo_begins_anew(folder: Path, tmp_path: Path) -> None:
     done = rgs("demo", "--home", str(again), "--rounds", "2", "--sessions", "3")
     assert done.returncode == 0, done.stdout
     assert "4 rounds verified" in done.stdout
-    assert (again / "root.fingerprint").read_text() != (folder / "root.fingerprint").read_text()
+    for name in ("root.fingerprint", "log.vkey"):
+        assert (again / name).read_text() != (folder / name).read_text()
 
 
 def test_a_failure_says_what_and_where(
@@ -351,75 +420,10 @@ def test_a_bent_export_stops_the_demo(played: Played, tmp_path: Path) -> None:
     assert "failure" in evidence.replay.read_text("utf-8")
 
 
+def _entries(log: Path) -> list[bytes]:
+    directory = LogDirectory(log)
+    return list(directory.entries(0, parse_checkpoint(parse_note(directory.checkpoint()).text).size))
+
+
 def _kind(line: bytes) -> str:
     return parse_statement(parse_envelope(parse_line(line.removesuffix(b"\n")).envelope))[0].name
-
-
-# --- the folder that a demo may empty ------------------------------------------------------------------------------
-
-
-def test_a_folder_of_a_demo_is_emptied_and_held(tmp_path: Path) -> None:
-    folder = tmp_path / "var" / "demo"
-    with claim(folder) as evidence:
-        evidence.home.mkdir()
-        (evidence.home / "store").write_text("x")
-        evidence.root.write_text("x")
-        (folder / ".statements.jsonl.123.new").write_text("x")
-        with pytest.raises(UnavailableError, match="another demo is at work"), claim(folder):
-            pass
-        assert evidence.root.exists()
-    with claim(folder) as evidence:
-        assert [path.name for path in folder.iterdir()] == [MARK]
-
-
-def test_a_link_in_the_folder_is_not_followed(tmp_path: Path) -> None:
-    kept = tmp_path / "kept"
-    kept.mkdir()
-    (kept / "file").write_text("x")
-    folder = tmp_path / "demo"
-    with claim(folder) as evidence:
-        evidence.home.symlink_to(kept)
-    with claim(folder) as evidence:
-        assert not evidence.home.is_symlink()
-    assert (kept / "file").read_text() == "x"
-
-
-def test_what_no_demo_made_is_left_alone(tmp_path: Path) -> None:
-    folder = tmp_path / "mine"
-    folder.mkdir()
-    (folder / "home").write_text("x")  # even under one of our names
-    with pytest.raises(FileRefusedError, match="was not made by a demo"), claim(folder):
-        pass
-    assert (folder / "home").read_text() == "x"
-
-
-def test_one_strange_file_saves_all(tmp_path: Path) -> None:
-    folder = tmp_path / "demo"
-    with claim(folder) as evidence:
-        evidence.root.write_text("x")
-    (folder / "notes.txt").write_text("mine")
-    with pytest.raises(FileRefusedError, match=r"holds notes\.txt, which no demo made"), claim(folder):
-        pass
-    assert sorted(path.name for path in folder.iterdir()) == [MARK, "notes.txt", "root.fingerprint"]
-
-
-@pytest.mark.parametrize("kind", ["link", "file"])
-def test_what_is_no_folder_is_refused(tmp_path: Path, kind: str) -> None:
-    target = tmp_path / "elsewhere"
-    with claim(target):
-        pass
-    folder = tmp_path / "demo"
-    if kind == "link":
-        folder.symlink_to(target)
-    else:
-        folder.write_text("x")
-    with pytest.raises(FileRefusedError, match="is no folder"), claim(folder):
-        pass
-
-
-def test_another_text_in_the_mark_is_no_mark(tmp_path: Path) -> None:
-    folder = tmp_path / "demo"
-    folder.mkdir()
-    (folder / MARK).write_text("something else")
-    with pytest.raises(FileRefusedError, match="was not made by a demo"), claim(folder):
-        pass

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
+import shutil
 import socket
 import ssl
 import threading
@@ -27,6 +29,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Config:
     number = iter(range(1, 1_000_000))
     home = ensure_home(folder, None, lambda count: next(number).to_bytes(count, "big"), TIME_MS)
     make_log(home.config.translog / "2026h2", make_entries(300))
+    shutil.copy(home.config.translog / "2026h2" / "checkpoint", home.config.translog / "2026h2" / "checkpoint.cosigned")
     artifacts = home.config.translog / "2026h2" / "artifact"
     artifacts.mkdir()
     (artifacts / ("a" * 64)).write_bytes(b"the rules")
@@ -86,15 +89,38 @@ def client(config: Config, party: str = "") -> ssl.SSLContext:
 def test_the_files_of_a_log_and_how_long_they_may_be_kept(config: Config, plain: LogServer) -> None:
     for name, kind, cache in (
         ("checkpoint", "text/plain; charset=utf-8", "public, max-age=1"),
+        ("checkpoint.cosigned", "text/plain; charset=utf-8", "public, max-age=1"),
         ("tile/0/000", "application/octet-stream", f"public, {FOREVER}"),
         ("tile/0/001.p/44", "application/octet-stream", f"public, {FOREVER}"),
+        ("tile/1/000.p/1", "application/octet-stream", f"public, {FOREVER}"),
         ("tile/entries/000", "application/octet-stream", f"public, {FOREVER}"),
+        ("tile/entries/001.p/44", "application/octet-stream", f"public, {FOREVER}"),
         ("artifact/" + "a" * 64, "application/octet-stream", f"public, {FOREVER}"),
     ):
         status, headers, content = ask(plain, f"/2026h2/{name}")
         assert (status, headers["Content-Type"], headers["Cache-Control"]) == (200, kind, cache)
         assert content == (config.translog / "2026h2" / name).read_bytes()
-        assert ask(plain, f"/2026h2/{name}", method="HEAD")[2] == b""
+        told, of_head, body = ask(plain, f"/2026h2/{name}", method="HEAD")
+        assert (told, body, int(of_head["Content-Length"])) == (200, b"", len(content))
+        assert of_head["Cache-Control"] == cache
+
+
+def test_what_is_not_there_yet_is_not_remembered_as_missing(plain: LogServer) -> None:
+    for method in ("GET", "HEAD"):
+        status, headers, _ = ask(plain, "/2026h2/tile/0/001.p/45", method=method)
+        assert (status, headers["Cache-Control"]) == (404, "no-store")
+
+
+def test_a_body_that_nobody_reads_is_not_taken_for_a_request(plain: LogServer) -> None:
+    inner = b"GET /2026h2/tile/0/000 HTTP/1.1\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", plain.port), timeout=20) as connection:
+        connection.sendall(b"GET /nothing HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(inner) + inner)
+        answer = b""
+        with contextlib.suppress(ConnectionError):
+            while more := connection.recv(65_536):
+                answer += more
+    assert answer.count(b"HTTP/1.1 ") == 1
+    assert answer.startswith(b"HTTP/1.1 404 ")
 
 
 @pytest.mark.parametrize(
@@ -157,6 +183,7 @@ def test_with_tls_the_entries_are_for_auditors(config: Config, guarded: LogServe
         found, headers, _ = ask(guarded, "/2026h2/tile/entries/000", tls=client(config, f"demo-{party}"))
         assert found == status
         assert headers["Cache-Control"] == (f"private, {FOREVER}" if status == 200 else "no-store")
+        assert ask(guarded, "/2026h2/tile/entries/000", method="HEAD", tls=client(config, f"demo-{party}"))[0] == status
 
 
 def test_a_client_that_says_nothing_keeps_nobody_waiting(config: Config, guarded: LogServer) -> None:

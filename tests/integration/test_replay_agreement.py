@@ -61,6 +61,20 @@ def test_they_agree_on_honest_files(build: type[House], verifiers: Verifiers) ->
     assert ours[1].endswith("UNANCHORED")
 
 
+@pytest.mark.parametrize("size", [None, "1000"])
+def test_they_agree_on_a_bundle_whose_root_is_revoked(size: str | None, verifiers: Verifiers) -> None:
+    """Whatever its keys signed falls; that the bundle's own statements stand in the files changes nothing."""
+    house = small_house()
+    where = {} if size is None else {"origin": "log.example/2026h2", "size": size}
+    house.key_statement(house.root, "revocation", {"key": house.root.keyid, "reason": "STOLEN", **where})
+    for envelope in house.bundle:
+        house.line(envelope)
+    ours, theirs = verifiers.verdicts(house.export(), house)
+    assert ours == theirs
+    assert ours[0] == 1
+    assert ours[1].startswith("0 rounds verified")
+
+
 WITHIN = [
     (played, {"loss_minor": "600", "stake_minor": "600"}),
     (played, {"duration_ms": "5701"}),

@@ -23,10 +23,7 @@ from rgs.core.replay.scope import Scope, Sequence
 
 @dataclass(slots=True)
 class Instance:
-    """What is kept of one instance.
-
-    `last_draw_no` is None until its end says it; `lost_by` names the instance that declared it lost.
-    """
+    """What is kept of one instance. `last_draw_no` is None until its own end says it."""
 
     name: str
     node: str
@@ -70,6 +67,13 @@ class Instances:
 
     def __len__(self) -> int:
         return len(self._known)
+
+    def __iter__(self) -> Iterator[Instance]:
+        return iter(self._known.values())
+
+    def is_lost(self, instance: Instance) -> bool:
+        """Whether another instance has declared it lost."""
+        return instance.name in self._lost
 
     def is_repeated_start(self, statement: Statement) -> bool:
         """Whether this is the same instance_start again, as the parts of a cut export each begin with it."""

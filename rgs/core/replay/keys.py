@@ -143,6 +143,17 @@ class KeyBook:
         """The statements of the bundle: their hash, and their place in it from 1."""
         return self._statements
 
+    def state_of(self, keyid: str) -> str:
+        """In words, until when and where the key counts."""
+        told = [
+            f"revoked {body['time']}, "
+            + (f"counts below entry {body['size']} of {body['origin']}" if "origin" in body else "counts for nothing")
+            for body in self._revoked.of(keyid)
+        ]
+        if keyid in self._ends:
+            told.append(f"ended {self._ends[keyid].time}")
+        return "; ".join(told) or "in force"
+
     # --- the path ---
 
     def add_instance(self, instance: str, public_key_hex: str, node_keyid: str) -> None:

@@ -139,6 +139,11 @@ class Replay:
         summary.draws_exposed += self._instances.exposure
         return self._drain()
 
+    @property
+    def instances(self) -> Instances:
+        """All instances met so far, with their draws."""
+        return self._instances
+
     # --- failures ---
 
     def _passes(self, verify: Callable[..., None], *args: object) -> bool:

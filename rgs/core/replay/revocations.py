@@ -10,7 +10,7 @@ export has none), and in a log that the position is not of. Reads no times of st
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,9 +68,13 @@ class Revocations:
             parse_origin(body["origin"])
         self._of.setdefault(body["key"], []).append(body)
 
+    def of(self, keyid: str) -> Sequence[Mapping[str, Any]]:
+        """The revocations of a key, in the order of the bundle."""
+        return self._of.get(keyid, ())
+
     def verify(self, keyid: str, place: Place | None) -> None:
         """VerificationError if what `keyid` signs at that place counts no more. Each of its revocations has a say."""
-        for body in self._of.get(keyid, ()):
+        for body in self.of(keyid):
             revoked = f"key {keyid} of the key path is revoked"
             if place is None or "origin" not in body:
                 raise KEY.failure(revoked)

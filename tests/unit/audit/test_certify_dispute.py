@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from certification import dispute
-from certification.dispute_page import languages
+from certification.dispute_page import Dispute, _amount, languages
 from rgs.cli.dispute import zip_of
 from rgs.core.rulesets import load_ruleset
 from rgs.core.statements import leaf_hash
@@ -104,6 +104,53 @@ def test_a_round_as_a_page(
         assert words in text, words
     assert "<script" not in text
     assert text.count("<svg") == (0 if act is unrecoverable else 3 * 9)
+
+
+def test_a_page_is_in_the_words_and_amounts_of_its_language(tmp_path: Path) -> None:
+    case, files = made(tmp_path, play)
+    page = tmp_path / "page.html"
+    assert run(case, files, "--html", str(page)) == 0
+    _, english, italian, german = page.read_text().split("<section")
+    for text, words in (
+        (english, ("before the flop", "play, 2 x ante", "500.00", "Everything in this file verifies", "in EUR")),
+        (italian, ("prima del flop", "500,00", "Tutto in questo file è verificato", "acquisto")),
+        (german, ("vor dem Flop", "500,00", "Alles in dieser Datei ist geprüft", "Kauf")),
+    ):
+        for one in words:
+            assert one in text, one
+    assert dispute.main([str(_written(case, files)), "--html", str(page)]) == 0
+    assert "Whose keys these are was not checked" in page.read_text()
+    assert run(case, {**files, "final.tlog-proof": b"nothing"}, "--html", str(page)) == 1
+    assert "This file does NOT verify" in page.read_text()
+
+
+def test_amounts_of_a_currency_without_known_digits_stay_as_they_are_signed() -> None:
+    words = languages()["en"]
+    for currency, minor, shown in (
+        ("EUR", "5", "0.05"),
+        ("EUR", "", ""),
+        ("GBP", "123456", "1234.56"),
+        ("XXX", "5", "5"),
+    ):
+        of = Dispute({}, {}, load_ruleset("uth-solo"), currency, [], [], is_good=True, is_anchored=True)
+        assert _amount(words, of, minor) == shown
+
+
+def test_stakes_debited_one_by_one_are_among_the_legs_of_their_round(tmp_path: Path) -> None:
+    ids = ["01DEBJT0FTHJSR0VND00000000", "01DEBJT0FAN0THERR0VND00000"]
+
+    def debited(house: House, worker: Any, player: Any) -> None:
+        for transaction_id, round_id in zip(ids, (player.round.round_id, house.ulid()), strict=True):
+            body = {"amount_minor": "100", "direction": "debit", "round_id": round_id, "transaction_id": transaction_id}
+            house.link(worker, player, "money_leg", body)
+        play(house, worker, player)
+
+    case, files = made(tmp_path, debited)
+    page = tmp_path / "page.html"
+    assert run(case, files, "--html", str(page)) == 1  # no session has both ways of funding
+    assert page.read_text().count(ids[0]) == 3
+    assert ids[1] not in page.read_text()
+    assert "stake debited" in page.read_text()
 
 
 def test_the_same_words_in_every_language() -> None:

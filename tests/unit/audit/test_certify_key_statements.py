@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.audited import Case, a_round, entries_of
+from rgs.core.times import format_time
+from tests.audited import SEEN_S, Case, a_round, entries_of
 from tests.factory import House
+from tests.logs import ORIGIN
 from tests.unit.audit.test_certify_omission import DAY_MS, omitted
 
 
@@ -90,3 +92,18 @@ def test_a_root_s_clock_makes_nothing_overdue(case: Case) -> None:
     assert case.audit() == 0
     assert case.report["newest_statement"] < "2027"
     assert omitted(case, entries[5], more=("--delay-s", str(30 * 86_400))) == 3
+
+
+def test_the_logged_revocation_of_a_root_makes_nothing_fall_that_was_seen_before(case: Case) -> None:
+    house = case.house
+    entries = entries_of(house)
+    case.publish([*house.bundle, *entries])
+    assert case.audit() == 0
+    where = {"origin": ORIGIN, "size": str(len(entries) + len(house.bundle))}
+    time = format_time((SEEN_S + 60) * 1000)
+    house.key_statement(house.root, "revocation", {"key": house.root.keyid, "reason": "STOLEN", "time": time, **where})
+    case.publish([*house.bundle[:3], *entries, house.bundle[3]])
+    for _ in range(2):  # the second run begins behind the revocation
+        assert case.audit() == 0
+        assert case.report["read_again"] == ""
+        assert told(case) == (4, 4)

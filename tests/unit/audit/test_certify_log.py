@@ -15,7 +15,7 @@ from certification.chunks import Chunk, named_keys, verify_chunk
 from certification.log import main
 from certification.memory import format_state, format_value, parse_state
 from certification.sources import Folder, SourceError, Web
-from certification.tree import Tree, read_bundle, read_checkpoint, verify_note_and_quorum
+from certification.tree import Tree, read_accepted, read_bundle
 from rgs.core.errors import FormatError, VerificationError
 from rgs.core.merkle import leaf_hash, root_of
 from rgs.core.note import ED25519, format_vkey, note_key
@@ -78,7 +78,10 @@ def test_a_good_log_whole(case: Case, capsys: pytest.CaptureFixture[str]) -> Non
     (void,) = case.report["voids"]
     assert void["approved_by"] == "admin-1, admin-2"
     assert void["returned_minor"] == void["staked_minor"]
-    assert case.report["voids_by_admin"] == {"admin-1": 1, "admin-2": 1}
+    assert [(row["approved_by"], row["voids"]) for row in case.report["voids_by_admin"]] == [
+        ("admin-1", 1),
+        ("admin-2", 1),
+    ]
     assert case.report["overdue"] == []
     assert case.report["speed"]["entries"] == len(case.house.lines)
     assert "PASSED WITNESSED ANCHORED" in page.read_text()
@@ -164,7 +167,7 @@ def tree_failures(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Verific
     source = Folder(folder)
     monkeypatch.setattr("certification.tree.NONE", "-")  # these logs have no witness
     try:
-        checkpoint = verify_note_and_quorum(read_checkpoint(source), VERIFIED).checkpoint
+        checkpoint = read_accepted(source, VERIFIED)[1].checkpoint
         tree, failures = Tree(), list[VerificationError]()
         for index in range(-(-checkpoint.size // TILE_WIDTH)):
             _, entries = read_bundle(source, index, checkpoint.size)

@@ -13,7 +13,7 @@ from rgs.core.errors import FormatError, NotFoundError
 from rgs.core.logproofs import format_log_proof, parse_log_proof
 from rgs.core.note import ED25519, format_vkey, note_key
 from rgs.core.receipts import format_key_path, parse_key_path
-from rgs.core.statements import leaf_hash
+from rgs.core.statements import Ed25519Signer, leaf_hash
 from rgs.core.times import format_time, parse_time
 from rgs.translog.receipts import make_proof
 from tests.audited import OWN, POLICY_OWN, SEEN_S, Case, a_round, entries_of, witnessed
@@ -21,6 +21,7 @@ from tests.factory import START_MS, House
 from tests.logs import SIGNER, VKEY, make_log
 
 DAY_MS = 86_400_000
+KEYS = {f"log.example/{name}": Ed25519Signer.from_seed(name.encode() * 5 + b"ab") for name in ("2026h1", "2027h1")}
 SOON = format_time(SEEN_S * 1000 + 1000)
 
 
@@ -87,40 +88,101 @@ def test_the_time_of_a_logged_statement_counts_too(case: Case) -> None:
     assert omitted(case, case.house.lines[0], case.house.lines[5]) == 3
 
 
-def test_around_the_turn_of_a_half_year_both_shards_are_asked_for(
+def test_several_receipts_at_once_and_each_file_is_named(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
+    case.publish()
+    entries = entries_of(case.house)
+    second, bad = case.folder / "second.json", case.folder / "bad.json"
+    second.write_bytes(entries[6])
+    bad.write_bytes(b"nothing")
+    assert omitted(case, entries[5], more=(str(second),)) == 0
+    assert capsys.readouterr().out.count("INCLUDED") == 2
+    assert omitted(case, entries[5], more=(str(bad),)) == 2
+    assert "bad.json: not a DSSE envelope" in capsys.readouterr().err
+
+
+def test_a_round_without_a_final_is_told(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
+    house = case.house
+    worker = house.start("node-1-b2-w0", boot_no=2)
+    player = house.open(worker)
+    house.buy(worker, player, 50_000)
+    house.deal(worker, [player], {"ante": 100})
+    opening = len(house.lines) - 1
+    case.publish([*entries_of(house), b'x "application/vnd.rgs.round-final.v1+json"'], time_s=START_MS // 1000)
+    assert omitted(case, entries_of(house)[opening], entries_of(house)[5]) == 0
+    assert "WITHOUT_FINAL" not in capsys.readouterr().out  # there is time still
+    shutil.rmtree(case.log)
+    house.clock_ms += 11 * 60_000
+    house.event(worker)
+    case.publish(time_s=START_MS // 1000)
+    assert omitted(case, entries_of(house)[opening], entries_of(house)[5]) == 0
+    told = capsys.readouterr().out
+    assert told.count("WITHOUT_FINAL") == 1
+    assert "under demo an interrupted round ends after 0:10:00" in told
+    shutil.rmtree(case.log / "tile" / "entries")
+    assert omitted(case, house.lines[0], house.lines[5]) == 0
+    assert "not open to you" in capsys.readouterr().out
+
+
+def test_a_statement_is_looked_for_in_the_shards_where_it_belongs(
     case: Case, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Planted: the shard of another half-year, which cannot hold the opening, however far it has come."""
+    entries, opened = entries_of(case.house), case.folder / "shards"
+    policy = case.policy
+    for origin in ("log.example/2027h1", "log.example/2026h1"):
+        policy = policy.replace("witness", f"log {format_vkey(note_key(origin, ED25519, KEYS[origin]))}\nwitness", 1)
+        make_log(opened / origin[-6:], entries[:5], origin=origin, signer=KEYS[origin])
+        witnessed(opened / origin[-6:], time_s=SEEN_S + 300 * 86_400)
+    (case.folder / "policy.txt").write_text(policy)
+    case.publish(entries[:5])
+
+    def looked(*shards: str, entry: bytes = entries[5], delay_s: str = "86400") -> int:
+        (case.folder / "receipt").write_bytes(entry)
+        logs = [word for name in shards for word in ("--log", str(opened / name if name else case.log))]
+        files = ["--policy", str(case.folder / "policy.txt"), "--keys", str(case.folder / "keys.json")]
+        return omission.main([str(case.folder / "receipt"), *logs, *files, "--delay-s", delay_s, "--now", SOON])
+
+    assert looked("2027h1") == looked("2026h1") == looked("2026h1", "2027h1") == 2
+    assert "so --log 2026h2, too" in capsys.readouterr().out
+    assert looked("") == looked("", "2027h1") == 1
+    assert looked("2027h1", entry=entries[2]) == 0  # found is found
+    # At the turn of the half-year it may stand in either.
+    turn = str(60 * 86_400)
+    assert looked("", delay_s=turn) == 2
+    assert "so --log 2027h1, too" in capsys.readouterr().out
+    assert looked("", "2027h1", delay_s=turn) == 1
+    assert "it is none of the 5 entries of log.example/2026h2 nor of the 5 entries of" in capsys.readouterr().out
+
+
+def test_shards_under_one_key_have_a_policy_each(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
     """Planted: an opening of New Year's Eve that stands in the next shard, or in none."""
     house = case.house
-    case.publish()
     house.clock_ms = parse_time("2026-12-31T23:59:00.000Z")
     worker = house.start("node-1-b2-w0", boot_no=2)
     player = house.open(worker)
     house.buy(worker, player, 50_000)
     a_round(house, worker, player)
-    started, opened, closed = (entries_of(house)[at] for at in (7, 10, 11))
+    opened, closed = entries_of(house)[10:12]
     make_log(case.log, entries_of(house)[:10])
     witnessed(case.log, time_s=SEEN_S + 100 * DAY_MS // 1000)
-    assert omitted(case, opened) == 2
-    assert "may stand in 2027h1: give that shard" in capsys.readouterr().err
-    origin, later = "log.example/2027h1", case.folder / "later"
-    policy = case.folder / "policy-2027h1.txt"
-    policy.write_text(case.policy.replace(VKEY, format_vkey(note_key(origin, ED25519, SIGNER))))
+    later, policy = case.folder / "later", case.folder / "policy-2027h1.txt"
+    policy.write_text(case.policy.replace(VKEY, format_vkey(note_key("log.example/2027h1", ED25519, SIGNER))))
     both = ("--log", str(later), "--policy", str(policy))
     for entries, status in (([closed], 1), ([opened, closed], 0)):
         shutil.rmtree(later, ignore_errors=True)
-        make_log(later, entries, origin=origin)
+        make_log(later, entries, origin="log.example/2027h1")
         witnessed(later, time_s=SEEN_S + 101 * DAY_MS // 1000)
+        assert omitted(case, opened) == 2
         assert omitted(case, opened, more=both) == status
     assert "as entry 0 of 2 in log.example/2027h1" in capsys.readouterr().out
+    assert omitted(case, opened, more=(*both, "--policy", str(policy))) == 2
+    assert "one for each of the 2 --log; not 3" in capsys.readouterr().err
     shutil.rmtree(later)
-    make_log(later, [started], origin="another.example/2027h1")
+    make_log(later, [opened], origin="another.example/2027h1")
     witnessed(later)
     policy.write_text(case.policy.replace(VKEY, format_vkey(note_key("another.example/2027h1", ED25519, SIGNER))))
     assert omitted(case, opened, more=both) == 2
     assert "these are of another.example, log.example" in capsys.readouterr().err
-    assert omitted(case, opened, more=(*both, "--policy", str(policy))) == 2
-    assert "one for each of the 2 --log; not 3" in capsys.readouterr().err
 
 
 def test_a_receipt_that_proves_nothing_accuses_nobody(case: Case, capsys: pytest.CaptureFixture[str]) -> None:

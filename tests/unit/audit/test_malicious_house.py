@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -293,3 +294,15 @@ def test_a_thief_with_the_log_key_alone_makes_no_statement(tmp_path: Path) -> No
     assert case.audit() == 1
     assert case.checks == {"3 key"}
     assert format_vkey(note_key(ORIGIN, ED25519, SIGNER)) in case.policy
+
+
+def test_the_page_names_every_trick_and_tests_that_exist() -> None:
+    root = Path(__file__).parents[3]
+    _, page = (root / "docs" / "verify.md").read_text().split("## 8. The malicious house")
+    named = set(re.findall(r"`(test_\w+)`", page))
+    here = {name for name in globals() if re.match(r"test_[1-8]_", name)}
+    assert here <= named
+    assert {int(name[5]) for name in here} == set(range(1, 9))
+    elsewhere = (root / "tests" / "integration" / "test_reconcile_breaks.py").read_text()
+    assert all(name in here or f"def {name}(" in elsewhere for name in named)
+    assert all((root / path).exists() for path in re.findall(r"`(tests/[\w/]+\.py)`", page))

@@ -9,14 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from certification import cosigned
+from certification import cosigned, receipt
 from certification.cosigned import Cosigned
 from certification.memory import format_state, parse_state
 from rgs.core.checkpoints import Checkpoint, format_checkpoint
 from rgs.core.errors import FormatError
 from rgs.core.note import ED25519, Note, cosign, format_note, format_vkey, note_key, sign_text
 from rgs.core.policies import parse_policy
+from rgs.core.statements import leaf_hash
 from rgs.core.times import format_time
+from rgs.translog.receipts import make_proof
 from tests.audited import OWN, POLICY, SEEN_S, WITNESS, Case, a_round, entries_of, vkey_of, witnessed
 from tests.factory import House
 from tests.logs import ORIGIN, SIGNER, STRANGER, make_log
@@ -222,6 +224,34 @@ def test_in_a_later_shard_the_auditor_is_sent_back_to_the_first(drill: Drill, tm
     drill.revoke()
     assert drill.case.audit(log=str(folder)) == 1
     assert "audit the log from its first shard on" in drill.case.report["failures"][0]["message"]
+
+
+def test_a_receipt_of_before_the_theft_stands_by_its_own_proof(
+    drill: Drill, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, log = drill.case.folder, drill.case.log
+
+    def receipt_of(index: int) -> list[str]:
+        entries = entries_of(drill.house)
+        start = max(at for at in range(index + 1) if b"instance-start" in entries[at])
+        proof = make_proof(log, leaf_hash(entries[index]), bundle=drill.house.keys(), start=entries[start])
+        for name, data in (("json", entries[index]), ("proof", proof), ("policy", drill.case.policy.encode())):
+            (folder / f"r{index}.{name}").write_bytes(data)
+        (folder / "keys.json").write_bytes(drill.house.keys())
+        files = [str(folder / f"r{index}.{name}") for name in ("json", "proof", "policy")]
+        return [*files[:2], "--policy", files[2], "--root", drill.house.root.keyid, "--keys", str(folder / "keys.json")]
+
+    honest = receipt_of(4)
+    drill.steal()
+    thief = len(drill.house.lines) - 3
+    drill.revoke()
+    stolen = receipt_of(thief)
+    assert receipt.main(honest) == 0
+    assert receipt.main([*honest, "--self-witness", "w"]) == 1  # whose witness it was, is known now
+    assert receipt.main(stolen) == 1
+    assert f"is revoked from entry {drill.position} of" in capsys.readouterr().out
+    drill.case.publish(time_s=REVOKED_S + 1)
+    assert receipt.main(receipt_of(4)) == 1  # a proof that was made afterwards shows nothing
 
 
 def test_states_without_what_was_signed_or_cosigned_are_refused(drill: Drill) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import re
 import tomllib
 from importlib import resources
 from pathlib import Path
@@ -68,8 +69,34 @@ def test_a_file_must_hold_what_its_name_says(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "jurisdiction_data" / "other.toml").write_text(text_of("demo"), "utf-8")
     monkeypatch.setattr(jurisdictions, "SHIPPED_JURISDICTIONS", ("other",))
     monkeypatch.setattr(resources, "files", lambda package: tmp_path)
-    with pytest.raises(RulesetError, match="the file of other holds demo"):
+    with pytest.raises(RulesetError, match="the file of other holds demo") as caught:
         load_jurisdiction("other")
+    assert caught.value.field == "id"
+
+
+@pytest.mark.parametrize(
+    ("row", "least", "most"),
+    [
+        ("version", 1, 1_000_000),
+        ("participation_cap_minor", 1, 10**12),
+        ("return_floor_basis_points", 0, 10_000),
+        ("min_round_interval_ms", 0, 86_400_000),
+        ("inactivity_ms", 1, 86_400_000),
+        ("finish_after_s", 1, 30 * 86_400),
+        ("history_rounds", 1, 1_000_000),
+    ],
+)
+def test_each_number_has_its_bounds(row: str, least: int, most: int) -> None:
+    def with_value(value: int) -> Jurisdiction:
+        text, count = re.subn(rf"(?m)^{row} = \d+$", f"{row} = {value}", text_of("demo"))
+        assert count == 1
+        return parse_jurisdiction(text)
+
+    for value in (least, most):
+        assert getattr(with_value(value), row) == value
+    for value in (least - 1, most + 1):
+        with pytest.raises(RulesetError, match=f"{row}: {value} is outside {least}\\.\\.{most}"):
+            with_value(value)
 
 
 @pytest.mark.parametrize(

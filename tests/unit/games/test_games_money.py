@@ -20,6 +20,7 @@ from rgs.core.money import EVEN, LOST, PUSH, Odds, format_odds, parse_currency, 
         ("push", PUSH, 100),
         ("lost", LOST, 0),
         ("10000:1", Odds(10_000), 1_000_100),
+        ("19999:2", Odds(19_999, 2), 1_000_050),
     ],
 )
 def test_odds(text: str, odds: Odds, returned_of_100: int) -> None:
@@ -57,6 +58,7 @@ def test_exactness_is_a_matter_of_the_step() -> None:
         "-1:1",
         "1.5:1",
         "1:1 ",
+        "10001:1",
         "20000:1",
         "Push",
         "3/2",

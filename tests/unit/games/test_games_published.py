@@ -40,6 +40,7 @@ def test_what_the_documents_publish() -> None:
         ("uth-solo", "uth-other"),
         ("initial stake", "bet"),
         ("9650", "10001"),
+        ("9650", "-1"),
         ("9650", "96.5"),
         ("source", "origin"),
         ('source = "S2"', 'source = "S2"\ncolour = 1'),
@@ -51,3 +52,9 @@ def test_what_is_refused(old: str, new: str) -> None:
     assert len(parse_published_returns(ROW)) == 1
     with pytest.raises(RulesetError):
         parse_published_returns(ROW.replace(old, new))
+
+
+@pytest.mark.parametrize("basis_points", [0, 10_000])
+def test_nothing_and_everything_are_returns(basis_points: int) -> None:
+    (row,) = parse_published_returns(ROW.replace("9650", str(basis_points)))
+    assert row.basis_points == basis_points

@@ -152,8 +152,9 @@ def test_a_file_must_hold_what_its_name_says(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "rulesets" / "other.toml").write_text(text_of("uth-solo"), "utf-8")
     monkeypatch.setattr(rulesets, "SHIPPED_RULESETS", ("other",))
     monkeypatch.setattr(resources, "files", lambda package: tmp_path)
-    with pytest.raises(RulesetError, match="the file of other holds uth-solo"):
+    with pytest.raises(RulesetError, match="the file of other holds uth-solo") as caught:
         load_ruleset("other")
+    assert caught.value.field == "id"
 
 
 REFUSED = [
@@ -246,6 +247,66 @@ def test_what_is_refused(ruleset_id: str, path: str, value: Any, message: str) -
     assert caught.value.field == message.partition(": ")[0]
 
 
+BOUNDS = [
+    ("uth-solo", "version", 1, 1_000_000),
+    ("uth-online", "max_seats", 0, 1_000),
+    ("casino-holdem", "step_minor", 1, 10**9),
+    ("uth-solo", "seat_lost_after_rounds", 0, 1_000),
+    ("uth-solo", "reservation_lapses_after_rounds", 0, 1_000),
+    ("uth-solo", "timers/betting_ms", 0, 86_400_000),
+    ("uth-solo", "timers/decision_ms", 0, 86_400_000),
+    ("uth-solo", "timers/result_ms", 0, 86_400_000),
+    ("casino-holdem", "limits/aa/min_minor", 1, 10**9),
+]
+
+
+def refused_field(canonical: bytes) -> str | None:
+    try:
+        parse_canonical_ruleset(canonical)
+    except RulesetError as error:
+        return error.field
+    return None
+
+
+@pytest.mark.parametrize(("ruleset_id", "path", "least", "most"), BOUNDS)
+def test_each_number_has_its_bounds(ruleset_id: str, path: str, least: int, most: int) -> None:
+    field = path.replace("/", ".")
+    for value in (least - 1, most + 1):
+        with pytest.raises(RulesetError, match=f"{field}: {value} is outside {least}\\.\\.{most}"):
+            parse_canonical_ruleset(changed(ruleset_id, path, value))
+    for value in (least, most):  # another row may be at odds with it: limits off the step, least above most
+        assert refused_field(changed(ruleset_id, path, value)) != field
+
+
+def test_an_id_may_have_forty_letters() -> None:
+    assert parse_canonical_ruleset(changed("uth-solo", "id", "a" * 40)).id == "a" * 40
+
+
+def test_a_deal_may_take_the_whole_deck() -> None:
+    document = tomllib.loads(text_of("uth-seven-box"))
+    document["deal_procedure"] = ["player:2", "dealer:2", "burn:1", "flop:3", "turn:1", "river:1"]
+    document["max_seats"] = 22
+    assert parse_canonical_ruleset(canonical_form(document)).max_seats == 22  # 52 cards
+
+
+@pytest.mark.parametrize(
+    ("size", "error", "message"),
+    [
+        (65_536, RulesetError, "colour: is not known"),  # read, and refused for its content
+        (65_537, RulesetError, "canonical form is longer than 65536 bytes"),
+        (65_538, FormatError, "no JSON"),  # cut before it is read
+        (70_000, FormatError, "no JSON"),
+    ],
+)
+def test_a_canonical_form_is_read_up_to_its_length(size: int, error: type[Exception], message: str) -> None:
+    document = tomllib.loads(text_of("uth-solo")) | {"colour": ""}
+    document["colour"] = "r" * (size - len(canonical_form(document)))
+    canonical = canonical_form(document)
+    assert len(canonical) == size
+    with pytest.raises(error, match=message):
+        parse_canonical_ruleset(canonical)
+
+
 def test_what_fits_is_not_refused() -> None:
     """Each bound is reached, so that the refusals above are no blanket ones."""
     assert parse_canonical_ruleset(changed("uth-seven-box", "max_seats", 21)).max_seats == 21
@@ -306,3 +367,7 @@ def test_a_list_of_tables_holds_tables() -> None:
     row.close()
     with pytest.raises(RulesetError, match="bad: is no list of tables"):
         rows.tables("bad")
+    (row,) = Rows({"good": [{}]}, "file.").tables("good")
+    with pytest.raises(RulesetError) as caught:
+        row.text("a")
+    assert caught.value.field == "file.good[0].a"

@@ -92,6 +92,24 @@ def test_inputs_outside_the_limits_are_refused_and_leave_the_state() -> None:
     assert drbg.generate(64) == make().generate(64)
 
 
+def test_a_refused_length_names_the_input_its_size_and_its_limits() -> None:
+    long, drbg = bytes(MAX_INPUT_BYTES + 1), make()
+    for refused, told in (
+        (lambda: HashDrbg(entropy_input=bytes(31), nonce=NONCE), "entropy_input has 31 bytes, 32..65536 allowed"),
+        (lambda: HashDrbg(entropy_input=ENTROPY, nonce=bytes(15)), "nonce has 15 bytes, 16..65536 allowed"),
+        (
+            lambda: HashDrbg(entropy_input=ENTROPY, nonce=NONCE, personalization=long),
+            "personalization has 65537 bytes, 0..65536 allowed",
+        ),
+        (lambda: drbg.reseed(bytes(31)), "entropy_input has 31 bytes, 32..65536 allowed"),
+        (lambda: drbg.reseed(FRESH, long), "additional_input has 65537 bytes, 0..65536 allowed"),
+        (lambda: drbg.generate(1, long), "additional_input has 65537 bytes, 0..65536 allowed"),
+    ):
+        with pytest.raises(DrbgError) as caught:
+            refused()
+        assert (caught.value.reason, caught.value.detail) == ("INPUT_LENGTH", told)
+
+
 def test_the_shortest_and_longest_inputs_are_taken() -> None:
     longest = bytes(MAX_INPUT_BYTES)
     for entropy_input, nonce in ((bytes(32), bytes(16)), (longest, longest)):
@@ -128,6 +146,16 @@ def test_an_interval_beyond_ours_is_refused(reseed_interval: int) -> None:
         make(reseed_interval=reseed_interval)
 
 
+def test_the_limits_are_those_documented() -> None:
+    assert (MAX_INPUT_BYTES, MAX_REQUEST_BYTES, MAX_RESEED_INTERVAL) == (65_536, 65_536, 65_536)
+    assert make(reseed_interval=65_536).generate(64) == make(reseed_interval=1).generate(64)
+
+
+def test_without_a_personalization_there_is_none() -> None:
+    theirs = ReferenceHashDrbg("sha512", ENTROPY, NONCE, b"")
+    assert HashDrbg(entropy_input=ENTROPY, nonce=NONCE).generate(64) == theirs.generate(64, b"")
+
+
 def test_another_hash_is_refused() -> None:
     with pytest.raises(ValueError, match="hash_name"):
         make(hash_name="sha1")
@@ -144,6 +172,7 @@ def test_uninstantiate_zeroizes_in_place_and_is_final() -> None:
     assert not any(c)
     assert drbg._v is v
     assert drbg._c is c
+    assert drbg._reseed_counter == 0  # nor does it tell how many requests there were
     for refused in (
         lambda: drbg.generate(1),
         lambda: drbg.reseed(FRESH),

@@ -2,6 +2,7 @@
 
 import io
 import itertools
+import os
 
 import pytest
 
@@ -12,6 +13,7 @@ from rng.export import export
 from rng.generator import Generator
 from rng.shuffle import transcript_to_deck
 from tests.unit.rng.conftest import ScriptedSource
+from tests.unit.rng.reference import ReferenceHashDrbg
 
 
 def collect(what: str, count: int, *, text: bool) -> tuple[bytes, list[str]]:
@@ -65,6 +67,33 @@ def test_progress_is_told_at_most_twenty_times_and_ends_with_the_whole() -> None
     assert len(lines) == 20
     assert lines[-1] == "deals: 100 of 100"
     assert collect("raw", 100_000, text=False)[1] == ["raw: 65536 of 100000", "raw: 100000 of 100000"]
+
+
+def test_raw_requests_are_numbered_from_one_and_reseeded_from_the_source(source: ScriptedSource) -> None:
+    octets, _ = collect("raw", 65_536 + 40, text=False)
+    seed, nonce, first, second = source.served[-4:]
+    serial = (0).to_bytes(8, "big")  # of the instantiation, see known_serials
+    own_nonce = nonce[:16] + os.getpid().to_bytes(8, "big") + serial
+    drbg = ReferenceHashDrbg("sha512", seed, own_nonce, b"rgs/rng/v1|export")
+    drbg.reseed(first, b"")
+    expected = drbg.generate(65_536, (1).to_bytes(8, "big"))
+    drbg.reseed(second, b"")
+    assert octets == expected + drbg.generate(40, (2).to_bytes(8, "big"))
+
+
+def test_progress_and_output_are_pushed_out_at_once() -> None:
+    pushed: list[str] = []
+
+    class Out(io.BytesIO):
+        def flush(self) -> None:
+            pushed.append("out")
+
+    class Progress(io.StringIO):
+        def flush(self) -> None:
+            pushed.append("progress")
+
+    export("deals", 2, text=True, out=Out(), progress=Progress())
+    assert pushed == ["progress", "progress", "out"]
 
 
 @pytest.mark.parametrize("count", [0, -1])

@@ -92,7 +92,7 @@ def test_an_endless_draw_ends_at_the_bound_of_requests(monkeypatch: pytest.Monke
     monkeypatch.setattr(HashDrbg, "generate", stuck)
     with pytest.raises(GeneratorFailedError, match="RESEED_REQUIRED"):
         generator.draw()
-    assert len(requests) == DRAW_REQUESTS_MAX
+    assert len(requests) == DRAW_REQUESTS_MAX == 16
 
 
 def test_threads_share_a_generator_without_gap_or_repetition() -> None:
@@ -263,14 +263,20 @@ def test_a_generator_cannot_be_copied_or_pickled() -> None:
             doubling(generator)
 
 
-def test_an_inherited_generator_is_zeroized_and_refuses_everything() -> None:
+def test_an_inherited_generator_is_zeroized_and_refuses_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = Generator("node")
     generator_module._disown()  # what os.register_at_fork calls in a child
     assert not any(generator._drbg._v)
     assert not generator.healthy
+    with monkeypatch.context() as child:
+        child.setattr(os, "getpid", lambda: 1)  # the child may be the first process of a container
+        assert not is_healthy(generator)
+        with pytest.raises(GeneratorFailedError):
+            generator.events()
     for refused in (generator.draw, generator.selftest, generator.close, generator.events):
-        with pytest.raises(GeneratorFailedError, match="FORKED"):
+        with pytest.raises(GeneratorFailedError) as caught:
             refused()
+        assert caught.value.reason == "FORKED"
 
 
 def test_the_process_id_alone_refuses_too_and_before_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,6 +287,17 @@ def test_the_process_id_alone_refuses_too_and_before_the_lock(monkeypatch: pytes
         for refused in (generator.draw, generator.close, generator.events):
             with pytest.raises(GeneratorFailedError, match="FORKED"):
                 refused()
+    assert generator.draw().draw_no == 1
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # other tests may have left threads
+def test_a_real_fork_zeroizes_the_child_alone() -> None:
+    generator = Generator("node")
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0 if generator._pid == 0 and not any(generator._drbg._v) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert any(generator._drbg._v)
     assert generator.draw().draw_no == 1
 
 

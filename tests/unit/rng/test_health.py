@@ -47,6 +47,14 @@ def test_a_run_of_five_passes_and_an_interrupted_run_begins_anew() -> None:
     test.check(b"\x03")
 
 
+@pytest.mark.parametrize("byte", range(256))
+def test_whatever_comes_first_five_of_it_pass_and_six_do_not(byte: int) -> None:
+    test = RepetitionCount()
+    test.check(bytes([byte]) * 5)
+    with pytest.raises(HealthTestError):
+        test.check(bytes([byte]))
+
+
 def test_a_source_of_two_values_fails_the_adaptive_proportion_only() -> None:
     block = b"\x00\x01" * 32
     RepetitionCount().check(block)
@@ -107,15 +115,25 @@ def test_no_block_is_kept() -> None:
     assert all(value not in block for value in kept if len(value) > 1)
 
 
-def test_the_known_answers_pass() -> None:
+def test_the_known_answers_pass_and_each_refusal_is_due_to_one_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[bytes] = []
+    right = HealthTests.check
+
+    def kept(self: HealthTests, block: bytes) -> None:
+        given.append(block)
+        right(self, block)
+
+    monkeypatch.setattr(HealthTests, "check", kept)
     health.selftest()
+    assert [len(refused) for refused in given[1::2]] == [1, 1, 1, 64]
 
 
 @pytest.mark.parametrize("blind", [RepetitionCount, AdaptiveProportion, SameBlock])
 def test_the_known_answers_fail_when_one_test_is_blind(blind: type, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blind, "check", lambda self, block: None)
-    with pytest.raises(SelfTestError, match="HEALTH_TESTS"):
+    with pytest.raises(SelfTestError, match=r"_\w+ was due, nothing was reported$") as caught:
         health.selftest()
+    assert caught.value.reason == "HEALTH_TESTS"
 
 
 def test_the_known_answers_fail_when_a_test_refuses_good_samples(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """The official known answers pass, and a file that is not exactly in the format is refused."""
 
 import copy
+import dataclasses
 import io
 import json
 from collections.abc import Callable
@@ -115,8 +116,9 @@ def test_an_unreadable_or_malformed_file_is_a_clear_error_and_a_failure(tmp_path
     "content", [b"", b"\xff\xfe", b"{", b"[" * 100_000, b'{"a": 1, "a": 1}', b"NaNN"], ids=lambda c: repr(c[:12])
 )
 def test_what_is_no_json_is_refused(content: bytes) -> None:
-    with pytest.raises(VectorFileError, match="NOT_JSON"):
+    with pytest.raises(VectorFileError) as caught:
         parse(content)
+    assert caught.value.reason == "NOT_JSON"
 
 
 def _group(number: int, **changes: object) -> Callable[[Document], None]:
@@ -152,13 +154,13 @@ FAULTS: list[tuple[Callable[[Document], object], str]] = [
     (_group(0, mode="SHA-1"), "UNKNOWN_ALGORITHM"),
     (_group(0, mode=[]), "UNKNOWN_ALGORITHM"),
     (_group(0, predResistance="true"), "predResistance"),
-    (_group(0, returnedBitsLen=True), "returnedBitsLen"),
-    (_group(0, returnedBitsLen=0), "returnedBitsLen"),
-    (_group(0, returnedBitsLen=7), "returnedBitsLen"),
+    (_group(0, returnedBitsLen=True), "returnedBitsLen is a positive"),
+    (_group(0, returnedBitsLen=0), "returnedBitsLen is a positive"),
+    (_group(0, returnedBitsLen=7), "returnedBitsLen is a positive multiple of 8"),
     (_group(0, returnedBitsLen=8), "returnedBits has not"),
     (_group(0, tests=None), "tests: a list"),
     (_test(0, more="00"), r"KEYS: .* test: missing \[\], unknown \['more'\]"),
-    (_without(lambda d: d["groups"][0]["tests"][0], "returnedBits"), r"missing \['returnedBits'\]"),
+    (_without(lambda d: d["groups"][0]["tests"][0], "returnedBits"), r"KEYS: .*missing \['returnedBits'\]"),
     (_test(0, id=1), "id: a string"),
     (_test(0, entropyInput="0"), "NOT_HEX"),
     (_test(0, entropyInput="zz"), "NOT_HEX"),
@@ -171,8 +173,8 @@ FAULTS: list[tuple[Callable[[Document], object], str]] = [
     (_step(0, op="instantiate"), "op is generate or reseed"),
     (_step(0, more="00"), r"KEYS: .* generate: missing \[\], unknown \['more'\]"),
     (_step(2, entropyInput="00" * 32), r"KEYS: .* generate: missing \[\], unknown \['entropyInput'\]"),
-    (_without(lambda d: d["groups"][0]["tests"][0]["steps"][0], "entropyInput"), r"missing \['entropyInput'\]"),
-    (_without(lambda d: d["groups"][1]["tests"][0]["steps"][0], "entropyInput"), r"missing \['entropyInput'\]"),
+    (_without(lambda d: d["groups"][0]["tests"][0]["steps"][0], "entropyInput"), r"KEYS: .*missing \['entropyInput'\]"),
+    (_without(lambda d: d["groups"][1]["tests"][0]["steps"][0], "entropyInput"), r"KEYS: .*missing \['entropyInput'\]"),
 ]
 
 
@@ -181,8 +183,17 @@ def test_what_is_not_in_the_format_is_refused(fault: Callable[[Document], object
     document = small()
     assert len(parse(json.dumps(document).encode())) == 3
     fault(document)
-    with pytest.raises(VectorFileError, match=message):
+    with pytest.raises(VectorFileError, match=message) as caught:
         parse(json.dumps(document).encode())
+    named = ("KEYS", "UNKNOWN_ALGORITHM", "NOT_HEX")
+    assert caught.value.reason == next((reason for reason in named if message.startswith(reason)), "BAD_VALUE")
+
+
+def test_what_is_read_is_not_changed_any_more() -> None:
+    case = parse(json.dumps(small()).encode())[0]
+    for frozen, field in ((case, "returned"), (case.steps[0], "entropy_input")):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(frozen, field, b"")
 
 
 def test_absent_optional_fields_are_empty() -> None:

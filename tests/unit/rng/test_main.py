@@ -68,13 +68,41 @@ def test_export_chooses_the_format(
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["kat"], ["export", "--what", "raw", "--count", "0"], ["export", "--count", "1"], ["selftest", "more"]],
+    [
+        [],
+        ["kat"],
+        ["export", "--what", "raw", "--count", "0"],
+        ["export", "--count", "1"],
+        ["export", "--what", "raw"],
+        ["selftest", "more"],
+    ],
 )
 def test_wrong_usage_is_two(arguments: list[str], capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(arguments)
     assert caught.value.code == 2
-    assert "usage" in capfd.readouterr().err
+    assert "usage: rng " in capfd.readouterr().err
+
+
+def test_the_help_names_what_there_is(capfd: pytest.CaptureFixture[str]) -> None:
+    for arguments, told in (([], ("{selftest,kat,export}", "--version ")), (["kat"], ("FILE [FILE ...]",))):
+        with pytest.raises(SystemExit) as caught:
+            main([*arguments, "--help"])
+        assert caught.value.code == 0
+        out = capfd.readouterr().out
+        assert all(words in out for words in told)
+
+
+def test_a_full_disk_ends_cleanly_and_leaves_no_file_open(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with open("/dev/full", "w") as stdout:  # noqa: PTH123 - stands in for the process's own
+        monkeypatch.setattr(sys, "stdout", stdout)
+        assert main(["selftest"]) == 1
+    # Closing flushed once more, to nowhere: no second error.
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert "No space left" in capfd.readouterr().err
 
 
 def test_the_version_is_told(capfd: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ import pytest
 from rgs.core.cards import Card
 from rgs.core.hands import evaluate
 from rgs.core.monitoring.tally import Tally
+from rgs.service.monitoring import LATE_PERIOD_MS, PATIENCE_MS
 from rng.generator import Draw
 from rng.shuffle import transcript_to_deck
 from tests.house import House, Player, open_house, read_statement
@@ -102,6 +103,20 @@ async def test_a_round_that_outlives_its_instance_is_counted_where_it_began(tmp_
         assert (await tally_of(house)).life.rounds == 3
     async with open_house(tmp_path, clock=clock) as house:
         assert (await tally_of(house)).life.rounds == 3
+
+
+async def test_a_round_that_was_passed_over_brings_its_money_when_it_ends(house: House, anna: Player) -> None:
+    await anna.sit()
+    house.clock.tick(1500)
+    await anna.start()
+    house.clock.tick(PATIENCE_MS)
+    await house.services.monitoring.look()
+    assert await house.services.monitoring.measured() == ([], 1)
+    final = read_statement((await anna.finish_round()).envelope)
+    house.clock.tick(LATE_PERIOD_MS)
+    tally = await tally_of(house)
+    assert sum(staked for staked, _ in tally.money["EUR"].values()) == int(final["staked_minor"])
+    assert (await house.services.monitoring.measured())[1] == 0
 
 
 async def test_a_void_is_counted_by_what_would_have_been(house: House, anna: Player) -> None:

@@ -309,6 +309,9 @@ STANDING = {
     r"SCAN stage_reports",
     r"SCAN instances",
     r"SCAN affairs USING INDEX affairs_pending",
+    # Processes that ran, rulesets that were played, rounds that were passed over.
+    r"SCAN [il]",
+    r"SCAN returns(_late)?",
     # An export reads all there is.
     r"SEARCH s USING INTEGER PRIMARY KEY \(rowid>\?\)",
     # The ids handed in with the query.
@@ -361,6 +364,11 @@ async def read_everything(store: SqliteStore) -> None:
     await store.instances(alive_only=True)
     await store.previous_boot("node-1", 0)
     await store.meta("schema")
+    await store.tallies()
+    await store.unread_instances(10)
+    await store.rounds_to_count("i", 0, 10)
+    await store.late_rounds(10)
+    await store.passed_over()
 
 
 async def test_no_query_of_a_life_or_a_list_scans(tmp_path: Path) -> None:
@@ -374,6 +382,7 @@ async def test_no_query_of_a_life_or_a_list_scans(tmp_path: Path) -> None:
         await player.play()
         await player.leave()
         await house.settle()
+        await house.services.monitoring.look()
         await read_everything(house.store)
         house.store._reader.set_trace_callback(None)
         house.store._db.set_trace_callback(None)

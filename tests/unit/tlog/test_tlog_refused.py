@@ -215,6 +215,47 @@ def test_nothing_is_signed_over_files_that_are_not_the_entries(tmp_path: Path) -
     checkpoints.close()
 
 
+# --- a backup of the whole log ----------------------------------------------------------------------------------------
+
+
+async def test_a_log_that_was_restored_whole_is_refused_by_what_a_witness_saw(
+    shelf: Shelf, log: Path, clock: FakeClock
+) -> None:
+    async def led(expected: str = "") -> None:
+        sequencer = make_sequencer(shelf, log, clock)
+        if expected:
+            with pytest.raises(LogRefusedError, match="a witness has seen") as refused:
+                await sequencer.work()
+            assert refused.value.code == sequencer.code == expected
+        else:
+            await sequencer.work()
+        await sequencer.close()
+
+    fill(shelf, 40)
+    await led()
+    shutil.copytree(log, log.parent / "backup")
+    fill(shelf, 40)
+    await led()
+    shutil.copytree(log, log.parent / "newest")
+    shelf.witnessed("a", Logged(log / "2026h1").checkpoint)
+    await led()
+    for restored, code in (("backup", "WITNESSED_DIFFERS"), ("newest", "")):
+        shutil.rmtree(log)
+        shutil.copytree(log.parent / restored, log)
+        signed = (log / "2026h1" / "checkpoint").read_bytes()
+        await led(code)
+        assert ((log / "2026h1" / "checkpoint").read_bytes() == signed) == bool(code)
+    # Of another history, and as long: gone on with before anybody had told.
+    shelf.told[-1:], told = [], shelf.told[-1:]
+    shutil.rmtree(log)
+    shutil.copytree(log.parent / "backup", log)
+    shelf.rows["b"] = []
+    shelf.commit("b", id_=0)
+    await led()
+    shelf.told += told
+    await led("WITNESSED_DIFFERS")
+
+
 # --- the two databases ------------------------------------------------------------------------------------------------
 
 

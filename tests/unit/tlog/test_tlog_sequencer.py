@@ -11,8 +11,9 @@ import pytest
 
 from rgs.core.checkpoints import parse_checkpoint
 from rgs.core.merkle import EMPTY_ROOT
-from rgs.core.note import COSIGNATURE, cosign, note_key, parse_note, parse_vkey, verify_note
+from rgs.core.note import Note, add_signatures, cosign, format_note, parse_note, parse_vkey
 from rgs.store.checkpoints import CheckpointRaceError, Checkpoints
+from rgs.store.interface import InstanceRow
 from rgs.translog.directory import LogDirectory, LogRefusedError
 from rgs.translog.sequencer import LOG_BEHIND, RETRY_MS, Sequencer
 from rgs.translog.shard import ShardWriter
@@ -151,6 +152,26 @@ async def test_key_statements_stand_once_in_order_before_what_waits(
     await again.work()
     verify_shelf(shelf, [Logged(log / "2026h1"), Logged(log / "2026h2")])
     await again.close()
+
+
+async def test_a_key_that_comes_while_the_store_is_looked_at_stands_before_what_it_signs(
+    shelf: Shelf, log: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shelf.key()
+    instances = shelf.instances
+    late: list[bytes] = []
+
+    async def looked_at(*, alive_only: bool) -> list[InstanceRow]:
+        if not late:
+            late.extend((shelf.key(), shelf.commit("late").envelope))
+        return await instances(alive_only=alive_only)
+
+    sequencer = make_sequencer(shelf, log, clock)
+    await sequencer.work()
+    monkeypatch.setattr(sequencer._store, "instances", looked_at)
+    await sequencer.work()
+    assert Logged(log / "2026h1").entries[1:] == late
+    await sequencer.close()
 
 
 async def test_more_key_statements_than_a_batch_holds(shelf: Shelf, sequencer: Sequencer, log: Path) -> None:
@@ -406,16 +427,68 @@ async def test_a_log_that_falls_behind_says_so(
 async def test_cosignatures_are_kept_and_published_with_their_checkpoint(
     shelf: Shelf, sequencer: Sequencer, log: Path, clock: FakeClock
 ) -> None:
-    assert not await sequencer.cosign([], 0)
     fill(shelf, 3)
     await sequencer.work()
-    text = parse_note((log / "2026h1" / "checkpoint").read_bytes()).text
-    line = cosign(text, "witness.example", NODE_KEY, 1_800_000_000)
-    assert not await sequencer.cosign([line], 2)
-    assert await sequencer.cosign([line], 3)
+    directory = LogDirectory(log / "2026h1")
+    note = _cosigned(directory)
+    assert await sequencer.cosign(note, has_quorum=False)  # published, as far as it goes
+    assert (directory.checkpoint(), directory.cosigned()) == (format_note(note), b"")
+    assert await sequencer.cosign(note, has_quorum=True)
+    fill(shelf, 2)
+    await sequencer.work()
+    assert len(parse_note(directory.checkpoint()).signatures) == 1  # newer, and not cosigned yet
+    assert directory.cosigned() == format_note(note)
+    newer = _cosigned(directory)
+    fill(shelf, 1)
+    await sequencer.work()
+    assert await sequencer.cosign(newer, has_quorum=True)  # it came late: kept, and the newest stays published
+    assert parse_checkpoint(parse_note(directory.checkpoint()).text).size == 6
+    assert directory.cosigned() == format_note(newer)
+    assert await sequencer.cosign(last := _cosigned(directory), has_quorum=True)
     await sequencer.close()
+    assert not await sequencer.cosign(last, has_quorum=True)  # it has let go
     again = make_sequencer(shelf, log, clock)
     await again.work()
-    note = parse_note((log / "2026h1" / "checkpoint").read_bytes())
-    assert len(verify_note(note, [note_key("witness.example", COSIGNATURE, NODE_KEY)])) == 1
+    assert directory.checkpoint() == directory.cosigned() == format_note(last)
     await again.close()
+
+
+async def test_the_last_checkpoint_of_a_shard_that_has_ended_is_cosigned_too(
+    shelf: Shelf, sequencer: Sequencer, log: Path, clock: FakeClock
+) -> None:
+    fill(shelf, 3)
+    await sequencer.work()
+    ended = LogDirectory(log / "2026h1")
+    note = _cosigned(ended)
+    clock.time_ms = AUTUMN_MS
+    fill(shelf, 1)
+    await sequencer.work()
+    assert await sequencer.cosign(note, has_quorum=True)
+    assert ended.checkpoint() == ended.cosigned() == format_note(note)
+    assert LogDirectory(log / "2026h2").cosigned() == b""
+    await sequencer.close()
+    told: list[int] = []
+    again = make_sequencer(shelf, log, clock)
+    again.on_published = lambda told_note: told.append(parse_checkpoint(parse_note(told_note).text).size)
+    await again.work()
+    assert told == [3, 2]  # who begins to lead is told of both
+    verify_shelf(shelf, [Logged(log / "2026h1"), Logged(log / "2026h2")])
+    await again.close()
+
+
+async def test_who_is_accused_of_a_second_history_signs_no_more(shelf: Shelf, sequencer: Sequencer, log: Path) -> None:
+    fill(shelf, 3)
+    await sequencer.work()
+    sequencer.accuse(LogRefusedError("FORKED", "a witness shows another history"))
+    fill(shelf, 1)
+    for _ in range(2):
+        with pytest.raises(LogRefusedError, match="another history"):
+            await sequencer.work()
+    assert sequencer.code == "FORKED"
+    await sequencer.close()
+    assert Logged(log / "2026h1").checkpoint.size == 3
+
+
+def _cosigned(directory: LogDirectory) -> Note:
+    note = parse_note(directory.checkpoint())
+    return add_signatures(note, [cosign(note.text, "witness.example", NODE_KEY, 1_800_000_000)])

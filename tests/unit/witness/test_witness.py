@@ -4,27 +4,46 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
+import ssl
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
 
 import pytest
 
 from rgs.cli import witness as command
 from rgs.cli.files import FileRefusedError
+from rgs.cli.keyring import parse_private_key
+from rgs.clock import SystemClock
 from rgs.core.checkpoints import Checkpoint, format_checkpoint
 from rgs.core.errors import FormatError, InvalidFieldError, UnavailableError, VerificationError
 from rgs.core.merkle import consistency_proof, leaf_hash, node_hash, root_of
-from rgs.core.note import ED25519, Note, format_note, format_vkey, note_key, parse_note, parse_vkey, sign_text
+from rgs.core.note import (
+    ED25519,
+    Note,
+    add_signatures,
+    cosign,
+    format_note,
+    format_signature,
+    format_vkey,
+    note_key,
+    parse_note,
+    parse_vkey,
+    sign_text,
+)
 from rgs.core.policies import Party, Policy, verify_checkpoint
 from rgs.core.statements import Ed25519Signer
 from rgs.core.witnessing import AddCheckpoint, Seen, WitnessRefusalError, format_add_checkpoint
 from rgs.store.witness import WitnessStore
-from rgs.translog.witnesses import Witnesses, WitnessUnavailableError
+from rgs.translog.witnesses import Witnesses, WitnessUnavailableError, check_url
 from rgs.witness.serving import HEAD_BYTES_MAX, WitnessServer
+from tests.unit.api.serving import authority, server_certificate
 
 ORIGIN = "rgs.example/rounds"
 LOG = Ed25519Signer.from_seed(bytes(32))
@@ -229,65 +248,163 @@ def test_nothing_is_answered_that_was_not_kept(folder: Path, monkeypatch: pytest
 # --- the log's side ---------------------------------------------------------------------------------------------------
 
 
-def test_the_log_asks_and_the_quorum_is_met(folder: Path, tmp_path: Path) -> None:
+def asking(folder: Path, port: int, **options: Any) -> Witnesses:
+    """The log's side of the witness of a folder."""
+    return Witnesses({"w": party(folder, port)}, SystemClock(), timeout_s=2, **options)
+
+
+def test_the_log_asks_and_the_quorum_is_met(folder: Path) -> None:
     with served(folder) as server:
         witness = party(folder, server.port)
-        away = Party(parse_vkey(_another(tmp_path)), "http://127.0.0.1:9")
-        policy = Policy((Party(LOG_KEY),), {"here": witness, "away": away}, {}, "here")
-        witnesses = Witnesses(policy.witnesses, timeout_s=2)
+        policy = Policy((Party(LOG_KEY),), {"w": witness}, {}, "w")
+        witnesses = asking(folder, server.port)
         for size in (5, 9, 40):
-            note = witnesses.cosign_checkpoint(checkpoint(size), proof)
+            note = add_signatures(checkpoint(size), witnesses.ask("w", checkpoint(size), proof))
             assert verify_checkpoint(parse_note(format_note(note)), policy).checkpoint.size == size
-            assert isinstance(witnesses.failures["away"], WitnessUnavailableError)
         # A log that has lost its memory asks from 0, is told the size, and asks again.
-        anew = Witnesses({"here": witness})
-        verify_checkpoint(anew.cosign_checkpoint(checkpoint(40), proof), policy)
-        assert (anew.seen, anew.failures) == ({"here": 40}, {})
-        # One that was rolled back, or forks, is refused.
-        assert len(anew.cosign_checkpoint(checkpoint(9), proof).signatures) == 1
-        assert "has seen a tree of 40 leaves" in anew.failures["here"].message
-        forked = Witnesses({"here": witness}, seen={"here": 40})
-        assert len(forked.cosign_checkpoint(checkpoint(40, FORKED), lambda _old, _new: []).signatures) == 1
-        assert "422" in forked.failures["here"].message
+        anew = asking(folder, server.port)
+        assert len(anew.ask("w", checkpoint(40), proof)) == 1
+        assert anew.seen == {"w": 40}
+        # One that was rolled back, or forks, is refused, and shown what was cosigned under its own key.
+        with pytest.raises(WitnessRefusalError, match="has seen a tree of 40 leaves") as refused:
+            anew.ask("w", checkpoint(9), proof)
+        assert (refused.value.status, refused.value.size) == (409, 40)
+        forked = asking(folder, server.port, seen={"w": 40})
+        with pytest.raises(WitnessRefusalError) as refused:
+            forked.ask("w", checkpoint(40, FORKED), lambda _old, _new: [])
+        assert refused.value.status == 422
+        assert anew.seen_by("w", LOG_KEY) == Checkpoint(ORIGIN, 40, root_of(LEAVES))
+        other = note_key(ORIGIN, ED25519, Ed25519Signer.from_seed(b"s" * 32))
+        with pytest.raises(VerificationError, match="no signature of a known key"):
+            anew.seen_by("w", other)
+        with pytest.raises(WitnessUnavailableError, match="404"):
+            anew.seen_by("w", note_key("other.example", ED25519, LOG))
+    with pytest.raises(WitnessUnavailableError, match="does not answer"):
+        witnesses.ask("w", checkpoint(40), proof)
+
+
+def lie(folder: Path, answer: bytes, ask: Callable[[Witnesses], object]) -> None:
+    """Ask a witness that answers everything with these bytes."""
+
+    async def lying(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = re.search(rb"Content-Length: ([0-9]+)", head)
+        await reader.readexactly(int(length[1]) if length else 0)
+        writer.write(answer)
+        await writer.drain()
+        writer.close()
+
+    async def run() -> None:
+        server = await asyncio.start_server(lying, "127.0.0.1", 0)
+        try:
+            await asyncio.to_thread(ask, asking(folder, server.sockets[0].getsockname()[1]))
+        finally:
+            server.close()
+
+    asyncio.run(run())
+
+
+def ok(body: bytes) -> bytes:
+    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body
 
 
 @pytest.mark.parametrize(
     ("answer", "error"),
     [
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 20000\r\n\r\n" + b"x" * 20000, WitnessUnavailableError),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n\xff\xff\xff", FormatError),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 19\r\n\r\n\xe2\x80\x94 a AAAAAAAAAAA=\n", VerificationError),
+        (ok(b"x" * 20000), WitnessUnavailableError),
+        (ok(b"\xff\xff\xff"), FormatError),
+        (ok("— a AAAAAAAAAAA=\n".encode()), VerificationError),
         (
             b"HTTP/1.1 409 Conflict\r\nContent-Type: text/x.tlog.size\r\nContent-Length: 2\r\n\r\n4\n",
             WitnessUnavailableError,
         ),
-        (b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1/\r\nContent-Length: 0\r\n\r\n", VerificationError),
+        (b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1/\r\nContent-Length: 0\r\n\r\n", WitnessRefusalError),
         (b"nonsense\r\n\r\n", WitnessUnavailableError),
     ],
 )
 def test_a_witness_that_answers_wrongly_is_told_and_not_believed(
     folder: Path, answer: bytes, error: type[Exception]
 ) -> None:
-    async def lie(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with pytest.raises(error):
+        lie(folder, answer, lambda witnesses: witnesses.ask("w", checkpoint(9), proof))
+
+
+@pytest.mark.parametrize("off_s", [-3_600, -301, 301, 2**40])
+def test_a_cosignature_of_another_time_is_not_taken(folder: Path, off_s: int) -> None:
+    note, key = checkpoint(9), (folder / "witness.key").read_bytes()
+    signer = Ed25519Signer(parse_private_key(key, "witness key"))
+    now_s = SystemClock().now_ms() // 1000
+
+    def answer(time_s: int) -> bytes:
+        return ok(format_signature(cosign(note.text, "witness.example", signer, time_s)).encode())
+
+    with pytest.raises(VerificationError, match="one of the clocks is wrong"):
+        lie(folder, answer(now_s + off_s), lambda witnesses: witnesses.ask("w", note, proof))
+    lie(folder, answer(now_s - 200), lambda witnesses: witnesses.ask("w", note, proof))
+
+
+def test_what_a_witness_shows_is_believed_only_under_the_key_of_the_log(folder: Path) -> None:
+    elsewhere = format_checkpoint(Checkpoint("other.example", 3, root_of(LEAVES[:3])))
+    named = Note(elsewhere, (sign_text(elsewhere, ORIGIN, LOG),))
+    stranger = checkpoint(3, signer=Ed25519Signer.from_seed(b"s" * 32))
+    for shown, error in (
+        (format_note(named), VerificationError),
+        (format_note(stranger), VerificationError),
+        (b"nothing", FormatError),
+    ):
+        with pytest.raises(error):
+            lie(folder, ok(shown), lambda witnesses: witnesses.seen_by("w", LOG_KEY))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *(
+            "ftp://w.example",
+            "http://w.example",
+            "http://10.0.0.1:80",
+            "https://",
+            "w.example",
+            "https://w.example:99999",
+        ),
+        *("https://[::1", "https://w.example/?x", "http://localhost.example", ""),
+    ],
+)
+def test_an_address_that_is_none_or_leaves_the_machine_in_the_clear_is_refused(folder: Path, url: str) -> None:
+    with pytest.raises(InvalidFieldError) as refused:
+        Witnesses({"w": Party(party(folder, 1).key, url)}, SystemClock()).ask("w", checkpoint(9), proof)
+    assert refused.value.metadata["limit"] == "https, or http on this machine (loopback)"
+    assert "value" in refused.value.metadata
+    assert check_url("https://w.example/prefix/")
+    assert check_url("http://[::1]:1")
+
+
+def test_https_is_for_a_certificate_of_the_authorities_given(folder: Path) -> None:
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    ours = server_certificate()
+    with NamedTemporaryFile() as file:
+        file.write(ours.certificate_pem + ours.key_pem)
+        file.flush()
+        tls.load_cert_chain(file.name)
+    trusted = ssl.create_default_context(cadata=authority().certificate_pem.decode())
+    note, key = checkpoint(9), party(folder, 1).key
+    signer = Ed25519Signer(parse_private_key((folder / "witness.key").read_bytes(), "witness key"))
+    line = format_signature(cosign(note.text, "witness.example", signer, SystemClock().now_ms() // 1000))
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\n\n")
-        writer.write(answer)
+        writer.write(ok(line.encode()))
         await writer.drain()
         writer.close()
 
-    async def run() -> Witnesses:
-        server = await asyncio.start_server(lie, "127.0.0.1", 0)
-        witnesses = Witnesses({"w": party(folder, server.sockets[0].getsockname()[1])}, timeout_s=2)
-        note = await asyncio.to_thread(witnesses.cosign_checkpoint, checkpoint(9), proof)
+    async def run() -> None:
+        server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=tls)
+        parties = {"w": Party(key, f"https://localhost:{server.sockets[0].getsockname()[1]}")}
+        asked = Witnesses(parties, SystemClock(), trusted)
+        assert len(await asyncio.to_thread(asked.ask, "w", note, proof)) == 1
+        stranger = Witnesses(parties, SystemClock(), ssl.create_default_context())
+        with pytest.raises(WitnessUnavailableError, match="SSLCertVerificationError"):
+            await asyncio.to_thread(stranger.ask, "w", note, proof)
         server.close()
-        assert len(note.signatures) == 1
-        return witnesses
 
-    assert isinstance(asyncio.run(run()).failures["w"], error)
-    other = Witnesses({"w": Party(party(folder, 1).key, "ftp://w.example")})
-    other.cosign_checkpoint(checkpoint(9), proof)
-    assert isinstance(other.failures["w"], FormatError)
-
-
-def _another(tmp_path: Path) -> str:
-    command.main(["init", str(tmp_path / "away"), "--name", "away.example"], None)
-    return (tmp_path / "away" / "witness.vkey").read_text().strip()
+    asyncio.run(run())

@@ -1,0 +1,244 @@
+"""The steps about chance: self-test, known answers, health tests, the shuffle battery, SP 800-22, programs of others.
+
+Each calls the code of the command of its name and gives plain values. What these show, and what they cannot, stands in
+docs/statistics.md. Refuses to call anything passed that did not run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from certification.dossier.work import ROOT, Result, Told
+from certification.statistics import programs
+from certification.statistics.battery import battery, planting
+from certification.statistics.battery.command import document_of
+from certification.statistics.battery.decks import Production, Seeded, Source
+from certification.statistics.sp800_22 import levels, reading, suite
+from certification.statistics.sp800_22.command import timed
+from rng import kat, selftest
+from rng.entropy import BLOCK_BYTES, STARTUP_BYTES, EntropySource
+from rng.errors import HealthTestError, RngError
+from rng.health import PROPORTION_CUTOFF, PROPORTION_WINDOW, REPETITION_CUTOFF, HealthTests
+
+VECTORS: Final = ROOT / "tests" / "vectors" / "drbg"
+_SEQUENCE_BITS: Final = 1_000_000
+_PIECE: Final = 1 << 24
+
+
+def source_of(parameters: Mapping[str, Any]) -> Source:
+    """Where chance comes from: the production generator, or the seed of a run that can be repeated."""
+    seed = parameters["seed"]
+    return Seeded(bytes.fromhex(seed)) if seed else Production()
+
+
+def run_selftest(_parameters: Mapping[str, Any], _told: Told) -> Result:
+    """The generator's power-up self-test."""
+    try:
+        names = selftest.run()
+    except RngError as error:
+        return {"verdict": "failed", "told": str(error), "tests": []}
+    return {"verdict": "passed", "told": f"{len(names)} of {len(names)} parts", "tests": list(names)}
+
+
+def run_known_answers(_parameters: Mapping[str, Any], _told: Told) -> Result:
+    """NIST's answers for Hash_DRBG, file by file, case by case."""
+    rows: list[dict[str, Any]] = []
+    for path in sorted(VECTORS.glob("*.json")):
+        out, err = io.StringIO(), io.StringIO()
+        status = kat.run_files([str(path)], out, err)
+        passed, failed = (int(part.split()[0]) for part in out.getvalue().splitlines()[-1].split(", "))
+        failures = [*out.getvalue().splitlines()[:-1], *err.getvalue().splitlines()]
+        rows.append({"file": path.name, "passed": passed, "failed": failed, "status": status, "failures": failures})
+    if not rows:
+        return {"verdict": "not run", "told": "the vectors are not part of this installation", "files": []}
+    passed, failed = sum(row["passed"] for row in rows), sum(row["failed"] for row in rows)
+    verdict = "failed" if failed or any(row["status"] for row in rows) else "passed"
+    return {"verdict": verdict, "told": f"{passed:,} of {passed + failed:,} answers", "files": rows}
+
+
+# --- health tests of the entropy ---
+
+
+def _stuck(number: int) -> bytes:
+    return bytes(BLOCK_BYTES) if number else bytes(range(BLOCK_BYTES))
+
+
+def _two_values(number: int) -> bytes:
+    """Half of each value in every block, in an order that no block repeats and no run gives away."""
+    order = hashlib.sha256(b"two values %d" % number).digest()
+    return b"".join(b"\x5a\xa5" if order[place] & 1 else b"\xa5\x5a" for place in range(BLOCK_BYTES // 2))
+
+
+def _same_block(_number: int) -> bytes:
+    return bytes((37 * place + 11) % 256 for place in range(BLOCK_BYTES))
+
+
+PLANTED: Final = (
+    ("a stuck source: one byte without end", _stuck, "REPETITION_COUNT"),
+    ("a source that falls to two values", _two_values, "ADAPTIVE_PROPORTION"),
+    ("a source that gives the same good-looking block again", _same_block, "SAME_BLOCK"),
+)
+"""Faults of a source, and the test that is due."""
+_PLANTED_BLOCKS: Final = 64
+
+
+def run_health(parameters: Mapping[str, Any], told: Told) -> Result:
+    """The health tests on fresh entropy of this machine, and on sources with a planted fault."""
+    count: int = parameters["bytes"]
+    alarm = ""
+    try:
+        source = EntropySource()
+        for done in range(0, count, _READ):
+            source.read(min(_READ, count - done))
+            told("bytes", done, count)
+    except RngError as error:
+        alarm = str(error)
+    planted: list[dict[str, Any]] = []
+    for name, block, due in PLANTED:
+        tests, reported, blocks = HealthTests(), "nothing", 0
+        try:
+            for number in range(_PLANTED_BLOCKS):
+                blocks = number + 1
+                tests.check(block(number))
+        except HealthTestError as error:
+            reported = error.reason
+        planted.append(
+            {"fault": name, "due": due, "reported": reported, "blocks": blocks, "is_caught": reported == due}
+        )
+    caught = sum(row["is_caught"] for row in planted)
+    return {
+        "verdict": "passed" if not alarm and caught == len(planted) else "failed",
+        "told": f"{alarm or 'no alarm'} in {count:,} fresh bytes; {caught} of {len(planted)} planted faults caught",
+        "cutoffs": {
+            "repetition": REPETITION_CUTOFF,
+            "proportion": PROPORTION_CUTOFF,
+            "window": PROPORTION_WINDOW,
+            "block_bytes": BLOCK_BYTES,
+            "startup_bytes": STARTUP_BYTES,
+        },
+        "fresh_bytes": count,
+        "alarm": alarm,
+        "planted": planted,
+    }
+
+
+_READ: Final = 1 << 16
+
+# --- the shuffle battery ---
+
+
+def run_battery(parameters: Mapping[str, Any], told: Told) -> Result:
+    """The battery on so many decks, with the repeat that the rule may call for."""
+    verdict = battery.run_battery(
+        source_of(parameters),
+        parameters["decks"],
+        parameters["alpha"],
+        workers=workers_of(parameters),
+        told=lambda done, total: told("decks", done, total),
+    )
+    document = document_of(verdict)
+    run = verdict.runs[-1]
+    p_values = sorted(result.p for result in run.results if result.p is not None)
+    least = f"smallest of {len(p_values)} p-values {p_values[0]:.3g}" if p_values else "no p-value"
+    again = ", after the one repeat" if len(verdict.runs) > 1 else ""
+    return {**document, "told": f"{run.decks:,} decks{again}, {least}, {len(run.rejected)} rejected"}
+
+
+def run_replicates(parameters: Mapping[str, Any], told: Told) -> Result:
+    """Whether the p-values of continuous tests are uniform over independent samples."""
+    second = battery.replicate(
+        source_of(parameters),
+        parameters["replicates"],
+        parameters["decks"],
+        parameters["alpha"],
+        workers=workers_of(parameters),
+        told=lambda done, total: told("replicates", done, total),
+    )
+    rejected = len(second.rejected)
+    return {
+        "verdict": "failed" if rejected else "passed",
+        "told": f"{len(second.p_values)} tests over {second.replicates} samples of {second.decks:,} decks, "
+        f"{rejected} not uniform",
+        **asdict(second),
+    }
+
+
+def run_defects(parameters: Mapping[str, Any], told: Told) -> Result:
+    """Every planted defect through the battery."""
+    plantings = planting.plant(parameters["which"], workers=workers_of(parameters), told=told)
+    caught = sum(row.is_caught for row in plantings)
+    return {**planting.document(plantings), "told": f"{caught} of {len(plantings)} planted defects caught"}
+
+
+# --- SP 800-22, and programs of others ---
+
+
+def run_sp800_22(parameters: Mapping[str, Any], told: Told) -> Result:
+    """All fifteen tests on so many sequences of 10^6 bits of raw output."""
+    count: int = parameters["sequences"]
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "raw.bin"
+        _write_raw(source_of(parameters), path, count * _SEQUENCE_BITS // 8, told)
+        values = _sequences(path, count, told)
+    verdict = levels.judge(values, parameters["alpha"])
+    families = [{**asdict(family), "floor": family.floor} for family in verdict.families]
+    applicable = sum(family.applicable > 0 for family in verdict.families)
+    return {
+        "verdict": verdict.word,
+        "told": f"{count:,} sequences of {_SEQUENCE_BITS:,} bits, {applicable} of {len(families)} tests applicable, "
+        f"{len(verdict.rejected)} rejected",
+        "bits": _SEQUENCE_BITS,
+        "sequences": count,
+        "constants": suite.CORRECTED.name,
+        "judged": {**asdict(verdict), "families": families},
+        "p_values": {
+            f"{value.test} {value.part}".strip(): [sequence[place].p for sequence in values]
+            for place, value in enumerate(values[0])
+        }
+        if count == 1
+        else {},
+    }
+
+
+def _write_raw(source: Source, path: Path, count: int, told: Told) -> None:
+    """Write raw output. A production source is asked piece by piece; a seeded one would repeat itself."""
+    with path.open("wb") as file:
+        if isinstance(source, Seeded):
+            file.write(source.raw(count))
+            return
+        for done in range(0, count, _PIECE):
+            file.write(source.raw(min(_PIECE, count - done)) or b"")
+            told("raw bytes", done, count)
+
+
+def _sequences(path: Path, count: int, told: Told) -> list[list[suite.PValue]]:
+    """The p-values of each sequence. In this process: a sequence takes less than a tenth of a second."""
+    values = []
+    for bits in reading.read_sequences(path, "raw", _SEQUENCE_BITS, count):
+        values.append(timed(bits, suite.CORRECTED)[0])
+        told("sequences", len(values), count)
+    return values
+
+
+def run_programs(parameters: Mapping[str, Any], told: Told) -> Result:
+    """The batteries of others that are on PATH; none where the plan leaves them out."""
+    megabytes: int = parameters["megabytes"]
+    if not megabytes:
+        outcomes = [programs.Outcome(program.name, "not run", "left out by this plan") for program in programs.PROGRAMS]
+    else:
+        outcomes = programs.run_all(megabytes, told=told)
+    words = [outcome.word for outcome in outcomes]
+    told_words = ", ".join(f"{words.count(word)} {word}" for word in ("passed", "failed", "void", "not run"))
+    return {**programs.document(outcomes), "told": told_words, "megabytes": megabytes}
+
+
+def workers_of(parameters: Mapping[str, Any]) -> int:
+    """How many processes: 0 is as many as there are cores."""
+    return int(parameters["workers"]) or os.cpu_count() or 1

@@ -1,0 +1,131 @@
+"""The work folder: the result of each step as a file, with the hash of what it was made from.
+
+A step whose inputs (parameters, the bytes of the software that it runs, the versions that it runs on) are those of its
+file need not run again. Files are written whole or not at all. Refuses nothing: a file that is not understood counts as
+none, and its step runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).parents[2]
+"""The checkout. Its tests and requirements are part of the evidence; an installed package has none of them."""
+FORMAT: Final = "rgs/dossier-step/v1"
+CHANCE: Final = ("rng", "rgs/core", "certification/rtp", "certification/statistics", "certification/dossier/chance.py")
+GAMES: Final = ("rng", "rgs/core", "certification/rtp", "certification/simulate.py", "certification/strategy.py",
+                "certification/vectors.py", "certification/dossier/games.py", "tests/vectors/games")  # fmt: skip
+ALL: Final = (
+    "rng",
+    "rgs",
+    "certification",
+    "tests",
+    "tools",
+    "protos",
+    "docs",
+    "requirements",
+    "Makefile",
+    "pyproject.toml",
+)
+_RUN_ON: Final = ("numpy", "scipy", "numba")
+
+Told = Callable[[str, int, int], None]
+"""What is counted, how far it is, how far it goes."""
+Result = dict[str, Any]
+"""At least `verdict` (passed | failed | not run | not applicable | told) and `told`, a line with the figures."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: `run` is given its parameters and tells its progress; `reads` are files and folders it depends on."""
+
+    name: str
+    title: str
+    run: Callable[[Mapping[str, Any], Told], Result]
+    parameters: Mapping[str, Any]
+    reads: Sequence[str] = ()
+
+    def inputs(self, root: Path = ROOT) -> str:
+        """SHA-256 over parameters, files read and versions."""
+        document = {
+            "step": self.name,
+            "parameters": self.parameters,
+            "reads": {name: tree_sha256(root / name) for name in self.reads},
+            "python": platform.python_version(),
+            "versions": {name: _version(name) for name in _RUN_ON},
+        }
+        return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Done:
+    """A step's result, and what it took; `is_kept`: it was there from an earlier run."""
+
+    step: Step
+    result: Result
+    inputs: str
+    took_s: float
+    is_kept: bool
+
+
+class Work:
+    """The folder. With `resume`, valid results in it are used; else every step runs."""
+
+    def __init__(self, folder: Path, *, resume: bool) -> None:
+        self._folder = folder
+        self._resume = resume
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def do(self, step: Step, told: Told) -> Done:
+        """Run the step, or take what it gave before from the same inputs."""
+        path = self._folder / f"{step.name}.json"
+        inputs = step.inputs()
+        if self._resume and (kept := _read(path, inputs)):
+            return Done(step, kept["result"], inputs, kept["took_s"], is_kept=True)
+        began = time.monotonic()
+        # Through JSON and back: a result that is kept and one that is fresh are the same values.
+        result: Result = json.loads(json.dumps(step.run(step.parameters, told)))
+        took_s = round(time.monotonic() - began, 1)
+        document = {"format": FORMAT, "step": step.name, "inputs": inputs, "took_s": took_s, "result": result}
+        new = path.with_suffix(".new")
+        new.write_text(json.dumps(document), encoding="utf-8")
+        new.replace(path)
+        return Done(step, result, inputs, took_s, is_kept=False)
+
+
+def _read(path: Path, inputs: str) -> dict[str, Any] | None:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    is_ours = isinstance(document, dict) and document.get("format") == FORMAT and document.get("inputs") == inputs
+    return document if is_ours and isinstance(document.get("result"), dict) else None
+
+
+@cache
+def tree_sha256(path: Path) -> str:
+    """SHA-256 over names and contents of a file or folder, caches left out; of nothing where there is none."""
+    files = [path] if path.is_file() else sorted(found for found in path.rglob("*") if found.is_file())
+    digest = hashlib.sha256()
+    for file in files:
+        if "__pycache__" not in file.parts:
+            digest.update(
+                f"{file.relative_to(path).as_posix()}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode()
+            )
+    return digest.hexdigest()
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "absent"

@@ -1,0 +1,215 @@
+"""Mutation testing tells a weak test from a strong one, and its committed result and excuses are of this source."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from certification.mutants import read, stale
+from tools.mutants import CONFIG, excuses, matched, read_config
+from tools.mutations import Mutant, mutants_of
+
+ROOT = Path(__file__).parents[2]
+GROUPS, EQUIVALENTS = read_config(ROOT)
+TARGETS = [path for group in GROUPS for path in matched(ROOT, group.targets)]
+WEAK = """
+from rng.scaling import below
+
+def test_something_comes_out():
+    assert below(52, iter((5,)).__next__) == 5
+    assert below(1, iter(()).__next__) == 0
+"""
+
+
+def changes(source: str) -> set[tuple[str, str]]:
+    return {(each.before, each.after) for each in mutants_of("a.py", source.encode())}
+
+
+@pytest.mark.parametrize(
+    ("before", "afters"),
+    [
+        ("x = a < b", {"x = (a <= b)", "x = (a >= b)"}),
+        ("x = a is b", {"x = (a is not b)"}),
+        ("x = a + b", {"x = (a - b)"}),
+        ("x = a << b", {"x = (a >> b)"}),
+        ("x += y", {"x -= y", "pass"}),
+        ("x = 7", {"x = 8", "x = 6"}),
+        ("x = True", {"x = False"}),
+        ("x = 'rgs/v1|'", {"x = 'rgs/v1|X'"}),
+        ("x = b'\\x01'", {"x = b'\\x01X'"}),
+        ("x = '00112233'", {"x = '00112230'"}),
+        ("x = f'bets.{a}'", {"x = f'bets.{a}X'"}),
+        ("x = not a", {"x = a"}),
+        ("x = a and b", {"x = (a or b)"}),
+        ("x = a[b:c]", {"x = a[:c]", "x = a[b:]"}),
+        ("x = [a for a in b if a]", {"x = [a for a in b]"}),
+        ("x = a if b else c", {"x = a if (not b) else c"}),
+        ("raise a", {"pass"}),
+        ("call()", {"pass"}),
+    ],
+)
+def test_each_small_change_is_made(before: str, afters: set[str]) -> None:
+    assert changes(before) == {(before, after) for after in afters}
+
+
+def test_what_a_function_returns_and_how_a_loop_goes_on_are_changed() -> None:
+    assert changes("def f():\n    return a") == {("return a", "return None")}
+    assert {after for _, after in changes("def f():\n    return a or b")} >= {"return True", "return False"}
+    assert changes("def f():\n    a = b") == {("a = b", "pass")}
+    assert changes("while a:\n    break") == {("while a:", "while (not a):"), ("break", "continue")}
+
+
+@pytest.mark.parametrize(
+    "untouched",
+    [
+        "'''Docstring.'''",
+        "def f(a: list[1]) -> dict[2, 3]:\n    '''Docstring.'''",
+        "a: dict[1, 2]",
+        "import a",
+        "__all__ = ['a']",
+        "if TYPE_CHECKING:\n    a = 1",
+        "T = TypeVar('T')",
+        "@dataclass(slots=True)\nclass A:\n    '''Docstring.'''",
+        "x = 'prose for people'",
+        "x = f'{a} for people'",
+    ],
+)
+def test_what_no_behaviour_depends_on_is_left_alone(untouched: str) -> None:
+    assert changes(untouched) == set()
+
+
+def test_a_mutant_knows_its_function_and_whether_it_acts_at_import() -> None:
+    source = b"class A:\n    x = 1\n    def f(self, y=2):\n        def g():\n            return 3\n"
+    where = {each.after: (each.function, each.within) for each in mutants_of("a.py", source)}
+    assert where["x = 0"] == ("A", "")
+    assert where["def f(self, y=3):"] == ("A", "")
+    assert where["return 4"] == ("A.f.<locals>.g", "A.f")
+    (kept, *_) = mutants_of("a.py", b"@lru_cache(maxsize=None)\ndef f():\n    return 3\n")
+    assert (kept.function, kept.within) == ("f", "")
+
+
+@pytest.mark.parametrize("path", TARGETS)
+def test_every_mutant_of_the_targets_is_python_and_not_what_stood_there(path: str) -> None:
+    source = (ROOT / path).read_bytes()
+    changed = [each.applied_to(source) for each in mutants_of(path, source)]
+    assert len({*changed, source}) == len(changed) + 1
+    for each in changed:
+        compile(each, path, "exec")
+
+
+# --- the run -----------------------------------------------------------------------------------------------------
+
+
+def run_on_scaling(tmp_path: Path, test: str, *arguments: str, config: str = "") -> tuple[int, str, Any]:
+    """Mutation testing of a copy of the scaling alone, judged by one test file."""
+    (tmp_path / "rng").mkdir()
+    for name in ("__init__.py", "scaling.py"):
+        shutil.copy(ROOT / "rng" / name, tmp_path / "rng" / name)
+    (tmp_path / "test_scaling.py").write_text(test)
+    (tmp_path / CONFIG).parent.mkdir()
+    group = '[[group]]\nname = "scaling"\ntargets = ["rng/scaling.py"]\ntests = ["test_scaling.py"]\ninputs = []\n'
+    (tmp_path / CONFIG).write_text(group + config)
+    command = [sys.executable, "-B", "-m", "tools.mutants", "--output", "result.json", *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    result = tmp_path / "result.json"
+    return done.returncode, done.stdout + done.stderr, json.loads(result.read_text()) if result.exists() else None
+
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="forks with limits as Linux has them")
+
+
+@linux
+def test_a_weak_test_lets_a_mutant_live_and_the_result_names_it(tmp_path: Path) -> None:
+    status, said, result = run_on_scaling(tmp_path, WEAK)
+    (target,) = result["targets"]
+    assert status == 1
+    assert target["killed"] > 0
+    assert target["mutants"] == target["killed"] + target["timeout"] + len(target["survived"])
+    survivors = {(each["before"], each["after"]) for each in target["survived"]}
+    assert ("while byte >= limit:", "while (byte > limit):") in survivors  # one byte too many is accepted
+    assert ("return byte % n", "return None") not in survivors
+    assert "while (byte > limit):" in said
+    assert (tmp_path / "rng" / "scaling.py").read_bytes() == (ROOT / "rng" / "scaling.py").read_bytes()
+
+
+@linux
+def test_the_test_of_the_house_lets_none_of_a_sample_live(tmp_path: Path) -> None:
+    real = (ROOT / "tests" / "unit" / "rng" / "test_scaling.py").read_text()
+    status, said, result = run_on_scaling(tmp_path, real, "--sample", "10", "--seed", "7")
+    (target,) = result["targets"]
+    assert (status, target["survived"], target["mutants"]) == (0, [], 10), said
+    assert result["sample"] == {"mutants": 10, "seed": 7}
+
+
+@linux
+def test_an_excuse_is_shown_and_a_false_one_refused(tmp_path: Path) -> None:
+    rows = [("while byte >= limit:", "while (byte > limit):", "planted"), ("return byte % n", "return None", "false")]
+    config = "".join(
+        f'\n[[equivalent]]\npath = "rng/scaling.py"\nfunction = "below"\nbefore = "{before}"\nafter = "{after}"\n'
+        f'why = "{why}"\n'
+        for before, after, why in rows
+    )
+    status, said, result = run_on_scaling(tmp_path, WEAK, config=config)
+    assert status == 1
+    whys = {each["after"]: each["why"] for each in result["targets"][0]["survived"]}
+    assert whys["while (byte > limit):"] == "planted"
+    assert "listed as equivalent, but a test sees it: return None" in said
+
+
+@linux
+def test_tests_that_fail_as_they_are_judge_nothing(tmp_path: Path) -> None:
+    status, said, result = run_on_scaling(tmp_path, "def test_wrong():\n    assert False\n")
+    assert (status, result) == (1, None)
+    assert "the tests fail without a mutant" in said
+
+
+# --- the excuses and the committed result -------------------------------------------------------------------------
+
+
+def unmatched(equivalents: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Entries that no mutant of the source as it is fits, or without a reason."""
+    mutants: list[Mutant] = [each for path in TARGETS for each in mutants_of(path, (ROOT / path).read_bytes())]
+    return [entry for entry in equivalents if not entry["why"] or not any(excuses(entry, each) for each in mutants)]
+
+
+def test_every_excuse_still_means_a_mutant_of_the_source() -> None:
+    assert unmatched(EQUIVALENTS) == []
+    keys = [tuple(entry[key] for key in ("path", "function", "before", "after")) for entry in EQUIVALENTS]
+    assert len(set(keys)) == len(keys)
+
+
+def test_an_excuse_for_a_line_that_has_changed_is_refused() -> None:
+    gone = EQUIVALENTS[0] | {"before": "a line that is no longer there"}
+    assert unmatched([gone]) == [gone]
+    unexplained = EQUIVALENTS[0] | {"why": ""}
+    assert unmatched([unexplained]) == [unexplained]
+
+
+def test_the_committed_result_adds_up_and_says_what_was_not_run() -> None:
+    result = read(ROOT)
+    assert result["sample"] is None
+    assert {target["path"] for target in result["targets"]} | set(result["not_run"]) <= set(TARGETS)
+    for target in result["targets"]:
+        assert target["mutants"] == target["killed"] + target["timeout"] + len(target["survived"])
+        assert all(each["why"] for each in target["survived"])
+
+
+def test_a_result_of_other_files_is_called_stale(tmp_path: Path) -> None:
+    result = read(ROOT)
+    for entry in (*result["targets"], *result["tests"]):
+        (tmp_path / entry["path"]).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / entry["path"]).write_bytes(b"changed since")
+    named = {entry["path"] for entry in (*result["targets"], *result["tests"])}
+    assert stale(result, tmp_path) == sorted(named | set(result["not_run"]))
+    fresh = result | {"targets": result["targets"][:1], "tests": [], "not_run": ["rng/new.py"]}
+    content = (tmp_path / fresh["targets"][0]["path"]).read_bytes()
+    assert content == b"changed since"
+    assert stale(fresh | {"targets": []}, tmp_path) == ["rng/new.py"]
