@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -19,13 +20,10 @@ from rgs.core.note import add_signatures, format_note, parse_note, parse_signatu
 from rgs.core.statements import parse_envelope, parse_line, parse_statement
 from rgs.core.witnessing import AddCheckpoint, format_add_checkpoint
 from rgs.translog.directory import LogDirectory
-from tests.e2e.served import rgs
 
 
-def test_from_the_demo_to_the_complaint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = tmp_path / "evidence"
-    done = rgs("demo", "--home", str(folder), "--rounds", "4", "--sessions", "3")
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_from_the_demo_to_the_complaint(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = shutil.copytree(folder, tmp_path / "evidence")
     home, root = folder / "home", (folder / "root.fingerprint").read_text("ascii").strip()
     config = load_config(home)
     (shard,) = shards(config)
@@ -43,7 +41,7 @@ def test_from_the_demo_to_the_complaint(tmp_path: Path, capsys: pytest.CaptureFi
     trusted = ["--policy", str(policy), "--root", root]
     keys = ["--keys", str(folder / "keys.json")]
     assert log.main([str(shard), *trusted, *keys, "--state", str(tmp_path / "state")]) == 0
-    assert "8 verified, 0 failed, 0 open" in capsys.readouterr().out
+    assert "40 verified, 0 failed, 0 open" in capsys.readouterr().out
 
     lines = (folder / "statements.jsonl").read_bytes().splitlines()
     bodies = [parse_statement(parse_envelope(parse_line(one).envelope))[1] for one in lines]

@@ -39,17 +39,6 @@ from tests.logcheck import LogCheck, logcheck
 __all__ = ["logcheck"]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The evidence of a small demo that went well; tests only read it."""
-    folder = tmp_path_factory.mktemp("demo") / "evidence"
-    done = rgs("demo", "--home", str(folder), "--rounds", "20", "--sessions", "4")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stderr == ""
-    (folder.parent / "said.txt").write_text(done.stdout, "utf-8")
-    return folder
-
-
 def test_it_says_what_it_did(folder: Path) -> None:
     said = (folder.parent / "said.txt").read_text("utf-8")
     assert "40 rounds verified, 0 failed, ANCHORED (development keys)" in said
