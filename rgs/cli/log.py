@@ -28,7 +28,7 @@ app = typer.Typer(help="The transparency log: shown, and served.", no_args_is_he
 def show(home: HomeOption = HOME) -> int:
     """List the log's shards, one a line: origin, size, root, verifier key, folder, with tabs between them; behind each
     the newest checkpoint that has its quorum, a line a witness: `cosigned`, origin, size, the witness's name, its time.
-    Last `next`, with origin and verifier key of the coming half-year: witnesses and auditors want them before it begins.
+    Last `next`, with origin and verifier key of the coming half-year: witnesses want them before it begins.
 
     Where there is no log yet, only the verifier key that it will have.
     """
