@@ -159,6 +159,11 @@ def test_defaults_finish_every_round_without_money(ruleset_id: str) -> None:
 SHOWN = {Phase.PREFLOP: 0, Phase.FLOP: 3, Phase.RIVER: 5, Phase.SHOWDOWN: 5}
 
 
+@pytest.mark.parametrize("game", GAMES)
+def test_the_table_of_cards_shown_never_exceeds_the_board(game: str) -> None:
+    assert GAMES[game].RULES.board_shown == {phase: SHOWN[phase] for phase in PHASES_OF[game]}
+
+
 @pytest.mark.parametrize("ruleset_id", SHIPPED_RULESETS)
 def test_a_view_shows_what_is_turned_and_no_more(ruleset_id: str) -> None:
     for seat in every_seat(new_seat(ruleset_id)):
