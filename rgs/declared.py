@@ -1,5 +1,5 @@
 """What a node declares of itself at its start: the hash of its configuration, its software modules, the artifacts that
-it runs by; and what it looks at again, so that this stays true (GLI-19 2.8; ADM guidelines 2.2.7).
+it runs by; and what it looks at again, so that this stays true (GLI-19 2.3.2; ADM guidelines 2.2.7).
 
 Refuses to start where a `certified.json` in the home says that the software is another.
 """
