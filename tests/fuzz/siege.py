@@ -186,9 +186,9 @@ class Siege:
                 return self._known["round_id"][: 1 + nth]
             case "bets":
                 return [{"bet": "ante", "amount_minor": 100}]
-            case "limits" | "hash" | "first_no" | "last_no" | "date" | "game_code":
+            case "follow" | "limits" | "hash" | "first_no" | "last_no" | "date" | "game_code":
                 return None
-            case "enabled" | "open_only" | "removed_too" | "follow":
+            case "enabled" | "open_only" | "removed_too":
                 return bool(nth % 2)
             case "embedded_register":
                 return True
