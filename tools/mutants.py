@@ -99,7 +99,8 @@ def read_earlier(files: Iterable[Path], root: Path) -> tuple[list[Any], dict[str
         raise SystemExit("a sample is no run to go on from")
     if changed := [path for path, target in targets.items() if target["sha256"] != sha256(root / path)]:
         raise SystemExit(f"changed since that run, so run it whole: {' '.join(changed)}")
-    return [{"commit": run["commit"], "targets": [each["path"] for each in run["targets"]]} for run in runs], targets
+    told = [{"commit": run["commit"], "targets": [each["path"] for each in run["targets"]]} for run in runs]
+    return [*(each for run in runs for each in run["earlier"]), *told], targets
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -3,12 +3,13 @@
 A pure function from source to mutants. It changes comparisons, arithmetic, numbers by one, truth values, conditions,
 `and` and `or`, bounds of slices, what is returned, codes and names in strings; it deletes statements and exchanges
 `break` and `continue`. It leaves alone what no test of behaviour can see: annotations, docstrings, imports, `__all__`,
-`slots=`, decorators but for their arguments, blocks for type checkers, and prose (texts and f-strings with a space).
+`slots=`, decorators but for their arguments, declarations and blocks for type checkers, prose (texts with a space).
 """
 
 from __future__ import annotations
 
 import ast
+import builtins
 import copy
 import re
 from collections.abc import Iterator
@@ -98,6 +99,8 @@ class _Walk:
     def children(self, node: ast.AST) -> None:
         """Go on into what may be changed below a node."""
         match node:
+            case ast.FunctionDef(body=[ast.Expr(value=ast.Constant(value=builtins.Ellipsis))]):
+                return  # a declaration of a Protocol
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 self._function(node)
             case ast.ClassDef():

@@ -17,10 +17,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from certification import mutants
 from certification.dossier.sbom import make_sbom, validate_sbom
 from certification.dossier.work import ROOT, Result, Told
 
-MUTANTS: Final = ROOT / "certification" / "mutants.json"
 _TIMEOUT_S: Final = 3600
 
 
@@ -115,44 +115,27 @@ def _plain() -> dict[str, str]:
 
 
 def run_mutants(_parameters: Mapping[str, Any], _told: Told) -> Result:
-    """What mutation testing left. Not run: nothing, a sample or a part, or a run over other bytes than these."""
-    if not MUTANTS.is_file():
+    """What mutation testing left (docs/mutation.md). Not run: nothing, a sample, a run over other bytes than these."""
+    if not (ROOT / mutants.RESULT).is_file():
         return {
             "verdict": "not run",
-            "told": "no result of mutation testing is part of this installation",
+            "told": "mutation testing has left no result here",
             "targets": [],
         }
-    document = json.loads(MUTANTS.read_text(encoding="utf-8"))
-    targets = document["targets"]
+    document = mutants.read(ROOT)
+    targets, stale = document["targets"], mutants.stale(document, ROOT)
     made, killed, timeouts = (sum(int(target[name]) for target in targets) for name in ("mutants", "killed", "timeout"))
     survived = [row for target in targets for row in target["survived"]]
     unexplained = sum(not row["why"] for row in survived)
-    changed = _changed(targets)
-    left_out = document.get("not_run", ())
-    said = {
-        f"{len(changed)} files have changed since": changed,
-        f"{len(left_out)} files were left out": left_out,
-        "a sample only": document.get("sample"),
-    }
+    said = {f"{len(stale)} files are others since, or were left out": stale, "a sample only": document["sample"]}
     missing = [text for text, holds in said.items() if holds]
-    verdict = "failed" if unexplained else "not run" if missing or not made else "passed"
     counts = f"{killed + timeouts:,} of {made:,} mutants noticed, {len(survived)} survived, {unexplained} unexplained"
     return {
         **document,
-        "verdict": verdict,
+        "verdict": "failed" if unexplained else "not run" if missing or not made else "passed",
         "told": "; ".join((counts, *missing)),
-        "changed": changed,
-        "tests_changed": _changed(document.get("tests", ())),
+        "stale": stale,
     }
-
-
-def _changed(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The paths whose bytes are not those of the row's hash, where it has one."""
-    return [row["path"] for row in rows if "sha256" in row and row["sha256"] != _sha256(ROOT / row["path"])]
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
 def run_sbom(_parameters: Mapping[str, Any], _told: Told) -> Result:

@@ -16,6 +16,7 @@ from rgs.cli.files import PUBLIC_MODE, FileRefusedError, write_whole
 from rgs.cli.logfolder import read_cosigned, read_shard, shards, vkey_now, vkey_of
 from rgs.cli.options import HOME, HomeOption, note, open_home, part
 from rgs.config import Config, check_address
+from rgs.core.shards import format_origin, next_half_year, parse_origin
 from rgs.core.tiles import CHECKPOINT_PATH
 from rgs.core.times import format_time
 from rgs.translog.directory import STAGING
@@ -27,6 +28,7 @@ app = typer.Typer(help="The transparency log: shown, and served.", no_args_is_he
 def show(home: HomeOption = HOME) -> int:
     """List the log's shards, one a line: origin, size, root, verifier key, folder, with tabs between them; behind each
     the newest checkpoint that has its quorum, a line a witness: `cosigned`, origin, size, the witness's name, its time.
+    Last `next`, with origin and verifier key of the coming half-year: witnesses want them before it begins.
 
     Where there is no log yet, only the verifier key that it will have.
     """
@@ -38,7 +40,11 @@ def show(home: HomeOption = HOME) -> int:
         print(f"{checkpoint.origin}\t{checkpoint.size}\t{checkpoint.root.hex()}\t{vkey}\t{shard}")
         for size, name, time_ms in read_cosigned(shard):
             print(f"cosigned\t{checkpoint.origin}\t{size}\t{name}\t{format_time(time_ms)}")
-    if not found:
+    if found:
+        prefix, name = parse_origin(read_shard(found[-1]).origin)
+        coming = format_origin(prefix, next_half_year(name))
+        print(f"next\t{coming}\t{vkey_of(config, coming)}")
+    else:
         print(vkey_now(config))
     return 0
 

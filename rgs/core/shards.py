@@ -23,6 +23,12 @@ def half_year(time_ms: int) -> str:
     return f"{date[:4]}h{1 if date[5:7] <= '06' else 2}"
 
 
+def next_half_year(name: str) -> str:
+    """The half-year behind this one."""
+    year, half = name.split("h")
+    return f"{year}h2" if half == "1" else f"{int(year) + 1}h1"
+
+
 def format_origin(prefix: str, name: str) -> str:
     """The origin of a shard. Inverse of `parse_origin`; FormatError for a prefix or name that is none."""
     origin = f"{prefix}/{name}"

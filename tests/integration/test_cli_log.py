@@ -53,7 +53,9 @@ def test_the_shards_are_listed_oldest_first(cli: Cli) -> None:
         make_log(cli.home / "translog" / name, make_entries(size), origin=f"{prefix}/{name}", signer=signer)
         for name, size in (("2026h2", 5), ("2027h1", 3))
     ]
-    rows = [line.split("\t") for line in cli("log", "show", "--home", str(cli.home)).splitlines()]
+    *rows, coming = [line.split("\t") for line in cli("log", "show", "--home", str(cli.home)).splitlines()]
+    assert coming[:2] == ["next", f"{prefix}/2027h2"]
+    assert parse_vkey(coming[2]).name == coming[1]
     assert [(row[0], row[1], row[2]) for row in rows] == [(one.origin, str(one.size), one.root.hex()) for one in made]
     assert [parse_vkey(row[3]).name for row in rows] == [row[0] for row in rows]
     (cli.home / "translog" / "2027h1" / "checkpoint").write_bytes(b"nothing")

@@ -24,8 +24,6 @@ from tests.sequencing import PREFIX, SIGNER, Logged
 __all__ = ["logcheck"]
 pytestmark = pytest.mark.timeout(600)
 
-pytestmark = pytest.mark.timeout(0)  # hundreds of lives, each of which waits for the disk
-
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -73,6 +73,7 @@ def test_what_a_function_returns_and_how_a_loop_goes_on_are_changed() -> None:
         "def f(a: list[1]) -> dict[2, 3]:\n    '''Docstring.'''",
         "a: dict[1, 2]",
         "import a",
+        "def f(a=1): ...",
         "__all__ = ['a']",
         "if TYPE_CHECKING:\n    a = 1",
         "T = TypeVar('T')",

@@ -144,10 +144,6 @@ def test_an_input_is_every_byte_of_what_a_step_reads(tmp_path: Path) -> None:
 # --- steps that fail, and what is not run ---
 
 
-def digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
 def done(name: str, **result: Any) -> Done:
     step = Step(name, name, lambda _parameters, _told: {}, {})
     return Done(step, {"told": "", **result}, "0" * 64, 0.0, is_kept=False)
@@ -212,26 +208,38 @@ def test_recorded_rounds_that_settle_otherwise_fail(monkeypatch: pytest.MonkeyPa
 
 
 def test_mutants_are_told_as_they_are(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    file = tmp_path / "mutants.json"
-    monkeypatch.setattr(software, "MUTANTS", file)
+    monkeypatch.setattr(software, "ROOT", tmp_path)
     assert software.run_mutants({}, silent)["verdict"] == "not run"
-    head = {"tool": "t", "version": "1", "python": "3.11", "commit": "0" * 40}
-    rows: list[dict[str, Any]] = []
-    target = {"path": "rng/scaling.py", "mutants": 3, "killed": 1, "timeout": 1}
-    survivor = {"line": 7, "before": "<", "after": "<=", "why": ""}
-    for why, word in (("", "failed"), ("the same for every n", "passed")):
-        rows = [{**target, "survived": [{**survivor, "why": why}]}]
-        file.write_text(json.dumps({**head, "targets": rows}))
+    (tmp_path / "certification").mkdir()
+    source = tmp_path / "a.py"
+    source.write_bytes(b"pass\n")
+    head: dict[str, Any] = {
+        "tool": "t",
+        "version": "1",
+        "python": "3.11",
+        "commit": "0" * 40,
+        "sample": None,
+        "not_run": [],
+        "tests": [],
+    }
+    sha256 = hashlib.sha256(source.read_bytes()).hexdigest()
+    target = {"path": "a.py", "sha256": sha256, "mutants": 3, "killed": 1, "timeout": 1}
+    survivor = {"line": 7, "function": "f", "before": "<", "after": "<="}
+
+    def told(why: str, **other: Any) -> tuple[str, str]:
+        targets = [{**target, "survived": [{**survivor, "why": why}]}]
+        document = {**head, "targets": targets, **other}
+        (tmp_path / "certification" / "mutants.json").write_text(json.dumps(document))
         result = software.run_mutants({}, silent)
-        assert result["verdict"] == word
-        assert result["told"].startswith("2 of 3 mutants noticed, 1 survived")
-    parts: tuple[dict[str, Any], ...] = ({"not_run": ["a"]}, {"sample": {"mutants": 3, "seed": 1}}, {"targets": []})
-    for part in parts:
-        file.write_text(json.dumps({**head, "targets": rows, **part}))
-        assert software.run_mutants({}, silent)["verdict"] == "not run"
-    for sha256, word in ((digest(ROOT / "rng" / "scaling.py"), "passed"), ("0" * 64, "not run")):
-        file.write_text(json.dumps({**head, "targets": [{**rows[0], "sha256": sha256}]}))
-        assert software.run_mutants({}, silent)["verdict"] == word
+        return result["verdict"], result["told"]
+
+    assert told("the same for every n") == ("passed", "2 of 3 mutants noticed, 1 survived, 0 unexplained")
+    assert told("") == ("failed", "2 of 3 mutants noticed, 1 survived, 1 unexplained")
+    assert told("same", not_run=["b.py"])[0] == "not run"
+    assert told("same", sample={"mutants": 3, "seed": 1})[0] == "not run"
+    assert told("same", targets=[])[0] == "not run"
+    source.write_bytes(b"pass \n")
+    assert told("same")[0] == "not run"
 
 
 # --- the bill of materials ---

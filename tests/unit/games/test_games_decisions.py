@@ -159,6 +159,11 @@ def test_defaults_finish_every_round_without_money(ruleset_id: str) -> None:
 SHOWN = {Phase.PREFLOP: 0, Phase.FLOP: 3, Phase.RIVER: 5, Phase.SHOWDOWN: 5}
 
 
+@pytest.mark.parametrize("game", GAMES)
+def test_the_table_of_cards_shown_never_exceeds_the_board(game: str) -> None:
+    assert GAMES[game].RULES.board_shown == {phase: SHOWN[phase] for phase in PHASES_OF[game]}
+
+
 @pytest.mark.parametrize("ruleset_id", SHIPPED_RULESETS)
 def test_a_view_shows_what_is_turned_and_no_more(ruleset_id: str) -> None:
     for seat in every_seat(new_seat(ruleset_id)):
@@ -187,6 +192,13 @@ def test_alone_the_owner_sees_his_own_phase_and_at_a_table_the_tables(ruleset_id
                 view(seat)
         else:
             assert view(seat) == view(seat, shown_phase=Phase.SHOWDOWN, to_owner=True)
+
+
+def test_a_view_is_the_owners_unless_said_otherwise() -> None:
+    seat = new_seat("uth-lugano")  # hole cards are the seat's secret
+    view = game_of(seat.ruleset).view
+    assert view(seat, shown_phase=Phase.PREFLOP).hole_cards == seat.hole_cards
+    assert view(seat, shown_phase=Phase.PREFLOP, to_owner=False).hole_cards == ()
 
 
 def test_a_table_shows_what_its_slowest_seat_may_see() -> None:

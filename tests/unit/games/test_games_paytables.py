@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from rgs.core.cards import parse_cards
@@ -72,3 +74,9 @@ def test_a_row_that_cannot_be_read_is_named(row: dict[str, str]) -> None:
     with pytest.raises(RulesetError) as caught:
         parse_paytable("trips", FULL | row)
     assert caught.value.field == f"trips.{next(iter(row))}"
+
+
+def test_a_paytable_is_not_changed_any_more() -> None:
+    paytable = parse_paytable("trips", FULL)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        paytable.rows = ()  # type: ignore[misc]

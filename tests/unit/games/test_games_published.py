@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from rgs.core.errors import RulesetError
@@ -58,3 +60,9 @@ def test_what_is_refused(old: str, new: str) -> None:
 def test_nothing_and_everything_are_returns(basis_points: int) -> None:
     (row,) = parse_published_returns(ROW.replace("9650", str(basis_points)))
     assert row.basis_points == basis_points
+
+
+def test_a_published_figure_is_not_changed_any_more() -> None:
+    (row,) = parse_published_returns(ROW)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        row.basis_points = 10_000  # type: ignore[misc]

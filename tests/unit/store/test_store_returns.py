@@ -169,6 +169,35 @@ async def test_of_two_that_lead_at_once_one_is_refused(tmp_path: Path, monkeypat
         assert await counted(one) == [format_tally(table.expected([0, 1, 2, 3, 4, 5]))]
 
 
+async def test_of_two_that_count_different_rounds_at_once_none_is_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One counts new rounds, the other a late one: they have nothing in common but the tally."""
+    clock = FakeClock()
+    async with open_shelf(tmp_path) as store:
+        table = Table(store, clock, list(seats("apart", 3)))
+        one, other = (Monitoring(store=store, clock=clock) for _ in range(2))
+        await table.start(0, 1)
+        await table.end(1)
+        clock.tick(PATIENCE_MS)
+        await counted(one)
+        await table.end(0)
+        await table.start(2)
+        await table.end(2)
+        genuine = store.commit
+
+        async def overtaken(change: Change) -> tuple[Signed, ...]:
+            monkeypatch.setattr(store, "commit", genuine)
+            await other._read_late()
+            signed: tuple[Signed, ...] = await genuine(change)
+            return signed
+
+        monkeypatch.setattr(store, "commit", overtaken)
+        with pytest.raises(StoreError):
+            await one.look()
+        assert await counted(one) == [format_tally(table.expected([0, 1, 2]))]
+
+
 async def test_an_alarm_is_signed_once_with_what_it_counts(tmp_path: Path) -> None:
     clock = FakeClock()
     async with open_shelf(tmp_path) as store:

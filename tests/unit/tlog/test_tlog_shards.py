@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rgs.core.errors import FormatError
-from rgs.core.shards import ORIGIN_MAX, format_origin, half_year, parse_origin
+from rgs.core.shards import ORIGIN_MAX, format_origin, half_year, next_half_year, parse_origin
 from rgs.core.times import parse_time
 
 
@@ -23,6 +23,10 @@ from rgs.core.times import parse_time
 )
 def test_half_years_of_times(time: str, name: str) -> None:
     assert half_year(parse_time(time)) == name
+
+
+def test_half_years_follow_one_another() -> None:
+    assert [next_half_year(name) for name in ("2026h1", "2026h2", "2099h2")] == ["2026h2", "2027h1", "2100h1"]
 
 
 @given(
