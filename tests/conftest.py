@@ -1,9 +1,8 @@
-"""What every test runs under: one printed seed, hypothesis without a clock, and coverage where it is wanted."""
+"""What every test runs under: one printed seed, and hypothesis without a clock."""
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 import hypothesis
@@ -11,13 +10,6 @@ import pytest
 
 from tests import databases
 from tests.logcheck import missing
-
-# Branch coverage of the certified unit and of the core is reached by the tests of these folders and files. Elsewhere
-# it is not measured: the same lines are run there a thousand times over, and tracing them costs half of the time.
-MEASURED = (
-    *("unit/core", "unit/games", "unit/reconcile", "unit/replay", "unit/rng", "unit/service", "unit/statements"),
-    *("unit/tlog", "unit/witness", "unit/audit", "integration/test_reconcile", "integration/test_recover"),
-)
 
 # No deadline: no test is gated on a time. The blob of a failing example is printed, to be replayed as it is.
 hypothesis.settings.register_profile("house", deadline=None, print_blob=True)
@@ -30,13 +22,6 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("hypothesis_seed") is None:
         from_controller = getattr(config, "workerinput", {}).get("seed")
         config.option.hypothesis_seed = from_controller or str(int.from_bytes(os.urandom(4)))
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = Path(__file__).parent
-    for item in items:
-        if not item.path.relative_to(here).as_posix().startswith(MEASURED):
-            item.add_marker(pytest.mark.no_cover)
 
 
 def pytest_unconfigure() -> None:

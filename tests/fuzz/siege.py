@@ -123,6 +123,8 @@ class Siege:
             "first_day": ["", "2026-11-21"],
             "last_day": ["", "2026-11-21"],
             "page_token": ["", "cDEuMQ"],
+            "resume_token": ["", "cDEuMQ"],
+            "origin": ["", "log.example/2026h2"],
             "bet": ["ante", "trips", "blind"],
         }
 
@@ -170,6 +172,9 @@ class Siege:
             "scope": 1 + nth % 4,
             "statement_no": 1 + nth,
             "page_size": nth,
+            "old_size": nth,
+            "new_size": 0,
+            "start_index": nth,
             "loss_minor": 100_000,
             "stake_minor": 100_000,
             "duration_ms": 3_600_000,
@@ -181,7 +186,7 @@ class Siege:
                 return self._known["round_id"][: 1 + nth]
             case "bets":
                 return [{"bet": "ante", "amount_minor": 100}]
-            case "limits" | "hash" | "first_no" | "last_no" | "date" | "game_code":
+            case "follow" | "limits" | "hash" | "first_no" | "last_no" | "date" | "game_code":
                 return None
             case "enabled" | "open_only" | "removed_too":
                 return bool(nth % 2)
