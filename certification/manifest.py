@@ -1,5 +1,5 @@
 """`certify manifest [--json] [--home DIR]`, `certify manifest verify MANIFEST --root DIR`: what a lab writes down of
-the software that it has examined, and how it finds it again (GLI-19 2.3.2, 2.3.3; ADM guidelines 2.2.7, messages 830, 831).
+the software that it has examined, and how it finds it again (GLI-19 2.3.2, 2.3.3; ADM 2.2.7, messages 830, 831).
 
 SHA-256, and SHA-1 for the Italian message, of every file of our own, each with the class of change that it is; the
 dependencies as the lock pins them and as they lie here, file by file; rulesets, jurisdictions, database schema,

@@ -1,4 +1,4 @@
-"""The isolated start of the server (GLI-19 2.3.2): what Python runs is what lies there as source, and was hashed before.
+"""The isolated start of the server (GLI-19 2.3.2): what Python runs is what lies there as source, hashed before.
 
 `rgs serve` begins itself again through this file, as `python -I -S -B -X pycache_prefix=… rgs/launch.py serve …`;
 whoever starts a server for others to rely on does so at once (docs/manifest.md). In that process

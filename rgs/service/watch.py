@@ -1,4 +1,4 @@
-"""Who looks after the guards (ARCHITECTURE 2.19; GLI-19 2.3.2): each stops what it must while the thing it guards is not
+"""Who looks after the guards (ARCHITECTURE 2.19; GLI-19 2.3.2): each stops what it must while its thing is not
 sound, and no more.
 
     rng        the generator draws no more: latched, in the commit of its RNG_FAILED, until an admin clears it
