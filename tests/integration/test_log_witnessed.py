@@ -108,7 +108,7 @@ async def test_what_is_published_is_cosigned_and_named(tmp_path: Path, capsys: p
     capsys.readouterr()
     show(tmp_path / "home")
     lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
-    assert [row[0] for row in lines] == [last.origin, "cosigned"]
+    assert [row[0] for row in lines] == [last.origin, "cosigned", "next"]
     assert lines[1][1:4] == [last.origin, lines[0][1], "w.example"]
     leave_log(house.config, tmp_path / "left", tmp_path / "left.vkey")
     files = ["--policy", str(watched.policy), "--keys", str(house.config.bundle), "--workers", "1"]

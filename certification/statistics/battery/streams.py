@@ -6,6 +6,7 @@ deal after deal. Duplicates: of whole decks, of the nine cards dealt, of five; 1
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import dataclass, field
 from typing import Final
@@ -27,8 +28,11 @@ _LAGS: Final = (1, 2, 3)
 _ACES: Final = np.arange(DECK_SIZE) % 13 == 12
 _HEARTS: Final = np.arange(DECK_SIZE) // 13 == 2
 _MULTIPLIERS: Final = np.array(
-    [(0x9E3779B97F4A7C15 * (2 * place + 1) ** 5) % 2**64 | 1 for place in range(DECK_SIZE)], np.uint64
+    [int.from_bytes(hashlib.sha256(b"place %d" % place).digest()[:8], "big") | 1 for place in range(DECK_SIZE)], np.uint64
 )
+"""Without structure: cards are small numbers, and small sums of multipliers that have one (powers of the place, say)
+come to the same for different decks far more often than once in 2^64 pairs.
+"""
 _MANY: Final = 50.0
 """Repeats expected from which their number is taken as normal."""
 
