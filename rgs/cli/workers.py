@@ -167,6 +167,7 @@ class Slot:
         self._worker: Worker | None = None
         self._asked = False
         """The worker was asked to end."""
+        self._begun = asyncio.Event()
         self.serving = asyncio.Event()
         self.failures = 0
         """Starts in a row that did not come to serve."""
@@ -197,7 +198,8 @@ class Slot:
         self._end()
 
     async def replace(self) -> None:
-        """Let the worker drain, and return when another one serves in its place."""
+        """Let the worker drain, also one that is being begun, and return when another one serves in its place."""
+        await self._begun.wait()
         self.serving.clear()
         self._end()
         await self.serving.wait()
@@ -205,6 +207,7 @@ class Slot:
     async def _run(self) -> int:
         async with Worker.begun(self._plan.command(self._number), self._plan.inherited) as worker:
             self._worker = worker
+            self._begun.set()
             try:
                 if self._stopping.is_set():  # asked while it was begun
                     self._end()
@@ -219,6 +222,7 @@ class Slot:
                 return await worker.ended()
             finally:
                 self.serving.clear()
+                self._begun.clear()
                 self._worker = None
 
     def _end(self) -> None:

@@ -28,7 +28,7 @@ _LAGS: Final = (1, 2, 3)
 _ACES: Final = np.arange(DECK_SIZE) % 13 == 12
 _HEARTS: Final = np.arange(DECK_SIZE) // 13 == 2
 _MULTIPLIERS: Final = np.array(
-    [int.from_bytes(hashlib.sha256(b"place %d" % place).digest()[:8], "big") | 1 for place in range(DECK_SIZE)], np.uint64
+    [int.from_bytes(hashlib.sha256(b"place %d" % place).digest()[:8]) | 1 for place in range(DECK_SIZE)], np.uint64
 )
 """Without structure: cards are small numbers, and small sums of multipliers that have one (powers of the place, say)
 come to the same for different decks far more often than once in 2^64 pairs.

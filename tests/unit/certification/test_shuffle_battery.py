@@ -54,8 +54,8 @@ def test_twenty_fair_seeds_pass(seed: int, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_different_decks_have_different_keys() -> None:
-    """Planted once: multipliers with a structure, whose small sums were the same for one pair of decks in 10^12, so that
-    ten million fair decks showed 77 duplicates.
+    """Planted once: multipliers with a structure; small sums of them are the same for one pair of decks in 10^12, so
+    that ten million fair decks show 77 duplicates.
     """
     rest = range(8, DECK_SIZE)
     orders = np.array([[*order, *rest] for order in itertools.permutations(range(8))], np.uint8)
