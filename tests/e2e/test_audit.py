@@ -36,7 +36,9 @@ def test_from_the_demo_to_the_complaint(folder: Path, tmp_path: Path, capsys: py
     note = parse_note(directory.checkpoint())
     assert list(consistency_proof(directory.subtrees(1), 0, 1)) == []
     line = seen.add_checkpoint(format_add_checkpoint(AddCheckpoint(0, (), note)))
-    directory.publish(format_note(add_signatures(note, parse_signatures(line))))
+    cosigned = format_note(add_signatures(note, parse_signatures(line)))
+    directory.keep_cosigned(cosigned)
+    directory.publish(cosigned)
     store.close()
     trusted = ["--policy", str(policy), "--root", root]
     keys = ["--keys", str(folder / "keys.json")]
