@@ -13,7 +13,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from rgs.clients.regulator import CentralSystem, ParticipationEnd, Purchase, SessionClose, SessionOpening
+from rgs.clients.regulator import (
+    CentralSystem,
+    ParticipationEnd,
+    Purchase,
+    Rejection,
+    SessionClose,
+    SessionOpening,
+)
 from rgs.clients.wallet import Leg, Receipt, Wallet
 from rgs.clock import Clock
 from rgs.core.errors import (
@@ -262,9 +269,11 @@ class Affairs:
             )
         except UnavailableError:
             raise
-        except RgsError:
-            await self._fail(affair, session)
-            raise
+        except RgsError as refusal:
+            # Over already: by an answer that was lost, for nobody else ends it. The player has his money to get.
+            if refusal.metadata.get("rejection") != Rejection.ENDED_TWICE:
+                await self._fail(affair, session)
+                raise
         # Owed to the player from here on: repeated until accepted, never cancelled.
         await self.movements.credit(self._movement(affair, session, paid_out, session.participation_id, Leg.PAYOUT))
         money = session.participation.end()
@@ -297,9 +306,10 @@ class Affairs:
             )
         except UnavailableError:
             raise
-        except RgsError:
-            await self._fail(affair, session)
-            raise
+        except RgsError as refusal:
+            if refusal.metadata.get("rejection") != Rejection.SESSION_CLOSED:  # as above: closed already, by us
+                await self._fail(affair, session)
+                raise
         return await self._closed(affair, session)
 
     async def _closed(self, affair: Affair, session: Session) -> Reply:

@@ -5,6 +5,7 @@ Every query rides on an index of what is pending, so that what is done costs not
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,11 +26,12 @@ class OutboxRow:
     oldest_ms: int
 
 
-class OutboxReads:
+class OutboxReads(ABC):
     """The queries, once for both databases."""
 
+    @abstractmethod
     async def _rows(self, query: str, *values: Any) -> Sequence[Any]:
-        raise NotImplementedError
+        """All rows of an answer."""
 
     async def _row(self, query: str, *values: Any) -> Any:
         """The first row, None if there is none."""

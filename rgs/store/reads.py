@@ -6,6 +6,7 @@ Every query rides on an index; a page is bounded by its caller's limit. Refuses 
 from __future__ import annotations
 
 import sqlite3
+from abc import abstractmethod
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 
@@ -72,9 +73,9 @@ def instance_from(row: Any) -> InstanceRow:
 class Reads(OutboxReads, ReturnsReads):
     """The queries, once for both databases; how one is asked is theirs."""
 
+    @abstractmethod
     def _stream(self, query: str, *values: Any) -> AsyncIterator[Any]:
         """Rows of a long answer, a few in memory at a time."""
-        raise NotImplementedError
 
     async def changes(self, key: str) -> int:
         """A counter of changes, `switches` or `parties`: it rises in the commit that changes one of them."""

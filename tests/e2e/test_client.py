@@ -63,10 +63,10 @@ class FailingPlay(play_pb2_grpc.PlayServiceServicer):
         return StartRoundResponse(opening=OPENING)
 
     def Act(self, request: ActRequest, context: Any) -> ActResponse:  # noqa: N802
-        raise NotImplementedError
+        raise AssertionError("this client has no reason to call it")
 
     def GetRound(self, request: GetRoundRequest, context: Any) -> GetRoundResponse:  # noqa: N802
-        raise NotImplementedError
+        raise AssertionError("this client has no reason to call it")
 
     def Play(self, request_iterator: Iterator[PlayRequest], context: Any) -> Iterator[PlayResponse]:  # noqa: N802
         self.streams += 1

@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from rgs.cli import simulator_process
+from rgs.cli import child
 from rgs.cli.init import OUTWARD, ensure_home
 from rgs.cli.simulator_process import SimulatorProcess
 from rgs.clock import SystemClock
@@ -100,7 +100,7 @@ def test_faults_go_on_by_the_plan_as_its_file_stands_then(
         assert rgs(*kit, "--player", "berta").returncode == 2
         assert peer.faults()["wrong_balance"] > 0
         assert peer.faults()["forgetful"] == before
-        monkeypatch.setattr(simulator_process, "OBEY_S", 1)
+        monkeypatch.setattr(child, "OBEY_S", 1)
         with pytest.raises(UnavailableError, match="did not say 'faults on' within 1 s"):
             peer.misbehave("nonsense")
         monkeypatch.undo()

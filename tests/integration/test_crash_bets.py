@@ -8,25 +8,18 @@ are killed the same way.
 
 from __future__ import annotations
 
-import asyncio
-import json
-import os
 import signal
-import sqlite3
 import subprocess
-import sys
-import traceback
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from rgs.core.errors import RegulatorRefusedError, RgsError, TransactionRolledBackError
 from rgs.store.sqlite import create_store
+from tests.crashing import FAILPOINT, Run, forking, live, serve_children
 from tests.house import NOW_MS, STORE_EPOCH, FakeClock, House, Player
-from tests.integration.test_crash_lives import FAILPOINT, ROOT, Client, DeadlyConnection, lives, verify_left
+from tests.integration.test_crash_lives import Client, lives, verify_left
 from tests.oracles import verify_books
 from tests.seamless import FUNDINGS, PACE_MS, Better, verify_seamless
 
@@ -98,63 +91,30 @@ async def life(folder: Path, clock_ms: int, which: str, *, recover_first: bool) 
     await house.stop()
 
 
-def child(order: dict[str, Any]) -> None:
-    folder = Path(order["folder"])
-    with (folder / "points.txt").open("a", encoding="ascii") as log:
-        FAILPOINT.kill_at, FAILPOINT.log = order["kill_at"], log
-        sqlite3.connect = partial(sqlite3.connect, factory=DeadlyConnection)  # type: ignore[assignment]
-        try:
-            asyncio.run(life(folder, order["clock_ms"], order["which"], recover_first=order["recover_first"]))
-        except BaseException:
-            (folder / "error.txt").write_text(traceback.format_exc(), "utf-8")
-            raise
-
-
 def main() -> None:
-    """Read orders, fork a child for each, answer how it ended."""
-    for line in sys.stdin:
-        pid = os.fork()
-        if not pid:
-            status = 1
-            try:
-                child(json.loads(line))
-                status = 0
-            finally:
-                os._exit(status)
-        _, ended = os.waitpid(pid, 0)
-        sys.stdout.write(f"{os.waitstatus_to_exitcode(ended)}\n")
-        sys.stdout.flush()
+    """This file as a program."""
+    serve_children(
+        lambda order: life(
+            Path(order["folder"]), order["clock_ms"], order["which"], recover_first=order["recover_first"]
+        )
+    )
 
 
 # --- the tests --------------------------------------------------------------------------------------------------------
 
-Run = Callable[..., int]
-
 
 @pytest.fixture(scope="module")
 def processes() -> Iterator[subprocess.Popen[str]]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
-    environment.pop("COV_CORE_SOURCE", None)
-    with subprocess.Popen(
-        [sys.executable, "-m", "tests.integration.test_crash_bets"],
-        cwd=ROOT,
-        env=environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
+    with forking("tests.integration.test_crash_bets") as process:
         yield process
-        assert process.stdin is not None
-        process.stdin.close()
 
 
 @pytest.fixture
 def run(tmp_path: Path, processes: subprocess.Popen[str]) -> Run:
-    """Let a process live in the folder; its exit status, negative for a signal."""
     create_store(tmp_path / "rgs.db", STORE_EPOCH)
     number = [0]
 
-    def live(kill_at: str = "", *, which: str = "bets", recover_first: bool = False) -> int:
+    def one_life(kill_at: str = "", *, which: str = "bets", recover_first: bool = False) -> int:
         number[0] += 1
         order = {
             "folder": str(tmp_path),
@@ -163,12 +123,9 @@ def run(tmp_path: Path, processes: subprocess.Popen[str]) -> Run:
             "which": which,
             "recover_first": recover_first,
         }
-        assert processes.stdin is not None
-        assert processes.stdout is not None
-        print(json.dumps(order), file=processes.stdin, flush=True)
-        return int(processes.stdout.readline())
+        return live(processes, order)
 
-    return live
+    return one_life
 
 
 BETS = {

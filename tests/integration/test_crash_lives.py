@@ -10,75 +10,21 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
-import os
 import signal
-import sqlite3
 import subprocess
-import sys
-import traceback
 import uuid
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any, TextIO
 
 import pytest
 
 from rgs.store.sqlite import create_store
+from tests.crashing import FAILPOINT, Run, forking, live, serve_children
 from tests.house import NOW_MS, STORE_EPOCH, FakeClock, House, Player, Request
 from tests.oracles import export_lines, replay_lines, stored_statements, verify_books, verify_numbers
 
-ROOT = Path(__file__).resolve().parents[2]
-
 # --- the process that dies --------------------------------------------------------------------------------------------
-
-
-class Failpoint:
-    """Counts the commits of this process and dies at the one that it was told. Names: step/file/count/when."""
-
-    def __init__(self) -> None:
-        self.kill_at = ""
-        self.step = "start"
-        self.log: TextIO | None = None
-        self._counts: Counter[str] = Counter()
-
-    def reach(self, file: str) -> tuple[str, str]:
-        """Two names of the commit that is about to be made: its place, and its number in this process."""
-        key = f"{self.step}/{file}"
-        self._counts[key] += 1
-        return f"{key}/{self._counts[key]}", f"commit {self._counts.total()}"
-
-    def pass_by(self, commit: tuple[str, str], when: str) -> None:
-        """Die here, if it is here."""
-        assert self.log is not None
-        place, number = commit
-        self.log.write(f"{place}/{when}\n")
-        self.log.flush()
-        if self.kill_at in (f"{place}/{when}", f"{number} {when}"):
-            os.kill(os.getpid(), signal.SIGKILL)
-
-
-FAILPOINT = Failpoint()
-
-
-class DeadlyConnection(sqlite3.Connection):
-    """A connection that passes the failpoint before and after every commit."""
-
-    def __init__(self, path: Any, *args: Any, **options: Any) -> None:
-        super().__init__(path, *args, **options)
-        self._file = Path(path).stem
-
-    def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
-        if sql != "COMMIT":
-            return super().execute(sql, *values)
-        commit = FAILPOINT.reach(self._file)
-        FAILPOINT.pass_by(commit, "before")
-        cursor = super().execute(sql, *values)
-        FAILPOINT.pass_by(commit, "after")
-        return cursor
 
 
 class Client:
@@ -136,64 +82,30 @@ async def life(folder: Path, clients: int, clock_ms: int, *, recover_first: bool
     await house.stop()
 
 
-def child(order: dict[str, Any]) -> None:
-    folder = Path(order["folder"])
-    with (folder / "points.txt").open("a", encoding="ascii") as log:
-        FAILPOINT.kill_at, FAILPOINT.log = order["kill_at"], log
-        sqlite3.connect = partial(sqlite3.connect, factory=DeadlyConnection)  # type: ignore[assignment]
-        try:
-            work = life(folder, order["clients"], order["clock_ms"], recover_first=order["recover_first"])
-            asyncio.run(work)
-        except BaseException:
-            (folder / "error.txt").write_text(traceback.format_exc(), "utf-8")
-            raise
-
-
 def main() -> None:
-    """Read orders, fork a child for each, answer how it ended."""
-    for line in sys.stdin:
-        pid = os.fork()
-        if not pid:
-            status = 1
-            try:
-                child(json.loads(line))
-                status = 0
-            finally:
-                os._exit(status)
-        _, ended = os.waitpid(pid, 0)
-        sys.stdout.write(f"{os.waitstatus_to_exitcode(ended)}\n")
-        sys.stdout.flush()
+    """This file as a program."""
+    serve_children(
+        lambda order: life(
+            Path(order["folder"]), order["clients"], order["clock_ms"], recover_first=order["recover_first"]
+        )
+    )
 
 
 # --- the tests --------------------------------------------------------------------------------------------------------
 
-Run = Callable[..., int]
-
 
 @pytest.fixture(scope="module")
 def processes() -> Iterator[subprocess.Popen[str]]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
-    environment.pop("COV_CORE_SOURCE", None)
-    with subprocess.Popen(
-        [sys.executable, "-m", "tests.integration.test_crash_lives"],
-        cwd=ROOT,
-        env=environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
+    with forking("tests.integration.test_crash_lives") as process:
         yield process
-        assert process.stdin is not None
-        process.stdin.close()
 
 
 @pytest.fixture
 def run(tmp_path: Path, processes: subprocess.Popen[str]) -> Run:
-    """Let a process live in the folder; its exit status, negative for a signal."""
     create_store(tmp_path / "rgs.db", STORE_EPOCH)
     lives = [0]
 
-    def live(kill_at: str = "", *, clients: int = 1, recover_first: bool = False) -> int:
+    def one_life(kill_at: str = "", *, clients: int = 1, recover_first: bool = False) -> int:
         lives[0] += 1
         order = {
             "folder": str(tmp_path),
@@ -202,12 +114,9 @@ def run(tmp_path: Path, processes: subprocess.Popen[str]) -> Run:
             "clock_ms": NOW_MS + 60_000 * lives[0],
             "recover_first": recover_first,
         }
-        assert processes.stdin is not None
-        assert processes.stdout is not None
-        print(json.dumps(order), file=processes.stdin, flush=True)
-        return int(processes.stdout.readline())
+        return live(processes, order)
 
-    return live
+    return one_life
 
 
 def verify_left(folder: Path) -> None:

@@ -29,10 +29,10 @@ from rgs.store.changes import StoreError
 from rgs.store.sqlite import SqliteStore
 from rgs.v1 import admin_pb2, audit_pb2, play_pb2, session_pb2
 from rgs.v1.admin_pb2_grpc import AdminServiceStub
+from tests.crashing import FAILPOINT, DeadlyConnection
 from tests.house import NODE_KEY, FakeClock, open_house, round_document, session_document
 from tests.house import House as Small
 from tests.house import Player as Guest
-from tests.integration.test_crash_lives import FAILPOINT, DeadlyConnection
 from tests.oracles import replay, stored_statements, verify_books, verify_numbers
 from tests.unit.api.client import Player, body_of, refused, request_id
 from tests.unit.api.serving import House, reason_in, serving, status_in

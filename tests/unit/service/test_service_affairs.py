@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from rgs.clients.regulator import Rejection, refusal_of
 from rgs.core.errors import (
     IdempotencyConflictError,
     InsufficientFundsError,
@@ -203,6 +204,29 @@ async def test_a_definite_refusal_ends_the_affair_without_effect(
     await finish(anna)
     await house.settle()
     verify_books(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("prepare", "method", "refusal"),
+    [
+        (before_ending, "end_participation", refusal_of(Rejection.ENDED_TWICE, "it has ended before")),
+        (before_closing, "close_session", refusal_of(Rejection.SESSION_CLOSED, "it is closed")),
+    ],
+)
+async def test_what_the_register_calls_over_already_goes_on(
+    tmp_path: Path, house: House, anna: Player, prepare: Prepare, method: str, refusal: RgsError
+) -> None:
+    """The first answer was lost, and the register does not know the transaction again: the player is paid."""
+    request = await prepare(anna)
+    plan(house, method, "after", refusal)
+    with pytest.raises(UnavailableError):
+        await anna.send(request)
+    await anna.send(request)
+    await finish(anna)
+    await house.settle()
+    verify_books(tmp_path)
+    assert await house.balance() == ACCOUNT_MINOR - anna.session["bought_minor"] + anna.session["paid_out_minor"]
+    assert table(tmp_path, "SELECT affair_id FROM affairs WHERE status != 'done'") == []
 
 
 async def test_a_refused_opening_leaves_a_closed_session(house: House, anna: Player) -> None:
