@@ -61,8 +61,11 @@ def reason(mutant: Mutant, equivalents: Sequence[dict[str, str]]) -> str:
 
 
 def excuses(entry: dict[str, str], mutant: Mutant) -> bool:
-    """Whether an entry means this mutant: same file, same function, same change of the same line."""
-    return all(entry[key] == getattr(mutant, key) for key in ("path", "function", "before", "after"))
+    """Whether an entry means this mutant: same file, same function, same change of the same line; by its number, too,
+    where the function has that line more than once.
+    """
+    same = all(entry[key] == getattr(mutant, key) for key in ("path", "function", "before", "after"))
+    return same and entry.get("line", str(mutant.line)) == str(mutant.line)
 
 
 def read_config(root: Path) -> tuple[list[Group], list[dict[str, str]]]:
