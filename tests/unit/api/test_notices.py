@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any
 
 import grpc
@@ -171,8 +172,13 @@ async def test_who_is_not_let_in_any_more_hears_nothing() -> None:
         await house.gate.poll()
         house.notices.tell(notice(1))
         await asyncio.sleep(0.05)
-        await stream.write(act(2))
-        assert reason_in((await stream.read()).error) == "CERTIFICATE_NOT_ALLOWED"
+        told = []
+        # The server may have ended it by itself before this is written, or read.
+        with contextlib.suppress(asyncio.InvalidStateError, grpc.aio.AioRpcError):
+            await stream.write(act(2))
+            while (message := await stream.read()) is not grpc.aio.EOF:
+                told.append(reason_in(message.error))
+        assert set(told) <= {"CERTIFICATE_NOT_ALLOWED"}
         assert (await stream.code()).name == "UNAUTHENTICATED"
 
 
