@@ -31,7 +31,7 @@ from rgs.core.checkpoints import parse_checkpoint
 from rgs.core.errors import RgsError, UnknownRulesetError
 from rgs.core.monitoring.figures import Played, played
 from rgs.core.monitoring.laws import MAIN, Laws, load_laws
-from rgs.core.monitoring.tally import LIFE, Reading, Tally
+from rgs.core.monitoring.tally import LIFE, NO_CURRENCY, Reading, Tally
 from rgs.core.rulesets import Ruleset, load_ruleset
 from rgs.core.statements import leaf_hash, parse_envelope, parse_line, parse_statement
 from rgs.core.tiles import TILE_WIDTH
@@ -40,7 +40,6 @@ from rgs.core.times import parse_time
 PATIENCE_MS: Final = 900_000
 """As the server's: so long is an open round waited for."""
 JUDGED_EVERY: Final = 1_000
-_NO_CURRENCY: Final = "XXX"
 
 
 class PlaceError(ValueError):
@@ -137,7 +136,7 @@ class Watch:
         if watched is None:
             self.unread[f"rounds of {rules['id']}, which has no certificate here"] += 1
             return
-        watched.add(opening, final, self._currencies.get(opening["session_id"], _NO_CURRENCY))
+        watched.add(opening, final, self._currencies.get(opening["session_id"], NO_CURRENCY))
 
     def _known(self, ruleset_id: str, sha256: str) -> Watched | None:
         try:

@@ -28,7 +28,7 @@ from rgs.clock import Clock
 from rgs.core.errors import RgsError, UnknownRulesetError
 from rgs.core.monitoring.figures import played
 from rgs.core.monitoring.laws import load_laws
-from rgs.core.monitoring.tally import Reading, Tally, format_tally, parse_tally
+from rgs.core.monitoring.tally import NO_CURRENCY, Reading, Tally, format_tally, parse_tally
 from rgs.core.rulesets import Ruleset, load_ruleset, parse_canonical_ruleset
 from rgs.core.statements import parse_envelope
 from rgs.core.times import parse_time
@@ -50,8 +50,6 @@ LATE_PERIOD_MS = 60_000
 """Between two looks at rounds that were passed over."""
 ALARM_PARTY = "rgs"
 """Who disables a game where an alarm does."""
-NO_CURRENCY = "XXX"
-"""ISO 4217: none."""
 
 
 @dataclass(frozen=True, slots=True)

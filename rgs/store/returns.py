@@ -7,6 +7,7 @@ over in between. Refuses to know what a tally means.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -76,11 +77,12 @@ class RoundToCount:
     final: bytes
 
 
-class ReturnsReads:
+class ReturnsReads(ABC):
     """The queries, once for both databases."""
 
+    @abstractmethod
     async def _rows(self, query: str, *values: Any) -> Sequence[Any]:
-        raise NotImplementedError
+        """All rows of an answer."""
 
     async def tallies(self) -> list[TallyKept]:
         """All tallies, by the name of their rulesets."""

@@ -22,6 +22,8 @@ from rgs.core.monitoring.evidence import band, bound_evidence, bound_limit, boun
 from rgs.core.monitoring.figures import Played
 from rgs.core.monitoring.laws import MAIN, Laws
 
+NO_CURRENCY: Final = "XXX"
+"""ISO 4217: none. Of rounds whose session is not known to the reader."""
 ALPHA: Final = 0.001
 """Chance that a fair ruleset ever alarms in one house."""
 BLOCK: Final = 1 << 20
