@@ -18,6 +18,7 @@ from certification.dossier.plan import Plan, full_plan, quick_plan, steps_of
 from certification.dossier.sbom import Locked, make_sbom, read_lock, validate_sbom
 from certification.dossier.work import ROOT, Done, Step, Work
 from certification.replay import FileError
+from certification.statistics import programs
 from certification.statistics.battery import planting
 from certification.statistics.battery.defects import CAUGHT
 from rgs.core.errors import FormatError, InvalidFieldError
@@ -315,3 +316,22 @@ def test_what_the_standard_demands_is_missed(key: str, value: object) -> None:
     }
     assert validate_sbom(document) == []
     assert validate_sbom({**document, key: value}) != []
+
+
+@pytest.mark.parametrize(
+    ("words", "verdict"),
+    [
+        (("passed", "passed"), "passed"),
+        (("passed", "not run"), "not run"),
+        (("not run", "not run"), "not run"),
+        (("failed", "not run"), "failed"),
+    ],
+)
+def test_batteries_of_others_have_passed_when_all_of_them_have(
+    words: tuple[str, ...], verdict: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outcomes = [programs.Outcome(f"program {number}", word, "") for number, word in enumerate(words)]
+    monkeypatch.setattr(programs, "run_all", lambda *_, **__: outcomes)
+    found = chance.run_programs({"megabytes": 1}, lambda *_: None)
+    assert found["verdict"] == verdict
+    assert f"{words.count('passed')} passed" in found["told"]
