@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import grpc
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 from google.rpc.status_pb2 import Status
 
 from rgs.admission import read_certificate
@@ -67,6 +67,7 @@ REQUESTS: dict[str, Any] = {
 }
 """Every method of the contract and the descriptor of its request."""
 STREAM = play.STREAM_NAME
+FOLLOWED = f"{audit.SERVICE}/StreamEntries"
 TAKES_STREAM, GIVES_STREAM = (
     {
         f"{service.full_name}/{method.name}"
@@ -196,8 +197,10 @@ class Wire:
                 await call.write(data)
                 await call.done_writing()
             if method in GIVES_STREAM:
-                while (part := await call.read()) is not grpc.aio.EOF:
-                    got.append(part)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(1 if _follows(method, data) else None):
+                        while (part := await call.read()) is not grpc.aio.EOF:
+                            got.append(part)
             else:
                 got.append(await call)
         except grpc.aio.AioRpcError as error:
@@ -227,6 +230,15 @@ class Wire:
             await self.house.parties.add(
                 PartyRow(fingerprint, party, role.value, jurisdiction, now_ms() - DAY_MS, None)
             )
+
+
+def _follows(method: str, data: bytes) -> bool:
+    """Whether the stream goes on for as long as somebody reads it."""
+    if method != FOLLOWED:
+        return False
+    with contextlib.suppress(DecodeError):
+        return audit_pb2.StreamEntriesRequest.FromString(data).follow
+    return False
 
 
 def _told(error: grpc.aio.AioRpcError, details: Any) -> Status:

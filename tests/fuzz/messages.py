@@ -96,6 +96,14 @@ def _field(field: Any) -> st.SearchStrategy[Any]:
     return one
 
 
+def right(descriptor: Any) -> dict[str, Any]:
+    """A message of this kind in which every field is right, as far as one field can be without the others."""
+    for oneof in descriptor.oneofs:
+        if len(oneof.fields) > 1:
+            return {oneof.fields[0].name: right(oneof.fields[0].message_type)}
+    return {field.name: Known(field.name) for field in descriptor.fields}
+
+
 def message(descriptor: Any) -> st.SearchStrategy[dict[str, Any]]:
     """The fields of a message of this kind: most of them right, some wrong, some left out (None)."""
     choices = [oneof for oneof in descriptor.oneofs if len(oneof.fields) > 1]  # of one field: it is optional
@@ -161,7 +169,8 @@ def _resolved(
 ) -> dict[str, Any]:
     def value_of(value: Any, field: Any) -> Any:
         if isinstance(value, Known):
-            return known(party, value.field, value.nth)
+            found = known(party, value.field, value.nth)
+            return 1 if field.enum_type is not None and isinstance(found, str) else found
         if isinstance(value, dict):
             return _resolved(party, value, field.message_type, known)
         if isinstance(value, list):

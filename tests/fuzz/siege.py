@@ -18,9 +18,13 @@ from google.rpc.status_pb2 import Status
 from structlog.testing import capture_logs
 
 from rgs.cli.pki import fingerprint_of
+from rgs.core.checkpoints import parse_checkpoint
+from rgs.core.note import parse_note
+from rgs.translog.directory import LogDirectory
+from rgs.translog.sequencer import Sequencer
 from rgs.v1 import admin_pb2, common_pb2, play_pb2, reconciliation_pb2, session_pb2
 from tests.fuzz.messages import Repeat, Step, bytes_of
-from tests.house import ACCOUNT_MINOR, KEK
+from tests.house import ACCOUNT_MINOR, KEK, NODE_KEY
 from tests.oracles import verify_books
 from tests.unit.service.leaks import dressed
 from tests.wired import STRANGER, STREAM, Money, Till, Wire, certificate
@@ -45,7 +49,7 @@ REFUSALS = {
 MOVES = {f"{SESSION}BuyParticipation", f"{SESSION}EndParticipation", f"{PLAY}StartRound", f"{PLAY}Act", STREAM}
 """What may move the money of a session of the caller's; opening and closing move none."""
 VOIDS = f"{ADMIN}ApproveVoid"
-KNOWN_TOO = {"request_id", "operator", "reason", "session_id", "stage_no", "amount_minor", "player"}
+KNOWN_TOO = {"request_id", "operator", "reason", "session_id", "round_id", "kind", "stage_no", "amount_minor", "player"}
 RECONCILED = {"seconds", "nanos", "time"} | {
     field.name
     for name, kind in reconciliation_pb2.DESCRIPTOR.message_types_by_name.items()
@@ -73,12 +77,20 @@ class Siege:
         self.wire = Wire(self.folder)
         await self.wire.start()
         self.till = Till(self.folder)
+        house = self.wire.house
+        self.log = Sequencer(
+            store=house.store,
+            clock=house.clock,
+            folder=self.folder / "log",
+            prefix="log.example",
+            signer=NODE_KEY,
+            delay_ms=60_000,
+        )
 
     async def stop(self) -> None:
         """The end: everything adds up, and nothing was told."""
         await self.wire.tick()
-        self.till.close()
-        await self.wire.stop()
+        await self.close()
         assert self.wire.faults == []
         assert self.complaints == [], self.complaints
         told = b"\n".join(status.SerializeToString() for status in self.errors)
@@ -86,6 +98,11 @@ class Siege:
             leaks = [dress for dress, text in dressed(secret) if text in told]
             assert leaks == [], leaks
         verify_books(self.folder)
+
+    async def close(self) -> None:
+        self.till.close()
+        await self.log.close()
+        await self.wire.stop()
 
     async def begin(self) -> None:
         """A player with money and, every second time, a round in play; one with money; one of op-2 with a round."""
@@ -102,6 +119,11 @@ class Siege:
             assert round_ is not None
             opened = self.wire.house.services.decks.open(round_)
             self._secrets += [opened.salt, opened.transcript]
+        await self.wire.house.settle()
+        await self.log.work()
+        shard = next((self.folder / "log").glob("*/checkpoint")).parent
+        published = parse_checkpoint(parse_note(LogDirectory(shard).checkpoint()).text)
+        self._size = published.size
         self._known = {
             "session_id": [view.session_id for view in views],
             "round_id": rounds,
@@ -114,7 +136,7 @@ class Siege:
             "instance": [self.wire.house.instance.name],
             "reason": ["INSPECTED", "DECK_UNRECOVERABLE"],
             "code": ["STUCK"],
-            "kind": ["stage_reports", "alignment"],
+            "kind": ["round_opening", "round_final", "stages", "held"],
             "subject": [views[0].session_id, "op-1"],
             "name": ["clock", "store", "rng"],
             "jurisdiction": ["", "demo", "it-adm"],
@@ -124,7 +146,7 @@ class Siege:
             "last_day": ["", "2026-11-21"],
             "page_token": ["", "cDEuMQ"],
             "resume_token": ["", "cDEuMQ"],
-            "origin": ["", "log.example/2026h2"],
+            "origin": [published.origin, "", "log.example/2020h1"],
             "bet": ["ante", "trips", "blind"],
         }
 
@@ -173,7 +195,7 @@ class Siege:
             "statement_no": 1 + nth,
             "page_size": nth,
             "old_size": nth,
-            "new_size": 0,
+            "new_size": self._size - nth,
             "start_index": nth,
             "loss_minor": 100_000,
             "stake_minor": 100_000,
@@ -194,10 +216,10 @@ class Siege:
                 return True
             case "header":
                 return {"request_id": self._request_id(nth), "first_day": "2026-11-21", "last_day": "2026-11-21"}
-        if field in RECONCILED:
-            return None
         if field in numbers:
             return numbers[field] + nth if field in ("stage_no", "round_version", "purchase_no") else numbers[field]
+        if field in RECONCILED:
+            return None
         values = self._known[field]
         return values[nth % len(values)]
 
@@ -293,7 +315,7 @@ def besiege(folder: Path, examples: Any) -> Siege:
             try:
                 examples(runner, siege)
             except BaseException:
-                runner.run(siege.wire.stop())
+                runner.run(siege.close())
                 raise
             runner.run(siege.stop())
         assert [line for line in logs if line["log_level"] in ("error", "critical") or "exc_info" in line] == []
