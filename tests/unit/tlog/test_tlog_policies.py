@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -157,12 +159,31 @@ def test_a_log_that_grows_is_cosigned(one: int, other: int) -> None:
     body = format_add_checkpoint(asked)
     assert parse_add_checkpoint(body) == asked
     assert origin_of(asked) == ORIGIN
-    assert judge(asked, [LOG_KEY], seen(old)).size == size
+    assert judge(asked, [LOG_KEY], seen(old)) == (seen(size), asked.checkpoint)
 
 
 def test_the_first_answer_of_a_witness() -> None:
-    assert judge(request(0, 5), [LOG_KEY], Seen()).root == root_of(LEAVES[:5])
+    assert judge(request(0, 5), [LOG_KEY], Seen())[0] == Seen(5, root_of(LEAVES[:5]))
     assert Seen().root == EMPTY_ROOT
+
+
+def test_lines_of_strangers_are_not_cosigned_with_the_checkpoint() -> None:
+    asked = request(3, 9)
+    told = [replace(asked.checkpoint.signatures[0], name=f"stranger{number}.example") for number in range(60)]
+    crowded = replace(asked, checkpoint=add_signatures(asked.checkpoint, told))
+    assert judge(crowded, [LOG_KEY], seen(3)) == (seen(9), asked.checkpoint)
+
+
+def test_the_tree_of_no_leaves_has_one_root() -> None:
+    text = format_checkpoint(Checkpoint(ORIGIN, 1, LEAVES[0])).replace("\n1\n", "\n0\n")
+    asked = AddCheckpoint(0, (), Note(text, (sign_text(text, ORIGIN, LOG),)))
+    for keys, status in (([LOG_KEY], 422), ([], 404), ([note_key(ORIGIN, ED25519, WITNESSES["w1"])], 403)):
+        with pytest.raises(WitnessRefusalError) as caught:
+            judge(asked, keys, Seen())
+        assert caught.value.status == status
+    broken = text.replace("\n0\n", "\n00\n")
+    with pytest.raises(FormatError):
+        judge(AddCheckpoint(0, (), Note(broken, (sign_text(broken, ORIGIN, LOG),))), [LOG_KEY], Seen())
 
 
 @pytest.mark.parametrize(
