@@ -9,11 +9,13 @@
 
 A file is written under `.staging`, made durable, and linked to its name: under a name there is the whole file or none.
 Its content follows from the entries alone, so that each step can be repeated; refuses to touch a file that has other
-content than it must have, and names it.
+content than it must have, and names it. A partial tile goes when the full one has been there for a while: of a log that
+grows a few entries at a time they would be a hundred times the log itself.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -96,6 +98,18 @@ class LogDirectory:
         for folder in sorted(self._unsynced):
             _sync(folder)
         self._unsynced.clear()
+
+    def drop_partials(self, old: int, new: int) -> None:
+        """Remove the partial files of tiles that are full in a tree of `new` leaves and were not in one of `old`:
+        readers find the full ones (C2SP tlog-tiles allows it). One that cannot be removed takes room, and nothing else.
+        """
+        for tile in new_tiles(old, new):
+            folder = self.folder / f"{format_tile_path(tile)}.p"
+            if tile.width == TILE_WIDTH:
+                with contextlib.suppress(OSError):
+                    for path in folder.iterdir():
+                        path.unlink()
+                    folder.rmdir()
 
     def publish(self, note: bytes) -> None:
         """Replace the checkpoint: a reader sees the old one or the new one."""
