@@ -163,7 +163,7 @@ def run_replicates(parameters: Mapping[str, Any], told: Told) -> Result:
     )
     rejected = len(second.rejected)
     return {
-        "verdict": "failed" if rejected else "passed",
+        "verdict": second.word,
         "told": f"{len(second.p_values)} tests over {second.replicates} samples of {second.decks:,} decks, "
         f"{rejected} not uniform",
         **asdict(second),

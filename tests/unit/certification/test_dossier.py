@@ -35,7 +35,7 @@ def tiny_plan() -> Plan:
     return replace(
         quick_plan("0a0b"),
         decks=(300,),
-        replicates=3,
+        replicates=20,
         replicate_decks=300,
         sequences=1,
         entropy_bytes=1 << 12,
