@@ -140,17 +140,20 @@ def test_rigged_bytecode_is_not_what_runs(wheel: Installation) -> None:
     """Bytecode that Python would run without a look at the source, for a file of ours and for one of a library."""
     source = wheel.venv / "fooled.py"
     source.write_bytes(FOOLED)
-    for name in ("rgs/config.py", "rgs/__init__.py", "typer/main.py"):
-        honest = wheel.site / name
-        cached = honest.parent / "__pycache__" / f"{honest.stem}.{sys.implementation.cache_tag}.pyc"
-        py_compile.compile(
-            str(source), str(cached), invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH, doraise=True
-        )
-        try:
-            plain = wheel.run([wheel.python, "-m", "rgs", "keys", "show", "--home", "none"])
+    unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    planted = []
+    try:
+        for name in ("typer/main.py", "rgs/config.py", "rgs/__init__.py"):  # each is read before the one before it
+            honest = wheel.site / name
+            cached = honest.parent / "__pycache__" / f"{honest.stem}.{sys.implementation.cache_tag}.pyc"
+            py_compile.compile(str(source), str(cached), invalidation_mode=unchecked, doraise=True)
+            planted.append(cached)
+            module = name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+            plain = wheel.run([wheel.python, "-c", f"import {module}"])
             assert (plain.returncode, plain.stderr) == (66, "FOOLED\n"), "what any other start runs"
-            assert wheel.refusal() == ""
-        finally:
+        assert wheel.refusal() == ""
+    finally:
+        for cached in planted:
             cached.unlink()
 
 
