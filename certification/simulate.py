@@ -226,8 +226,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=_rounds, default=100_000, metavar="N")
     parser.add_argument("--seed", type=bytes.fromhex, metavar="HEX", help="for a run that can be repeated")
     parser.add_argument("--workers", type=_rounds, default=os.cpu_count() or 1, metavar="N", help="processes")
-    parser.add_argument("--z", type=float, default=_Z, metavar="Z", help="standard errors that are allowed")
+    parser.add_argument("--z", type=_interval, default=_Z, metavar="Z", help="standard errors that are allowed")
     return parser
+
+
+def _interval(text: str) -> float:
+    value = float(text)
+    if not 0 <= value < math.inf:  # nothing would lie outside of an interval that is no number
+        raise argparse.ArgumentTypeError(f"{text!r} is no finite number >= 0")
+    return value
 
 
 def _rounds(text: str) -> int:

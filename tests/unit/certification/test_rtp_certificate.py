@@ -301,6 +301,51 @@ def test_the_command_prints_and_checks_a_certificate(
     assert "is missing or says something else" in told
 
 
+def test_the_readings_stand_beside_what_is_published() -> None:
+    """U-12 and C-9: which reading of H-5 is the document's is seen on one line."""
+    lines = {line[:26].rstrip(): line[26:].split() for line in tell(document("casino-holdem"))}
+    assert lines["main, per initial stake"] == ["97.84", "%", "97.8424", "%", "95.8410", "%"]
+    assert lines["main, per total stake"] == ["-", "99.1827", "%", "98.3927", "%"]
+    assert lines["aa, per initial stake"] == ["93.74", "%", "93.7417", "%", "93.7417", "%"]
+    lines = {line[:26].rstrip(): line[26:].split() for line in tell(document("uth-online"))}
+    assert lines["trips, per initial stake"][:4] == ["96.50", "%", "96.5021", "%"]
+    assert lines["main, per total stake"][:4] == ["99.47", "%", "99.4738", "%"]
+    assert "- " in next(line for line in tell(document("uth-lugano")) if line.startswith("main, per initial"))
+
+
+def test_ties_are_told_by_street() -> None:
+    (line,) = [line for line in tell(document("uth-solo")) if line.startswith("exactly indifferent")]
+    assert "0 of the 169 holes before the flop, 0.000000000000 % of rounds on the flop, 0.004201894235 % on" in line
+    (line,) = [line for line in tell(document("casino-holdem")) if line.startswith("exactly indifferent")]
+    assert "0.000138516945 % of rounds on the flop, 0.000000000000 % on the river" in line
+
+
+def test_the_command_refuses_where_it_cannot_write(
+    casino: Enumerated, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Status 1 would say that the committed certificate is another."""
+    monkeypatch.setattr("certification.rtp.command.Enumerated", lambda _: casino)
+    monkeypatch.setattr("certification.rtp.command.certificate", lambda *_: document("casino-holdem"))
+    with pytest.raises(SystemExit) as caught:
+        main(["rtp", "casino-holdem", "--write", str(tmp_path / "none")])
+    assert caught.value.code == 2
+    assert "is no directory" in capsys.readouterr().err
+    (tmp_path / f"{load_ruleset('casino-holdem').sha256}.json").mkdir()
+    assert main(["rtp", "casino-holdem", "--json", "--write", str(tmp_path)]) == 2
+    assert "Is a directory" in capsys.readouterr().err
+
+
+def test_a_committed_certificate_that_is_no_text_is_another_one(
+    casino: Enumerated, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("certification.rtp.command.Enumerated", lambda _: casino)
+    monkeypatch.setattr("certification.rtp.command.certificate", lambda *_: document("casino-holdem"))
+    monkeypatch.setattr("certification.rtp.command.DIRECTORY", tmp_path)
+    (tmp_path / f"{load_ruleset('casino-holdem').sha256}.json").write_bytes(b"\xff")
+    assert main(["rtp", "casino-holdem", "--json", "--check"]) == 1
+    assert "says something else" in capsys.readouterr().err
+
+
 def test_the_command_refuses_an_unknown_ruleset(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rtp", "baccarat"]) == 2
     assert "no ruleset 'baccarat'" in capsys.readouterr().err

@@ -110,6 +110,28 @@ def test_the_command_tells_grid_and_advice(
     assert "decides on 0, 3, 5 cards" in capsys.readouterr().err
 
 
+def test_a_share_is_always_or_never_only_if_it_is() -> None:
+    told = [command._told_share(Fraction(share, 100_000)) for share in (0, 1, 49_950, 99_949, 99_999, 100_000)]
+    assert told == ["0.0%", "0.1%", "50.0%", "99.9%", "99.9%", "100.0%"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["", "2c3d4h"], "without the two cards"),
+        (["--picture", "grid.pdf"], "does not end in .png or .svg"),
+        (["--picture", "grid"], "does not end in .png or .svg"),
+    ],
+)
+def test_other_arguments_are_refused_before_the_work(
+    arguments: list[str], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["strategy", "uth-solo", *arguments])
+    assert caught.value.code == 2
+    assert problem in capsys.readouterr().err
+
+
 # --- rounds played by it ---
 
 
@@ -153,3 +175,11 @@ def test_the_command_simulates(
     assert main(["simulate", "baccarat"]) == 2
     with pytest.raises(SystemExit):
         main(["simulate", "casino-holdem", "--rounds", "0"])
+
+
+@pytest.mark.parametrize("interval", ["nan", "inf", "-1", "x"])
+def test_an_interval_that_everything_lies_within_is_refused(interval: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["simulate", "casino-holdem", "--rounds", "300", "--z", interval])
+    assert caught.value.code == 2
+    assert "argument --z" in capsys.readouterr().err
