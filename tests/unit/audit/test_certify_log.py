@@ -436,6 +436,57 @@ def test_a_log_over_http(case: Case) -> None:
         server.server_close()
 
 
+class _Broken(http.server.BaseHTTPRequestHandler):
+    """A server, or somebody on the way to it, that does not bring its answers to an end."""
+
+    folder = Path()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        data = (self.folder / self.path.split("/", 2)[2]).read_bytes()
+        match self.path.split("/")[1]:
+            case "cut":
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(data)))
+                data = data[: len(data) // 2]
+            case "part":
+                self.send_response(206)
+                self.send_header("Content-Length", str(len(data)))
+            case "chunks":
+                self.send_response(200)
+                self.send_header("Transfer-Encoding", "chunked")
+                data = b"fff\r\nx"
+            case "named":
+                self.wfile.write(b"HTTP/\x1b[31m 200\r\n\r\n")
+                return
+            case _:  # its length is told by its end
+                self.send_response(200)
+        self.end_headers()
+        self.wfile.write(data)
+
+
+def test_an_answer_that_breaks_off_accuses_nobody(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
+    _Broken.folder = case.log
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Broken)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        assert case.audit(log=f"{url}/whole") == 0
+        for fault in ("cut", "part", "chunks", "named"):
+            assert case.audit(log=f"{url}/{fault}") == 2, fault
+        assert "\x1b" not in capsys.readouterr().err
+        ticks = iter(range(0, 1_000, 100))
+        with pytest.raises(SourceError, match="and no end"):
+            Web(f"{url}/whole", file_s=50, clock=lambda: next(ticks)).read("checkpoint", 10_000)
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
 def test_a_folder_that_cannot_be_read(case: Case) -> None:
     source = Folder(case.log)
     assert source.read("checkpoint/x", 10) is None
