@@ -14,6 +14,7 @@ from rgs.core.logproofs import format_log_proof, parse_log_proof
 from rgs.core.note import ED25519, format_vkey, note_key
 from rgs.core.receipts import format_key_path, parse_key_path
 from rgs.core.statements import Ed25519Signer, leaf_hash
+from rgs.core.tiles import format_bundle
 from rgs.core.times import format_time, parse_time
 from rgs.translog.receipts import make_proof
 from tests.audited import OWN, POLICY_OWN, SEEN_S, Case, a_round, entries_of, witnessed
@@ -203,6 +204,54 @@ def test_a_receipt_that_proves_nothing_accuses_nobody(case: Case, capsys: pytest
     assert omitted(case, entries[5], more=("--root", "0" * 64)) == 2
     assert omitted(case, entries[5], more=("--keys", "nowhere")) == 2
     capsys.readouterr()
+
+
+def test_entries_of_a_copy_that_tell_another_time_accuse_nobody(case: Case) -> None:
+    """Planted: in the copy of an honest log the last bundle names a day that has not come."""
+    entries = entries_of(case.house)
+    case.house.clock_ms += 40 * DAY_MS
+    case.house.event(case.house.start("node-1-b2-w0", boot_no=2))
+    case.publish(entries[:5], time_s=START_MS // 1000)
+    assert omitted(case, entries[5]) == 3
+    bundle = case.log / "tile" / "entries" / "000.p" / "5"
+    bundle.write_bytes(format_bundle([*entries[:4], entries_of(case.house)[7]]))
+    assert omitted(case, case.house.lines[0], case.house.lines[5]) == 3
+
+
+def test_the_log_of_another_house_accuses_nobody(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
+    other, receipts = House("somebody else"), (case.house.lines[0], case.house.lines[5])
+    other.event(other.start("node-1-b1-w0"))
+    case.publish(entries_of(other))
+    assert omitted(case, *receipts) == 2
+    assert "another house's log" in capsys.readouterr().err
+    shutil.rmtree(case.log)
+    case.publish([*entries_of(other), entries_of(case.house)[4]])  # it holds something of this house
+    assert omitted(case, *receipts) == 1
+    shutil.rmtree(case.log)
+    case.publish([])
+    assert omitted(case, *receipts) == 1  # it holds nothing at all
+    shutil.rmtree(case.log)
+    case.publish(entries_of(other))
+    shutil.rmtree(case.log / "tile" / "entries")  # whose it is, the policy says
+    assert omitted(case, *receipts) == 1
+
+
+def test_what_no_log_was_promised_is_no_omission(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
+    """The scope of an export stands in none, a key statement when a node has taken it up."""
+    scope = case.house.scope()
+    case.publish(entries_of(case.house)[:5])
+    assert omitted(case, scope, *case.house.lines[:5]) == 0
+    assert omitted(case, scope) == 2
+    assert "export_scope is no statement" in capsys.readouterr().err
+
+
+def test_a_time_that_has_not_come_is_told(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
+    entries = entries_of(case.house)
+    case.publish(entries[:5], time_s=START_MS // 1000)
+    assert omitted(case, entries[5], now=format_time(START_MS - 2 * DAY_MS)) == 3
+    assert "AHEAD round_opening" in capsys.readouterr().out
+    assert omitted(case, entries[5], now=format_time(START_MS)) == 3
+    assert "AHEAD" not in capsys.readouterr().out
 
 
 def test_tiles_that_are_not_the_checkpoints(case: Case) -> None:
