@@ -73,7 +73,7 @@ DEMO_PARTIES: Final = tuple((role, f"demo-{role}") for role in Role)
 """One party of each role."""
 
 _CONFIG: Final = """\
-# Settings of this node; `rgs serve --help` and docs/ name the others. Paths are relative to this folder.
+# Settings of this node; docs/node.md names the others. Paths are relative to this folder.
 node = "{node}"
 listen = "127.0.0.1:50551"
 """

@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 
 from rgs.cli.call import find
+from rgs.config import SETTINGS
+from rgs.core.errors import InvalidFieldError
 from rgs.core.replay import CHECKS
 from rgs.service.events import EventCode
+from rgs.service.permits import GUARDS
 
 ROOT = Path(__file__).parents[2]
 TESTS = ROOT / "tests"
@@ -19,6 +22,7 @@ CITED = re.compile(r"`(?:tests/)?((?:unit|integration|e2e|property|verifier)/[\w
 AUDIT = (ROOT / "docs" / "audit.md").read_text("utf-8")
 MODEL = (ROOT / "docs" / "threat-model.md").read_text("utf-8")
 VERIFY = (ROOT / "docs" / "verify.md").read_text("utf-8")
+NODE = (ROOT / "docs" / "node.md").read_text("utf-8")
 
 
 @cache
@@ -93,6 +97,40 @@ def test_every_event_is_explained() -> None:
         told - {code.value for code in EventCode}
         == {"RNG_INSTANTIATED", "RNG_UNINSTANTIATED", "RNG_FAILED"} | {"DEVELOPMENT KEYS"} & told
     )
+
+
+def test_every_setting_is_explained_with_its_default_and_limits() -> None:
+    told = {row[0].strip("`"): row for row in rows(NODE) if len(row) == 4}
+    assert list(told) == list(SETTINGS)
+    for name, setting in SETTINGS.items():
+        default, limits = told[name][1].strip("`"), told[name][2]
+        match setting.default:
+            case bool():
+                assert default == str(setting.default).lower(), name
+            case int():
+                assert default == f"{setting.default:,}", name
+                least, most = (number(edge) for edge in limits.split(" to "))
+                assert setting.check(name, least) == least, name
+                assert setting.check(name, most) == most, name
+                for outside in (least - 1, most + 1):
+                    with pytest.raises(InvalidFieldError):
+                        setting.check(name, outside)
+            case _:
+                assert default == (setting.default or "empty"), name
+
+
+def number(text: str) -> int:
+    """`10^9` or `1,024`."""
+    base, _, power = text.replace(",", "").partition("^")
+    return int(base) ** int(power or 1)
+
+
+def test_every_guard_and_every_line_to_have_an_alarm_on_is_there() -> None:
+    told = [row[0].strip("`") for row in rows(NODE) if len(row) == 3]
+    assert tuple(name for name in told if name in GUARDS) == GUARDS
+    source = "".join(path.read_text("utf-8") for path in (ROOT / "rgs").rglob("*.py"))
+    events = {event for row in rows(NODE) if len(row) == 3 for event in re.findall(r"`([a-z_]+)`", row[0])} - {*GUARDS}
+    assert {event for event in events if f'"{event}"' not in source} == set()
 
 
 def test_every_method_that_the_guide_calls_exists_with_its_fields() -> None:

@@ -4,8 +4,7 @@ Takes what the replay has read, in its order, and says for each row whether ever
 grows with open sessions, as the replay's does. Refuses to guess what a private block said that has been erased: such a
 leg or session has no id to match by, and is named in `missing`.
 
-A `money_leg` (reserved; planned body in docs/formats.md) is read in both forms: transaction id in the body or in the
-private block.
+A `money_leg` names its transaction in the body, a purchase and the end of a participation in the private block.
 """
 
 from __future__ import annotations
@@ -101,8 +100,7 @@ class Extract:
                 yield from self._leg(session, statement, block, (DEBIT, body["amount_minor"]), is_sound=is_sound)
             case "money_leg":
                 moved = (body["direction"], body["amount_minor"])
-                if body.get("status", "accepted") == "accepted":
-                    yield from self._leg(session, statement, block, moved, is_sound=is_sound)
+                yield from self._leg(session, statement, block, moved, is_sound=is_sound)
             case "round_opening":
                 staked = sum(int(bet["amount_minor"]) for bet in body["seat"]["bets"])
                 session.seat = _Seat(

@@ -40,13 +40,10 @@ def opened(**changes: Any) -> Statement:
     return statement("session_open", {**OPEN, **changes}, {"player": "anna", "regulator_session_id": "M" * 16})
 
 
-def test_a_money_leg_in_the_form_reserved_and_in_the_form_planned() -> None:
-    reserved = statement("money_leg", {**LEG, "transaction_id": "T1"}, {})
-    planned = statement(
-        "money_leg", {**LEG, "direction": "credit", "status": "accepted"}, {"wallet_transaction_id": "T2"}
-    )
-    refused = statement("money_leg", {**LEG, "status": "refused"}, {"wallet_transaction_id": "T3"})
-    _, rows = extracted(opened(), reserved, planned, refused)
+def test_a_money_leg_names_its_transaction_in_the_body() -> None:
+    debit = statement("money_leg", {**LEG, "transaction_id": "T1"})
+    credit = statement("money_leg", {**LEG, "direction": "credit", "transaction_id": "T2"})
+    _, rows = extracted(opened(), debit, credit)
     assert [row[:3] for table, row in rows if table == LEGS] == [("T1", "debit", "5"), ("T2", "credit", "5")]
 
 
