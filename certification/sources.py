@@ -1,5 +1,7 @@
 """Where a log is read from: a folder, or its address over HTTP. Bounded in bytes and time; refuses to follow redirects.
 
+A log may compress what it serves, asked or not (C2SP tlog-tiles): gzip is read, within the same bounds.
+
 A file that is not there is an answer (None): the log is not whole. A source that cannot be asked is none: SourceError.
 """
 
@@ -10,6 +12,7 @@ import http.client
 import ssl
 import urllib.error
 import urllib.request
+import zlib
 from pathlib import Path
 from typing import Final, Protocol
 from urllib.parse import urlsplit
@@ -64,8 +67,10 @@ class Web:
 
     def read(self, path: str, limit: int) -> bytes | None:
         try:
-            with self._opener.open(f"{self._url}/{path}", timeout=self._timeout_s) as response:
+            asked = urllib.request.Request(f"{self._url}/{path}", headers={"Accept-Encoding": "gzip, identity"})  # noqa: S310 - http or https: `open_source`
+            with self._opener.open(asked, timeout=self._timeout_s) as response:
                 data: bytes = response.read(limit + 1)
+                coding = response.headers.get("Content-Encoding", "identity").strip().lower()
         except urllib.error.HTTPError as error:
             with error:
                 if error.code in _GONE:
@@ -73,7 +78,7 @@ class Web:
             raise SourceError(f"{path}: HTTP status {error.code}") from None
         except (OSError, http.client.HTTPException) as error:
             raise SourceError(f"{self._url}/{path}: {getattr(error, 'reason', error)}") from None
-        return _bounded(path, data, limit)
+        return _bounded(path, _decoded(path, data, coding, limit), limit)
 
 
 def add_tls_options(parser: argparse.ArgumentParser) -> None:
@@ -96,6 +101,22 @@ def open_source(place: str, options: argparse.Namespace | None = None) -> Source
     except OSError as error:  # ssl.SSLError is one
         raise SourceError(f"--tls-ca, --tls-cert, --tls-key: {error.strerror or error}") from None
     return Web(place, tls=tls)
+
+
+def _decoded(path: str, data: bytes, coding: str, limit: int) -> bytes:
+    """The content of an answer, `limit` and one byte at most; SourceError where it is cut or in another coding."""
+    if coding == "identity":
+        return data
+    if coding != "gzip":
+        raise SourceError(f"{path}: content encoding {ascii(coding)[:40]}")
+    reader = zlib.decompressobj(16 + zlib.MAX_WBITS)
+    try:
+        content = reader.decompress(_bounded(path, data, limit), limit + 1)
+    except zlib.error as error:
+        raise SourceError(f"{path}: {error}") from None
+    if len(content) <= limit and not (reader.eof and not reader.unused_data):
+        raise SourceError(f"{path}: the compressed answer is cut, or goes on behind its end")
+    return content
 
 
 def _bounded(path: str, data: bytes, limit: int) -> bytes:
