@@ -279,7 +279,7 @@ def _read_shards(options: argparse.Namespace, trusted: Sequence[Trust]) -> list[
     shards = []
     for log, trust in zip(logs, trusted if len(trusted) > 1 else [*trusted] * len(logs), strict=True):
         source = open_source(log, options)
-        _, accepted = read_accepted(source, trust.policy)
+        _, accepted, _ = read_accepted(source, trust.policy)
         shards.append(Shard(source, accepted, trust.verdict(list(accepted.witnessed))))
     prefixes = sorted({parse_origin(shard.accepted.checkpoint.origin)[0] for shard in shards})
     if len(prefixes) > 1:
