@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -161,9 +162,10 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path / "log")
 
 
-def refuse(status: int, **more: int) -> Script:
+def refuse(status: int, size: int | None = None) -> Script:
     def script(_note: Note) -> None:
-        raise WitnessRefusalError("no", status=status, **more)
+        seen: dict[str, Any] = {} if size is None else {"size": size}
+        raise WitnessRefusalError("no", status=status, **seen)
 
     return script
 
@@ -351,7 +353,9 @@ async def test_an_answer_to_an_earlier_life_accuses_nobody(bench: Bench) -> None
 
 
 @pytest.mark.parametrize(
-    ("refusal", "code"), [(refuse(409, size=4), AHEAD), (refuse(409), CONTRADICTS), (refuse(422), CONTRADICTS)]
+    ("refusal", "code"),
+    [(refuse(409, 4), AHEAD), (refuse(409), CONTRADICTS), (refuse(422), CONTRADICTS)],
+    ids=["409 with a size", "409", "422"],
 )
 async def test_a_refusal_is_told_once_a_minute_and_stops_nothing(tmp_path: Path, refusal: Script, code: str) -> None:
     bench = Bench(tmp_path / "log", ONE)
