@@ -53,6 +53,8 @@ class Audit:
 
     note: Note | None = None
     accepted: Accepted | None = None
+    published: Checkpoint | None = None
+    """What the log shows as its newest; another than the accepted one where that was not cosigned yet."""
     before: Checkpoint | None = None
     is_sound: bool = False
     is_begun: bool = False
@@ -111,8 +113,11 @@ class Auditor:
             audit.report(KEY.failure(f"the root of the key bundle is {self.root_found}, not {self.root}"), "keys")
             return audit
         try:
-            audit.note, audit.accepted = read_accepted(self.source, self.policy)
+            audit.note, audit.accepted, audit.published = read_accepted(self.source, self.policy)
             checkpoint = audit.accepted.checkpoint
+            # Two that the log has signed: whichever is newer begins with the other, or here is the proof of a fork.
+            first, last = sorted((audit.published, checkpoint), key=lambda one: one.size)
+            self._verify_continuation(first, last, "signed by the log")
             cosigned = Cosigned(self.policy, self.own)
             if state is not None:
                 audit.before = _checkpoint_of(state)

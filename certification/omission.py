@@ -111,7 +111,7 @@ def read_shard(source: Source, trust: Trust, wanted: frozenset[bytes]) -> Shard:
     """A shard, and where the wanted leaf hashes stand in it, as far as they do. SourceError; VerificationError unless
     the policy accepts it and the tiles have its root.
     """
-    _, accepted = read_accepted(source, trust.policy)
+    _, accepted, _ = read_accepted(source, trust.policy)
     checkpoint, tree, found, bundles = accepted.checkpoint, Tree(), dict[bytes, int](), list[bytes]()
     for index in range(-(-checkpoint.size // TILE_WIDTH)):
         hashes = read_hashes(source, Tile(0, index, min(TILE_WIDTH, checkpoint.size - index * TILE_WIDTH)))

@@ -13,7 +13,8 @@ from rgs.core.errors import FormatError, NotFoundError
 from rgs.core.logproofs import format_log_proof, parse_log_proof
 from rgs.core.note import ED25519, format_vkey, note_key
 from rgs.core.receipts import format_key_path, parse_key_path
-from rgs.core.statements import Ed25519Signer, leaf_hash
+from rgs.core.statements import Ed25519Signer, key_fingerprint, leaf_hash, parse_envelope, parse_statement
+from rgs.core.statements.lines import parse_key_bundle
 from rgs.core.tiles import format_bundle
 from rgs.core.times import format_time, parse_time
 from rgs.translog.receipts import make_proof
@@ -335,6 +336,28 @@ def test_a_folder_of_shards_is_searched_from_the_newest(case: Case) -> None:
             case.folder / "shards", leaf_hash(entries[index]), bundle=case.house.keys(), start=entries[0]
         )
         assert parse_log_proof(proof).index == at
+
+
+def test_a_receipt_does_not_grow_with_the_nodes_of_the_house(case: Case) -> None:
+    case.publish()
+    start = entries_of(case.house)[0]
+    before = parse_key_path(parse_log_proof(made(case, 5)[1].read_bytes()).extra or b"")
+    for number in range(400):
+        key = Ed25519Signer.from_seed(number.to_bytes(32, "big")).public_key
+        case.house.key_statement(
+            case.house.root, "node_key", {"development": True, "node": f"other-{number}", "public_key": key.hex()}
+        )
+        case.house.key_statement(case.house.root, "key_end", {"key": key_fingerprint(key), "reason": "ROTATED"})
+    proof = parse_log_proof(made(case, 5)[1].read_bytes())
+    assert len(case.house.keys()) > 256 * 1024
+    assert parse_key_path(proof.extra or b"") == before
+    assert before[1] == start
+    # What befell the keys of the path itself is told.
+    _, body = parse_statement(parse_envelope(start))
+    of_instance = key_fingerprint(bytes.fromhex(body["public_key"]))
+    case.house.key_statement(case.house.root, "revocation", {"key": of_instance, "reason": "STOLEN"})
+    narrowed = parse_key_bundle(parse_key_path(parse_log_proof(made(case, 5)[1].read_bytes()).extra or b"")[0])
+    assert narrowed == [*parse_key_bundle(before[0]), parse_key_bundle(case.house.keys())[-1]]
 
 
 def test_key_paths(case: Case) -> None:

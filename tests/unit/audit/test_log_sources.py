@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import functools
+import gzip
 import http.server
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -41,22 +45,65 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
             super().do_GET()
 
 
-def test_a_log_over_http(case: Case) -> None:
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet, directory=str(case.log)))
+@contextmanager
+def served(handler: Callable[..., http.server.BaseHTTPRequestHandler]) -> Iterator[str]:
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
-        url = f"http://127.0.0.1:{server.server_address[1]}"
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_a_log_over_http(case: Case) -> None:
+    with served(functools.partial(_Quiet, directory=str(case.log))) as url:
         assert case.audit(log=f"{url}/") == 0
         source = Web(url)
         assert source.read("nothing", 10) is None
         for path in ("checkpoint", "moved"):
             with pytest.raises(SourceError):
                 source.read(path, 10)
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+
+
+HASHES = b"".join(sha256(bytes([number])).digest() for number in range(256))
+
+
+class _Coded(_Quiet):
+    """Answers in gzip, asked or not; and what its path says is done to it."""
+
+    def do_GET(self) -> None:
+        harms: dict[str, Callable[[bytes], bytes]] = {
+            "cut": lambda packed: packed[:-1],
+            "more": lambda packed: packed + b"x",
+            "flip": lambda packed: packed[:-8] + bytes([packed[-8] ^ 1]) + packed[-7:],
+        }
+        harm = self.path.strip("/")
+        if harm == "hashes":
+            content = HASHES
+        else:
+            content = b"0" * 1_000 if harm in {*harms, "br", "long"} else (Path(self.directory) / harm).read_bytes()
+        packed = harms.get(harm, bytes)(gzip.compress(content))
+        self.send_response(200)
+        self.send_header("Content-Encoding", "br" if harm == "br" else "gzip")
+        self.send_header("Content-Length", str(len(packed)))
+        self.end_headers()
+        self.wfile.write(packed)
+
+
+def test_a_log_that_comes_compressed(case: Case) -> None:
+    with served(functools.partial(_Coded, directory=str(case.log))) as url:
+        assert case.audit(log=url) == 0
+        source = Web(url)
+        assert source.read("long", 1_000) == b"0" * 1_000
+        assert source.read("hashes", len(HASHES)) == HASHES, "longer than it was"
+        for path in ("cut", "more", "flip", "br"):
+            with pytest.raises(SourceError):
+                source.read(path, 1_000)
+        with pytest.raises(SourceError, match="longer than 999 bytes"):
+            source.read("long", 999)
 
 
 class _Broken(http.server.BaseHTTPRequestHandler):
@@ -92,11 +139,7 @@ class _Broken(http.server.BaseHTTPRequestHandler):
 
 def test_an_answer_that_breaks_off_accuses_nobody(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
     _Broken.folder = case.log
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Broken)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        url = f"http://127.0.0.1:{server.server_address[1]}"
+    with served(_Broken) as url:
         assert case.audit(log=f"{url}/whole") == 0
         for fault in ("cut", "part", "chunks", "named"):
             assert case.audit(log=f"{url}/{fault}") == 2, fault
@@ -104,10 +147,6 @@ def test_an_answer_that_breaks_off_accuses_nobody(case: Case, capsys: pytest.Cap
         ticks = iter(range(0, 1_000, 100))
         with pytest.raises(SourceError, match="and no end"):
             Web(f"{url}/whole", file_s=50, clock=lambda: next(ticks)).read("checkpoint", 10_000)
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def test_a_folder_that_cannot_be_read(case: Case) -> None:
