@@ -235,7 +235,7 @@ def run_programs(parameters: Mapping[str, Any], told: Told) -> Result:
     else:
         outcomes = programs.run_all(megabytes, told=told)
     words = [outcome.word for outcome in outcomes]
-    told_words = ", ".join(f"{words.count(word)} {word}" for word in ("passed", "failed", "void", "not run"))
+    told_words = ", ".join(f"{words.count(word)} {word}" for word in programs.WORDS)
     document = programs.document(outcomes)
     if document["verdict"] == "passed" and "not run" in words:
         document["verdict"] = "not run"  # some did: what is told names them, and the whole is not called passed
