@@ -112,6 +112,13 @@ def test_what_shadows_a_library_in_a_checkout_is_refused(sources: Installation) 
             assert sources.refusal() == f"unlisted {name}"
         finally:
             (sources.root / name).unlink()
+    for name in ("structlog", "google/protobuf", "no_library/late"):
+        (sources.root / name).mkdir(parents=True)
+        (sources.root / name / "__init__.py").write_bytes(FOOLED)
+        try:
+            assert sources.refusal() == f"unlisted {name.partition('/')[0]}"
+        finally:
+            shutil.rmtree(sources.root / name.partition("/")[0])
     (sources.site / "zz.pth").write_bytes(b"import os\n")
     try:
         assert sources.refusal() == "unlisted zz.pth"
