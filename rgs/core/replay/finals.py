@@ -7,7 +7,7 @@ call for as well as one that is missing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from rgs.core.cards import FULL_DECK, format_card
@@ -15,7 +15,7 @@ from rgs.core.errors import RgsError
 from rgs.core.games import game_of
 from rgs.core.games.dealing import deal_again
 from rgs.core.games.types import Action, Phase, Result, Seat, SeatStakes, Settlement
-from rgs.core.hands import HandValue
+from rgs.core.hands import Category, HandValue
 from rgs.core.replay.checks import (
     ACTIONS,
     BALANCE,
@@ -35,6 +35,7 @@ from rgs.core.statements import commitment_of, first_actions_hash, next_actions_
 from rng.shuffle import TranscriptError, transcript_to_deck  # type: ignore[attr-defined]  # it raises it, see there
 
 _FACES: Final = tuple(format_card(card) for card in FULL_DECK)
+_TEXTS: Final = tuple(category.text for category in Category)
 _REVEALED: Final[tuple[str, ...]] = ("cards", "deck", "salt", "transcript")
 _SETTLED: Final[tuple[str, ...]] = (*_REVEALED, "outcome", "settlement")
 UNRECOVERABLE: Final = "DECK_UNRECOVERABLE"
@@ -126,7 +127,7 @@ def _verify_commitment(statement: Statement, seat: OpenSeat) -> None:
 
 def _deck(statement: Statement) -> tuple[int, ...]:
     deck = _shuffled(statement)
-    if [_FACES[card] for card in deck] != statement.body["deck"]:
+    if _faces(deck) != statement.body["deck"]:
         raise statement.failure(TRANSCRIPT, "the transcript gives another deck")
     return deck
 
@@ -151,14 +152,19 @@ def _deal(seat: OpenSeat, ruleset: Ruleset, deck: Sequence[int]) -> Seat:
 
 
 def _verify_cards(statement: Statement, dealt: Seat) -> None:
+    claimed = statement.body["cards"]
     for place, cards in (
         ("board", dealt.board),
         ("burns", dealt.burns),
         ("dealer_cards", dealt.dealer_cards),
         ("hole_cards", dealt.hole_cards),
     ):
-        if statement.body["cards"][place] != [_FACES[card] for card in cards]:
+        if claimed[place] != _faces(cards):
             raise statement.failure(CARDS, f"{place} are not those that the deck gives")
+
+
+def _faces(cards: Iterable[int]) -> list[str]:
+    return list(map(_FACES.__getitem__, cards))
 
 
 # --- (15) ---
@@ -205,13 +211,13 @@ def _verify_hands(statement: Statement, settlement: Settlement, claimed: dict[st
     }
     if settlement.flop_hand is not None:
         expected["flop_hand"] = _hand(settlement.flop_hand)
-    for field in sorted(expected.keys() | claimed.keys()):
-        if expected.get(field) != claimed.get(field):
-            raise statement.failure(HANDS, f"{field} is {claimed.get(field)}, the cards give {expected.get(field)}")
+    if expected != claimed:
+        field = min(name for name in expected.keys() | claimed.keys() if expected.get(name) != claimed.get(name))
+        raise statement.failure(HANDS, f"{field} is {claimed.get(field)}, the cards give {expected.get(field)}")
 
 
 def _hand(hand: HandValue) -> dict[str, Any]:
-    return {"best5": [_FACES[card] for card in hand.best5], "category": hand.category.text}
+    return {"best5": _faces(hand.best5), "category": _TEXTS[hand.category]}
 
 
 def _verify_settlement(statement: Statement, settlement: Settlement, claimed: list[dict[str, str]]) -> None:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from rgs.core.errors import RgsError, VerificationError
 from rgs.core.games import game_of
+from rgs.core.games.types import GameRules
 from rgs.core.merkle import leaf_hash, verify_inclusion
 from rgs.core.replay.checks import BALANCE, DEAL, RULES, SESSION, STAKES
 from rgs.core.replay.reading import Statement
@@ -195,8 +197,13 @@ def _verify_stakes(statement: Statement, seat: OpenSeat, ruleset: Ruleset) -> No
 
 def placed_bets(seat: OpenSeat, ruleset: Ruleset) -> dict[str, int]:
     """The bets without those that the system places itself."""
-    system = set(ruleset.rules.opening_bets) - set(ruleset.rules.placed_bets)
+    system = _system_bets(ruleset.rules)
     return {bet: amount for bet, amount in seat.bets if bet not in system}
+
+
+@cache  # of the few games that there are
+def _system_bets(rules: GameRules) -> frozenset[str]:
+    return frozenset(rules.opening_bets) - frozenset(rules.placed_bets)
 
 
 def _text(bets: tuple[tuple[str, int], ...]) -> str:

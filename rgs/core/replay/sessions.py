@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final
 
 from rgs.core.ledger import PARTICIPATION_MINOR_MAX, Participation
@@ -103,16 +104,10 @@ class Chain:
             raise statement.failure(SESSION, f"link {fault}")
         if not is_cut and body["previous"] != self.head:
             raise statement.failure(SESSION, f"link {number} does not name the hash of link {before}")
-        if not is_cut and statement.kind.name not in self._followers():
+        if not is_cut and statement.kind.name not in _followers(self.kind, self.is_seamless):
             raise statement.failure(SESSION, f"{statement.kind.name} may not follow {self.kind or 'nothing'}")
         if body["time"] < self.time:
             raise statement.failure(SESSION, f"time goes back from {self.time} to {body['time']}")
-
-    def _followers(self) -> frozenset[str]:
-        """Which kinds of link may come next, under either way of funding where none has been told."""
-        bought = frozenset[str]() if self.is_seamless else FOLLOWERS.get(self.kind, frozenset())
-        seamless = frozenset[str]() if self.is_seamless is False else SEAMLESS_FOLLOWERS.get(self.kind, frozenset())
-        return bought | seamless
 
     def _forget(self) -> None:
         """Forget what is counted and summed; ruleset, jurisdiction, table and participation of a session stay."""
@@ -179,6 +174,14 @@ class Chain:
         # Where the files begin after the session_open, the first deal tells what is played, and where.
         self.rules = self.rules or deal["ruleset"]
         self.table = deal["table"] if self.table is None else self.table
+
+
+@cache  # of the few kinds that there are
+def _followers(kind: str, is_seamless: bool | None) -> frozenset[str]:
+    """Which kinds of link may come next, under either way of funding where none has been told."""
+    bought = frozenset[str]() if is_seamless else FOLLOWERS.get(kind, frozenset())
+    seamless = frozenset[str]() if is_seamless is False else SEAMLESS_FOLLOWERS.get(kind, frozenset())
+    return bought | seamless
 
 
 def verify_session_open(statement: Statement, rulebook: Rulebook) -> None:
