@@ -36,6 +36,7 @@ from rng.shuffle import TranscriptError, transcript_to_deck  # type: ignore[attr
 
 _FACES: Final = tuple(format_card(card) for card in FULL_DECK)
 _TEXTS: Final = tuple(category.text for category in Category)
+_ACTIONS: Final = {action.value: action for action in Action}
 _REVEALED: Final[tuple[str, ...]] = ("cards", "deck", "salt", "transcript")
 _SETTLED: Final[tuple[str, ...]] = (*_REVEALED, "outcome", "settlement")
 UNRECOVERABLE: Final = "DECK_UNRECOVERABLE"
@@ -146,7 +147,7 @@ def _deal(seat: OpenSeat, ruleset: Ruleset, deck: Sequence[int]) -> Seat:
     """
     if seat.seats == 1 or ruleset.hole_cards != "own":
         return deal_again(ruleset, deck, seat.seat_no, seat.bets, seat.funds_minor)
-    bets = placed_bets(seat, ruleset)
+    bets = placed_bets(seat.bets, ruleset)
     seats = [SeatStakes(seat_no, bets, seat.funds_minor) for seat_no in range(1, seat.seats + 1)]
     return game_of(ruleset).deal(ruleset, deck, seats)[seat.seat_no - 1]
 
@@ -185,7 +186,7 @@ def _play(statement: Statement, seat: OpenSeat, dealt: Seat) -> Seat:
         if action["by"] != "player" and action["action"] != game.default_action(played):
             raise statement.failure(ACTIONS, f"action {number} by {action['by']} is not the ruleset's default")
         try:
-            played = game.apply(played, Action(action["action"]))
+            played = game.apply(played, _ACTIONS[action["action"]])
         except RgsError as error:
             raise statement.failure(ACTIONS, f"action {number}: {error.message}") from None
         cost_minor = played.actions[-1].amount_minor
@@ -249,9 +250,8 @@ def _row(row: dict[str, str]) -> str:
 
 def _verify_balance(statement: Statement, seat: OpenSeat, played: Seat) -> None:
     body = statement.body
-    before, staked, returned, after = (
-        int(body[field]) for field in ("balance_before_minor", "staked_minor", "returned_minor", "balance_after_minor")
-    )
+    before, after = int(body["balance_before_minor"]), int(body["balance_after_minor"])
+    staked, returned = int(body["staked_minor"]), int(body["returned_minor"])
     if before != seat.balance_before_minor:
         raise statement.failure(
             BALANCE, f"balance {before} before, opening and legs come to {seat.balance_before_minor}"

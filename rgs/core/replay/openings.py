@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from rgs.core.errors import RgsError, VerificationError
 from rgs.core.games import game_of
-from rgs.core.games.types import GameRules
 from rgs.core.merkle import leaf_hash, verify_inclusion
 from rgs.core.replay.checks import BALANCE, DEAL, RULES, SESSION, STAKES
 from rgs.core.replay.reading import Statement
@@ -186,24 +185,23 @@ def _verify_seat(statement: Statement, seat: OpenSeat) -> None:
 
 
 def _verify_stakes(statement: Statement, seat: OpenSeat, ruleset: Ruleset) -> None:
-    placed = placed_bets(seat, ruleset)
     try:
-        expected = game_of(ruleset).check_stakes(ruleset, placed)
+        expected = _stakes_due(ruleset, seat.bets)
     except RgsError as error:
         raise statement.failure(STAKES, error.message) from None
     if seat.bets != expected:
         raise statement.failure(STAKES, f"bets {_text(seat.bets)} where {_text(expected)} are due")
 
 
-def placed_bets(seat: OpenSeat, ruleset: Ruleset) -> dict[str, int]:
+@lru_cache(maxsize=4096)  # the same few stakes are placed again and again
+def _stakes_due(ruleset: Ruleset, bets: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
+    return game_of(ruleset).check_stakes(ruleset, placed_bets(bets, ruleset))
+
+
+def placed_bets(bets: tuple[tuple[str, int], ...], ruleset: Ruleset) -> dict[str, int]:
     """The bets without those that the system places itself."""
-    system = _system_bets(ruleset.rules)
-    return {bet: amount for bet, amount in seat.bets if bet not in system}
-
-
-@cache  # of the few games that there are
-def _system_bets(rules: GameRules) -> frozenset[str]:
-    return frozenset(rules.opening_bets) - frozenset(rules.placed_bets)
+    system = set(ruleset.rules.opening_bets) - set(ruleset.rules.placed_bets)
+    return {bet: amount for bet, amount in bets if bet not in system}
 
 
 def _text(bets: tuple[tuple[str, int], ...]) -> str:

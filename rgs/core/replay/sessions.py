@@ -120,16 +120,6 @@ class Chain:
         body = statement.body
         self.kind, self.head, self.time = statement.kind.name, statement.hash, body["time"]
         match self.kind:
-            case "session_open":
-                self.rules, self.jurisdiction = body["ruleset"], body["jurisdiction"]
-                self.currency, self.table = body["currency"], body.get("table", "")
-                self.limits, self.open_time = _limits(body.get("limits", {})), body["time"]
-                self.is_seamless = "funding" in body
-            case "money_leg":
-                self._take_leg(body)
-            case "purchase":
-                self.participation_id, self.purchase_no = body["participation_id"], int(body["purchase_no"])
-                self.bought_minor, self.balance_minor = int(body["bought_minor"]), int(body["balance_after_minor"])
             case "round_opening":
                 self.stage_no, self.balance_minor = int(body["stage_no"]), int(body["balance_after_minor"])
                 self._start(body["deal"])
@@ -140,6 +130,16 @@ class Chain:
                 if self.staked_minor is not None and self.returned_minor is not None:
                     self.staked_minor += int(body["staked_minor"])
                     self.returned_minor += int(body["returned_minor"])
+            case "session_open":
+                self.rules, self.jurisdiction = body["ruleset"], body["jurisdiction"]
+                self.currency, self.table = body["currency"], body.get("table", "")
+                self.limits, self.open_time = _limits(body.get("limits", {})), body["time"]
+                self.is_seamless = "funding" in body
+            case "money_leg":
+                self._take_leg(body)
+            case "purchase":
+                self.participation_id, self.purchase_no = body["participation_id"], int(body["purchase_no"])
+                self.bought_minor, self.balance_minor = int(body["bought_minor"]), int(body["balance_after_minor"])
 
     def room(self, balance_minor: int) -> Room:
         """What a round that begins with this balance may cost in all; unknown sums limit nothing."""
