@@ -31,7 +31,7 @@ from rgs.core.policies import Accepted, Policy
 from rgs.core.replay import Entry, KeyBook, Place, Replay, Rulebook
 from rgs.core.replay.checks import KEY
 from rgs.core.replay.scope import Scope
-from rgs.core.statements import Envelope, parse_envelope, verify_signature
+from rgs.core.statements import parse_envelope, verify_signature
 from rgs.core.statements.bulk import is_signed_by
 from rgs.core.tiles import TILE_WIDTH, TileSubtrees
 
@@ -312,14 +312,13 @@ class _Run:
         audit, replay, first = self._audit, self._replay, self._tree.size
         origin = self._checkpoint.origin
         yield from self._tree.grow(self._auditor.source, [hash_ for hash_, _, _ in found.found])
-        for index, (hash_, fields, is_signed) in enumerate(found.found, first):
+        for index, (hash_, envelope, is_signed) in enumerate(found.found, first):
             if index == 0 and (self._shard_before is not None or not chunk.entries[0].startswith(b"{")):
                 yield from self._begin_shard(chunk.entries[0])
                 continue
-            if fields is None:
+            if envelope is None:
                 failures = replay.refuse("the entry is not an envelope in its one form")
             else:
-                envelope = Envelope(*fields)
                 failures = replay.feed_entry(Entry(hash_, envelope, Place(origin, index), is_signed=is_signed))
                 if is_signed and len(audit.sample) < SAMPLE:
                     audit.sample.append((chunk.entries[index - first], chunk.keys[envelope.keyid]))

@@ -63,7 +63,7 @@ def test_a_sealed_envelope_verifies_under_its_key_only() -> None:
 def test_signed_are_payload_and_its_type(place: str) -> None:
     envelope = parse_envelope(seal_envelope(TYPE, b"payload", SIGNER))
     changed = {"payload_type": TYPE.replace("event", "avent"), "payload": b"Payload"}
-    other = Envelope(**{**{name: getattr(envelope, name) for name in envelope.__slots__}, place: changed[place]})
+    other = envelope._replace(**{place: changed[place]})
     with pytest.raises(VerificationError):
         verify_signature(other, SIGNER.public_key)
 
