@@ -41,9 +41,11 @@ def test_a_hundred_thousand_decks_of_a_seed_pass_every_test() -> None:
 
 
 def test_production_decks_are_never_failed_beyond_doubt() -> None:
-    """Fresh entropy: a test that held Holm's level would fail once in a hundred runs of the suite."""
+    """Fresh entropy: a test that held Holm's level would fail once in a hundred runs of the suite. One that failed
+    beyond doubt, and fails again on other decks, is no accident.
+    """
     run = battery.run_once(Production(), 5_000)
-    assert run.decisive == ()
+    assert not run.decisive or not set(run.decisive) & set(battery.run_once(Production(), 5_000).decisive)
     assert {"bytes consumed", "raw words, linear complexity"} <= p_values(run).keys()
 
 
