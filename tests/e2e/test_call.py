@@ -45,7 +45,7 @@ def answered(served: Served, method: str, command: Command = rgs_here, **fields:
 
 def seated(served: Served, player: str) -> Any:
     """A session with 50.00 in it."""
-    fields = {"game": "casino-holdem", "player": player, "currency": "EUR", "operator_reference": "ref-1"}
+    fields: dict[str, Any] = {"game": "casino-holdem", "player": player, "currency": "EUR", "operator_reference": "1"}
     session = answered(served, "SessionService/OpenSession", **fields)["session"]
     named = {"session_id": session["session_id"], "purchase_no": session["next_purchase_no"]}
     return answered(served, "SessionService/BuyParticipation", **named, amount_minor=5000)["session"]

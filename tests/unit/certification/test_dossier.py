@@ -18,6 +18,7 @@ from certification.dossier.plan import Plan, full_plan, quick_plan, steps_of
 from certification.dossier.sbom import Locked, make_sbom, read_lock, validate_sbom
 from certification.dossier.work import ROOT, Done, Step, Work
 from certification.replay import FileError
+from certification.rtp.command import DIRECTORY
 from certification.statistics import programs
 from certification.statistics.battery import planting
 from certification.statistics.battery.defects import CAUGHT
@@ -59,7 +60,7 @@ def one_derivation(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
     if request.param != "derived":
         casino = request.getfixturevalue("casino")
         monkeypatch.setattr(games, "_enumerated", lambda _ruleset: casino)
-        path = games.DIRECTORY / f"{casino.payments.ruleset.sha256}.json"
+        path = DIRECTORY / f"{casino.payments.ruleset.sha256}.json"
         monkeypatch.setattr(games, "certificate", lambda *_: json.loads(path.read_text("ascii")))
 
 
