@@ -126,8 +126,8 @@ def test_a_server_whose_files_are_changed_under_it(running: tuple[Installation, 
     done = rgs_here("export", "--home", str(server.home), "--out", str(out))
     assert done.returncode == 0, done.stderr
     bodies = [read_statement(parse_line(line).envelope) for line in out.read_bytes().splitlines()]
-    artifacts = [body["name"] for body in bodies if body["kind"] == "artifact"]
-    assert artifacts[:2] == ["manifest", "surroundings"]
+    signed = [body["name"] for body in bodies if body["kind"] == "artifact"]
+    assert signed[:2] == ["manifest", "surroundings"]
 
 
 def test_a_home_may_say_which_software_it_has_to_be(tmp_path: Path, home: Path) -> None:

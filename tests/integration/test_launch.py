@@ -93,15 +93,30 @@ PLANTED: dict[str, tuple[Callable[[Path], None], str]] = {
 }
 
 
+STOPS = ("another version", "no record")
+"""Of which the others of the same library are not looked at any more."""
+TOGETHER = [name for name in PLANTED if name not in STOPS]
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="names of shared objects of Linux")
-@pytest.mark.parametrize("name", PLANTED)
-def test_what_is_planted_is_refused_by_name(name: str, wheel: Installation, tmp_path: Path) -> None:
-    plant, told = PLANTED[name]
+@pytest.mark.parametrize(
+    "names",
+    [
+        # Each start looks at everything, and tells of all that it finds; each one alone is left to `make exhaustive`.
+        pytest.param(TOGETHER[::2], id="every other"),
+        pytest.param(TOGETHER[1::2], id="the others"),
+        *(pytest.param([name], id=name) for name in STOPS),
+        *(pytest.param([name], id=name, marks=pytest.mark.slow_exhaustive) for name in TOGETHER),
+    ],
+)
+def test_what_is_planted_is_refused_by_name(names: list[str], wheel: Installation, tmp_path: Path) -> None:
     here = Installation(tmp_path / "venv" / wheel.site.relative_to(wheel.venv), tmp_path / "venv")
     shutil.copytree(wheel.venv, here.venv, symlinks=True)
-    plant(here.site)
+    for name in names:
+        plant, _ = PLANTED[name]
+        plant(here.site)
     refusal = here.refusal()
-    assert told in refusal
+    assert [name for name in names if PLANTED[name][1] not in refusal] == [], refusal
     assert "FOOLED" not in refusal
 
 

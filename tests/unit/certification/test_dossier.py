@@ -18,6 +18,7 @@ from certification.dossier.plan import Plan, full_plan, quick_plan, steps_of
 from certification.dossier.sbom import Locked, make_sbom, read_lock, validate_sbom
 from certification.dossier.work import ROOT, Done, Step, Work
 from certification.replay import FileError
+from certification.rtp.command import DIRECTORY
 from certification.statistics import programs
 from certification.statistics.battery import planting
 from certification.statistics.battery.defects import CAUGHT
@@ -53,7 +54,17 @@ def few_defects(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planting, "CAUGHT", CAUGHT[:2])
 
 
-@pytest.mark.usefixtures("few_defects")
+@pytest.fixture(params=["from the committed certificate", pytest.param("derived", marks=pytest.mark.slow_exhaustive)])
+def one_derivation(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ordinary run derives one certificate, and not for the dossier (test_rtp_certificate.py)."""
+    if request.param != "derived":
+        casino = request.getfixturevalue("casino")
+        monkeypatch.setattr(games, "_enumerated", lambda _ruleset: casino)
+        path = DIRECTORY / f"{casino.payments.ruleset.sha256}.json"
+        monkeypatch.setattr(games, "certificate", lambda *_: json.loads(path.read_text("ascii")))
+
+
+@pytest.mark.usefixtures("few_defects", "one_derivation")
 def test_a_dossier_is_made_signed_and_made_again_byte_for_byte(tmp_path: Path) -> None:
     out = tmp_path / "dossier"
     document = command.make_dossier(tiny_plan(), out, None, NODE_KEY, NOW_MS)

@@ -23,6 +23,7 @@ from certification.rtp.payments import payments_of
 from certification.rtp.returns import format_decimal, format_fraction, format_root, main_moments
 from rgs.core.errors import RulesetError
 from rgs.core.rulesets import SHIPPED_RULESETS, Ruleset, load_ruleset, parse_ruleset
+from tests.seeded import turn
 
 FRACTION_ROWS = ("expected_value_per_ante", "return_initial", "expected_total_wager", "return_total", "variance")
 
@@ -56,17 +57,22 @@ def fractions(value: object) -> Iterator[str]:
 # --- they are what the enumeration says ---
 
 
-def test_the_certificate_of_casino_holdem_is_derived_anew(casino: Enumerated) -> None:
-    assert format_certificate(certificate(load_ruleset("casino-holdem"), casino)) == committed("casino-holdem")
-
-
-def test_the_certificate_of_uth_is_derived_anew(uth: Enumerated) -> None:
-    assert format_certificate(certificate(load_ruleset("uth-solo"), uth)) == committed("uth-solo")
+def test_the_certificate_of_one_game_is_derived_anew(
+    pytestconfig: pytest.Config, request: pytest.FixtureRequest
+) -> None:
+    """One game or the other, by the run's seed."""
+    ruleset_id, name = (("casino-holdem", "casino"), ("uth-solo", "uth"))[turn(pytestconfig, 2)]
+    verify_derived(ruleset_id, request.getfixturevalue(name))
 
 
 @pytest.mark.slow_exhaustive
-def test_the_certificate_of_uth_with_trips_forfeited_is_derived_anew() -> None:
-    assert format_certificate(certificate(load_ruleset("uth-lugano"))) == committed("uth-lugano")
+@pytest.mark.parametrize("ruleset_id", ["casino-holdem", "uth-solo", "uth-lugano"])
+def test_each_certificate_is_derived_anew(ruleset_id: str) -> None:
+    verify_derived(ruleset_id)
+
+
+def verify_derived(ruleset_id: str, enumerated: Enumerated | None = None) -> None:
+    assert format_certificate(certificate(load_ruleset(ruleset_id), enumerated)) == committed(ruleset_id)
 
 
 def test_there_is_a_certificate_for_each_ruleset_and_no_other() -> None:

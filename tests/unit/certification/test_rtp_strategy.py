@@ -166,10 +166,13 @@ def test_the_command_simulates(
     casino: Enumerated, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(simulation, "Enumerated", lambda _: casino)
-    assert main(["simulate", "casino-holdem", "--rounds", "300", "--workers", "1"]) == 0
+    # Of fresh decks one run of three hundred rounds in twenty thousand lies beyond 4.5: the pay-outs are so skewed.
+    assert main(["simulate", "casino-holdem", "--rounds", "300", "--workers", "1", "--z", "30"]) == 0
     said = capsys.readouterr().out
     assert "decks from the production generator" in said
-    assert "all 5 figures lie within 4.5" in said
+    assert "all 5 figures lie within 30.0" in said
+    assert main(["simulate", "casino-holdem", "--rounds", "300", "--workers", "1", "--seed", "00"]) == 0
+    assert "all 5 figures lie within 4.5" in capsys.readouterr().out
     assert main(["simulate", "casino-holdem", "--rounds", "300", "--workers", "1", "--seed", "00", "--z", "0"]) == 1
     assert "outside 0.0 standard errors" in capsys.readouterr().out
     assert main(["simulate", "baccarat"]) == 2

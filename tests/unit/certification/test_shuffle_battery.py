@@ -30,6 +30,7 @@ def p_values(run: battery.Run) -> dict[str, float]:
 # --- fair and not ---
 
 
+@pytest.mark.slow_exhaustive
 def test_a_hundred_thousand_decks_of_a_seed_pass_every_test() -> None:
     verdict = battery.run_battery(Seeded(b"a hundred thousand"), 100_000)
     assert verdict.word == "passed", [run.rejected for run in verdict.runs]
@@ -40,13 +41,17 @@ def test_a_hundred_thousand_decks_of_a_seed_pass_every_test() -> None:
 
 
 def test_production_decks_are_never_failed_beyond_doubt() -> None:
-    """Fresh entropy: a test that held Holm's level would fail once in a hundred runs of the suite."""
+    """Fresh entropy: a test that held Holm's level would fail once in a hundred runs of the suite. One that failed
+    beyond doubt, and fails again on other decks, is no accident.
+    """
     run = battery.run_once(Production(), 5_000)
-    assert run.decisive == ()
+    assert not run.decisive or not set(run.decisive) & set(battery.run_once(Production(), 5_000).decisive)
     assert {"bytes consumed", "raw words, linear complexity"} <= p_values(run).keys()
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize(
+    "seed", [pytest.param(seed, marks=[pytest.mark.slow_exhaustive] if seed % 4 else []) for seed in range(20)]
+)
 def test_twenty_fair_seeds_pass(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(raw, "RAW_BYTES", 1 << 18)  # enough for 50,000 words
     verdict = battery.run_battery(Seeded(bytes([seed])), 3_000)
@@ -64,8 +69,8 @@ def test_different_decks_have_different_keys() -> None:
 
 
 CAUGHT = [
-    # Those that need more than a hundred thousand decks are left to `make exhaustive`.
-    pytest.param(defect, id=defect.name, marks=[pytest.mark.slow_exhaustive] if defect.decks > 100_000 else [])
+    # Those that need more than ten thousand decks are left to `make exhaustive`.
+    pytest.param(defect, id=defect.name, marks=[pytest.mark.slow_exhaustive] if defect.decks > 10_000 else [])
     for defect in defects.CAUGHT
 ]
 
