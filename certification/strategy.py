@@ -92,9 +92,11 @@ def _told_share(share: Fraction) -> str:
 
 
 def _title(strategy: Strategy) -> str:
-    if Phase.PREFLOP in strategy.ruleset.rules.transitions:
-        return f"{strategy.ruleset.id}: best play before the flop"
-    return f"{strategy.ruleset.id}: share of flops that are called"
+    rules = strategy.ruleset.rules
+    who = f" by who makes {rules.side_bet} too" if strategy.play.with_side_bet else ""
+    if Phase.PREFLOP in rules.transitions:
+        return f"{strategy.ruleset.id}: best play before the flop{who}"
+    return f"{strategy.ruleset.id}: share of flops that are called{who}"
 
 
 def _grid(strategy: Strategy) -> Iterator[str]:

@@ -110,6 +110,15 @@ def test_the_command_tells_grid_and_advice(
     assert "decides on 0, 3, 5 cards" in capsys.readouterr().err
 
 
+def test_a_grid_says_whose_it_is(strategies: dict[tuple[str, bool], Strategy]) -> None:
+    titles = [command.grid(strategy)["title"] for strategy in strategies.values()]
+    assert titles == [
+        "uth-solo: best play before the flop",
+        "uth-lugano: best play before the flop by who makes trips too",
+        "casino-holdem: share of flops that are called by who makes aa too",
+    ]
+
+
 def test_a_share_is_always_or_never_only_if_it_is() -> None:
     told = [command._told_share(Fraction(share, 100_000)) for share in (0, 1, 49_950, 99_949, 99_999, 100_000)]
     assert told == ["0.0%", "0.1%", "50.0%", "99.9%", "99.9%", "100.0%"]
