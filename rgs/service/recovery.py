@@ -126,7 +126,10 @@ async def _session(planned: Import, reads: StoreReads, missing: Missing) -> Sess
     if stored is None:
         planned.new_sessions[session_id] = made = session_of(missing.body)
         return made
-    planned.affairs.append((_AFFAIR_OF.get(missing.kind, ""), session_id))
+    kind = _AFFAIR_OF.get(missing.kind, "")
+    if missing.kind == "money_leg":  # a debit: a credit stands behind its final
+        kind = "act" if stored.open_round_id else "start"
+    planned.affairs.append((kind, session_id))
     planned.sessions[session_id] = stored
     return stored
 
