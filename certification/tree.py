@@ -13,7 +13,7 @@ from typing import Final
 from certification.sources import Source
 from rgs.core.checkpoints import Checkpoint, parse_checkpoint
 from rgs.core.errors import FormatError, VerificationError
-from rgs.core.merkle import Frontier, node_hash
+from rgs.core.merkle import Frontier, root_of
 from rgs.core.note import NOTE_BYTES_MAX, Note, parse_note
 from rgs.core.policies import NONE, Accepted, Policy, verify_checkpoint
 from rgs.core.tiles import (
@@ -121,7 +121,7 @@ class Tree:
                 if source is not None:
                     yield from _compare(source, Tile(level, index, TILE_WIDTH), held)
                 self.levels[level] = []
-                hash_ = _root_of_full(held)
+                hash_ = root_of(held)
                 level += 1
 
     def finish(self, source: Source, checkpoint: Checkpoint) -> Iterator[VerificationError]:
@@ -168,9 +168,3 @@ def _compare(source: Source, tile: Tile, hashes: Sequence[bytes]) -> Iterator[Ve
             yield failure(TILES, f"{format_tile_path(tile)} is not what the entries make", tile=format_tile_path(tile))
     except VerificationError as error:
         yield error
-
-
-def _root_of_full(hashes: Sequence[bytes]) -> bytes:
-    while len(hashes) > 1:
-        hashes = [node_hash(hashes[nth], hashes[nth + 1]) for nth in range(0, len(hashes), 2)]
-    return hashes[0]

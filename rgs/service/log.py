@@ -221,7 +221,8 @@ def _parse_token(token: str) -> tuple[str, int, str]:
         version, origin, number, mark = text.split(" ")
         parse_origin(origin)
         index = int(number)
-        if version == _VERSION and index > 0 and _format_token(origin, index, mark) == token:
+        is_whole = version == _VERSION and index > 0 and len(mark) == 2 * _MARK_BYTES
+        if is_whole and _format_token(origin, index, mark) == token:
             return origin, index, mark
     except (ValueError, binascii.Error, FormatError):
         pass

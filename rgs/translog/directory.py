@@ -17,12 +17,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
 from rgs.core.errors import FormatError, RgsError
-from rgs.core.merkle import Frontier, leaf_hash, node_hash
+from rgs.core.merkle import Frontier, leaf_hash, root_of
 from rgs.core.tiles import (
     CHECKPOINT_PATH,
     COSIGNED_PATH,
@@ -274,7 +274,7 @@ class Edge:
             index = (size >> level * 8) // TILE_WIDTH - 1
             full[Tile(level, index, TILE_WIDTH)] = format_tile(held)
             self._levels[level] = []
-            hash_ = _root_of_full(held)
+            hash_ = root_of(held)
             level += 1
 
 
@@ -282,12 +282,6 @@ def _tail(directory: LogDirectory, level: int, size: int) -> list[bytes]:
     index = (size >> level * 8) // TILE_WIDTH
     width = tile_width(level, index, size)
     return directory.hashes(Tile(level, index, width)) if width else []
-
-
-def _root_of_full(hashes: Sequence[bytes]) -> bytes:
-    while len(hashes) > 1:
-        hashes = [node_hash(hashes[nth], hashes[nth + 1]) for nth in range(0, len(hashes), 2)]
-    return hashes[0]
 
 
 def write_log(directory: LogDirectory, entries: Iterable[bytes]) -> Edge:

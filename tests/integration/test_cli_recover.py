@@ -94,6 +94,30 @@ def test_recovery_is_told_first_and_done_when_asked(cli: Cli, tmp_path: Path) ->
     assert "--policy together" in cli.refused("recover", "--policy", str(policy), *home)
 
 
+def test_an_artifact_is_imported_as_it_was_named_and_only_if_it_is_missing(cli: Cli, tmp_path: Path) -> None:
+    """Planted: another file under the hash that was signed, and none."""
+    config = load_config(cli.home)
+    assert isinstance(config.store, Path)
+    shutil.copytree(config.store.parent, tmp_path / "backup")
+    asyncio.run(live(config))
+    home = ("--home", str(cli.home))
+    artifacts = next(config.translog.glob("*/artifact"))
+    (artifact,) = artifacts.iterdir()
+    content = artifact.read_bytes()
+    artifact.unlink()
+    assert "nothing to do" in cli("recover", *home)  # the store has it
+    shutil.rmtree(config.store.parent)
+    shutil.copytree(tmp_path / "backup", config.store.parent)
+    assert "artifact " + artifact.name + " is missing" in cli.refused("recover", "--yes", *home)
+    artifact.write_bytes(content + b"x")
+    assert "another content than its hash says" in cli.refused("recover", "--yes", *home)
+    artifact.write_bytes(content)
+    assert "store epoch " in cli("recover", "--yes", *home)
+    assert asyncio.run(failures_of(config)) == []
+    shutil.rmtree(config.translog)
+    assert "there is no folder" in cli.refused("recover", *home)
+
+
 def test_who_is_not_there_is_not_erased(cli: Cli) -> None:
     assert "NOT_FOUND" in cli.refused("erase-player", "op-1", "nobody", "--home", str(cli.home))
     assert asyncio.run(failures_of(load_config(cli.home))) == []
