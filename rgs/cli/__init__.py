@@ -26,8 +26,8 @@ from rng.errors import RngError
 
 _TOLD: Final = ("field", "limit", "value")
 _LATER: Final = {
-    "demo": "Play a whole game, verify it, show what is proved.",
-    "play": "Play by hand.",
+    "demo": "Play between misbehaving peers; replay, reconcile and audit it; show what is proved.",
+    "play": "Play by hand against a running server, and see every round verified.",
     "call": "Call one method of the server, JSON in and out.",
     "simulate": "A wallet or central system that misbehaves as it is told.",
     "witness": "Watch a transparency log and cosign its checkpoints: for those who do not trust it.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
 
@@ -139,6 +140,16 @@ def test_every_method_that_the_guide_calls_exists_with_its_fields() -> None:
     for name, request in called:
         fields = find(name).descriptor.input_type.fields_by_name
         assert set(re.findall(r'"(\w+)":', request)) <= set(fields), name
+
+
+def test_fractions_are_the_decimals_beside_them() -> None:
+    text = (ROOT / "docs" / "returns.md").read_text("utf-8")
+    told = re.findall(r"(-?\d+)/(\d+) = (-?\d+\.\d+)( %)?", text)
+    assert len(told) >= 6
+    for above, below, decimal, percent in told:
+        places = len(decimal.partition(".")[2])
+        value = Fraction(int(above), int(below)) * (100 if percent else 1)
+        assert f"{float(round(value, places)):.{places}f}" == decimal
 
 
 IDS = re.compile(
