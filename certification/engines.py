@@ -3,7 +3,7 @@ of Dask. What is found is the same, and comes in the order of the chunks; few ch
 
 A cluster is taken at its word: who runs it could have a bad signature pass as good. Its workers need this package
 installed, of the same version: the function is named to them, not sent. Refuses to start a cluster, and to go on where
-a worker is lost or cannot verify; `ray` and `dask` are extras (`pip install 'rgs[ray]'`, `'rgs[dask]'`).
+a worker is lost or cannot verify; what `ray` and `dask` need are extras, the packages `ray` and `distributed`.
 """
 
 from __future__ import annotations
@@ -186,11 +186,11 @@ def _dask(cluster: str | None) -> Iterator[Engine]:
 
 
 def _library(module: str, extra: str = "") -> Any:
-    name = extra or module
+    name, package = extra or module, module.partition(".")[0]
     try:
         return importlib.import_module(module)
     except ImportError:
-        raise EngineError(f"--engine {name} needs the extra {name}: pip install 'rgs[{name}]'") from None
+        raise EngineError(f"--engine {name} needs the package {package}, which is not here") from None
 
 
 def _short(error: Exception) -> str:

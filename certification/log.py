@@ -31,7 +31,7 @@ from certification.cosigned import read_notes
 from certification.engines import ENGINES, EngineError
 from certification.log_report import document_of, render_html, rows_of
 from certification.memory import format_state, parse_state
-from certification.replay import FileError, fingerprint, jurisdiction, read_file, ruleset
+from certification.replay import FileError, fingerprint, jurisdiction, read_file, ruleset, whole_number
 from certification.sources import SourceError, add_tls_options, open_source
 from rgs.core.errors import FormatError, RgsError, VerificationError
 from rgs.core.policies import POLICY_BYTES_MAX, Policy, parse_policy, self_witnesses
@@ -208,7 +208,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--whole", action="store_true", help="read everything again, also what was verified before")
     parser.add_argument("--engine", choices=ENGINES, default="process", help="where signatures are verified")
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes (1: this one alone)")
+    parser.add_argument(
+        "--workers", type=whole_number(1), default=os.cpu_count() or 1, help="processes (1: this one alone)"
+    )
     parser.add_argument("--cluster", metavar="ADDRESS", help="of the Ray or Dask cluster that is there already")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write the report as a page")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON")

@@ -132,6 +132,8 @@ def _part(hashes: Mapping[str, str], prefix: str) -> str | None:
 
 def _configuration(home: Path) -> dict[str, str | None]:
     """The hashes of a node's settings: what tells of a change without telling what."""
+    if not home.is_dir():
+        raise NotADirectoryError(f"{home} is no folder")
     names = ("rgs.toml", "outward.toml")
     return {name: manifest_verify.digest(home / name) if (home / name).exists() else None for name in names}
 
@@ -182,5 +184,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UnverifiableError as error:
         sys.stderr.write(f"certify manifest: {error}\n")
         return 1
+    except NotADirectoryError as error:
+        sys.stderr.write(f"certify manifest: {error}\n")
+        return 2
     sys.stdout.write(format_manifest(manifest) if options.json else f"{_table(manifest)}\n")
     return 0

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Final
 
 from certification.log import Trust, read_trust
-from certification.replay import FileError, fingerprint, read_file
+from certification.replay import FileError, fingerprint, read_file, whole_number
 from certification.sources import Source, SourceError, add_tls_options, open_source
 from certification.tree import ENTRY, TILES, Tree, failure, read_accepted, read_bundle, read_hashes
 from rgs.core.errors import FormatError, RgsError, VerificationError
@@ -278,7 +278,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--keys", required=True, type=Path, help="the key bundle")
     parser.add_argument("--root", type=fingerprint, metavar="FINGERPRINT", help="the root's, brought from outside")
     parser.add_argument("--self-witness", action="append", default=[], metavar="NAME", help="a witness of the house")
-    parser.add_argument("--delay-s", type=int, default=DELAY_S, help="the house's stated maximum delay")
+    parser.add_argument(
+        "--delay-s", type=whole_number(0), default=DELAY_S, help="the house's stated maximum delay, in seconds"
+    )
     parser.add_argument("--now", metavar="TIME", help="2026-11-21T22:30:00.000Z; by default this machine's")
     add_tls_options(parser)
     return parser

@@ -13,7 +13,7 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -25,6 +25,7 @@ from rgs.core.rulesets import Ruleset, parse_canonical_ruleset, parse_ruleset
 from rgs.core.statements.lines import KEY_BUNDLE_BYTES_MAX, LINE_BYTES_MAX
 
 _FINGERPRINT: Final = re.compile(r"[0-9a-f]{64}")
+_DIGITS_MAX: Final = 18
 _LINE_MAX: Final = LINE_BYTES_MAX + 1
 """With its line feed."""
 _RULES_BYTES_MAX: Final = 1 << 18
@@ -164,6 +165,17 @@ def fingerprint(text: str) -> str:
     if not _FINGERPRINT.fullmatch(text):
         raise argparse.ArgumentTypeError("a fingerprint is 64 lowercase hex digits")
     return text
+
+
+def whole_number(least: int) -> Callable[[str], int]:
+    """What an option must be that counts from `least` on."""
+
+    def read(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or len(text) > _DIGITS_MAX or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text[:40]!r} is no whole number from {least} on")
+        return int(text)
+
+    return read
 
 
 def _parser() -> argparse.ArgumentParser:

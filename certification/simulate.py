@@ -39,6 +39,7 @@ from rng.shuffle import shuffle, transcript_to_deck
 
 _CHUNK = 5_000
 _Z = 4.5
+_Z_MAX = 100
 
 
 @dataclass(frozen=True)
@@ -226,21 +227,24 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=_rounds, default=100_000, metavar="N")
     parser.add_argument("--seed", type=bytes.fromhex, metavar="HEX", help="for a run that can be repeated")
     parser.add_argument("--workers", type=_rounds, default=os.cpu_count() or 1, metavar="N", help="processes")
-    parser.add_argument("--z", type=_interval, default=_Z, metavar="Z", help="standard errors that are allowed")
+    parser.add_argument("--z", type=_errors, default=_Z, metavar="Z", help="standard errors that are allowed")
     return parser
-
-
-def _interval(text: str) -> float:
-    value = float(text)
-    if not 0 <= value < math.inf:  # nothing would lie outside of an interval that is no number
-        raise argparse.ArgumentTypeError(f"{text!r} is no finite number >= 0")
-    return value
 
 
 def _rounds(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 10**12:
         raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to 10^12")
     return int(text)
+
+
+def _errors(text: str) -> float:
+    try:
+        errors = float(text)
+    except ValueError:
+        errors = 0.0
+    if not 0 < errors < _Z_MAX:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no number above 0 and below {_Z_MAX}")
+    return errors
 
 
 if __name__ == "__main__":

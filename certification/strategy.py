@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("ruleset", metavar="RULESET", help=", ".join(SHIPPED_RULESETS))
     parser.add_argument("hole", nargs="?", default="", metavar="HOLE", help='two cards, as "AsKd"')
     parser.add_argument("board", nargs="?", default="", metavar="BOARD", help='three or five cards, as "2c3d4h"')
-    parser.add_argument("--picture", type=Path, metavar="FILE", help="draw the grid: .png or .svg")
+    parser.add_argument("--picture", type=_picture, metavar="FILE", help="draw the grid: .png or .svg")
     parser.add_argument("--with-side-bet", action="store_true", help="for a player who always makes the side bet, too")
     arguments = parser.parse_args(argv)
     if arguments.board and not arguments.hole:
@@ -56,6 +56,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     sys.stdout.writelines(f"{line}\n" for line in lines)
     return 0
+
+
+def _picture(text: str) -> Path:
+    if Path(text).suffix not in {".png", ".svg"}:
+        raise argparse.ArgumentTypeError(f"{text[:80]!r} ends neither in .png nor in .svg")
+    return Path(text)
 
 
 def _cards(text: str) -> tuple[Card, ...]:

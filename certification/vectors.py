@@ -197,7 +197,7 @@ def check_lines(ruleset: Ruleset, content: bytes) -> Iterator[tuple[int, Verdict
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Print `N passed, N failed, N refused`; return 0, or 1 if a row failed or there was an error."""
+    """Print `N passed, N failed, N refused`; 0, or 1 if a row failed or there was none, or 2: nothing could be read."""
     parser = argparse.ArgumentParser(prog="certify vectors", description="Settle recorded rounds by a ruleset.")
     parser.add_argument("file", type=Path, metavar="FILE", help="JSON lines, one round each")
     parser.add_argument("--ruleset", required=True, metavar="ID", help="the ruleset to settle them by")
@@ -206,8 +206,8 @@ def main(argv: list[str] | None = None) -> int:
         ruleset = load_ruleset(arguments.ruleset)
         content = arguments.file.read_bytes()
     except (RgsError, OSError) as error:
-        sys.stderr.write(f"error: {error}\n")
-        return 1
+        sys.stderr.write(f"certify vectors: {error}\n")
+        return 2
     if not content:
         sys.stderr.write(f"error: {arguments.file} holds no rows\n")
         return 1

@@ -177,7 +177,9 @@ def load_signer(path: Path) -> Ed25519Signer:
         if path.stat().st_mode & 0o077:
             raise FormatError(f"{path} may be read by others: chmod 600", field="signing_key")
         lines = path.read_text(encoding="ascii").split()
-    except (OSError, ValueError):
+    except OSError as error:
+        raise FormatError(f"the signing key {path} cannot be read: {error.strerror}", field="signing_key") from None
+    except ValueError:
         raise refused from None
     text = " ".join(lines)
     match = re.fullmatch(r"-----BEGIN PRIVATE KEY----- ([A-Za-z0-9+/= ]+) -----END PRIVATE KEY-----", text)

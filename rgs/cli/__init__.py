@@ -2,8 +2,8 @@
 call | simulate | conformance | witness | reconcile | export | receipt | dispute-export | log | manifest`.
 
 Every error that the house knows ends in one line on stderr: what is wrong, then the stable reason with field, limit and
-value. Exit 0 is success, 1 a refusal, 2 a command that is not understood, 130 an interrupt. Refuses to show a traceback
-for what is not a bug.
+value. Exit 0 is success, 1 a refusal, 2 a command, option or setting that is not understood, 130 an interrupt; for
+`reconcile` and `conformance` 2 is a verdict, and 1 all else. Refuses to show a traceback for what is not a bug.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import typer
 from rgs import __version__
 from rgs.cli import dispute, erase, export, export_books, init, keys, log, migrate, party, receipt, recover, serve
 from rgs.cli.options import part
-from rgs.core.errors import RgsError, UnavailableError
+from rgs.core.errors import FormatError, InvalidFieldError, RgsError, UnavailableError, UnknownFieldError
 from rgs.launch import SurroundingsError
 from rgs.manifest import Manifest, ManifestError
 from rng import __version__ as rng_version
@@ -26,13 +26,15 @@ from rng.errors import RngError
 
 _TOLD: Final = ("field", "limit", "value")
 _LATER: Final = {
-    "demo": "Play a whole game, verify it, show what is proved.",
-    "play": "Play by hand.",
+    "demo": "Play between misbehaving peers; replay, reconcile and audit it; show what is proved.",
+    "play": "Play by hand against a running server, and see every round verified.",
     "call": "Call one method of the server, JSON in and out.",
     "simulate": "A wallet or central system that misbehaves as it is told.",
     "witness": "Watch a transparency log and cosign its checkpoints: for those who do not trust it.",
     "conformance": "Check a wallet or a regulator's gateway against the contract.",
 }
+_VERDICT_IS_2: Final = (["reconcile"], ["conformance"])
+"""Where 2 says what was found: open breaks, failed checks."""
 _RECONCILE: Final = "Compare the record with the operator's wallet and the regulator's register."
 _PASSED_ON: Final = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
@@ -85,7 +87,7 @@ def run(argv: list[str], manifest: Manifest) -> int:
         what = error.format_message().replace("Value error, ", "").rstrip(".")
         return _fail(f"{what} (see `{where} --help`)", error.exit_code)
     except RgsError as error:
-        return _fail(_describe(error))
+        return _fail(_describe(error), 2 if _is_usage(error) and argv[:1] not in _VERDICT_IS_2 else 1)
     except RngError as error:
         return _fail(f"{error.detail} [{error.reason}]")
     except (ManifestError, SurroundingsError) as error:
@@ -97,6 +99,11 @@ def run(argv: list[str], manifest: Manifest) -> int:
         if type(error).__module__.partition(".")[0] not in {"sqlite3", "asyncpg"}:
             raise
         return _fail(f"the store cannot be used: {error} [{UnavailableError.reason}]")
+
+
+def _is_usage(error: RgsError) -> bool:
+    """Whether it is an option, an argument or a setting that is not understood."""
+    return isinstance(error, InvalidFieldError | UnknownFieldError | FormatError) and error.field is not None
 
 
 def _describe(error: RgsError) -> str:

@@ -28,6 +28,7 @@ from grpc_health.v1 import health_pb2
 
 from rgs.cli.client import CallError, Client, Identity, OutcomeUnknownError, address_of, refusal_of
 from rgs.cli.options import HOME, HomeOption, note, open_home
+from rgs.config import check_address
 from rgs.core.errors import FormatError, InvalidFieldError
 from rgs.service.callers import Role
 from rgs.v1 import admin_pb2, audit_pb2, catalog_pb2, history_pb2, play_pb2, reconciliation_pb2, session_pb2
@@ -110,7 +111,8 @@ def read_request(kind: type[Message], text: str, new_id: Callable[[], str], tell
     try:
         message: Message = Parse(text, kind())
     except (ParseError, RecursionError) as error:
-        raise FormatError(f"no {kind.DESCRIPTOR.name}: {' '.join(str(error).split())}") from None
+        why = " ".join(str(error).split())
+        raise FormatError(f"no {kind.DESCRIPTOR.name}: {why}", field="json") from None
     inner = _inner(message)
     if inner is not None and not getattr(inner, _REQUEST_ID):
         setattr(inner, _REQUEST_ID, new_id())
@@ -264,7 +266,8 @@ def call(
         return 0 if show else 2
     chosen = find(method)
     config = open_home(home)
-    with Client(server or address_of(config), Identity.of_party(config, party or f"demo-{role}")) as client:
+    address = check_address("server", server) if server else address_of(config)
+    with Client(address, Identity.of_party(config, party or f"demo-{role}")) as client:
         try:
             return 0 if invoke(client, chosen, json, timeout) else 1
         except CallError as error:

@@ -57,7 +57,7 @@ def demo(
     ] = SESSIONS,
     home: Annotated[Path, typer.Option(help="The folder of the evidence; made anew.", file_okay=False)] = FOLDER,
 ) -> int:
-    """Play hundreds of rounds against a server of its own, replay them offline, and show what is proved."""
+    """Play between misbehaving peers; replay, reconcile and audit it, from files alone; show what is proved."""
     if rounds * len(GAMES) < sessions:
         raise InvalidFieldError("fewer rounds than sessions", field="rounds", limit=sessions, value=rounds)
     console = open_console()

@@ -109,10 +109,12 @@ _DROPPED: Final = frozenset({"jurisdiction", "participation_cap_minor", *_TIMES}
 
 
 def register_lines(entries: Iterable[dict[str, Any]]) -> Iterator[bytes]:
-    """One line an entry of the journal, then one a day, operator and currency with its totals."""
+    """One line an entry of the journal that is of a session, then one a day, operator and currency with its totals."""
     sessions: dict[str, tuple[str, str]] = {}
     totals: dict[tuple[str, str, str], dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for entry in entries:
+        if entry["kind"] not in _KEPT:  # alignments and reports of software are of no session
+            continue
         request: dict[str, str] = entry["request"]
         time = next(request[name] for name in _TIMES if name in request)
         row: dict[str, object] = {name: value for name, value in request.items() if name not in _DROPPED}

@@ -47,7 +47,7 @@ from rgs.cli.keyring import (
 )
 from rgs.cli.options import HOME, HomeOption, entropy, note, now_ms, open_home
 from rgs.config import Config
-from rgs.core.errors import InvalidFieldError, NotFoundError, UnavailableError
+from rgs.core.errors import InvalidFieldError, NotFoundError, UnavailableError, VerificationError
 from rgs.core.ids import check_name
 from rgs.core.replay.keys import KeyBook
 from rgs.core.statements import Ed25519Signer, Signer, parse_envelope
@@ -319,7 +319,7 @@ def verify(
     content = read_whole(file, "key bundle")
     book = KeyBook(content, root=fingerprint)
     if fingerprint is not None and not book.anchored:
-        raise InvalidFieldError("the bundle begins with another root", field="root", limit=book.root, value=fingerprint)
+        raise VerificationError(f"the bundle begins with another root, {book.root}")
     print(f"{'ANCHORED' if book.anchored else 'UNANCHORED'} {book.root}: {len(list_keys(content))} keys")
     if fingerprint is None:
         note("note: nobody vouched for this root; give its fingerprint with --root")

@@ -65,14 +65,15 @@ def serve(
     With TLS (the home's certificates) checkpoint, hash tiles and artifacts are open; the entries are for certificates
     of auditors, regulators, labs and admins that the allow-list has.
     """
-    config = open_home(home)
     check_address("listen", listen)
-    root = config.translog if folder is None else folder
-    if not root.is_dir():
+    config = None if plain and folder is not None else open_home(home)  # a folder by itself needs no home
+    root = config.translog if folder is None and config is not None else folder
+    if root is None or not root.is_dir():
         raise FileRefusedError(f"there is no log in {root}", path=root)
     served = part("rgs.cli.log_server", "`rgs log serve`")  # HTTP, which nothing else here speaks
-    guard = None if plain else served.Allowed(config.store)
-    with served.LogServer(root, listen, None if plain else served.tls_context(config), guard) as server:
+    guard = None if plain or config is None else served.Allowed(config.store)
+    context = None if plain or config is None else served.tls_context(config)
+    with served.LogServer(root, listen, context, guard) as server:
         scheme = "http" if plain else "https"
         print(f"{scheme}://{listen.rpartition(':')[0]}:{server.port}/", flush=True)
         if plain:

@@ -148,7 +148,10 @@ def _verify_jurisdiction(role: Role, jurisdiction: str, ca_pem: bytes) -> None:
         verify_ca_allowed(ca_pem, [load_jurisdiction(jurisdiction)])
     elif jurisdiction:
         raise InvalidFieldError(
-            f"only operators have a jurisdiction, not role {role}", field="jurisdiction", limit="", value=jurisdiction
+            f"only operators have a jurisdiction, not role {role}",
+            field="jurisdiction",
+            limit="none",
+            value=jurisdiction,
         )
 
 

@@ -27,7 +27,7 @@ from rgs.cli.proof import Keys
 from rgs.cli.sitting import LeftError, Sitting
 from rgs.cli.terminal import InputEndedError, Keyboard, open_console
 from rgs.cli.words import LANGUAGES, Choice, language_of, load_words
-from rgs.config import Config
+from rgs.config import Config, check_address
 from rgs.core.errors import InvalidFieldError, UnavailableError
 from rgs.v1.catalog_pb2 import Game, ListGamesRequest
 from rgs.v1.common_pb2 import SESSION_STATUS_OPEN, SessionView
@@ -55,7 +55,7 @@ def play(
     words = load_words(language or language_of(os.environ))
     config = open_home(home)
     console = open_console()
-    client = Client(server or address_of(config), Identity.of_party(config, party))
+    client = Client(check_address("server", server) if server else address_of(config), Identity.of_party(config, party))
     with client, Keyboard(console, prompt=words.texts["say.prompt"]) as keyboard:
         desk = Desk(console, keyboard, words)
         try:

@@ -21,7 +21,7 @@ import typer
 from rgs.cli.files import PUBLIC_MODE, decode_ascii, read_whole, write_whole
 from rgs.cli.options import HOME, HomeOption, entropy, open_home
 from rgs.clock import SystemClock
-from rgs.config import Config
+from rgs.config import Config, check_address
 from rgs.core.errors import RgsError
 from rgs.core.ids import REGULATOR_ID_ALPHABET, REGULATOR_ID_CHARACTERS
 from rgs.core.money import parse_currency
@@ -33,7 +33,10 @@ from rgs.simulators.wallet import SimulatedWallet
 from rng.scaling import below
 
 app = typer.Typer(
-    help="Peers that misbehave as they are told: for tests, for the demo, to try us.", no_args_is_help=True
+    help="Peers that misbehave as they are told: for tests, for the demo, to try us.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
 )
 
 OPENING_MINOR: Final = 1_000_000
@@ -64,6 +67,7 @@ def wallet(
 ) -> int:
     """An operator's wallet: `rgs.wallet.v1.WalletService`. Players beginning with `unknown` have no account."""
     config, clock = open_home(home), SystemClock()
+    check_address("listen", listen)
     plan = partial(_plan, faults, fault, faults_until)
     at_work = Faults(plan(), _tell)
     simulator = SimulatedWallet(
@@ -92,6 +96,7 @@ def regulator(
 ) -> int:
     """A regulator's central system: `rgs.regulator.v1.CentralSystemService`."""
     config, clock, source = open_home(home), SystemClock(), entropy()
+    check_address("listen", listen)
     plan = partial(_plan, faults, fault, faults_until)
     at_work = Faults(plan(), _tell)
     path = books or _folder(config) / "regulator.db"

@@ -36,7 +36,12 @@ from rgs.store.witness import WitnessStore
 from rgs.witness.serving import WitnessServer
 from rgs.witness.witness import Witness
 
-app = typer.Typer(help="Watch transparency logs and cosign their checkpoints.", no_args_is_help=True)
+app = typer.Typer(
+    help="Watch transparency logs and cosign their checkpoints.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
 
 KEY: Final = "witness.key"
 VKEY: Final = "witness.vkey"

@@ -128,8 +128,8 @@ def test_play_reads_and_writes_lines(served: Served) -> None:
 def test_a_line_that_is_no_request_ends_the_stream(served: Served) -> None:
     look = {"get_round": {"session_id": "x", "round_id": "y"}}
     status, out, err = call(served, "Play", said=f"{json.dumps(look)}\n{{]\n{json.dumps(look)}\n")
-    assert (status, out.count("\n")) == (1, 1)  # what came before it was answered, what came after it was not sent
-    assert re.fullmatch(r"rgs: no PlayRequest: .* \[MALFORMED\]\n", err)
+    assert (status, out.count("\n")) == (2, 1)  # what came before it was answered, what came after it was not sent
+    assert re.fullmatch(r"rgs: no PlayRequest: .* \[MALFORMED field=json\]\n", err)
 
 
 def test_a_stream_of_answers_is_one_a_line(served: Served) -> None:
@@ -155,7 +155,7 @@ def test_a_stream_of_answers_is_one_a_line(served: Served) -> None:
 )
 def test_what_is_not_understood_is_said(served: Served, arguments: tuple[str, ...], said: str) -> None:
     status, out, err = call(served, *arguments)
-    assert (status, out) == (1, "")
+    assert (status, out) == (2, "")
     assert said in err
 
 

@@ -117,7 +117,7 @@ def test_the_language_of_the_environment_is_taken(served: Served, monkeypatch: p
     arguments = ("--home", str(served.home), "--server", served.address, "--player", "env", "--game", "uth-solo")
     assert "Teilnahmerecht" in rgs_here("play", *arguments, said="q\nj\n").stdout
     done = rgs_here("play", *arguments, "--language", "fr")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stderr == "rgs: no words in 'fr' [INVALID_FIELD field=language limit=en it de value=fr]\n"
 
 

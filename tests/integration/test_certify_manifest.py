@@ -142,6 +142,8 @@ def test_the_command_for_people(capsys: pytest.CaptureFixture[str], tmp_path: Pa
     assert f"{load_ruleset('uth-solo').sha256}  ruleset uth-solo" in lines
     assert main(["manifest", "--home", str(tmp_path)]) == 0
     assert "none  configuration rgs.toml" in capsys.readouterr().out
+    assert main(["manifest", "--home", str(tmp_path / "nowhere")]) == 2
+    assert capsys.readouterr().err == f"certify manifest: {tmp_path / 'nowhere'} is no folder\n"
 
 
 def test_an_installation_that_contradicts_itself_is_not_certified(

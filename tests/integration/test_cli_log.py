@@ -74,6 +74,26 @@ def test_a_home_without_a_log_key_gets_one_and_no_second_one(cli: Cli) -> None:
     assert "others may read" in cli.refused("log", "show", "--home", str(cli.home))
 
 
+def test_a_folder_by_itself_is_served_without_a_home(tmp_path: Path) -> None:
+    make_log(tmp_path / "log", make_entries(5))
+    where = ["--folder", str(tmp_path / "log"), "--home", str(tmp_path / "none"), "--listen", "127.0.0.1:0"]
+    with interruptible():
+        serving = subprocess.Popen(
+            [sys.executable, "-m", "rgs", "log", "serve", "--plain", *where], stdout=subprocess.PIPE, text=True
+        )
+    with serving as process:
+        assert process.stdout is not None
+        try:
+            port = int(process.stdout.readline().rpartition(":")[2].strip().strip("/"))
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+            connection.request("GET", "/checkpoint")
+            assert connection.getresponse().read() == (tmp_path / "log" / "checkpoint").read_bytes()
+            connection.close()
+        finally:
+            process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=20) == 130
+
+
 def test_a_log_is_served_by_the_command(cli: Cli) -> None:
     assert "there is no log in" in cli.refused("log", "serve", "--home", str(cli.home), "--listen", "127.0.0.1:0")
     make_log(cli.home / "translog" / "2026h2", make_entries(5))

@@ -117,12 +117,16 @@ def test_a_peer_that_cannot_be_reached_is_1(home: Path) -> None:
     gone = rgs_here("conformance", "wallet", "--target", "127.0.0.1:1", *kit)
     assert gone.returncode == 1
     assert "no connection to 127.0.0.1:1" in gone.stderr
+    for wrong in (["--target", "nonsense", *kit], ["--target", "127.0.0.1:1"], ["--nonsense"]):
+        refused = rgs("conformance", "wallet", *wrong)
+        assert refused.returncode == 1  # 2 is a failed check
+        assert refused.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("options", [("--fault", "Debit:x:delay"), ("--fault", "delay"), ("--currency", "eur")])
 def test_a_plan_that_is_not_understood_is_refused(home: Path, options: tuple[str, str]) -> None:
     refused = rgs_here("simulate", "wallet", "--home", str(home), *options)
-    assert refused.returncode == 1
+    assert refused.returncode == 2
     assert "Traceback" not in refused.stderr
 
 

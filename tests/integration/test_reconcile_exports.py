@@ -9,7 +9,9 @@ import pytest
 
 from rgs.cli import run
 from rgs.config import load_config
+from rgs.core.ids import format_ulid
 from rgs.manifest import make_manifest
+from rgs.store.register import RegisterStore
 from rgs.store.wallet import Movement, WalletStore
 from tests.reconciling import play_day
 
@@ -60,6 +62,11 @@ def test_the_register_with_the_totals_of_its_day(home: Path, tmp_path: Path) -> 
     register = load_config(home).register
     register.parent.mkdir(parents=True, exist_ok=True)
     register.write_bytes((tmp_path / "played" / "home" / "register.db").read_bytes())
+    store = RegisterStore(register)
+    with store.transaction(format_ulid(1_795_000_000_000, bytes(10)), 1_795_000_000_000) as book:  # of no session
+        book.append("modules", "node1", 1, {"modules": [], "node": "node1", "report_time": "2026-11-18T00:00:00.000Z"})
+        book.append("alignment", "op-1:EUR:2026-11-17", 1, {"day": "2026-11-17", "totals": {}})
+    store.close()
     out = tmp_path / "regulator.jsonl"
     assert run(["export-register", "--home", str(home), "--out", str(out)], MANIFEST) == 0
     assert out.read_bytes() == day.regulator.read_bytes()

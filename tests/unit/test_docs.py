@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
 
@@ -140,6 +141,39 @@ def test_every_method_that_the_guide_calls_exists_with_its_fields() -> None:
     for name, request in called:
         fields = find(name).descriptor.input_type.fields_by_name
         assert set(re.findall(r'"(\w+)":', request)) <= set(fields), name
+
+
+def test_fractions_are_the_decimals_beside_them() -> None:
+    text = (ROOT / "docs" / "returns.md").read_text("utf-8")
+    told = re.findall(r"(-?\d+)/(\d+) = (-?\d+\.\d+)( %)?", text)
+    assert len(told) >= 6
+    for above, below, decimal, percent in told:
+        places = len(decimal.partition(".")[2])
+        value = Fraction(int(above), int(below)) * (100 if percent else 1)
+        assert f"{float(round(value, places)):.{places}f}" == decimal
+
+
+IDS = re.compile(
+    r"\bARCHITECTURE (?:section )?(?P<idea>\d(?:\.\d+)?)"
+    r"|\b(?P<rule>[HUCRTF]-\d{1,2})\b"
+    r"|\b(?P<clause>(?:IT|ID|PG|GL|LG|UK)-\d\d)\b"
+)
+CITING = ("rgs", "rng", "certification", "protos", "docs", "bench", "tools", "examples")
+
+
+def test_every_id_that_comments_cite_is_explained() -> None:
+    told = set()
+    for row in rows((ROOT / "docs" / "rules.md").read_text("utf-8")):
+        told |= {re.sub(r" \[.*", "", name) for name in row[0].split(", ")}
+    cited = {
+        found.group(found.lastgroup or 0)
+        for folder in CITING
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in {".py", ".toml", ".proto", ".md"} and path.name != "rules.md"
+        for found in IDS.finditer(path.read_text("utf-8"))
+    }
+    assert len(cited) > 80
+    assert cited - told == set()
 
 
 def test_what_only_a_receipt_shows_is_said_in_all_three() -> None:

@@ -7,6 +7,7 @@ wrong. Refuses to run against a peer without mutual TLS.
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -31,12 +32,18 @@ from rgs.cli.init import OUTWARD
 from rgs.cli.options import HOME, HomeOption, entropy, open_home
 from rgs.clients import regulator_grpc, wallet_grpc
 from rgs.clock import SystemClock
+from rgs.config import check_address
 from rgs.core.ids import ULID_RANDOM_BYTES, check_name, check_reference, format_ulid
 from rgs.core.money import parse_currency
 from rgs.regulator.v1.regulator_pb2_grpc import CentralSystemServiceStub
 from rgs.wallet.v1.wallet_pb2_grpc import WalletServiceStub
 
-app = typer.Typer(help="Check a wallet or a regulator's gateway against the contract.", no_args_is_help=True)
+app = typer.Typer(
+    help="Check a wallet or a regulator's gateway against the contract.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
 
 FAILED_STATUS: Final = 2
 DEADLINE_MS: Final = 3_000
@@ -119,9 +126,13 @@ def check_regulator(
 
 
 def main(arguments: list[str], _manifest: object) -> int:
-    """Run the command line below `rgs conformance`."""
+    """Run the command line below `rgs conformance`. One that is not understood is 1 here: 2 says that checks failed."""
     command = typer.main.get_command(app)
-    status = command.main(args=arguments, prog_name="rgs conformance", standalone_mode=False)
+    try:
+        status = command.main(args=arguments, prog_name="rgs conformance", standalone_mode=False)
+    except typer.TyperException as error:
+        print(f"rgs: {error.format_message().rstrip('.')} (see `rgs conformance --help`)", file=sys.stderr)
+        return 1
     return status if isinstance(status, int) else 0
 
 
@@ -147,6 +158,8 @@ def _run(
     junit: Path | None,
     check: Callable[[grpc.aio.Channel], Awaitable[list[Result]]],
 ) -> int:
+    check_address("target", target)
+
     async def run() -> list[Result]:
         options: Any = (("grpc.enable_retries", 0), ("grpc.service_config_disable_resolution", 1))
         async with grpc.aio.secure_channel(target, credentials, options=options) as channel:

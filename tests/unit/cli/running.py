@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 from rgs.cli import run
 from rgs.manifest import Entry, Manifest
 
+USAGE = re.compile(r"\[(INVALID_FIELD|UNKNOWN_FIELD|MALFORMED) field=")
+"""An option, argument or setting that is not understood: status 2."""
 MANIFEST = Manifest((Entry("rng/x.py", "0" * 64, 1),), locked=True)
 
 
@@ -24,18 +27,22 @@ class Cli:
     err: str = ""
     said: list[str] = field(default_factory=list)
 
-    def __call__(self, *arguments: str, status: int = 0, manifest: Manifest = MANIFEST) -> str:
-        """Run `rgs` with these arguments, expect this status, return what it wrote to stdout."""
+    def __call__(self, *arguments: str, status: int | None = 0, manifest: Manifest = MANIFEST) -> str:
+        """Run `rgs` with these arguments, expect this status (None: any), return what it wrote to stdout."""
         self.status = run(list(arguments), manifest)
         self.out, self.err = self.capture.readouterr()
         self.said += [self.out, self.err]
-        assert self.status == status, (arguments, self.out, self.err)
+        assert status is None or self.status == status, (arguments, self.out, self.err)
         assert "Traceback" not in self.err
         return self.out
 
-    def refused(self, *arguments: str, status: int = 1) -> str:
-        """Run a command that must be refused: nothing on stdout, one line on stderr, which is returned."""
+    def refused(self, *arguments: str, status: int | None = None) -> str:
+        """Run a command that must be refused: nothing on stdout, one line on stderr, which is returned.
+
+        Its status is 2 where the line names what was not understood, else 1.
+        """
         self(*arguments, status=status)
+        assert self.status == (status or (2 if USAGE.search(self.err) else 1)), (arguments, self.err)
         assert self.out == ""
         assert self.err.startswith("rgs: ")
         assert self.err.count("\n") == 1
