@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -62,7 +63,7 @@ def test_a_sealed_envelope_verifies_under_its_key_only() -> None:
 @pytest.mark.parametrize("place", ["payload_type", "payload"])
 def test_signed_are_payload_and_its_type(place: str) -> None:
     envelope = parse_envelope(seal_envelope(TYPE, b"payload", SIGNER))
-    changed = {"payload_type": TYPE.replace("event", "avent"), "payload": b"Payload"}
+    changed: dict[str, Any] = {"payload_type": TYPE.replace("event", "avent"), "payload": b"Payload"}
     other = envelope._replace(**{place: changed[place]})
     with pytest.raises(VerificationError):
         verify_signature(other, SIGNER.public_key)
