@@ -221,10 +221,8 @@ def test_entries_of_a_copy_that_tell_another_time_accuse_nobody(case: Case) -> N
 def test_the_clock_of_one_witness_of_two_accuses_nobody(case: Case) -> None:
     """Planted: one of the two says that it is years later."""
     entries = entries_of(case.house)
-    own = POLICY_OWN.split("\n")[2]
-    (case.folder / "policy.txt").write_text(
-        case.policy.replace("quorum w", f"{own}\ngroup both all w own\nquorum both")
-    )
+    own, policy = POLICY_OWN.split("\n")[2], case.folder / "policy.txt"
+    policy.write_text(case.policy.replace("quorum w", f"{own}\ngroup both all w own\nquorum both"))
     case.publish(entries[:5], is_witnessed=False)
     witnessed(case.log, time_s=START_MS // 1000)
     witnessed(case.log, "own.example", OWN, SEEN_S + 900 * 86_400)
