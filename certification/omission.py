@@ -7,11 +7,12 @@ needed, which are open to everybody; an entry that is read besides counts if its
 statement belongs into that of its half-year, and at the turn of one into that or the next.
 
 INCLUDED (exit 0); NOT_YET_DUE (3): it is not there, and the house has time still; PROVEN_OMITTED (1): it is not there,
-and a cosignature or a logged statement is later than its time and the delay. WITHOUT_FINAL beside it: a round's opening
-is there, and no final, for longer than its jurisdiction lets an interrupted round stay open. STALE: the log's newest
-time lies so far behind `--now` that the log itself has stopped. AHEAD: the statement bears a time that has not come
-yet, by which the house would put off the day on which it is due. Refuses to accuse anybody by a receipt that does not
-verify, by shards into which the statement does not belong, or by the log of another house (exit 2).
+and the cosignatures of the quorum, or a logged statement, are later than its time and the delay. WITHOUT_FINAL beside
+it: a round's opening is there, and no final, for longer than its jurisdiction lets an interrupted round stay open.
+STALE: the log's newest time lies so far behind `--now` that the log itself has stopped. AHEAD: the statement bears a
+time that has not come yet, by which the house would put off the day on which it is due. Refuses to accuse anybody by a
+receipt that does not verify, by shards into which the statement does not belong, by the log of another house, or by the
+clock of one witness where the quorum asks for more (exit 2).
 """
 
 from __future__ import annotations
@@ -96,7 +97,8 @@ class Shard:
 
     @cached_property
     def newest_ms(self) -> int:
-        """The latest time that the log itself admits: of a cosignature, or of a statement among the last entries.
+        """The latest time that the log itself admits: of the quorum's cosignatures, or of a statement among the last
+        entries.
 
         Entries that are not open to the caller count for nothing.
         """
@@ -104,7 +106,7 @@ class Shard:
             entries = list(self.entries(len(self.bundles) - 1)) if self.bundles else []
         except (SourceError, VerificationError):
             entries = []
-        return max([self.accepted.newest_s * 1000, *_times(entries)])
+        return max([self.accepted.seen_s * 1000, *_times(entries)])
 
 
 def read_shard(source: Source, trust: Trust, wanted: frozenset[bytes]) -> Shard:

@@ -19,10 +19,10 @@ from rgs.config import Config
 from rgs.core.ids import check_name
 from rgs.manifest import Manifest
 from rgs.service.answers import Answers
-from rgs.service.erasure import Erased, Erasure
+from rgs.service.erasure import Erasable, Erased, Erasure
 from rgs.service.events import Events
 from rgs.store.changes import StoreError
-from rgs.store.opening import overwrite_freed
+from rgs.store.opening import open_reads, overwrite_freed
 
 
 def command(
@@ -46,6 +46,12 @@ def command(
 
 
 async def _erase(config: Config, manifest: Manifest, operator: str, player: str) -> Erased:
+    reads = await open_reads(config.store)
+    try:  # a refusal signs nothing
+        looked = Erasable(store=reads, clock=SystemClock(), retention_days=config.retention_days)
+        await looked.look(operator, player)
+    finally:
+        await reads.close()
     async with signing(config, manifest, "PLAYER_ERASED") as (store, _):
         clock = SystemClock()
         events = Events(store=store, clock=clock)

@@ -56,6 +56,13 @@ async def failures_of(config: Config) -> list[str]:
     return [failure.message for failure in (*failures, *replay.finish())]
 
 
+async def count_of(config: Config) -> int:
+    reads = await open_reads(config.store)
+    count = len([row async for row in reads.statements_in_order()])
+    await reads.close()
+    return count
+
+
 def test_recovery_is_told_first_and_done_when_asked(cli: Cli, tmp_path: Path) -> None:
     config = load_config(cli.home)
     assert isinstance(config.store, Path)
@@ -119,5 +126,10 @@ def test_an_artifact_is_imported_as_it_was_named_and_only_if_it_is_missing(cli: 
 
 
 def test_who_is_not_there_is_not_erased(cli: Cli) -> None:
+    config = load_config(cli.home)
+    asyncio.run(live(config))
+    assert "nothing to do" in cli("recover", "--home", str(cli.home))
+    before = asyncio.run(count_of(config))
     assert "NOT_FOUND" in cli.refused("erase-player", "op-1", "nobody", "--home", str(cli.home))
-    assert asyncio.run(failures_of(load_config(cli.home))) == []
+    assert asyncio.run(count_of(config)) == before  # a refusal signs nothing
+    assert asyncio.run(failures_of(config)) == []

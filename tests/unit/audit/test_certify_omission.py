@@ -219,6 +219,19 @@ def test_entries_of_a_copy_that_tell_another_time_accuse_nobody(case: Case) -> N
     assert omitted(case, case.house.lines[0], case.house.lines[5]) == 3
 
 
+def test_the_clock_of_one_witness_of_two_accuses_nobody(case: Case) -> None:
+    """Planted: one of the two says that it is years later."""
+    entries = entries_of(case.house)
+    own, policy = POLICY_OWN.split("\n")[2], case.folder / "policy.txt"
+    policy.write_text(case.policy.replace("quorum w", f"{own}\ngroup both all w own\nquorum both"))
+    case.publish(entries[:5], is_witnessed=False)
+    witnessed(case.log, time_s=START_MS // 1000)
+    witnessed(case.log, "own.example", OWN, SEEN_S + 900 * 86_400)
+    assert omitted(case, *case.house.lines[:1], case.house.lines[5]) == 3
+    policy.write_text(case.policy.replace("quorum w", f"{own}\ngroup any 1 w own\nquorum any"))
+    assert omitted(case, *case.house.lines[:1], case.house.lines[5], now=SOON) == 1  # where one is believed
+
+
 def test_the_log_of_another_house_accuses_nobody(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
     other, receipts = House("somebody else"), (case.house.lines[0], case.house.lines[5])
     other.event(other.start("node-1-b1-w0"))

@@ -73,9 +73,17 @@ def test_a_checkpoint_under_a_policy() -> None:
     policy = parse_policy(FILE.encode())
     accepted = verify_checkpoint(note("w1", "w2", "w4"), policy)
     assert (accepted.checkpoint.size, accepted.log.key, accepted.witnessed) == (9, LOG_KEY, {"w1": 1009, "w2": 1009})
-    assert accepted.newest_s == 1009
+    assert accepted.seen_s == 1009
+    for witnessed, seen_s in (
+        ({"w1": 10, "w2": 99}, 10),
+        ({"w3": 50, "w1": 99}, 50),
+        ({"w3": 50, "w1": 60, "w2": 70}, 60),
+        ({"w4": 99}, 0),
+        ({}, 0),
+    ):
+        assert policy.seen_s(witnessed) == seen_s
     unwitnessed = parse_policy(FILE.replace("quorum either", "quorum none").encode())
-    assert verify_checkpoint(note(), unwitnessed).newest_s == 0
+    assert verify_checkpoint(note(), unwitnessed).seen_s == 0
     with pytest.raises(VerificationError, match="quorum"):
         verify_checkpoint(note("w1"), policy)
     with pytest.raises(VerificationError, match="nobody"):
