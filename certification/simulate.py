@@ -17,15 +17,15 @@ from __future__ import annotations
 import argparse
 import hashlib
 import math
-import multiprocessing
 import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
+from certification.processes import ProcessLostError, over
 from certification.rtp.certificate import Enumerated
 from certification.rtp.returns import ACTION_WORDS, Moments, action_frequencies, bet_moments, side_moments
 from certification.rtp.strategy import Decisions
@@ -123,17 +123,6 @@ def _seeded_bytes(seed: bytes, number: int) -> Callable[[], int]:
 
 # --- in parallel ---
 
-_playing: list[Decisions] = []
-"""The decisions of a worker process, handed over once."""
-
-
-def _start_worker(decisions: Decisions) -> None:
-    _playing.append(decisions)
-
-
-def _work(chunk: Chunk) -> Tally:
-    return play_chunk(_playing[-1], chunk)
-
 
 def simulate(
     decisions: Decisions,
@@ -146,21 +135,11 @@ def simulate(
     """Play the rounds, in processes of their own if there is more than one worker; the same seed, the same sums."""
     chunks = [Chunk(number, min(_CHUNK, rounds - start), seed) for number, start in enumerate(range(0, rounds, _CHUNK))]
     total = Tally(0, 0, Counter(), Counter())
-    if workers == 1:
-        for chunk in chunks:
-            _take(total, play_chunk(decisions, chunk), told)
-        return total
-    fresh = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=fresh, initializer=_start_worker, initargs=(decisions,)) as pool:
-        for tally in pool.map(_work, chunks):
-            _take(total, tally, told)
+    for tally in over(partial(play_chunk, decisions), chunks, workers):
+        total.ante_minor = tally.ante_minor
+        total.add(tally)
+        told(total.rounds)
     return total
-
-
-def _take(total: Tally, tally: Tally, told: Callable[[int], None]) -> None:
-    total.ante_minor = tally.ante_minor
-    total.add(tally)
-    told(total.rounds)
 
 
 # --- against the exact figures ---
@@ -204,7 +183,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stderr.write(f"\r\x1b[K{rounds:,} of {arguments.rounds:,} rounds")
             sys.stderr.flush()
 
-    tally = simulate(decisions, arguments.rounds, seed=arguments.seed, workers=arguments.workers, told=told)
+    try:
+        tally = simulate(decisions, arguments.rounds, seed=arguments.seed, workers=arguments.workers, told=told)
+    except ProcessLostError as error:
+        sys.stderr.write(f"certify simulate: {error}\n")
+        return 2
     comparisons = compare(ruleset, enumerated, tally)
     source = f"seed {arguments.seed.hex()}" if arguments.seed else "the production generator"
     sys.stdout.write(f"{ruleset.id}: {tally.rounds:,} rounds, decks from {source}\n")

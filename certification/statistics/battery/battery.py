@@ -9,16 +9,14 @@ p-value and is told as not applicable.
 
 from __future__ import annotations
 
-import multiprocessing
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
 import numpy as np
 
+from certification.processes import over
 from certification.rtp.compiled import Longs
 from certification.statistics.battery import raw
 from certification.statistics.battery.counting import COUNTED, COUNTS, CountedTest
@@ -95,9 +93,9 @@ def tally(chunk: Chunk) -> Tally:
     return Tally(len(chunk.decks), counts, lead(chunk.decks))
 
 
-def work(source: Source, number: int, count: int) -> Tally:
-    """Make a chunk and count it, in whatever process."""
-    return tally(source.chunk(number, count))
+def work(source: Source, chunk: tuple[int, int]) -> Tally:
+    """Make a chunk, by its number and its decks, and count it, in whatever process."""
+    return tally(source.chunk(*chunk))
 
 
 class Totals:
@@ -154,18 +152,7 @@ def totals_of(source: Source, decks: int, *, first: int = 0, workers: int = 1, t
 
 
 def _tallies(source: Source, chunks: list[tuple[int, int]], workers: int) -> Iterator[Tally]:
-    if workers == 1 or len(chunks) == 1:
-        for number, count in chunks:
-            yield work(source, number, count)
-        return
-    waiting: deque[Future[Tally]] = deque()
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        for number, count in chunks:
-            waiting.append(pool.submit(work, source, number, count))
-            if len(waiting) > 2 * workers:  # so many are held, no more
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+    return over(partial(work, source), chunks, min(workers, len(chunks)))
 
 
 def run_once(

@@ -8,19 +8,17 @@ program's constants, `--dft-divisor 3.8`. Exit 0: passed; 1: failed; 2: usage, u
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
-import multiprocessing
 import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from certification.processes import over
 from certification.rtp.compiled import Bytes
 from certification.statistics import progress
 from certification.statistics.sp800_22 import levels, reading, suite
@@ -59,19 +57,10 @@ def _run(
 ) -> tuple[list[list[suite.PValue]], float]:
     results: list[list[suite.PValue]] = []
     cpu_s = 0.0
-    run = partial(timed, variant=variant)
-    if workers == 1 or count == 1:
-        for values, used_s in map(run, sequences):
-            results.append(values)
-            cpu_s += used_s
-            progress.show("sequences", len(results), count)
-        return results, cpu_s
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        while batch := list(itertools.islice(sequences, 4 * workers)):  # so many are held, no more
-            for values, used_s in pool.map(run, batch):
-                results.append(values)
-                cpu_s += used_s
-                progress.show("sequences", len(results), count)
+    for values, used_s in over(partial(timed, variant=variant), sequences, min(workers, count)):
+        results.append(values)
+        cpu_s += used_s
+        progress.show("sequences", len(results), count)
     return results, cpu_s
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from certification import simulate as simulation
 from certification import strategy as command
 from certification.__main__ import main
+from certification.processes import ProcessLostError
 from certification.rtp.certificate import Enumerated
 from certification.rtp.returns import action_frequencies
 from certification.rtp.strategy import Decisions, Strategy, hole_count, hole_name, hole_shares
@@ -188,6 +190,18 @@ def test_the_command_simulates(
     assert main(["simulate", "baccarat"]) == 2
     with pytest.raises(SystemExit):
         main(["simulate", "casino-holdem", "--rounds", "0"])
+
+
+def test_a_simulation_that_has_lost_a_process_has_no_verdict(
+    casino: Enumerated, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(*_: object) -> NoReturn:
+        raise ProcessLostError("a process of the pool was lost")
+
+    monkeypatch.setattr(simulation, "Enumerated", lambda _: casino)
+    monkeypatch.setattr(simulation, "over", lost)
+    assert main(["simulate", "casino-holdem", "--rounds", "10"]) == 2
+    assert capsys.readouterr().err == "certify simulate: a process of the pool was lost\n"
 
 
 @pytest.mark.parametrize("interval", ["nan", "inf", "-1", "0", "x"])

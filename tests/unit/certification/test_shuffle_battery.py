@@ -8,10 +8,12 @@ import math
 import pickle
 from collections import Counter
 from fractions import Fraction
+from typing import NoReturn
 
 import numpy as np
 import pytest
 
+from certification.processes import ProcessLostError
 from certification.rtp.compiled import Bytes
 from certification.statistics.battery import battery, command, counting, decks, defects, laws, planting, raw, streams
 from certification.statistics.battery.battery import Result
@@ -331,6 +333,17 @@ def test_a_rejection_is_repeated_once_on_four_times_as_many_fresh_decks(monkeypa
     assert battery.run_battery(source, 15_000, can_repeat=False).word == "failed"
     waiting[:] = [0.5]
     assert battery.run_battery(source, 259).word == "not applicable"
+
+
+def test_a_run_that_has_lost_a_process_has_no_verdict(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def lost(*_: object) -> NoReturn:
+        raise ProcessLostError("a process of the pool was lost")
+
+    monkeypatch.setattr(battery, "over", lost)
+    assert command.main(["--decks", "300", "--seed", "00"]) == 2
+    assert capsys.readouterr().err == "certify rng: a process of the pool was lost\n"
 
 
 def test_too_few_decks_are_not_applicable_and_never_pass() -> None:

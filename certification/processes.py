@@ -1,0 +1,98 @@
+"""A pure function over many values, in processes of their own: the answers come in order, and few values are held.
+
+Each process has a pipe of its own, whose other end nobody holds but the thread that asks it: where a process is killed,
+at whatever moment, that pipe is at its end. The executor of the standard library shares its pipes among the processes:
+one that is started while another is killed is overlooked there, and keeps them open for ever. Refuses to go on without
+a process that was lost (ProcessLostError): an answer that is missing is no answer.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from multiprocessing.connection import Connection
+from queue import SimpleQueue
+from typing import Any, Final, TypeVar
+
+_HELD: Final = 2
+"""Values that each process has before it."""
+
+_A = TypeVar("_A")
+_B = TypeVar("_B")
+
+
+class ProcessLostError(ChildProcessError):
+    """A process was killed, perhaps for the memory that it took: nothing is said of what it worked on."""
+
+
+def over(work: Callable[[_A], _B], values: Iterable[_A], workers: int) -> Iterator[_B]:
+    """`work` of each value, in order; in this process if one worker is enough. ProcessLostError, and what it raises."""
+    if workers <= 1:
+        yield from map(work, values)
+        return
+    running: deque[Future[_B]] = deque()
+    with pool(work, workers) as begin:
+        try:
+            for value in values:
+                running.append(begin(value))
+                if len(running) > workers * _HELD:
+                    yield running.popleft().result()
+            while running:
+                yield running.popleft().result()
+        finally:
+            for answer in running:
+                answer.cancel()
+
+
+@contextmanager
+def pool(work: Callable[[_A], _B], workers: int) -> Iterator[Callable[[_A], Future[_B]]]:
+    """What takes a value and promises its answer. `work` goes to each process once, with all that it holds."""
+    spawn = multiprocessing.get_context("spawn")
+    idle: SimpleQueue[Connection] = SimpleQueue()
+    processes = []
+
+    def ask(value: _A) -> _B:
+        end = idle.get()
+        try:
+            end.send(value)
+            error, answer = end.recv()
+        except (EOFError, OSError):
+            raise ProcessLostError("a process of the pool was lost") from None
+        finally:
+            idle.put(end)
+        if error is not None:
+            raise error
+        found: _B = answer
+        return found
+
+    with ExitStack() as ends, ThreadPoolExecutor(workers) as threads:
+        try:
+            for _ in range(workers):
+                ours, theirs = spawn.Pipe()
+                idle.put(ends.enter_context(ours))
+                with theirs:
+                    process = spawn.Process(target=_answer, args=(work, theirs), daemon=True)
+                    process.start()
+                processes.append(process)
+            yield lambda value: threads.submit(ask, value)
+        finally:
+            for process in processes:
+                process.kill()  # and no thread waits for it any more
+                process.join()
+
+
+def _answer(work: Callable[[Any], object], end: Connection) -> None:
+    """What a process of the pool does, as long as there is somebody to ask it."""
+    with suppress(EOFError, OSError, KeyboardInterrupt):
+        while True:
+            value = end.recv()
+            try:
+                told: tuple[Exception | None, object] = None, work(value)
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is raised where the answer is waited for
+                error.add_note(traceback.format_exc())
+                told = error, None
+            end.send(told)
