@@ -364,15 +364,16 @@ def compare_surroundings(manifest: Mapping[str, Any], found: Surroundings) -> li
     """What the server runs on with the manifest's. An object that the manifest does not know was not loaded then."""
     listed = manifest["surroundings"]
     findings = list(found.findings)
-    findings += _differences(listed["objects"], found.objects, "")
-    findings += _differences(listed["stdlib"], found.stdlib, "standard library: ")
-    findings += _differences(dict.fromkeys(listed["dependencies"], ""), dict.fromkeys(found.dependencies, ""), "")
+    findings += differences(listed["objects"], found.objects, "")
+    findings += differences(listed["stdlib"], found.stdlib, "standard library: ")
+    findings += differences(dict.fromkeys(listed["dependencies"], ""), dict.fromkeys(found.dependencies, ""), "")
     for name, files in found.dependencies.items():
-        findings += _differences(listed["dependencies"].get(name, files), files, f"{name}: ")
+        findings += differences(listed["dependencies"].get(name, files), files, f"{name}: ")
     return sorted(set(findings))
 
 
-def _differences(listed: Mapping[str, str], found: Mapping[str, str], where: str) -> Iterator[Finding]:
+def differences(listed: Mapping[str, str], found: Mapping[str, str], where: str = "") -> Iterator[Finding]:
+    """What two listings of path and hash do not have in common."""
     for path in sorted(listed.keys() | found.keys()):
         if path not in found:
             yield Finding("missing", where + path)
