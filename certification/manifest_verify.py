@@ -38,7 +38,7 @@ LOCK: Final = "requirements/runtime.txt"
 """Where a checkout has the lock; a wheel has it inside `rgs`."""
 BESIDE: Final = frozenset(
     {*PACKAGES, PROTOS}
-    | {"bench", "build", "dist", "docs", "env", "examples", "requirements", "tests", "tools", "var", "venv"}
+    | {"bench", "build", "dist", "docs", "dossier", "env", "examples", "requirements", "tests", "tools", "var", "venv"}
 )
 """Folders at the top of a checkout that may hold modules: nothing that serves imports by such a name."""
 CACHE: Final = "__pycache__"
