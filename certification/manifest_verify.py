@@ -38,7 +38,7 @@ LOCK: Final = "requirements/runtime.txt"
 """Where a checkout has the lock; a wheel has it inside `rgs`."""
 BESIDE: Final = frozenset(
     {*PACKAGES, PROTOS}
-    | {"bench", "build", "dist", "docs", "env", "examples", "requirements", "tests", "tools", "var", "venv"}
+    | {"bench", "build", "dist", "docs", "dossier", "env", "examples", "requirements", "tests", "tools", "var", "venv"}
 )
 """Folders at the top of a checkout that may hold modules: nothing that serves imports by such a name."""
 CACHE: Final = "__pycache__"
@@ -364,15 +364,16 @@ def compare_surroundings(manifest: Mapping[str, Any], found: Surroundings) -> li
     """What the server runs on with the manifest's. An object that the manifest does not know was not loaded then."""
     listed = manifest["surroundings"]
     findings = list(found.findings)
-    findings += _differences(listed["objects"], found.objects, "")
-    findings += _differences(listed["stdlib"], found.stdlib, "standard library: ")
-    findings += _differences(dict.fromkeys(listed["dependencies"], ""), dict.fromkeys(found.dependencies, ""), "")
+    findings += differences(listed["objects"], found.objects, "")
+    findings += differences(listed["stdlib"], found.stdlib, "standard library: ")
+    findings += differences(dict.fromkeys(listed["dependencies"], ""), dict.fromkeys(found.dependencies, ""), "")
     for name, files in found.dependencies.items():
-        findings += _differences(listed["dependencies"].get(name, files), files, f"{name}: ")
+        findings += differences(listed["dependencies"].get(name, files), files, f"{name}: ")
     return sorted(set(findings))
 
 
-def _differences(listed: Mapping[str, str], found: Mapping[str, str], where: str) -> Iterator[Finding]:
+def differences(listed: Mapping[str, str], found: Mapping[str, str], where: str = "") -> Iterator[Finding]:
+    """What two listings of path and hash do not have in common."""
     for path in sorted(listed.keys() | found.keys()):
         if path not in found:
             yield Finding("missing", where + path)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import structlog
 
 from certification import manifest_verify
+from certification.manifest_verify import Finding
 from rgs import __version__
 from rgs.clients.regulator import SoftwareModule
 from rgs.config import Config
@@ -26,6 +27,8 @@ from rgs.service.instance import Artifact
 
 SURROUNDINGS_FORMAT = "rgs/surroundings/v1"
 SURROUNDINGS_CHANGED = "SURROUNDINGS_CHANGED"
+_TOLD_MAX = 12
+"""So many differences are told in one line."""
 
 
 def configured(config: Config, outward: Outward) -> str:
@@ -86,16 +89,20 @@ def verify_certified(path: Path, manifest: Manifest) -> None:
     except manifest_verify.UnverifiableError as error:
         raise ManifestError(str(error)) from None
     if findings:
-        told = "; ".join(" ".join(str(finding).split()) for finding in findings[:12])
-        raise ManifestError(f"this is not the software of {path}, {len(findings)} differences: {told}")
+        raise ManifestError(f"this is not the software of {path}, {len(findings)} differences: {_told(findings)}")
 
 
 def changed_software(manifest: Manifest, measure: Callable[[], Manifest]) -> str:
-    """Hash the certified files again: a code if they are not what was measured at the start."""
+    """Hash the certified files again: a code if they are not what was measured at the start; the log says which."""
     try:
-        return "" if measure().sha256 == manifest.sha256 else "SOFTWARE_CHANGED"
+        again = measure()
     except ManifestError:
         return "SOFTWARE_UNREADABLE"
+    if again.sha256 == manifest.sha256:
+        return ""
+    first, now = ({entry.path: entry.sha256 for entry in one.entries} for one in (manifest, again))
+    structlog.get_logger().error("software_changed", what=_told(manifest_verify.differences(first, now)))
+    return "SOFTWARE_CHANGED"
 
 
 def changed_surroundings(manifest: Manifest) -> str:
@@ -104,11 +111,21 @@ def changed_surroundings(manifest: Manifest) -> str:
     if first is None:
         return ""
     try:
-        again = measure_surroundings(list(first.objects)).condensed()
+        again = measure_surroundings(list(first.objects))
     except SurroundingsError as error:
         structlog.get_logger().error("surroundings_changed", what=str(error))
         return SURROUNDINGS_CHANGED
-    parts = sorted(part for part, value in first.condensed().items() if again[part] != value)
-    if parts:
-        structlog.get_logger().error("surroundings_changed", what=", ".join(parts))
-    return SURROUNDINGS_CHANGED if parts else ""
+    if again.condensed() == first.condensed():
+        return ""
+    at_start = {"dependencies": first.dependencies, "objects": first.objects, "stdlib": first.stdlib}
+    findings = manifest_verify.compare_surroundings({"surroundings": at_start}, again)
+    what = _told([*findings, *manifest_verify.differences(first.server, again.server)])
+    structlog.get_logger().error("surroundings_changed", what=what)
+    return SURROUNDINGS_CHANGED
+
+
+def _told(findings: Iterable[Finding]) -> str:
+    """The first of them, in one line."""
+    every = sorted(set(findings))
+    more = f"; and {len(every) - _TOLD_MAX} more" if len(every) > _TOLD_MAX else ""
+    return "; ".join(" ".join(str(finding).split()) for finding in every[:_TOLD_MAX]) + more

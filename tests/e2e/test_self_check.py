@@ -100,6 +100,7 @@ def test_a_server_whose_files_are_changed_under_it(running: tuple[Installation, 
         closed = server.logged("guard_closed", count)
         assert (closed["guard"], closed["code"]) == ("rules", "SOFTWARE_CHANGED"), name
         if count == 1:
+            assert server.logged("software_changed", 1)["what"] == "changed rng/drbg.py"
             _, refusal = server.call("PlayService/StartRound", "operator", **start)
             assert "GUARD_CLOSED" in refusal
         path.write_bytes(honest)

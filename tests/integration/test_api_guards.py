@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
+from structlog.testing import capture_logs
 
+from certification.manifest_verify import Surroundings
+from rgs import declared
 from rgs.core.errors import RegulatorUnavailableError
+from rgs.declared import SURROUNDINGS_CHANGED, changed_surroundings
 from rgs.manifest import Manifest, ManifestError
 from rgs.server import Server
 from rgs.service.permits import GUARDS
@@ -121,7 +126,28 @@ def test_the_measure_of_the_server_sees_a_changed_byte(tmp_path: Path) -> None:
     assert house.server._changed_software() == ""
     entries = tuple(entry for entry in manifest().entries if entry.path != "rng/drbg.py")
     other = Server(house.config, Manifest(entries, manifest().locked))
-    assert other._changed_software() == "SOFTWARE_CHANGED"
+    with capture_logs() as logs:
+        assert other._changed_software() == "SOFTWARE_CHANGED"
+    assert [(line["event"], line["what"]) for line in logs] == [("software_changed", "unlisted rng/drbg.py")]
+
+
+def test_the_log_names_what_a_server_runs_on_that_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = Surroundings("3.11.7", {"/p": "0"}, {"os.py": "1"}, {"a==1": {"a.py": "2"}}, {"rgs/server.py": "3"})
+    again = first
+    monkeypatch.setattr(declared, "measure_surroundings", lambda _objects: again)
+    started = Manifest((), locked=True, surroundings=first)
+    assert changed_surroundings(started) == ""
+    for change, told in (
+        ({"server": {"rgs/server.py": "9"}}, "changed rgs/server.py"),
+        ({"stdlib": {}}, "missing standard library: os.py"),
+        ({"objects": {"/p": "9"}, "dependencies": {"a==1": {"a.py": "9"}}}, "changed /p; changed a==1: a.py"),
+        ({"server": {f"rgs/{n:02}.py": "" for n in range(20)}}, "and 9 more"),
+    ):
+        again = replace(first, **change)
+        with capture_logs() as logs:
+            assert changed_surroundings(started) == SURROUNDINGS_CHANGED
+        assert logs[0]["event"] == "surroundings_changed"
+        assert logs[0]["what"].endswith(told)
 
 
 async def test_a_clock_that_was_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,8 @@ from certification.statistics import progress
 from certification.statistics.sp800_22 import levels, reading, suite
 
 _USUAL_LENGTH: Final = 1_000_000
+LENGTH_MOST: Final = 10**8
+"""Of a sequence: a bit takes 33 bytes of memory while it is tested."""
 _VARIANTS: Final = {variant.name: variant for variant in (suite.CORRECTED, suite.NIST_2_1_2)}
 
 
@@ -146,7 +148,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="certify sp800-22", description="The fifteen tests of NIST SP 800-22.")
     parser.add_argument("file", type=Path, metavar="FILE")
     parser.add_argument("--format", choices=reading.FORMATS, default="auto", help="default: by the file's beginning")
-    parser.add_argument("--length", type=_whole, metavar="BITS", help="of a sequence")
+    parser.add_argument("--length", type=_length, metavar="BITS", help="of a sequence, at most 10^8")
     parser.add_argument("--sequences", type=_whole, metavar="N")
     parser.add_argument("--variant", choices=sorted(_VARIANTS), default=suite.CORRECTED.name)
     parser.add_argument("--dft-divisor", type=float, choices=(4.0, 3.8), default=4.0)
@@ -160,6 +162,13 @@ def _whole(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 10**10:
         raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to 10^10")
     return int(text)
+
+
+def _length(text: str) -> int:
+    length = _whole(text)
+    if length > LENGTH_MOST:
+        raise argparse.ArgumentTypeError(f"{text} bits are too many for one sequence, at most {LENGTH_MOST:,}")
+    return length
 
 
 def level(text: str) -> float:

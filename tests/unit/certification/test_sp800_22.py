@@ -415,7 +415,13 @@ def test_files_that_will_not_do(tmp_path: Path, capsys: pytest.CaptureFixture[st
     for no_file in (tmp_path / "pipe", Path(os.devnull)):
         assert command.main([str(no_file)]) == 2
         assert "is no regular file" in capsys.readouterr().err
-    for wrong in (["--alpha", "1"], ["--alpha", "x"], ["--length", "0"], ["--dft-divisor", "3.9"]):
+    for wrong in (
+        ["--alpha", "1"],
+        ["--alpha", "x"],
+        ["--length", "0"],
+        ["--length", "100000001"],
+        ["--dft-divisor", "3.9"],
+    ):
         with pytest.raises(SystemExit):
             command.main([str(path), *wrong])
 
