@@ -15,7 +15,8 @@ SIGN ?=
 PY := .venv/bin/python
 BUF := .venv/bin/buf
 # Each process begins with a half of the tests, in their order: what a module has set up is set up once.
-PYTEST := $(PY) -m pytest -n $(WORKERS) --dist worksteal
+# With bytecode: each process that a test begins would read all of the source anew, and each worker every test.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE $(PY) -m pytest -n $(WORKERS) --dist worksteal
 # The tests that reach all of rng and rgs.core. The others run the same lines a thousand times over, and are not traced:
 # that costs half of the time. Two passes, for a value cached by a test that is not traced is not made anew.
 MEASURED := $(addprefix tests/unit/,core games reconcile replay rng service statements tlog witness audit) \

@@ -23,7 +23,7 @@ from certification.findings import Findings
 from certification.memory import format_replay, format_value, parse_replay, parse_value
 from certification.sources import Source
 from certification.tree import CONSISTENCY, ENTRY, Tree, failure, read_accepted, read_bundle, read_hashes
-from rgs.core.checkpoints import Checkpoint, parse_checkpoint
+from rgs.core.checkpoints import Checkpoint, format_checkpoint, parse_checkpoint
 from rgs.core.errors import FormatError, RgsError, VerificationError
 from rgs.core.merkle import consistency_proof, verify_consistency
 from rgs.core.note import Note, format_note, parse_note
@@ -31,7 +31,7 @@ from rgs.core.policies import Accepted, Policy
 from rgs.core.replay import Entry, KeyBook, Place, Replay, Rulebook
 from rgs.core.replay.checks import KEY
 from rgs.core.replay.scope import Scope
-from rgs.core.statements import Envelope, parse_envelope, verify_signature
+from rgs.core.statements import parse_envelope, verify_signature
 from rgs.core.statements.bulk import is_signed_by
 from rgs.core.tiles import TILE_WIDTH, TileSubtrees
 
@@ -53,8 +53,12 @@ class Audit:
 
     note: Note | None = None
     accepted: Accepted | None = None
+    published: Checkpoint | None = None
+    """What the log shows as its newest; another than the accepted one where that was not cosigned yet."""
     before: Checkpoint | None = None
     is_sound: bool = False
+    is_begun: bool = False
+    """Whether there was anything to read by: a checkpoint and keys that may be gone on from."""
     failures: list[dict[str, str]] = field(default_factory=list)
     failed: int = 0
     entries: int = 0
@@ -105,9 +109,15 @@ class Auditor:
         """
         audit = Audit()
         began = process_time()
+        if self.root not in {None, self.root_found}:  # nothing is read, so that no state remembers a slip of the hand
+            audit.report(KEY.failure(f"the root of the key bundle is {self.root_found}, not {self.root}"), "keys")
+            return audit
         try:
-            audit.note, audit.accepted = read_accepted(self.source, self.policy)
+            audit.note, audit.accepted, audit.published = read_accepted(self.source, self.policy)
             checkpoint = audit.accepted.checkpoint
+            # Two that the log has signed: whichever is newer begins with the other, or here is the proof of a fork.
+            first, last = sorted((audit.published, checkpoint), key=lambda one: one.size)
+            self._verify_continuation(first, last, "signed by the log")
             cosigned = Cosigned(self.policy, self.own)
             if state is not None:
                 audit.before = _checkpoint_of(state)
@@ -122,6 +132,7 @@ class Auditor:
         except VerificationError as error:
             audit.report(error, "checkpoint")
             return audit
+        audit.is_begun = True
         if self.whole:
             state = part = None
         part = part if part is not None and _is_part(part, state, checkpoint) else None
@@ -189,23 +200,30 @@ class _Run:
         if state is None:
             self._replay = Replay(self._keys, rulebook, goes_on=True)
         else:
-            if state["root_key"] != self._keys.root:
-                raise FormatError(f"the state is of a house with the root {state['root_key']}, not {self._keys.root}")
-            self._replay = parse_replay(state["replay"], self._keys, rulebook)
-            vars(self._findings).update(
-                {name: parse_value(one, rulebook, Scope()) for name, one in state["findings"].items()}
-            )
-            self._signed = _signed_of(state, self._keys)
-            audit.failures, audit.failed = list(state["failures"]), int(state["failed"])
-            if _checkpoint_of(state).origin == checkpoint.origin:
-                try:
-                    levels = [[bytes.fromhex(one) for one in level] for level in state["levels"]]
-                    self._tree = Tree(int(state["checkpoint"]["size"]), levels)
-                except (KeyError, TypeError, ValueError) as error:
-                    raise FormatError(f"the state does not fit together: {error}") from None
-                if self._tree.root().hex() != state["checkpoint"]["root"]:
-                    raise FormatError("the state does not fit together: its tree has another root")
+            try:
+                self._take_up(state)
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                raise FormatError(f"the state does not fit together, or is of another version: {error!r}") from None
         self._known = {keyid: key.public_key for keyid, key in self._keys.known.items()}
+
+    def _take_up(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state. FormatError; KeyError, TypeError, ValueError, AttributeError where it is none."""
+        audit, rulebook = self._audit, self._auditor.rulebook
+        if state["root_key"] != self._keys.root:
+            raise FormatError(f"the state is of a house with the root {state['root_key']}, not {self._keys.root}")
+        self._replay = parse_replay(state["replay"], self._keys, rulebook)
+        found = {name: parse_value(one, rulebook, Scope()) for name, one in state["findings"].items()}
+        known = {name: one for name, one in vars(self._findings).items() if name not in _NOT_KEPT}
+        if {name: type(one) for name, one in found.items()} != {name: type(one) for name, one in known.items()}:
+            raise FormatError("the state does not fit together: its findings are of another version")
+        vars(self._findings).update(found)
+        self._signed = _signed_of(state, self._keys)
+        audit.failures, audit.failed = list(state["failures"]), int(state["failed"])
+        if _checkpoint_of(state).origin == self._checkpoint.origin:
+            levels = [[bytes.fromhex(one) for one in level] for level in state["levels"]]
+            self._tree = Tree(int(state["checkpoint"]["size"]), levels)
+            if self._tree.root().hex() != state["checkpoint"]["root"]:
+                raise FormatError("the state does not fit together: its tree has another root")
 
     @property
     def is_of_one_shard(self) -> bool:
@@ -228,9 +246,6 @@ class _Run:
     def read(self) -> bool:
         """Read everything new; whether the tree is that of the checkpoint."""
         audit, tree = self._audit, self._tree
-        if audit.accepted is not None and self._auditor.root is not None and not self._keys.anchored:
-            other = f"the root of the key bundle is {self._keys.root}, not {self._auditor.root}"
-            audit.report(KEY.failure(other), "keys")
         before = tree.size
         is_sound = True
         saved = before
@@ -297,14 +312,13 @@ class _Run:
         audit, replay, first = self._audit, self._replay, self._tree.size
         origin = self._checkpoint.origin
         yield from self._tree.grow(self._auditor.source, [hash_ for hash_, _, _ in found.found])
-        for index, (hash_, fields, is_signed) in enumerate(found.found, first):
+        for index, (hash_, envelope, is_signed) in enumerate(found.found, first):
             if index == 0 and (self._shard_before is not None or not chunk.entries[0].startswith(b"{")):
                 yield from self._begin_shard(chunk.entries[0])
                 continue
-            if fields is None:
+            if envelope is None:
                 failures = replay.refuse("the entry is not an envelope in its one form")
             else:
-                envelope = Envelope(*fields)
                 failures = replay.feed_entry(Entry(hash_, envelope, Place(origin, index), is_signed=is_signed))
                 if is_signed and len(audit.sample) < SAMPLE:
                     audit.sample.append((chunk.entries[index - first], chunk.keys[envelope.keyid]))
@@ -350,7 +364,9 @@ def measure_bare(sample: list[tuple[bytes, bytes]], clock: Callable[[], float] =
 def _checkpoint_of(state: Mapping[str, Any]) -> Checkpoint:
     try:
         held = state["checkpoint"]
-        return Checkpoint(held["origin"], int(held["size"]), bytes.fromhex(held["root"]))
+        return parse_checkpoint(
+            format_checkpoint(Checkpoint(held["origin"], int(held["size"]), bytes.fromhex(held["root"])))
+        )
     except (KeyError, TypeError, ValueError, RgsError) as error:
         raise FormatError(f"the state has no checkpoint: {error!r}") from None
 

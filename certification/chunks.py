@@ -18,14 +18,14 @@ from typing import Final
 
 from rgs.core.errors import FormatError
 from rgs.core.merkle import leaf_hash
-from rgs.core.statements import KINDS, key_fingerprint, parse_envelope
+from rgs.core.statements import KINDS, Envelope, key_fingerprint, parse_envelope
 from rgs.core.statements.bulk import is_signed_by
 
 _START: Final = KINDS["instance_start"].payload_type.encode("ascii")
 _PAYLOAD: Final = re.compile(rb'\{"payload":"([A-Za-z0-9+/=]{1,45000})"')
 
-Found = tuple[bytes, tuple[str, bytes, str, bytes] | None, bool]
-"""Leaf hash, the fields of the envelope (None: it is none), whether its signature verifies under its keyid."""
+Found = tuple[bytes, Envelope | None, bool]
+"""Leaf hash, the envelope (None: it is none), whether its signature verifies under its keyid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,7 @@ def verify_chunk(chunk: Chunk) -> Verified:
             found.append((hash_, None, False))
             continue
         key = chunk.keys.get(envelope.keyid)
-        fields = (envelope.payload_type, envelope.payload, envelope.keyid, envelope.signature)
-        found.append((hash_, fields, key is not None and is_signed_by(envelope, key)))
+        found.append((hash_, envelope, key is not None and is_signed_by(envelope, key)))
     return Verified(tuple(found), thread_time() - began)
 
 

@@ -9,8 +9,10 @@ a page that the house rendered; that page is not read here: another is made. Exi
 from __future__ import annotations
 
 import argparse
+import struct
 import sys
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -43,6 +45,9 @@ FILES: Final[Mapping[str, int]] = {
 """What may be in the zip, and how long it may be."""
 NEEDED: Final = ("session.jsonl", "keys.json", "opening.json", "final.json", "ruleset.json")
 
+_BAD_ZIP: Final = (OSError, zipfile.BadZipFile, zlib.error, struct.error, RuntimeError, EOFError, ValueError)
+"""What the library makes of a file that is no zip, or a damaged one; a NotImplementedError is a RuntimeError."""
+
 
 def read_zip(path: Path) -> dict[str, bytes]:
     """The files of a zip. FileError."""
@@ -52,12 +57,16 @@ def read_zip(path: Path) -> dict[str, bytes]:
             for info in zipped.infolist():
                 if info.filename not in FILES or info.filename in files:
                     raise FileError(f"{path}: {info.filename[:80]!r} does not belong into it, or comes twice")
+                if info.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:  # others may ask for gigabytes
+                    raise FileError(f"{path}: {info.filename} is packed by method {info.compress_type}, not 0 or 8")
                 with zipped.open(info) as file:
                     data = file.read(FILES[info.filename] + 1)
                 if len(data) > FILES[info.filename]:
                     raise FileError(f"{path}: {info.filename} is longer than {FILES[info.filename]} bytes")
                 files[info.filename] = data
-    except (OSError, zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError) as error:
+    except FileError:
+        raise
+    except _BAD_ZIP as error:
         raise FileError(f"{path}: {error}") from error
     if missing := [name for name in NEEDED if name not in files]:
         raise FileError(f"{path}: {', '.join(missing)} is missing")
@@ -156,9 +165,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     except RgsError as error:
         sys.stdout.write(f"FAILED {error}\n")
         return 1
-    if options.html is not None:
-        options.html.write_text(render_dispute(dispute), encoding="utf-8")
     sys.stdout.writelines(f"{line}\n" for line in dispute.verdict)
+    try:
+        if options.html is not None:
+            options.html.write_text(render_dispute(dispute), encoding="utf-8")
+    except RgsError as error:
+        sys.stdout.write(f"FAILED {error}\n")
+        return 1
+    except OSError as error:
+        sys.stderr.write(f"certify dispute: {options.html}: {error.strerror}\n")
+        return 2
     return 0 if dispute.is_good else 1
 
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from rgs.core.cards import parse_card
+from rgs.core.errors import FormatError
 from rgs.core.games.paytables import Paytable
 from rgs.core.games.types import Outcome
 from rgs.core.hands import evaluate
@@ -64,9 +65,12 @@ def languages() -> dict[str, dict[str, Any]]:
 
 
 def render_dispute(dispute: Dispute) -> str:
-    """The page."""
+    """The page. FormatError where a round that does not verify says what no page has words for."""
     final = dispute.final
-    pages = [_page(code, words, dispute) for code, words in languages().items()]
+    try:
+        pages = [_page(code, words, dispute) for code, words in languages().items()]
+    except (KeyError, ValueError) as error:
+        raise FormatError(f"the round cannot be shown as a page: {error!r}", field="final") from None
     return _template().render(dispute=dispute, pages=pages, cards=_cards(final), suits=_SUITS)
 
 

@@ -12,10 +12,11 @@ import importlib
 import multiprocessing
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from queue import SimpleQueue
 from typing import Any, Final
 
 from certification.chunks import Chunk, Verified, verify_chunk
@@ -89,25 +90,50 @@ def _alone() -> Iterator[Engine]:
 
 @contextmanager
 def _pool(workers: int) -> Iterator[Engine]:
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+    """Each process has a pipe of its own, whose other end nobody holds but the thread that asks it: where a process is
+    killed, at whatever moment, that pipe is at its end. The executor of the standard library shares its pipes among
+    the processes: one that is started while another is killed is overlooked there, and keeps them open for ever.
+    """
+    spawn = multiprocessing.get_context("spawn")
+    idle: SimpleQueue[Connection] = SimpleQueue()
+    processes = []
 
-        def begin(chunk: Chunk) -> Future[Verified]:
-            with _whole_pool():
-                return pool.submit(verify_chunk, chunk)
+    def ask(chunk: Chunk) -> Verified:
+        end = idle.get()
+        try:
+            end.send(chunk)
+            found: Verified = end.recv()
+        finally:
+            idle.put(end)
+        return found
 
-        def wait(answer: Future[Verified]) -> Verified:
-            with _whole_pool():
-                return answer.result()
+    def wait(answer: Future[Verified]) -> Verified:
+        try:
+            return answer.result()
+        except (EOFError, OSError):
+            raise EngineError("a process of the pool was lost") from None
 
-        yield Engine(begin, wait, lambda answer: answer.cancel(), workers)
+    with ExitStack() as ends, ThreadPoolExecutor(workers) as threads:
+        try:
+            for _ in range(workers):
+                ours, theirs = spawn.Pipe()
+                idle.put(ends.enter_context(ours))
+                with theirs:
+                    process = spawn.Process(target=_answer, args=(theirs,), daemon=True)
+                    process.start()
+                processes.append(process)
+            yield Engine(lambda chunk: threads.submit(ask, chunk), wait, lambda answer: answer.cancel(), workers)
+        finally:
+            for process in processes:
+                process.kill()  # and no thread waits for it any more
+                process.join()
 
 
-@contextmanager
-def _whole_pool() -> Iterator[None]:
-    try:
-        yield
-    except BrokenProcessPool as error:
-        raise EngineError(f"a process of the pool was lost: {error}") from None
+def _answer(end: Connection) -> None:
+    """What a process of the pool does, as long as there is somebody to ask it."""
+    with suppress(EOFError, OSError, KeyboardInterrupt):
+        while True:
+            end.send(verify_chunk(end.recv()))
 
 
 @contextmanager

@@ -60,6 +60,14 @@ class Findings:
             return
         self.newest = max(self.newest, body["time"])
         match statement.kind.name:
+            case "round_opening":
+                period = self._periods.get(body["session_id"], 0)
+                row = [body["deal"]["round_id"], body["session_id"], body["time"], period]
+                self.open[statement.hash] = row
+            case "round_final":
+                self.open.pop(body["opening"], None)
+                if body["status"] == "void" and "void" in body:
+                    self._void(body)
             case "instance_start":
                 self._instances[body["instance"]] = (body["node"], int(body["draws_in_flight_max"]))
             case "instance_lost":
@@ -81,14 +89,6 @@ class Findings:
                 moved[self._currency(body)] += int(body["amount_minor"])
             case "participation_end":
                 self.paid_out_minor[self._currency(body)] += int(body["paid_out_minor"])
-            case "round_opening":
-                period = self._periods.get(body["session_id"], 0)
-                row = [body["deal"]["round_id"], body["session_id"], body["time"], period]
-                self.open[statement.hash] = row
-            case "round_final":
-                self.open.pop(body["opening"], None)
-                if body["status"] == "void" and "void" in body:
-                    self._void(body)
 
     def overdue(self) -> list[dict[str, str]]:
         """The rounds that are open for longer than their jurisdiction lets an interrupted round stay."""

@@ -12,6 +12,7 @@ Refuses a policy whose quorum is `none`.
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import os
 import sys
@@ -67,11 +68,30 @@ def read_trust(path: Path, own: Sequence[str]) -> Trust:
 
 
 class StateFile:
-    """The auditor's memory on disk; beside it, while a run is under way, how far it has come (`.part`)."""
+    """The auditor's memory on disk; beside it, while a run is under way, how far it has come (`.part`). Two runs at a
+    time would take one's part for the other's end: `held` refuses the second.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._part = path.with_name(f"{path.name}.part")
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the file for this run. FileError where it cannot be made, or another run has it."""
+        lock = self._path.with_name(f".{self._path.name}.lock")
+        try:
+            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise FileError(f"{lock}: {error.strerror}") from error
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise FileError(f"{self._path}: another run is at work with this state") from None
+            yield
+        finally:
+            os.close(descriptor)
 
     def read(self) -> dict[str, Any] | None:
         """The state, None where there is none yet. FormatError, FileError."""
@@ -86,17 +106,30 @@ class StateFile:
 
     def save_part(self, document: dict[str, Any]) -> None:
         """Durable and whole, or not at all."""
-        temporary = self._path.with_name(f".{self._path.name}.{os.getpid()}.unfinished")
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(format_state(document))
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(self._part)
+        temporary = self._path.with_name(f".{self._path.name}.unfinished")
+        try:
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(format_state(document))
+                file.flush()
+                os.fsync(file.fileno())
+            self._rename(temporary, self._part)
+        except OSError as error:
+            temporary.unlink(missing_ok=True)
+            raise FileError(f"{self._part}: {error.strerror}") from error
 
     def accept(self) -> None:
-        """What was left last is the state from now on."""
-        self._part.replace(self._path)
+        """What was left last is the state from now on; durable on return."""
+        self._rename(self._part, self._path)
+
+    @staticmethod
+    def _rename(old: Path, new: Path) -> None:
+        old.replace(new)
+        descriptor = os.open(new.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
     def discard(self) -> None:
         """The run has shown that the log is not what its checkpoint says: nothing of it is kept."""
@@ -120,6 +153,11 @@ def progress(what: str) -> Iterator[Progress]:
 def audit(options: argparse.Namespace, trust: Trust, rulebook: Rulebook) -> tuple[Audit, str]:
     """One run; the audit, and the fingerprint of the bundle's root. FileError, SourceError, FormatError."""
     file = StateFile(options.state)
+    with file.held():
+        return _audit(options, trust, rulebook, file)
+
+
+def _audit(options: argparse.Namespace, trust: Trust, rulebook: Rulebook, file: StateFile) -> tuple[Audit, str]:
     state = file.read()
     source = open_source(options.log, options)
     with progress("records") as bar:
@@ -142,7 +180,7 @@ def audit(options: argparse.Namespace, trust: Trust, rulebook: Rulebook) -> tupl
         found = auditor.run(state, file.read_part())
     if found.is_sound:
         file.accept()
-    else:
+    elif found.is_begun:
         file.discard()
     return found, auditor.root_found
 
@@ -187,7 +225,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         trust = read_trust(options.policy, options.self_witness)
         rulebook = Rulebook(map(ruleset, options.ruleset), map(jurisdiction, options.jurisdiction))
         found, root = audit(options, trust, rulebook)
-        document = document_of(found, trust.own, _verdict(found, trust, options.root), root, measure_bare(found.sample))
+        document = document_of(
+            found, trust.own, _verdict(found, trust, options.root == root), root, measure_bare(found.sample)
+        )
         for path, text in ((options.json, json.dumps(document, indent=1) + "\n"), (options.html, None)):
             if path is not None:
                 path.write_text(render_html(document) if text is None else text, encoding="utf-8")
@@ -209,11 +249,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1 if found.failed else 0
 
 
-def _verdict(found: Audit, trust: Trust, root: str | None) -> str:
+def _verdict(found: Audit, trust: Trust, is_anchored: bool) -> str:
     words = ["FAILED" if found.failed else "PASSED"]
     if found.accepted is not None:
         words.append(trust.verdict(list(found.accepted.witnessed)))
-    words.append("UNANCHORED" if root is None else "ANCHORED")
+    words.append("ANCHORED" if is_anchored else "UNANCHORED")
     return " ".join(words)
 
 

@@ -39,10 +39,11 @@ def document_of(
         "tree_is_sound": found.is_sound,
         "verdict": verdict,
     }
-    if found.accepted is not None:
+    if found.accepted is not None and found.published is not None:
         checkpoint = found.accepted.checkpoint
         document["checkpoint"] = {
             "origin": checkpoint.origin,
+            "published": found.published.size,
             "root": checkpoint.root.hex(),
             "size": checkpoint.size,
             "verified_before": None if found.before is None else found.before.size,
@@ -133,6 +134,8 @@ def rows_of(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if checkpoint := document.get("checkpoint"):
         before = checkpoint["verified_before"]
         yield "log", f"{checkpoint['origin']}, {checkpoint['size']} entries, {before or 0} of them verified before"
+        if (more := checkpoint["published"] - checkpoint["size"]) > 0:
+            yield "not read", f"{more} entries more, published without the cosignatures that the policy asks for"
         for witness in checkpoint["witnesses"]:
             label = " (self-witness)" if witness["self_witness"] else ""
             yield "witness", f"{witness['name']}{label} at {witness['time']}"

@@ -36,6 +36,11 @@ PROTOS: Final = "protos"
 """The contract; a wheel does not have it."""
 LOCK: Final = "requirements/runtime.txt"
 """Where a checkout has the lock; a wheel has it inside `rgs`."""
+BESIDE: Final = frozenset(
+    {*PACKAGES, PROTOS}
+    | {"bench", "build", "dist", "docs", "env", "examples", "requirements", "tests", "tools", "var", "venv"}
+)
+"""Folders at the top of a checkout that may hold modules: nothing that serves imports by such a name."""
 CACHE: Final = "__pycache__"
 IMPORTABLE: Final = (".py", ".pyc", ".pyd", ".so", ".pth", ".egg", ".egg-link", ".zip")
 """What an interpreter may run, or be led elsewhere by."""
@@ -58,7 +63,8 @@ class Finding:
     path: str
 
     def __str__(self) -> str:
-        return f"{self.what:<9} {self.path}"
+        shown = "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in self.path)
+        return f"{self.what:<9} {shown}"
 
 
 @dataclass
@@ -126,9 +132,13 @@ def own_files(root: Path) -> tuple[dict[str, Path], list[Finding]]:
     """Our files by logical path, as a manifest lists them; with what is odd, and what shadows a library."""
     files: dict[str, Path] = {}
     findings = []
+    if not root.is_dir():
+        raise UnverifiableError(f"{root} is no folder")
     for top in (*PACKAGES, PROTOS):
         if not (root / top).is_dir():
             continue
+        if (root / top).is_symlink():
+            findings.append(Finding("odd", top))
         for path, entry in walk(root / top):
             if not entry.is_file(follow_symlinks=False):
                 findings.append(Finding("odd", f"{top}/{path}"))
@@ -139,8 +149,17 @@ def own_files(root: Path) -> tuple[dict[str, Path], list[Finding]]:
             files[LOCK] = lock
             break
     if not any(root.glob("*.dist-info")):  # a folder that is ours alone holds nothing else that could be imported
-        findings += [Finding("unlisted", path.name) for path in sorted(root.iterdir()) if path.suffix in IMPORTABLE]
+        findings += [Finding("unlisted", path.name) for path in sorted(root.iterdir()) if _shadows(path)]
     return files, findings
+
+
+def _shadows(path: Path) -> bool:
+    """Whether something at the top of a checkout would be imported before a library of its name, or a part of one."""
+    if not path.is_dir():
+        return path.suffix in IMPORTABLE
+    if path.name in BESIDE or not path.name.isidentifier():
+        return False
+    return any(name.endswith(IMPORTABLE) for name, _ in walk(path))
 
 
 # --- dependencies ----------------------------------------------------------------------------------------------------
@@ -314,6 +333,8 @@ def read_manifest(path: Path) -> dict[str, Any]:
         document = json.loads(path.read_bytes())
         if document["format"] != FORMAT:
             raise UnverifiableError(f"{path} has the format {document['format']}, not {FORMAT}")
+        if not document["files"]:
+            raise UnverifiableError(f"{path} lists no files")
         for entry in document["files"]:
             entry["path"], entry["sha256"], entry["sha1"]
         for part in ("objects", "stdlib", "dependencies"):

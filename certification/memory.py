@@ -164,7 +164,10 @@ def parse_state(data: bytes) -> dict[str, Any]:
     digest, _, content = data.partition(b"\n")
     if hashlib.sha256(content.removesuffix(b"\n")).hexdigest().encode("ascii") != digest:
         raise FormatError("the state file is damaged: its hash does not fit")
-    document: dict[str, Any] = json.loads(content)
-    if document.get("format") != FORMAT:
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError):
+        document = None
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise FormatError(f"the state file is not of format {FORMAT}")
     return document

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from certification.decided import Adjusted, Decided
+from certification.overlap import Seen
 from certification.replay import read_lines
 from certification.rtp.strategy import Strategy
 from certification.sources import SourceError, open_source
@@ -91,6 +92,7 @@ class Watch:
         self._currencies: dict[str, str] = {}
         self._lines: dict[str, deque[_Waiting]] = {}
         self._open: dict[str, _Waiting] = {}
+        self._seen = Seen()
         self._now_ms = 0
 
     def take(self, envelope: bytes) -> None:
@@ -100,7 +102,10 @@ class Watch:
             self._currencies[body["session_id"]] = body["currency"]
         elif kind.name == "round_opening":
             waiting = _Waiting(body, parse_time(body["time"]))
-            self._open[leaf_hash(envelope).hex()] = waiting
+            name = leaf_hash(envelope).hex()
+            if name in self._open or self._seen.is_again(name, body):
+                return
+            self._open[name] = waiting
             self._lines.setdefault(body["instance"], deque()).append(waiting)
             self._now_ms = max(self._now_ms, waiting.time_ms)
         elif kind.name == "round_final":
@@ -116,6 +121,9 @@ class Watch:
 
     def _end(self, final: Mapping[str, Any]) -> None:
         waiting = self._open.pop(final["opening"], None)
+        if waiting is None and self._seen.is_finished(final["opening"]):
+            self.unread["rounds that came before"] += 1
+            return
         if waiting is None:
             self.unread["finals without their opening"] += 1
             return

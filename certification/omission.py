@@ -3,14 +3,16 @@
 A signed statement in somebody's hands, most of all the opening of a round, is a promise that it stands in the log after
 the stated delay at the latest. RECEIPT is its envelope, or export lines (with the `instance_start` of the instance that
 signed it, where the log does not hold that either). Of the log only the checkpoint and the hash tiles of level 0 are
-needed, which are open to everybody. LOG is a shard; a statement belongs into that of its half-year, and at the turn of
-one into that or the next.
+needed, which are open to everybody; an entry that is read besides counts if its hash stands there. LOG is a shard; a
+statement belongs into that of its half-year, and at the turn of one into that or the next.
 
 INCLUDED (exit 0); NOT_YET_DUE (3): it is not there, and the house has time still; PROVEN_OMITTED (1): it is not there,
-and a cosignature or a logged statement is later than its time and the delay. WITHOUT_FINAL beside it: a round's opening
-is there, and no final, for longer than its jurisdiction lets an interrupted round stay open. STALE: the log's newest
-time lies so far behind `--now` that the log itself has stopped. Refuses to accuse anybody by a receipt that does not
-verify, or by shards into which the statement does not belong (exit 2).
+and the cosignatures of the quorum, or a logged statement, are later than its time and the delay. WITHOUT_FINAL beside
+it: a round's opening is there, and no final, for longer than its jurisdiction lets an interrupted round stay open.
+STALE: the log's newest time lies so far behind `--now` that the log itself has stopped. AHEAD: the statement bears a
+time that has not come yet, by which the house would put off the day on which it is due. Refuses to accuse anybody by a
+receipt that does not verify, by shards into which the statement does not belong, by the log of another house, or by the
+clock of one witness where the quorum asks for more (exit 2).
 """
 
 from __future__ import annotations
@@ -18,18 +20,21 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
 from certification.log import Trust, read_trust
 from certification.replay import FileError, fingerprint, read_file, whole_number
 from certification.sources import Source, SourceError, add_tls_options, open_source
-from certification.tree import Tree, failure, read_accepted, read_bundle, read_hashes
+from certification.tree import ENTRY, TILES, Tree, failure, read_accepted, read_bundle, read_hashes
 from rgs.core.errors import FormatError, RgsError, VerificationError
 from rgs.core.jurisdictions import Jurisdiction
+from rgs.core.merkle import leaf_hash
 from rgs.core.policies import Accepted
 from rgs.core.replay import KeyBook, Rulebook
 from rgs.core.replay.checks import KEY
@@ -64,22 +69,67 @@ def read_receipt(data: bytes) -> list[bytes]:
     return [parse_line(line).envelope if line.startswith(b'{"envelope":') else line for line in lines]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Shard:
-    """A log as it is read: its files, its checkpoint as the policy accepts it, and whether others have witnessed it."""
+    """A log as it is read: its files, its checkpoint as the policy accepts it, whether others have witnessed it, where
+    the leaf hashes that are looked for stand, and the SHA-256 of the leaf hashes of each bundle.
+    """
 
     source: Source
     accepted: Accepted
     verdict: str
+    places: Mapping[bytes, int]
+    bundles: Sequence[bytes]
 
     @property
     def size(self) -> int:
         return self.accepted.checkpoint.size
 
     def entries(self, first: int = 0) -> Iterator[bytes]:
-        """From bundle `first` on. SourceError, VerificationError where they are not open to the caller."""
-        for index in range(first, -(-self.size // TILE_WIDTH)):
-            yield from read_bundle(self.source, index, self.size)[1]
+        """From bundle `first` on. SourceError, VerificationError where they are not open to the caller, or are not
+        those of the checkpoint: a copy of a log can be given entries that tell another time.
+        """
+        for index in range(first, len(self.bundles)):
+            entries = read_bundle(self.source, index, self.size)[1]
+            if _digest(map(leaf_hash, entries)) != self.bundles[index]:
+                raise failure(ENTRY, f"bundle {index} is not what the tile over it says")
+            yield from entries
+
+    @cached_property
+    def newest_ms(self) -> int:
+        """The latest time that the log itself admits: of the quorum's cosignatures, or of a statement among the last
+        entries.
+
+        Entries that are not open to the caller count for nothing.
+        """
+        try:
+            entries = list(self.entries(len(self.bundles) - 1)) if self.bundles else []
+        except (SourceError, VerificationError):
+            entries = []
+        return max([self.accepted.seen_s * 1000, *_times(entries)])
+
+
+def read_shard(source: Source, trust: Trust, wanted: frozenset[bytes]) -> Shard:
+    """A shard, and where the wanted leaf hashes stand in it, as far as they do. SourceError; VerificationError unless
+    the policy accepts it and the tiles have its root.
+    """
+    _, accepted, _ = read_accepted(source, trust.policy)
+    checkpoint, tree, found, bundles = accepted.checkpoint, Tree(), dict[bytes, int](), list[bytes]()
+    for index in range(-(-checkpoint.size // TILE_WIDTH)):
+        hashes = read_hashes(source, Tile(0, index, min(TILE_WIDTH, checkpoint.size - index * TILE_WIDTH)))
+        for at, hash_ in enumerate(hashes) if not wanted.isdisjoint(hashes) else ():
+            if hash_ in wanted:
+                found.setdefault(hash_, index * TILE_WIDTH + at)
+        for _ in tree.grow(None, hashes):
+            pass
+        bundles.append(_digest(hashes))
+    if tree.root() != checkpoint.root:
+        raise failure(TILES, "the tiles of level 0 do not have the root of the checkpoint")
+    return Shard(source, accepted, trust.verdict(list(accepted.witnessed)), found, bundles)
+
+
+def _digest(hashes: Iterable[bytes]) -> bytes:
+    return sha256(b"".join(hashes)).digest()
 
 
 class Receipts:
@@ -100,6 +150,25 @@ class Receipts:
         if instance not in self._started and not _is_start(envelope):
             self._search(instance)
         return read_authentic(format_line(ExportLine(envelope, None)), self._keys)
+
+    @property
+    def is_of_another_house(self) -> bool:
+        """Whether the log is open, and nothing in it is signed by these keys."""
+        if any(shard.places for shard in self._shards):
+            return False
+        try:
+            if any(self._is_authentic(entry) for shard in self._shards for entry in shard.entries()):
+                return False
+        except (SourceError, VerificationError):
+            return False  # whose it is, the policy alone says
+        return any(shard.size for shard in self._shards)
+
+    def _is_authentic(self, entry: bytes) -> bool:
+        try:
+            read_authentic(format_line(ExportLine(entry, None)), self._keys)
+        except (FormatError, VerificationError):
+            return False
+        return True
 
     def _start(self, envelope: bytes) -> bool:
         try:
@@ -127,34 +196,9 @@ def _is_start(envelope: bytes) -> bool:
     return b'"payloadType":"application/vnd.rgs.instance-start.v1+json"' in envelope
 
 
-def places(shard: Shard, wanted: Sequence[bytes]) -> dict[bytes, int]:
-    """Where leaf hashes stand in the log, as far as they do; VerificationError unless the tiles have the root."""
-    checkpoint, tree, found = shard.accepted.checkpoint, Tree(), dict[bytes, int]()
-    asked = frozenset(wanted)
-    for index in range(-(-checkpoint.size // TILE_WIDTH)):
-        width = min(TILE_WIDTH, checkpoint.size - index * TILE_WIDTH)
-        hashes = read_hashes(shard.source, Tile(0, index, width))
-        for at, hash_ in enumerate(hashes) if not asked.isdisjoint(hashes) else ():
-            if hash_ in asked:
-                found.setdefault(hash_, index * TILE_WIDTH + at)
-        for _ in tree.grow(None, hashes):
-            pass
-    if tree.root() != checkpoint.root:
-        raise failure("log tiles", "the tiles of level 0 do not have the root of the checkpoint")
-    return found
-
-
-def newest_ms(shard: Shard) -> int:
-    """The latest time that the log itself admits: of a cosignature, or of a statement among the last entries.
-
-    Entries that are not open to the caller count for nothing.
-    """
-    newest, size = shard.accepted.newest_s * 1000, shard.size
-    try:
-        entries = list(shard.entries((size - 1) // TILE_WIDTH)) if size else []
-    except (SourceError, VerificationError):
-        entries = []
-    return max([newest, *_times(entries)])
+def newest_ms(shards: Sequence[Shard]) -> int:
+    """The latest time that any of the shards admits."""
+    return max(shard.newest_ms for shard in shards)
 
 
 def _times(entries: Sequence[bytes]) -> Iterator[int]:
@@ -173,7 +217,7 @@ def judge(statement: Statement, found: tuple[Shard, int] | None, shards: Sequenc
     if found is not None:
         checkpoint = found[0].accepted.checkpoint
         return Answer(_INCLUDED, f"INCLUDED {named} as entry {found[1]} of {checkpoint.size} in {checkpoint.origin}")
-    time, newest = parse_time(statement.body["time"]), max(map(newest_ms, shards))
+    time, newest = parse_time(statement.body["time"]), newest_ms(shards)
     due = time + delay_s * 1000
     read = {_half_year(shard) for shard in shards}
     if missing := sorted({half_year(time - SKEW_S * 1000), half_year(time), half_year(due)} - read):
@@ -200,7 +244,7 @@ def unfinished(openings: Sequence[Statement], shards: Sequence[Shard]) -> Iterat
     open_ = {one.hash: one for one in openings}
     laws: dict[str, Jurisdiction] = {}
     sessions = {one.body["session_id"] for one in openings}
-    rulebook, newest = Rulebook(), max(map(newest_ms, shards))
+    rulebook, newest = Rulebook(), newest_ms(shards)
     for shard in shards:
         for entry in shard.entries():
             if _OPEN in entry or _FINAL in entry:
@@ -253,17 +297,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.root is not None and not keys.anchored:
             raise FileError(f"the root of the key bundle is {keys.root}, not {options.root}")
         now_ms = time.time_ns() // 1_000_000 if options.now is None else parse_time(options.now)
-        shards = _read_shards(options, trusted)
         envelopes = [one for path in options.receipt for one in _read_file(path)]
+        shards = _read_shards(options, trusted, frozenset({*map(leaf_hash, envelopes), *keys.statements}))
         receipts = Receipts(envelopes, keys, shards)
         answers = list(_answers(receipts.statements, shards, options.delay_s))
+        if any(answer.status == _OMITTED for answer, _ in answers) and receipts.is_of_another_house:
+            raise FileError("--log: nothing in it is signed by these --keys: it is another house's log")
     except (FileError, SourceError, RgsError) as error:
         sys.stderr.write(f"certify omission: {error}\n")
         return _UNUSABLE
-    for answer, _ in answers:
+    for answer, one in answers:
         sys.stdout.write(f"{answer.text}\n")
+        ahead_ms = parse_time(one.body["time"]) - now_ms
+        if ahead_ms > SKEW_S * 1000:
+            sys.stdout.write(f"AHEAD {one.kind.name} {one.hash}: signed for {timedelta(seconds=ahead_ms // 1000)} on\n")
     _tell_unfinished([one for answer, one in answers if answer.status == _INCLUDED], shards)
-    newest = max(map(newest_ms, shards))
+    newest = newest_ms(shards)
     if now_ms - newest > options.delay_s * 1000:
         behind = timedelta(seconds=(now_ms - newest) // 1000)
         sys.stdout.write(f"STALE: the newest time of the log is {format_time(newest)}, {behind} ago\n")
@@ -273,16 +322,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     return next(status for status in (_OMITTED, _UNUSABLE, _NOT_DUE, _INCLUDED) if status in statuses)
 
 
-def _read_shards(options: argparse.Namespace, trusted: Sequence[Trust]) -> list[Shard]:
+def _read_shards(options: argparse.Namespace, trusted: Sequence[Trust], wanted: frozenset[bytes]) -> list[Shard]:
     """Each shard under its policy, or all under one. A policy names no key twice, and shards may share theirs."""
     logs: list[str] = options.log
     if len(trusted) not in {1, len(logs)}:
         raise FileError(f"--policy: one, or one for each of the {len(logs)} --log; not {len(trusted)}")
     shards = []
     for log, trust in zip(logs, trusted if len(trusted) > 1 else [*trusted] * len(logs), strict=True):
-        source = open_source(log, options)
-        _, accepted = read_accepted(source, trust.policy)
-        shards.append(Shard(source, accepted, trust.verdict(list(accepted.witnessed))))
+        shards.append(read_shard(open_source(log, options), trust, wanted))
     prefixes = sorted({parse_origin(shard.accepted.checkpoint.origin)[0] for shard in shards})
     if len(prefixes) > 1:
         raise FileError(f"--log: shards of one log are asked for, these are of {', '.join(prefixes)}")
@@ -292,21 +339,22 @@ def _read_shards(options: argparse.Namespace, trusted: Sequence[Trust]) -> list[
 def _read_file(path: Path) -> list[bytes]:
     data = read_file(path, RECEIPT_BYTES_MAX)
     try:
-        envelopes = read_receipt(data)
-        for one in envelopes:
-            parse_statement(parse_envelope(one))
+        read = [(one, parse_statement(parse_envelope(one))[0]) for one in read_receipt(data)]
     except FormatError as error:
         raise FileError(f"{path}: {error.message}") from error
-    return envelopes
+    # The scope of an export is no entry; a statement of the key bundle is one when a node has taken it up.
+    promised = [one for one, kind in read if kind.numbered]
+    if not promised:
+        raise FileError(f"{path}: {read[0][1].name} is no statement that a house owes its log")
+    return promised
 
 
 def _answers(
     statements: Sequence[Statement], shards: Sequence[Shard], delay_s: int
 ) -> Iterator[tuple[Answer, Statement]]:
-    wanted = [bytes.fromhex(one.hash) for one in statements]
-    found = {hash_: (shard, place) for shard in shards for hash_, place in places(shard, wanted).items()}
-    for hash_, one in zip(wanted, statements, strict=True):
-        yield judge(one, found.get(hash_), shards, delay_s), one
+    found = {hash_: (shard, place) for shard in shards for hash_, place in shard.places.items()}
+    for one in statements:
+        yield judge(one, found.get(bytes.fromhex(one.hash)), shards, delay_s), one
 
 
 def _tell_unfinished(included: Sequence[Statement], shards: Sequence[Shard]) -> None:

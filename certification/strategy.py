@@ -2,7 +2,7 @@
 
 Without cards, the 169 holes as a grid, suited above the diagonal; with two cards, or two and a board ("AsKd 2c3d4h"),
 the exact value of every action open to them, in antes. `--picture` draws the grid into a PNG or SVG file. Exit 2:
-usage, cards that come twice, or a board on which nothing is decided.
+usage, a board without a hole, cards that come twice, a board on which nothing is decided, or another kind of picture.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from certification.rtp.strategy import Strategy, hole_name, hole_shares
 from rgs.core.cards import RANKS, Card, parse_cards
 from rgs.core.errors import RgsError
 from rgs.core.games.types import Action, Phase
-from rgs.core.rulesets import load_ruleset
+from rgs.core.rulesets import SHIPPED_RULESETS, load_ruleset
 
 _DOWNWARDS: Final = range(len(RANKS) - 1, -1, -1)
+_PICTURES: Final = (".png", ".svg")
 _RAISED: Final = "#2a6f97"
 _CHECKED: Final = "#edf2f4"
 
@@ -33,12 +34,16 @@ _CHECKED: Final = "#edf2f4"
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the grid or the advice, draw the grid if asked; the exit status."""
     parser = argparse.ArgumentParser(prog="certify strategy", description="Best play of a ruleset, exactly.")
-    parser.add_argument("ruleset", metavar="RULESET")
+    parser.add_argument("ruleset", metavar="RULESET", help=", ".join(SHIPPED_RULESETS))
     parser.add_argument("hole", nargs="?", default="", metavar="HOLE", help='two cards, as "AsKd"')
     parser.add_argument("board", nargs="?", default="", metavar="BOARD", help='three or five cards, as "2c3d4h"')
     parser.add_argument("--picture", type=_picture, metavar="FILE", help="draw the grid: .png or .svg")
     parser.add_argument("--with-side-bet", action="store_true", help="for a player who always makes the side bet, too")
     arguments = parser.parse_args(argv)
+    if arguments.board and not arguments.hole:
+        parser.error("argument BOARD: a board says nothing without the two cards of HOLE")
+    if arguments.picture and arguments.picture.suffix not in _PICTURES:
+        parser.error(f"argument --picture: {arguments.picture} does not end in {' or '.join(_PICTURES)}")
     try:
         ruleset = load_ruleset(arguments.ruleset)
         cards = [_cards(text) for text in (arguments.hole, arguments.board)]
@@ -83,13 +88,21 @@ def _cells(strategy: Strategy) -> dict[int, tuple[str, Fraction]]:
         bests = {number: strategy.advise_hole(number).best[0] for number in range(len(RANKS) ** 2)}
         return {number: (_word(best), Fraction(best is not Action.CHECK)) for number, best in bests.items()}
     shares = hole_shares(strategy)
-    return {number: (f"{format_decimal(100 * share, 1)}%", share) for number, share in shares.items()}
+    return {number: (_told_share(share), share) for number, share in shares.items()}
+
+
+def _told_share(share: Fraction) -> str:
+    """A share in percent; 0 and 100 are never and always, and nothing that is rounded to them."""
+    told = format_decimal(100 * share, 1)
+    return ("99.9" if told == "100.0" and share < 1 else "0.1" if told == "0.0" and share else told) + "%"
 
 
 def _title(strategy: Strategy) -> str:
-    if Phase.PREFLOP in strategy.ruleset.rules.transitions:
-        return f"{strategy.ruleset.id}: best play before the flop"
-    return f"{strategy.ruleset.id}: share of flops that are called"
+    rules = strategy.ruleset.rules
+    who = f" by who makes {rules.side_bet} too" if strategy.play.with_side_bet else ""
+    if Phase.PREFLOP in rules.transitions:
+        return f"{strategy.ruleset.id}: best play before the flop{who}"
+    return f"{strategy.ruleset.id}: share of flops that are called{who}"
 
 
 def _grid(strategy: Strategy) -> Iterator[str]:
@@ -119,12 +132,13 @@ def grid(strategy: Strategy) -> dict[str, Any]:
 
 
 def draw_grid(strategy: Strategy, path: Path) -> None:
-    """Draw the 169 holes: the darker, the readier to bet; below what is done, the value of the hole in antes."""
+    """Draw the 169 holes: the darker, the readier to bet; under what is done, the value of the hole in antes."""
     cells = _cells(strategy)
     figure = Figure(figsize=(11, 11.6), layout="constrained")
     axes = figure.subplots()
     axes.set(xlim=(0, len(RANKS)), ylim=(len(RANKS), 0), xticks=[], yticks=[], aspect="equal")
-    axes.set_title(f"{_title(strategy)}\nsuited above the diagonal; below, the value of the hole in antes", fontsize=13)
+    legend = "suited above the diagonal; the last line of a field is the value of the hole in antes"
+    axes.set_title(f"{_title(strategy)}\n{legend}", fontsize=13)
     for place_y, row in enumerate(_DOWNWARDS):
         for place_x, column in enumerate(_DOWNWARDS):
             number = row * len(RANKS) + column

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from certification.sources import Source
-from rgs.core.checkpoints import Checkpoint
+from rgs.core.checkpoints import Checkpoint, parse_checkpoint
 from rgs.core.errors import FormatError, VerificationError
-from rgs.core.merkle import Frontier, node_hash
+from rgs.core.merkle import Frontier, root_of
 from rgs.core.note import NOTE_BYTES_MAX, Note, parse_note
 from rgs.core.policies import NONE, Accepted, Policy, verify_checkpoint
 from rgs.core.tiles import (
@@ -55,18 +55,20 @@ def read_checkpoint(source: Source) -> Note:
     return note
 
 
-def read_accepted(source: Source, policy: Policy) -> tuple[Note, Accepted]:
+def read_accepted(source: Source, policy: Policy) -> tuple[Note, Accepted, Checkpoint]:
     """The newest checkpoint that the policy accepts: the one that is published, or where its cosignatures have not come
-    yet the one that is kept beside it until they have. VerificationError, SourceError.
+    yet the one that is kept beside it until they have. Last what is published, signed by the log in any case.
+    VerificationError, SourceError.
     """
     note = read_checkpoint(source)
     try:
-        return note, verify_note_and_quorum(note, policy)
+        accepted = verify_note_and_quorum(note, policy)
+        return note, accepted, accepted.checkpoint
     except VerificationError as error:
         cosigned = _read_note(source, COSIGNED_PATH) if error.metadata["check"] == QUORUM else None
         if cosigned is None:
             raise
-        return cosigned, verify_note_and_quorum(cosigned, policy)
+        return cosigned, verify_note_and_quorum(cosigned, policy), parse_checkpoint(note.text)
 
 
 def _read_note(source: Source, path: str) -> Note | None:
@@ -119,7 +121,7 @@ class Tree:
                 if source is not None:
                     yield from _compare(source, Tile(level, index, TILE_WIDTH), held)
                 self.levels[level] = []
-                hash_ = _root_of_full(held)
+                hash_ = root_of(held)
                 level += 1
 
     def finish(self, source: Source, checkpoint: Checkpoint) -> Iterator[VerificationError]:
@@ -166,9 +168,3 @@ def _compare(source: Source, tile: Tile, hashes: Sequence[bytes]) -> Iterator[Ve
             yield failure(TILES, f"{format_tile_path(tile)} is not what the entries make", tile=format_tile_path(tile))
     except VerificationError as error:
         yield error
-
-
-def _root_of_full(hashes: Sequence[bytes]) -> bytes:
-    while len(hashes) > 1:
-        hashes = [node_hash(hashes[nth], hashes[nth + 1]) for nth in range(0, len(hashes), 2)]
-    return hashes[0]

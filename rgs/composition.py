@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+import structlog
+
 from rgs.clients.circuit import CircuitReading
 from rgs.clients.regulator import CentralSystem
 from rgs.clients.wallet import Wallet
 from rgs.clock import Clock
+from rgs.core.certificates import load_certificate, why_not
 from rgs.service.admin import Admin
 from rgs.service.affairs import Affairs
 from rgs.service.audit import Audit
@@ -157,7 +160,10 @@ class Services:
         self._ground = ground
 
     async def load(self) -> None:
-        """What admins and guards have left in the store; before the first call."""
+        """What admins and guards have left in the store, before the first call; says which games nobody is offered."""
+        for ruleset in self._ground.books.rulesets.values():
+            if load_certificate(ruleset) is None:
+                structlog.get_logger().error("game_without_certificate", game=ruleset.id, why=why_not(ruleset))
         await self.watch.follow()
 
     def node_keys(self, bundle: bytes, keyid: str, files: KeyFiles) -> NodeKeys:

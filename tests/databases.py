@@ -23,6 +23,7 @@ from contextlib import contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import IO, Any
+from unittest.mock import patch
 
 import asyncpg
 import pytest
@@ -33,6 +34,8 @@ from tests.postgres import QUICK, NoServerError, Server, give
 
 SETTING = "RGS_TEST_POSTGRES"
 STOP_LOOKS = 100
+CONNECT_S = 20.0
+"""So long a connection may take: the shared server never goes, but a busy machine may keep it waiting."""
 EPOCH = "01M7Q5CQG00000000000000000"
 _AT_END: list[Callable[[], None]] = []
 
@@ -141,7 +144,8 @@ def fresh_database() -> Iterator[PostgresAddress]:
     name = f"rgs_{uuid.uuid4().hex[:12]}"
     _alone(_execute(url, f"CREATE DATABASE {name} TEMPLATE {template}"))
     try:
-        yield PostgresAddress(_named(url, name))
+        with patch("rgs.store.postgres.link.CONNECT_S", CONNECT_S):
+            yield PostgresAddress(_named(url, name))
     finally:
         if SETTING in os.environ:  # our own server goes with all that is in it, which is quicker
             _alone(_execute(url, f"DROP DATABASE {name} WITH (FORCE)"))

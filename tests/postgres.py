@@ -107,6 +107,7 @@ class Server:
             "shared_buffers": "32MB",
             "log_timezone": "UTC",
             "logging_collector": "off",
+            "dynamic_shared_memory_type": "mmap",  # in its own folder: one that is killed leaves nothing elsewhere
             **self.settings,
         }
         command = [str(programs() / "postgres"), "-D", str(self.data)]

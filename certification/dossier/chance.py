@@ -147,6 +147,9 @@ def run_battery(parameters: Mapping[str, Any], told: Told) -> Result:
     run = verdict.runs[-1]
     p_values = sorted(result.p for result in run.results if result.p is not None)
     least = f"smallest of {len(p_values)} p-values {p_values[0]:.3g}" if p_values else "no p-value"
+    if len(p_values) < len(run.results):  # some ran: what is told counts them, and the whole is not called passed
+        least += f", {len(run.results) - len(p_values)} of {len(run.results)} tests not applicable"
+        document["verdict"] = "not run" if verdict.word == "passed" else verdict.word
     again = ", after the one repeat" if len(verdict.runs) > 1 else ""
     return {**document, "told": f"{run.decks:,} decks{again}, {least}, {len(run.rejected)} rejected"}
 
@@ -163,7 +166,7 @@ def run_replicates(parameters: Mapping[str, Any], told: Told) -> Result:
     )
     rejected = len(second.rejected)
     return {
-        "verdict": "failed" if rejected else "passed",
+        "verdict": second.word,
         "told": f"{len(second.p_values)} tests over {second.replicates} samples of {second.decks:,} decks, "
         f"{rejected} not uniform",
         **asdict(second),
@@ -191,7 +194,7 @@ def run_sp800_22(parameters: Mapping[str, Any], told: Told) -> Result:
     families = [{**asdict(family), "floor": family.floor} for family in verdict.families]
     applicable = sum(family.applicable > 0 for family in verdict.families)
     return {
-        "verdict": verdict.word,
+        "verdict": "not run" if verdict.word == "passed" and applicable < len(families) else verdict.word,
         "told": f"{count:,} sequences of {_SEQUENCE_BITS:,} bits, {applicable} of {len(families)} tests applicable, "
         f"{len(verdict.rejected)} rejected",
         "bits": _SEQUENCE_BITS,
@@ -235,7 +238,7 @@ def run_programs(parameters: Mapping[str, Any], told: Told) -> Result:
     else:
         outcomes = programs.run_all(megabytes, told=told)
     words = [outcome.word for outcome in outcomes]
-    told_words = ", ".join(f"{words.count(word)} {word}" for word in ("passed", "failed", "void", "not run"))
+    told_words = ", ".join(f"{words.count(word)} {word}" for word in programs.WORDS)
     document = programs.document(outcomes)
     if document["verdict"] == "passed" and "not run" in words:
         document["verdict"] = "not run"  # some did: what is told names them, and the whole is not called passed

@@ -1,7 +1,8 @@
 """The command `certify rtp`: the certificate of a ruleset, for people or as JSON, and what it took.
 
-Exit 0: done; 1: `--check` found that the committed certificate is another, or none; 2: usage, or a ruleset that is not
-shipped or not covered. Times go to standard error with `--json`, so that standard output is the document alone.
+Exit 0: done; 1: `--check` found that the committed certificate is another, or none; 2: usage, a ruleset that is not
+shipped or not covered, or a file that cannot be written. Times go to standard error with `--json`, so that standard
+output is the document alone.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from certification.rtp.certificate import Enumerated, EnumerationError, certific
 from certification.rtp.compiled import CompileTimer
 from certification.rtp.evaluator import SEVEN_CARD_HANDS, count_seven_card_hands, evaluator
 from certification.rtp.flops import flops
-from certification.rtp.returns import format_decimal
+from certification.rtp.returns import ACTION_WORDS, format_decimal
 from rgs.core.errors import RgsError
-from rgs.core.rulesets import load_ruleset
+from rgs.core.games.published import published_returns
+from rgs.core.rulesets import SHIPPED_RULESETS, load_ruleset
 
 DIRECTORY: Final = Path(__file__).parents[2] / "rgs" / "core" / "certificate_data"
 
@@ -27,11 +29,13 @@ DIRECTORY: Final = Path(__file__).parents[2] / "rgs" / "core" / "certificate_dat
 def main(argv: Sequence[str] | None = None) -> int:
     """Enumerate a ruleset and print, write or check its certificate; the exit status."""
     parser = argparse.ArgumentParser(prog="certify rtp", description="Exact returns by complete enumeration.")
-    parser.add_argument("ruleset", metavar="RULESET")
+    parser.add_argument("ruleset", metavar="RULESET", help=", ".join(SHIPPED_RULESETS))
     parser.add_argument("--json", action="store_true", help="print the certificate")
     parser.add_argument("--write", type=Path, metavar="DIRECTORY", help="write the certificate, named by the hash")
     parser.add_argument("--check", action="store_true", help="compare with the committed certificate")
     arguments = parser.parse_args(argv)
+    if arguments.write and not arguments.write.is_dir():
+        parser.error(f"argument --write: {arguments.write} is no directory")
     try:
         ruleset = load_ruleset(arguments.ruleset)
         evaluator.cache_clear()
@@ -62,10 +66,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     name = f"{ruleset.sha256}.json"
     if arguments.write:
-        (arguments.write / name).write_text(text, encoding="ascii")
+        try:
+            (arguments.write / name).write_text(text, encoding="ascii")
+        except OSError as error:
+            sys.stderr.write(f"certify rtp: {error}\n")
+            return 2
     if arguments.check:
         path = DIRECTORY / name
-        if not path.is_file() or path.read_text(encoding="ascii") != text:
+        if not path.is_file() or path.read_bytes() != text.encode("ascii"):
             sys.stderr.write(f"certify rtp: {path.name} of {ruleset.id} is missing or says something else\n")
             return 1
         told.write(f"the committed certificate {name} is this one\n")
@@ -90,9 +98,12 @@ def tell(document: Mapping[str, Any]) -> Iterator[str]:
     yield f"{document['ruleset']} version {document['ruleset_version']}, sha256 {document['ruleset_sha256']}"
     yield f"all {document['deals']:,} deals counted, best play for the main bets"
     yield ""
-    yield from _rows(document)
+    words = _words(document["ruleset"])
+    yield from _rows(document, words)
     yield ""
-    yield from _ties(document)
+    yield from _readings(document)
+    yield ""
+    yield from _ties(document, words)
     yield ""
     yield _line("bet", ("value per ante", "standard deviation"))
     for bet, spread in document["bets"].items():
@@ -111,28 +122,55 @@ def tell(document: Mapping[str, Any]) -> Iterator[str]:
         yield _line(name, tuple(_decimal(line[field], 10) for field in fields))
     yield ""
     other = document["exactly_two_own"]
-    yield "exactly two own cards and three of the board (H-5: not the game; shown to tell the readings apart)"
+    yield "two own cards and three of the board, exactly (H-5: not the game; shown to tell the readings apart)"
     yield from (_exact(name, other[name]) for name in other)
 
 
-def _rows(document: Mapping[str, Any]) -> Iterator[str]:
+def _words(ruleset_id: str) -> frozenset[str]:
+    """The actions that end the decisions of this game."""
+    actions = {action for legal in load_ruleset(ruleset_id).rules.transitions.values() for action in legal}
+    return frozenset(word for action, word in ACTION_WORDS.items() if action in actions)
+
+
+def _rows(document: Mapping[str, Any], words: frozenset[str]) -> Iterator[str]:
+    """The figures of one way of playing; of the actions those `words` that the game has."""
     names = ("expected_value_per_ante", "return_initial", "expected_total_wager", "return_total", "variance")
     yield from (_exact(name, document[name]) for name in names)
     yield f"{'standard_deviation':<26}{document['standard_deviation']:>20}"
-    yield from (_exact(name, share) for name, share in document["action_frequency"].items())
+    shares = document["action_frequency"]
+    yield from (_exact(name, shares[name]) for name in shares if name in words)
 
 
-def _ties(document: Mapping[str, Any]) -> Iterator[str]:
+def _readings(document: Mapping[str, Any]) -> Iterator[str]:
+    """The returns as the source document publishes them (U-12, C-9), and by either reading of what a hand is (H-5)."""
+    published = {
+        (row.bet, row.per): f"{format_decimal(Fraction(row.basis_points, 100), 2)} %"
+        for row in published_returns(document["ruleset"])
+    }
+    ((side_bet, side),), other = document["side_bets"].items(), document["exactly_two_own"]
+    yield _line("return", ("published", "best five of seven", "two own and three"))
+    for bet, per, ours, theirs in (
+        ("main", "initial stake", document["return_initial"], other["return_initial"]),
+        ("main", "total stake", document["return_total"], other["return_total"]),
+        (side_bet, "initial stake", side["return"], other["side_return"]),
+    ):
+        yield _line(f"{bet}, per {per}", (published.get((bet, per), "-"), _percent(ours), _percent(theirs)))
+
+
+def _ties(document: Mapping[str, Any], words: frozenset[str]) -> Iterator[str]:
     ties, raised = document["ties"], document["ties_raised"]
-    frequency = Fraction(ties["flop"]["frequency"]) + Fraction(ties["river"]["frequency"])
-    if not frequency and not ties["preflop"]:
+    flop, river = (Fraction(ties[street]["frequency"]) for street in ("flop", "river"))
+    if not flop + river and not ties["preflop"]:
         yield "no decision is exactly indifferent"
         return
-    yield f"exactly indifferent decisions come up in {format_decimal(100 * frequency)} % of rounds"
+    yield (
+        f"exactly indifferent: {ties['preflop']} of the 169 holes before the flop, "
+        f"{format_decimal(100 * flop)} % of rounds on the flop, {format_decimal(100 * river)} % on the river"
+    )
     for state in ties["flop"]["states"]:
         yield f"  {state[:5]} on {state[6:]}, and what differs in the names of suits only"
-    yield "above they are folded or checked; raised instead:"
-    yield from _rows(raised)
+    yield "in the figures above they are folded or checked; raised instead:"
+    yield from _rows(raised, words)
 
 
 def _forfeits(bet: str, forfeits: Mapping[str, Any]) -> Iterator[str]:

@@ -20,7 +20,7 @@ from rgs.cli.files import SECRET_MODE, write_new
 from rgs.cli.keyring import load_bundle
 from rgs.cli.options import HOME, HomeOption, open_home, part
 from rgs.cli.receipt import statements_of
-from rgs.core.errors import InvalidFieldError, NotFoundError
+from rgs.core.errors import FormatError, InvalidFieldError, NotFoundError
 from rgs.core.ids import check_ulid
 from rgs.core.rulesets import load_ruleset
 from rgs.core.statements import parse_envelope, parse_statement
@@ -71,11 +71,22 @@ def command(
             contents[f"{name}.tlog-proof"] = make_proof(log or config.translog, row.hash, bundle=bundle, start=start)
         except NotFoundError:
             print(f"{name}: not in the log yet")
-    examined = part("certification.dispute", "dispute").examine(contents, None, None)  # as a server never does
-    contents["page.html"] = part("certification.dispute_page", "dispute").render_dispute(examined).encode()
+    contents |= page_of(contents)
     write_new(output.absolute(), zip_of(contents), SECRET_MODE)
     print(output)
     return 0
+
+
+def page_of(contents: dict[str, bytes]) -> dict[str, bytes]:
+    """The page, made from these files alone; none of a round that cannot be shown, for whoever complains gets the rest
+    all the same.
+    """
+    examined = part("certification.dispute", "dispute").examine(contents, None, None)  # as a server never does
+    try:
+        return {"page.html": part("certification.dispute_page", "dispute").render_dispute(examined).encode()}
+    except FormatError as error:
+        print(f"without a page: {error.message}")
+        return {}
 
 
 def zip_of(contents: dict[str, bytes]) -> bytes:

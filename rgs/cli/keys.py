@@ -13,7 +13,16 @@ from typing import Annotated
 
 import typer
 
-from rgs.cli.files import PUBLIC_MODE, SECRET_MODE, FileRefusedError, alone_in, check_fingerprint, read_whole, write_new
+from rgs.cli.files import (
+    PUBLIC_MODE,
+    SECRET_MODE,
+    FileRefusedError,
+    alone_in,
+    check_fingerprint,
+    read_whole,
+    sync_folder,
+    write_new,
+)
 from rgs.cli.hsm import HsmSigner, parse_address
 from rgs.cli.keyring import (
     BUNDLE,
@@ -108,16 +117,18 @@ def root_new(
     pkcs11: Pkcs11Option = None,
 ) -> int:
     """Make a first root key and its bundle in a folder of their own: the beginning of a production key path."""
+    content, root = _made(pkcs11)  # first: a module that refuses leaves no folder behind
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with alone_in(folder, "rgs keys"):
         if any(folder.iterdir()):
             raise FileRefusedError(f"{folder} is not empty: a root begins in a folder of its own", path=folder)
-        content, root = _made(pkcs11)
         write_new(folder / ROOT_KEY, content, SECRET_MODE)
         write_new(folder / ROOT_FINGERPRINT, f"{root.keyid}\n".encode("ascii"), PUBLIC_MODE)
         write_new(
             folder / BUNDLE, format_key_bundle([root_key_statement(root.public_key, root, now_ms())]), PUBLIC_MODE
         )
+        sync_folder(folder)
+    sync_folder(folder.absolute().parent)
     print(f"root {root.keyid}")
     print(f"next: `rgs keys node-new --production --node NAME --keys {folder}`")
     return 0

@@ -1,18 +1,20 @@
 """A read-only web server for logs (C2SP tlog-tiles), of the standard library.
 
 Only names that a log can have are looked up, in their one form, so that no path leads out of it. With TLS, checkpoint,
-hash tiles and artifacts are open, and entries are for client certificates that the allow-list lets audit. Refuses every
-method but GET and HEAD.
+hash tiles and artifacts are open, and entries are for client certificates that the allow-list lets audit. Bundles are
+compressed for who takes that. Refuses every method but GET and HEAD, and to wait for who is slow in asking.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import socket
 import ssl
 import threading
 import time
+import zlib
 from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -31,7 +33,9 @@ from rgs.store.opening import open_parties
 from rgs.translog.directory import ARTIFACTS
 
 TIMEOUT_S: Final = 10.0
-"""A client that is silent for so long is let go."""
+"""A client that is silent for so long is let go, and one that has not asked in full by then, however busy it is."""
+LOOK_S: Final = 0.5
+"""How often those are looked for."""
 CONNECTIONS_MAX: Final = 64
 REFRESH_S: Final = 5.0
 """How old the allow-list in memory may be."""
@@ -43,6 +47,7 @@ _TEXT: Final = "text/plain; charset=utf-8"
 _BYTES: Final = "application/octet-stream"
 _BRIEF: Final = "public, max-age=1"
 _FOREVER: Final = "max-age=31536000, immutable"
+_GZIP: Final = 16 + zlib.MAX_WBITS
 
 
 class Allowed:
@@ -103,6 +108,8 @@ class LogServer(ThreadingHTTPServer):
         self.tls = tls
         self.may_read_entries = may_read_entries
         self._free = threading.BoundedSemaphore(CONNECTIONS_MAX)
+        self.asking: dict[socket.socket, float] = {}
+        """Who has not asked in full yet: since when, by the monotonic clock."""
         super().__init__((host, int(port)), LogRequests)
 
     @property
@@ -118,16 +125,26 @@ class LogServer(ThreadingHTTPServer):
             connection = self.tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
         return connection, address
 
-    def process_request(self, request: object, client_address: object) -> None:
+    def process_request(self, request: socket.socket, client_address: object) -> None:  # type: ignore[override]
         """Wait for a free place, then serve it in a thread of its own."""
-        self._free.acquire()
-        super().process_request(request, client_address)  # type: ignore[arg-type]
+        while not self._free.acquire(timeout=LOOK_S):
+            self.service_actions()
+        self.asking[request] = time.monotonic()
+        super().process_request(request, client_address)
 
-    def process_request_thread(self, request: object, client_address: object) -> None:
+    def process_request_thread(self, request: socket.socket, client_address: object) -> None:  # type: ignore[override]
         try:
-            super().process_request_thread(request, client_address)  # type: ignore[arg-type]
+            super().process_request_thread(request, client_address)
         finally:
+            self.asking.pop(request, None)
             self._free.release()
+
+    def service_actions(self) -> None:
+        """Let go who takes too long to ask: a byte now and then must not hold a place."""
+        for connection, since in list(self.asking.items()):
+            if time.monotonic() - since > TIMEOUT_S:
+                with contextlib.suppress(OSError):
+                    socket.socket.shutdown(connection, socket.SHUT_RDWR)  # beneath TLS, whose state is its thread's
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A client that went away, or speaks no TLS, is nobody's business."""
@@ -166,6 +183,11 @@ class LogRequests(BaseHTTPRequestHandler):
             self.request.do_handshake()
         super().setup()
 
+    def handle_one_request(self) -> None:
+        """One request. The time for it began with the connection, or begins behind the answer before."""
+        self.server.asking.setdefault(self.connection, time.monotonic())
+        super().handle_one_request()
+
     def do_GET(self) -> None:
         """A file of a log."""
         self._answer(with_body=True)
@@ -175,8 +197,14 @@ class LogRequests(BaseHTTPRequestHandler):
         self._answer(with_body=False)
 
     def _answer(self, *, with_body: bool) -> None:
+        self.server.asking.pop(self.connection, None)
         status, content, kind, cache = self._found()
         self.send_response(status)
+        if kind == _BYTES and self.path.rpartition("/tile/entries/")[1]:
+            self.send_header("Vary", "Accept-Encoding")
+            if _takes_gzip(self.headers.get_all("Accept-Encoding", [])):
+                self.send_header("Content-Encoding", "gzip")
+                content = zlib.compress(content, level=1, wbits=_GZIP)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(content)))
         self.send_header("Cache-Control", cache)
@@ -214,3 +242,12 @@ class LogRequests(BaseHTTPRequestHandler):
 
     def log_message(self, *_values: object) -> None:
         """Whoever reads a public log is not written down."""
+
+
+def _takes_gzip(accepted: list[str]) -> bool:
+    """Whether the values of Accept-Encoding name gzip, and not with a weight of nothing."""
+    for coding in ",".join(accepted).lower().split(","):
+        name, _, weight = coding.replace(" ", "").partition(";")
+        if name == "gzip":
+            return weight.rstrip("0.") != "q="
+    return False

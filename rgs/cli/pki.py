@@ -4,8 +4,9 @@ P-256 throughout (gRPC's TLS takes it everywhere). Private scalars are drawn by 
 tested entropy source, and signatures are deterministic (RFC 6979), so that no other randomness is touched.
 
 The development authority carries two marks: its subject says DEVELOPMENT, and a non-critical extension DEVELOPMENT_OID
-(of the UUID arc 2.25, ITU-T X.667) holds the same as text. Either one suffices to be recognised; the subject is for
-people, the extension for programs.
+(of the arc for examples 2.999, ITU-T X.660) holds the same as text. Either one suffices to be recognised; the subject
+is for people, the extension for programs. No number of the identifier has more than 31 bits: Go and others refuse a
+certificate in which one has, and with a UUID (2.25) no peer written in Go could connect.
 
 Refuses a development authority for any jurisdiction that does not allow it, and a client certificate whose one URI is
 not exactly `rgs://party/<role>/<party>`.
@@ -36,7 +37,7 @@ ReadEntropy = Callable[[int], bytes]
 """`rng.entropy.EntropySource.read`: that many fresh bytes."""
 
 DEVELOPMENT: Final = "DEVELOPMENT"
-DEVELOPMENT_OID: Final = x509.ObjectIdentifier("2.25.268222777248521532031173531041017483521")
+DEVELOPMENT_OID: Final = x509.ObjectIdentifier("2.999.1")
 _MARK: Final = b"\x0c" + bytes([len(DEVELOPMENT)]) + DEVELOPMENT.encode("ascii")  # DER UTF8String
 
 LEAF_DAYS: Final = 365

@@ -34,7 +34,7 @@ def command(
     log: LogOption = None,
     home: HomeOption = HOME,
     opening: Annotated[bool, typer.Option("--opening", help="The receipt of the opening, not of the final.")] = False,
-    output: Annotated[Path, typer.Option(help="Folder for the files.", file_okay=False)] = Path(),
+    output: Annotated[Path, typer.Option(help="Folder for the files.", exists=True, file_okay=False)] = Path(),
 ) -> int:
     """Write the receipt of a round: each seat's statement, and the proof that it is in the log."""
     config = open_home(home)

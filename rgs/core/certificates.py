@@ -4,8 +4,9 @@ A certificate is made by `certify rtp` (docs/returns.md) and lies in `certificat
 ruleset that it is about (RULEBOOK section 4; IT-03, GL-23). Only what a server shows and compares is read here; the
 rest is for those who certify. Returns are those of best play of the main bets; a side bet's is its own merit.
 
-Refuses a certificate that names another ruleset, lacks a bet, or whose fractions are not in lowest terms; and a game
-without a certificate, or with a return below the jurisdiction's floor, to everyone.
+Refuses a certificate that names another ruleset, lacks a bet, whose fractions are not in lowest terms, or whose returns
+are not those of its own values; and a game without a certificate that can be used, or with a return below the
+jurisdiction's floor, to everyone.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from importlib import resources
 from types import MappingProxyType
 from typing import Final
 
-from rgs.core.errors import FormatError, GameNotOfferedError
+from rgs.core.errors import FormatError, GameNotOfferedError, RgsError
 from rgs.core.jurisdictions import Jurisdiction
 from rgs.core.rulesets import Rows, Ruleset
 
@@ -60,30 +61,30 @@ def parse_certificate(text: str, ruleset: Ruleset) -> Certificate:
     rows = Rows(document)
     rows.choice("ruleset_sha256", (ruleset.sha256,))
     side_bets = rows.table("side_bets")
+    value, wager = _fraction(rows, "expected_value_per_ante"), _fraction(rows, "expected_total_wager")
+    side_rows = side_bets.table(ruleset.rules.side_bet)
+    side_value = _fraction(side_rows, "value")
+    if wager <= 0:
+        raise rows.refusal("expected_total_wager", f"{wager} is no stake")
     return Certificate(
         ruleset_sha256=ruleset.sha256,
-        return_initial=_return(rows, "return_initial"),
-        return_total=_return(rows, "return_total"),
-        side_bets=MappingProxyType(
-            {ruleset.rules.side_bet: _return(side_bets.table(ruleset.rules.side_bet), "return")}
-        ),
+        return_initial=_return(rows, "return_initial", 1 + value),
+        return_total=_return(rows, "return_total", 1 + value / wager),
+        side_bets=MappingProxyType({ruleset.rules.side_bet: _return(side_rows, "return", 1 + side_value)}),
     )
 
 
-@cache
 def load_certificate(ruleset: Ruleset) -> Certificate | None:
-    """Return the shipped certificate of exactly this ruleset, None if there is none; raises as the parser does."""
-    file = resources.files("rgs.core") / "certificate_data" / f"{ruleset.sha256}.json"
-    return parse_certificate(file.read_text(encoding="ascii"), ruleset) if file.is_file() else None
+    """Return the shipped certificate of exactly this ruleset, None if there is none that can be used."""
+    found = _read(ruleset)
+    return None if isinstance(found, str) else found
 
 
 def verify_offered(ruleset: Ruleset, jurisdiction: Jurisdiction) -> None:
     """Raise GameNotOfferedError unless a certificate shows every return at or above the jurisdiction's floor."""
     certificate = load_certificate(ruleset)
     if certificate is None:
-        raise GameNotOfferedError(
-            f"{ruleset.id} has no certificate of its returns", game=ruleset.id, ruleset_sha256=ruleset.sha256
-        )
+        raise GameNotOfferedError(why_not(ruleset), game=ruleset.id, ruleset_sha256=ruleset.sha256)
     floor = Fraction(jurisdiction.return_floor_basis_points, _WHOLE)
     for bet, value in (("main", certificate.return_initial), *certificate.side_bets.items()):
         if value < floor:
@@ -97,8 +98,41 @@ def verify_offered(ruleset: Ruleset, jurisdiction: Jurisdiction) -> None:
             )
 
 
-def _return(rows: Rows, key: str) -> Fraction:
+def why_not(ruleset: Ruleset) -> str:
+    """Return why there is no certificate of this ruleset."""
+    found = _read(ruleset)
+    refused = f" that can be used: {found}" if isinstance(found, str) and found else ""
+    return f"{ruleset.id} has no certificate of its returns{refused}"
+
+
+@cache
+def _read(ruleset: Ruleset) -> Certificate | str:
+    """The certificate; or what is wrong with its file, nothing if it has none."""
+    file = resources.files("rgs.core") / "certificate_data" / f"{ruleset.sha256}.json"
+    if not file.is_file():
+        return ""
     try:
-        return parse_return(rows.text(key))
+        return parse_certificate(file.read_bytes().decode("ascii"), ruleset)
+    except (RgsError, UnicodeDecodeError) as error:
+        return f"{file.name}: {error}"
+
+
+def _return(rows: Rows, key: str, derived: Fraction) -> Fraction:
+    """The return of a row, which must be what the values beside it come to."""
+    try:
+        value = parse_return(rows.text(key))
     except FormatError as error:
         raise rows.refusal(key, error.message) from error
+    if value != derived:
+        raise rows.refusal(key, f"{value} is not the {derived} that its value comes to")
+    return value
+
+
+def _fraction(rows: Rows, key: str) -> Fraction:
+    """The fraction of a row, below zero too."""
+    text = rows.text(key)
+    try:
+        value = parse_return(text.removeprefix("-"))
+    except FormatError as error:
+        raise rows.refusal(key, error.message) from error
+    return -value if text.startswith("-") else value

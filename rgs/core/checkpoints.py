@@ -20,6 +20,10 @@ _SIZE: Final = re.compile(r"0|[1-9][0-9]{0,18}", re.ASCII)
 _CONTROLS: Final = re.compile(r"[\x00-\x1f]")
 
 
+class EmptyRootError(FormatError):
+    """A tree of no leaves has another root than the hash of nothing: a witness tells that from other faults."""
+
+
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
     """The log `origin` had `size` leaves with this `root` (32 bytes)."""
@@ -80,4 +84,4 @@ def _verify_whole(checkpoint: Checkpoint) -> None:
     if len(checkpoint.root) != HASH_BYTES or not 0 <= checkpoint.size <= SIZE_MAX:
         raise FormatError("a root has 32 bytes, a size is 0 to 2**63 - 1", field="root")
     if not checkpoint.size and checkpoint.root != EMPTY_ROOT:
-        raise FormatError("the tree of no leaves has the hash of nothing as its root", field="root")
+        raise EmptyRootError("the tree of no leaves has the hash of nothing as its root", field="root")

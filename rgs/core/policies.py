@@ -61,6 +61,12 @@ class Policy:
                 met.add(name)
         return self.quorum == NONE or self.quorum in met
 
+    def seen_s(self, witnessed: Mapping[str, int]) -> int:
+        """The latest of these times that a quorum of the witnesses has reached; 0 for none."""
+        times = sorted(witnessed.values(), reverse=True)
+        met = (one for one in times if self.is_met_by({name for name, at in witnessed.items() if at >= one}))
+        return next(met, 0)
+
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
@@ -69,11 +75,10 @@ class Accepted:
     checkpoint: Checkpoint
     log: Party
     witnessed: Mapping[str, int]
-
-    @property
-    def newest_s(self) -> int:
-        """The latest time of a cosignature; 0 where there is none."""
-        return max(self.witnessed.values(), default=0)
+    seen_s: int
+    """The latest time at which by its cosignatures all of the quorum had come: one witness whose clock is wrong, or
+    that lies, moves it no further. 0 where there is no cosignature.
+    """
 
 
 def verify_checkpoint(note: Note, policy: Policy) -> Accepted:
@@ -99,7 +104,7 @@ def verify_checkpoint(note: Note, policy: Policy) -> Accepted:
             limit=policy.quorum,
             value=len(witnessed),
         )
-    return Accepted(checkpoint, by, witnessed)
+    return Accepted(checkpoint, by, witnessed, policy.seen_s(witnessed))
 
 
 # --- the file ---------------------------------------------------------------------------------------------------------

@@ -9,10 +9,32 @@ from __future__ import annotations
 from typing import Final
 
 from rgs.core.errors import FormatError
-from rgs.core.statements import parse_envelope
-from rgs.core.statements.lines import parse_key_bundle
+from rgs.core.statements import key_fingerprint, parse_envelope, parse_statement
+from rgs.core.statements.lines import format_key_bundle, parse_key_bundle
 
 _FOOT: Final = b"\n]}\n"
+
+
+def narrow_bundle(bundle: bytes, start: bytes) -> bytes:
+    """Of a key bundle what the path to one instance needs: all roots, the node key that signed its instance_start, and
+    their ends and revocations. A house of many nodes and years would not fit into a proof: others read 64 KiB at most.
+    """
+    envelope = parse_envelope(start)
+    path = {envelope.keyid, _fingerprint(start)}
+    kept = []
+    for data in parse_key_bundle(bundle):
+        kind, body = parse_statement(parse_envelope(data))
+        if kind.name == "root_key":
+            path.add(_fingerprint(data))
+        named = _fingerprint(data) if "public_key" in body else body["key"]
+        if named in path:
+            kept.append(data)
+    return format_key_bundle(kept)
+
+
+def _fingerprint(data: bytes) -> str:
+    """Of the key that a statement names."""
+    return key_fingerprint(bytes.fromhex(parse_statement(parse_envelope(data))[1]["public_key"]))
 
 
 def format_key_path(bundle: bytes, start: bytes) -> bytes:

@@ -14,7 +14,7 @@ from typing import Any
 from rgs.core.ledger import Participation
 from rgs.core.limits import SessionLimits
 from rgs.core.rounds import Round, RoundStatus, TakenAction
-from rgs.core.sessions import Session, SessionStatus
+from rgs.core.sessions import Funding, Session, SessionStatus
 from rgs.core.statements import format_canonical
 from rgs.core.times import parse_time
 
@@ -38,6 +38,7 @@ def session_of(body: Body) -> Session:
         last_ms=parse_time(body["time"]),
         test_register=body["test_register"],
         limits=SessionLimits(*(int(limits.get(name, "0")) for name in names)),
+        funding=Funding(body.get("funding", Funding.PARTICIPATION)),
     )
 
 
@@ -81,6 +82,12 @@ def advance_session(session: Session, kind: str, body: Body, hash_: bytes) -> Se
                 rounds=session.rounds + 1,
                 open_round_id="",
             )
+        case "money_leg":
+            amount_minor = int(body["amount_minor"])
+            if body["direction"] == "debit":
+                return replace(after, participation=money.bet(amount_minor))
+            paid = replace(money, paid_out_minor=money.paid_out_minor + amount_minor)
+            return replace(after, participation=paid)
         case "participation_end":
             ended = replace(money, paid_out_minor=int(body["paid_out_minor"]), ended=True)
             return replace(after, participation=ended)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rgs.core.checkpoints import Checkpoint, format_hash, parse_checkpoint, parse_hash, parse_size
+from rgs.core.checkpoints import EmptyRootError, format_hash, parse_checkpoint, parse_hash, parse_size
 from rgs.core.errors import FormatError, VerificationError
 from rgs.core.merkle import EMPTY_ROOT, verify_consistency
 from rgs.core.note import NOTE_BYTES_MAX, Note, NoteKey, format_note, parse_note, verify_note
@@ -83,22 +83,26 @@ def parse_add_checkpoint(body: bytes) -> AddCheckpoint:
 
 
 def origin_of(request: AddCheckpoint) -> str:
-    """The origin whose row decides; FormatError if the note is no checkpoint."""
-    return parse_checkpoint(request.checkpoint.text).origin
+    """The origin whose row decides: the first line, whatever the others are."""
+    return request.checkpoint.text.partition("\n")[0]
 
 
-def judge(request: AddCheckpoint, keys: Sequence[NoteKey], seen: Seen) -> Checkpoint:
-    """The checkpoint that may be cosigned, and takes the place of `seen`; WitnessRefusalError otherwise.
+def judge(request: AddCheckpoint, keys: Sequence[NoteKey], seen: Seen) -> tuple[Seen, Note]:
+    """What takes the place of `seen`, and the note that may be cosigned: with the lines of the log alone, because
+    anybody can put others under it. WitnessRefusalError, FormatError otherwise.
 
     `keys` are the log keys that the witness trusts for this origin.
     """
-    checkpoint = parse_checkpoint(request.checkpoint.text)
     if not keys:
         raise WitnessRefusalError("this witness does not know the origin", status=UNKNOWN_ORIGIN)
     try:
         verify_note(request.checkpoint, keys)
     except VerificationError as error:
         raise WitnessRefusalError(str(error), status=NOT_SIGNED) from None
+    try:
+        checkpoint = parse_checkpoint(request.checkpoint.text)
+    except EmptyRootError as error:
+        raise WitnessRefusalError(str(error), status=INCONSISTENT) from None
     if request.old > checkpoint.size:
         raise WitnessRefusalError(f"old {request.old} is above the size {checkpoint.size}", status=OLD_TOO_LARGE)
     if request.old != seen.size:
@@ -107,4 +111,6 @@ def judge(request: AddCheckpoint, keys: Sequence[NoteKey], seen: Seen) -> Checkp
         verify_consistency(seen.size, seen.root, checkpoint.size, checkpoint.root, request.proof)
     except VerificationError as error:
         raise WitnessRefusalError(str(error), status=INCONSISTENT) from None
-    return checkpoint
+    known = {(key.name, key.key_id) for key in keys}
+    signed = tuple(one for one in request.checkpoint.signatures if (one.name, one.key_id) in known)
+    return Seen(checkpoint.size, checkpoint.root), Note(request.checkpoint.text, signed)

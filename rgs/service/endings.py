@@ -166,6 +166,24 @@ def _ending(session: Session, round_: Round, body: dict[str, Any], now_ms: int) 
     return Change(session=session, round=round_, drafts=(draft,), report=report, counted=counted)
 
 
+def owed_return(session: Session, credit_id: str, amount_minor: int, round_id: str, now_ms: int) -> Affair:
+    """What stands until the wallet has taken a credit that is signed."""
+    return Affair(
+        affair_id=credit_id,
+        session_id=session.session_id,
+        kind="return",
+        status="pending",
+        party=session.operator,
+        method="Return",
+        request_id=credit_id,
+        digest=b"",
+        amount_minor=amount_minor,
+        purchase_no=0,
+        created_ms=now_ms,
+        detail=format_canonical({"round_id": round_id}).decode("ascii"),
+    )
+
+
 def _credited(change: Change, session: Session, round_: Round, now_ms: int) -> Change:
     """The end of a round in seamless mode: what it returns is owed from this commit on, under an id of its own."""
     amount_minor = round_.returned_minor
@@ -174,18 +192,5 @@ def _credited(change: Change, session: Session, round_: Round, now_ms: int) -> C
         credit_id = format_ulid(now_ms, digest[:ULID_RANDOM_BYTES])
         leg = leg_draft("credit", amount_minor, credit_id, round_.round_id, now_ms)
         change.drafts, change.main = (*change.drafts, leg), -2
-        change.owed = Affair(
-            affair_id=credit_id,
-            session_id=session.session_id,
-            kind="return",
-            status="pending",
-            party=session.operator,
-            method="Return",
-            request_id=credit_id,
-            digest=b"",
-            amount_minor=amount_minor,
-            purchase_no=0,
-            created_ms=now_ms,
-            detail=format_canonical({"round_id": round_.round_id}).decode("ascii"),
-        )
+        change.owed = owed_return(session, credit_id, amount_minor, round_.round_id, now_ms)
     return change

@@ -17,7 +17,7 @@ from rgs.core.sessions import Session, SessionStatus
 from rgs.core.times import format_time
 from rgs.service.events import EventCode, Events
 from rgs.store.erasure import erasure_of
-from rgs.store.interface import ROW_MAX, Store
+from rgs.store.interface import ROW_MAX, Store, StoreReads
 
 _PAGE = 200
 _DAY_MS = 86_400_000
@@ -31,21 +31,20 @@ class Erased:
     blocks: int
 
 
-class Erasure:
-    """Erases players."""
+class Erasable:
+    """Says whether a player may be erased; changes nothing."""
 
-    def __init__(self, *, store: Store, clock: Clock, events: Events, retention_days: int) -> None:
+    def __init__(self, *, store: StoreReads, clock: Clock, retention_days: int) -> None:
         """`retention_days` begin with the close of a session."""
-        self._store = store
+        self._reads = store
         self._clock = clock
-        self._events = events
         self._retention_days = retention_days
 
-    async def erase(self, operator: str, player: str) -> Erased:
-        """Erase the player of the operator: all of it, or nothing. NotFoundError, RetentionError, StoreError."""
+    async def look(self, operator: str, player: str) -> Erased:
+        """How much an erasure would be. NotFoundError, RetentionError, StoreError."""
         sessions = blocks = 0
         before = ROW_MAX
-        while page := await self._store.sessions_of(operator, player, open_only=False, before=before, limit=_PAGE):
+        while page := await self._reads.sessions_of(operator, player, open_only=False, before=before, limit=_PAGE):
             before = page[-1][0]
             for _, session in page:
                 await self._verify_over(session)
@@ -53,12 +52,6 @@ class Erasure:
                 blocks += await self._blocks(session.session_id)
         if not sessions or not player:
             raise NotFoundError("the store knows no such player of this operator", kind="player", field="player")
-        await self._events.tell(
-            EventCode.PLAYER_ERASED,
-            subject=operator,
-            after=f"{sessions} sessions, {blocks} private blocks",
-            records=erasure_of(operator, player),
-        )
         return Erased(sessions, blocks)
 
     async def _verify_over(self, session: Session) -> None:
@@ -73,12 +66,31 @@ class Erasure:
                 session_id=name,
                 limit=self._retention_days,
             )
-        if await self._store.pending_affair(name) is not None or await self._store.reports_of(name, 1):
+        if await self._reads.pending_affair(name) is not None or await self._reads.reports_of(name, 1):
             raise RetentionError(f"money or a report of session {name} is still on its way", session_id=name)
 
     async def _blocks(self, session_id: str) -> int:
         count = after = 0
-        while rows := await self._store.statements_of_session(session_id, after, _PAGE):
+        while rows := await self._reads.statements_of_session(session_id, after, _PAGE):
             count += sum(bool(row.private) for row in rows)
             after = rows[-1].link_no
         return count
+
+
+class Erasure(Erasable):
+    """Erases players."""
+
+    def __init__(self, *, store: Store, clock: Clock, events: Events, retention_days: int) -> None:
+        super().__init__(store=store, clock=clock, retention_days=retention_days)
+        self._events = events
+
+    async def erase(self, operator: str, player: str) -> Erased:
+        """Erase the player of the operator: all of it, or nothing. NotFoundError, RetentionError, StoreError."""
+        found = await self.look(operator, player)
+        await self._events.tell(
+            EventCode.PLAYER_ERASED,
+            subject=operator,
+            after=f"{found.sessions} sessions, {found.blocks} private blocks",
+            records=erasure_of(operator, player),
+        )
+        return found

@@ -19,7 +19,7 @@ from typing import Final, TypeVar
 from rgs.core.errors import FormatError, InvalidFieldError, NotLoggedYetError, RgsError, VerificationError
 from rgs.core.merkle import leaf_hash
 from rgs.core.note import parse_note, parse_vkey, verify_note
-from rgs.core.receipts import format_key_path
+from rgs.core.receipts import format_key_path, narrow_bundle
 from rgs.core.shards import parse_origin
 from rgs.core.statements.lines import format_key_bundle
 from rgs.service.audit import Audit
@@ -109,7 +109,8 @@ class PublicLog:
         else:
             row = await self._audit.statement_of_seat(caller, round_id=round_id, session_id=session_id, kind=kind)
         start = await self._audit.start_of(row.instance)
-        extra = format_key_path(format_key_bundle(list(self._audit.key_statements())), start)
+        bundle = format_key_bundle(list(self._audit.key_statements()))
+        extra = format_key_path(narrow_bundle(bundle, start), start)
         return row, await _read(self._prove, row, extra)
 
     async def consistency(self, origin: str, old: int, new: int) -> Consistency:
@@ -220,7 +221,8 @@ def _parse_token(token: str) -> tuple[str, int, str]:
         version, origin, number, mark = text.split(" ")
         parse_origin(origin)
         index = int(number)
-        if version == _VERSION and index > 0 and _format_token(origin, index, mark) == token:
+        is_whole = version == _VERSION and index > 0 and len(mark) == 2 * _MARK_BYTES
+        if is_whole and _format_token(origin, index, mark) == token:
             return origin, index, mark
     except (ValueError, binascii.Error, FormatError):
         pass

@@ -5,6 +5,8 @@ its player has decided in the gap is not known: two admins void them. Last, one 
 epochs before and after and gives the store the new one: its signature is that of the change, and the next
 `instance_start` bears it. Cut short anywhere, it is run again.
 
+Returns that were credited bet by bet are owed again under their ids: a wallet that has them says so.
+
 Refuses to settle anything, to guess players, and to end an affair that the log does not tell of: reconciliation does.
 """
 
@@ -20,6 +22,7 @@ from rgs.core.rounds import Round
 from rgs.core.sessions import Session
 from rgs.core.statements import KINDS
 from rgs.core.times import format_date, parse_time
+from rgs.service.endings import owed_return
 from rgs.service.events import EventCode, event_draft
 from rgs.service.instance import Instance
 from rgs.store.changes import Change, DayCount, MetaSet, StageReport
@@ -109,6 +112,10 @@ async def _link(planned: Import, reads: StoreReads, missing: Missing) -> tuple[s
         case "purchase":
             bought = int(body["amount_minor"])
             planned.days.append(DayCount(after.operator, after.currency, day, purchases=1, bought_minor=bought))
+        case "money_leg" if body["direction"] == "credit" and after.player:  # whether it was taken, the wallet knows
+            amount_minor, time_ms = int(body["amount_minor"]), parse_time(body["time"])
+            owed = owed_return(after, body["transaction_id"], amount_minor, body["round_id"], time_ms)
+            planned.owed.append(owed)
         case "participation_end":
             paid = int(body["paid_out_minor"])
             planned.days.append(DayCount(after.operator, after.currency, day, ends=1, final_balance_minor=paid))
@@ -126,7 +133,10 @@ async def _session(planned: Import, reads: StoreReads, missing: Missing) -> Sess
     if stored is None:
         planned.new_sessions[session_id] = made = session_of(missing.body)
         return made
-    planned.affairs.append((_AFFAIR_OF.get(missing.kind, ""), session_id))
+    kind = _AFFAIR_OF.get(missing.kind, "")
+    if missing.kind == "money_leg":  # a debit: a credit stands behind its final
+        kind = "act" if stored.open_round_id else "start"
+    planned.affairs.append((kind, session_id))
     planned.sessions[session_id] = stored
     return stored
 

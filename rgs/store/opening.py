@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import ExitStack
 
-from rgs.store import sqlite, sqlite_recovery
+from rgs.store import sqlite, sqlite_erasure, sqlite_recovery
 from rgs.store.address import PostgresAddress, StoreAddress
 from rgs.store.changes import StoreRefusedError
 from rgs.store.interface import Parties, Store, StoreReads
@@ -40,6 +40,16 @@ async def import_gap(where: StoreAddress, gap: Import) -> None:
         await recovery.import_gap(where, gap)
     else:
         sqlite_recovery.import_gap(where, gap)
+
+
+def overwrite_freed(where: StoreAddress) -> bool:
+    """Leave nothing of what was deleted in the bytes of the store; StoreRefusedError, StoreError. False where that is
+    the database's own business: PostgreSQL frees rows by its VACUUM.
+    """
+    if isinstance(where, PostgresAddress):
+        return False
+    sqlite_erasure.rewrite(where)
+    return True
 
 
 async def open_store(where: StoreAddress) -> Store:

@@ -10,12 +10,14 @@ from typing import Any, Final
 
 from rgs.core.rounds import Round
 from rgs.core.sessions import Session
-from rgs.store.changes import DayCount, StageReport
+from rgs.store.changes import Affair, DayCount, StageReport
 from rgs.store.rows import (
+    INSERT_AFFAIR,
     INSERT_DAY,
     INSERT_TOTALS,
     UPDATE_ROUND,
     UPDATE_SESSION,
+    affair_insert,
     day_row,
     round_update,
     session_update,
@@ -62,6 +64,8 @@ class Import:
     """Rounds that end in the gap, with their currency."""
     reports: list[tuple[StageReport, str]] = field(default_factory=list)
     days: list[DayCount] = field(default_factory=list)
+    owed: list[Affair] = field(default_factory=list)
+    """Credits that are signed."""
     affairs: list[tuple[str, str]] = field(default_factory=list)
     """(kind of affair that its first link ends, session)."""
 
@@ -70,6 +74,7 @@ def shared_rows(gap: Import) -> list[tuple[str, list[tuple[Any, ...]]]]:
     """What has no row number of its own: texts, each with its rows. New sessions and rounds must be there before."""
     return [
         (END_AFFAIRS, list(gap.affairs)),
+        (INSERT_AFFAIR, [affair_insert(owed) for owed in gap.owed]),
         (UPDATE_SESSION, [session_update(one, one.link_no, one.link_hash) for one in gap.sessions.values()]),
         (UPDATE_ROUND, [round_update(one) for one in gap.rounds.values()]),
         (INSERT_TOTALS, [totals_row(ended, currency) for ended, currency in gap.ended]),

@@ -261,7 +261,8 @@ class Cosigner:
         except WitnessRefusalError as error:
             if error.status not in {STALE, INCONSISTENT}:
                 raise
-            code = AHEAD if error.status == STALE else CONTRADICTS
+            # Some say 409 to another root of the same size, too: it is ahead only if it names a size.
+            code = CONTRADICTS if error.size is None else AHEAD
         try:
             seen = self._witnesses.seen_by(name, parse_vkey(self._sequencer.vkey_of(asked.origin)))
             if seen.size > asked.size or root_at(subtrees, seen.size) != seen.root:

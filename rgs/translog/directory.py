@@ -9,18 +9,20 @@
 
 A file is written under `.staging`, made durable, and linked to its name: under a name there is the whole file or none.
 Its content follows from the entries alone, so that each step can be repeated; refuses to touch a file that has other
-content than it must have, and names it.
+content than it must have, and names it. A partial tile goes when the full one has been there for a while: of a log that
+grows a few entries at a time they would be a hundred times the log itself.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
 from rgs.core.errors import FormatError, RgsError
-from rgs.core.merkle import Frontier, leaf_hash, node_hash
+from rgs.core.merkle import Frontier, leaf_hash, root_of
 from rgs.core.tiles import (
     CHECKPOINT_PATH,
     COSIGNED_PATH,
@@ -96,6 +98,18 @@ class LogDirectory:
         for folder in sorted(self._unsynced):
             _sync(folder)
         self._unsynced.clear()
+
+    def drop_partials(self, old: int, new: int) -> None:
+        """Remove the partial files of tiles that are full in a tree of `new` leaves and were not in one of `old`:
+        readers find the full ones (C2SP tlog-tiles allows it). One that cannot be removed takes room, and nothing else.
+        """
+        for tile in new_tiles(old, new):
+            folder = self.folder / f"{format_tile_path(tile)}.p"
+            if tile.width == TILE_WIDTH:
+                with contextlib.suppress(OSError):
+                    for path in folder.iterdir():
+                        path.unlink()
+                    folder.rmdir()
 
     def publish(self, note: bytes) -> None:
         """Replace the checkpoint: a reader sees the old one or the new one."""
@@ -260,7 +274,7 @@ class Edge:
             index = (size >> level * 8) // TILE_WIDTH - 1
             full[Tile(level, index, TILE_WIDTH)] = format_tile(held)
             self._levels[level] = []
-            hash_ = _root_of_full(held)
+            hash_ = root_of(held)
             level += 1
 
 
@@ -268,12 +282,6 @@ def _tail(directory: LogDirectory, level: int, size: int) -> list[bytes]:
     index = (size >> level * 8) // TILE_WIDTH
     width = tile_width(level, index, size)
     return directory.hashes(Tile(level, index, width)) if width else []
-
-
-def _root_of_full(hashes: Sequence[bytes]) -> bytes:
-    while len(hashes) > 1:
-        hashes = [node_hash(hashes[nth], hashes[nth + 1]) for nth in range(0, len(hashes), 2)]
-    return hashes[0]
 
 
 def write_log(directory: LogDirectory, entries: Iterable[bytes]) -> Edge:

@@ -8,7 +8,8 @@ the store has gone on by itself since: then there are two histories, and no prog
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,7 @@ async def find_gap(
     logged: dict[str, int] = {}
     common: dict[str, tuple[int, bytes]] = {}
     gap: list[Missing] = []
-    for entry in _entries(folder, witnessed):
+    for path, entry in _entries(folder, witnessed):
         name, number = entry.instance, entry.statement_no
         if number != logged.get(name, 0) + 1:
             raise LogRefusedError("LOG_GAP", f"statement {number} of {name} does not follow in the log", path=folder)
@@ -86,7 +87,7 @@ async def find_gap(
         if is_missing or entry.kind == "instance_start":
             _verify(entry, keys)
         if is_missing:
-            gap.append(entry)
+            gap.append(_with_content(entry, path))
         else:
             common[name] = (number, entry.hash)
     for name, (number, hash_) in common.items():
@@ -118,7 +119,24 @@ def _verify(entry: Missing, keys: KeyBook) -> None:
         raise VerificationError(f"a statement of {entry.instance} is signed by the key of {key.name}")
 
 
-def _entries(folder: Path, witnessed: Checkpoint | None) -> Iterator[Missing]:
+def _with_content(entry: Missing, shard: Path) -> Missing:
+    """The statement with the file that it names, if it is an artifact: nobody has signed the file, its hash is."""
+    if entry.kind != "artifact":
+        return entry
+    path = shard / ARTIFACTS / str(entry.body["sha256"])
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise LogRefusedError("FILE_MISSING", f"artifact {path.name} is missing", path=path) from None
+    if sha256(content).hexdigest() != path.name:
+        raise LogRefusedError("FILE_DIFFERS", f"artifact {path.name} has another content than its hash says", path=path)
+    return replace(entry, content=content)
+
+
+def _entries(folder: Path, witnessed: Checkpoint | None) -> Iterator[tuple[Path, Missing]]:
+    """The numbered statements of all shards, each with the folder of its shard."""
+    if not folder.is_dir():
+        raise LogRefusedError("LOG_MISSING", f"there is no folder {folder}", path=folder)
     shards = sorted(path for path in folder.iterdir() if (path / "checkpoint").is_file())
     if not shards:
         raise LogRefusedError("LOG_MISSING", f"there is no log in {folder}", path=folder)
@@ -139,10 +157,7 @@ def _entries(folder: Path, witnessed: Checkpoint | None) -> Iterator[Missing]:
             kind, body = parse_statement(parse_envelope(entry))
             if not kind.numbered:
                 continue  # of the key bundle, which is not the store's
-            content = b""
-            if kind.name == "artifact":
-                content = (path / ARTIFACTS / body["sha256"]).read_bytes()
-            yield Missing(kind.name, body, leaf_hash(entry), entry, content)
+            yield path, Missing(kind.name, body, leaf_hash(entry), entry)
     if witnessed is not None and witnessed.origin not in origins:
         raise VerificationError(f"the log has no shard {witnessed.origin}, which a witness has seen", field="origin")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rgs.core.errors import NotFoundError
-from rgs.core.receipts import format_key_path
+from rgs.core.receipts import format_key_path, narrow_bundle
 from rgs.translog.published import published_shards
 
 
@@ -21,5 +21,5 @@ def make_proof(folder: Path, hash_: bytes, *, bundle: bytes, start: bytes) -> by
     for shard in published_shards(folder):
         index = shard.find(hash_)
         if index is not None:
-            return shard.proof(index, hash_, format_key_path(bundle, start))
+            return shard.proof(index, hash_, format_key_path(narrow_bundle(bundle, start), start))
     raise NotFoundError("the statement is not in the log yet", kind="log entry", hash=hash_.hex())

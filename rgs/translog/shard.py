@@ -12,7 +12,7 @@ agree, naming what.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Self
+from typing import Final, Self
 
 from rgs.core.checkpoints import Checkpoint, format_checkpoint, parse_checkpoint
 from rgs.core.errors import RgsError, VerificationError
@@ -32,6 +32,9 @@ from rgs.core.tiles import TILE_WIDTH
 from rgs.store.checkpoints import CheckpointRow, Checkpoints
 from rgs.translog.directory import ARTIFACTS, Edge, LogDirectory, LogRefusedError
 
+KEPT: Final = 2 * TILE_WIDTH
+"""So many entries behind the end partial tiles stay, for readers who come with a checkpoint of a moment ago."""
+
 
 class ShardWriter:
     """The writer of one origin, made by `open`. After any error its state is unknown: open it again."""
@@ -44,6 +47,9 @@ class ShardWriter:
         self._signer = signer
         self._row = row
         self._edge = edge
+        self._dropped = max(0, row.size - KEPT - 2 * TILE_WIDTH)
+        """Partial tiles below are gone; what a kill has left behind lies near the end."""
+        self._drop_partials()
 
     @classmethod
     def open(cls, directory: LogDirectory, checkpoints: Checkpoints, origin: str, signer: Signer) -> Self:
@@ -122,8 +128,14 @@ class ShardWriter:
         self._row = row
 
     def publish(self) -> None:
-        """Let everybody see the last signed checkpoint."""
+        """Let everybody see the last signed checkpoint; and remove what nobody needs any more."""
         self._directory.publish(self._row.note)
+        self._drop_partials()
+
+    def _drop_partials(self) -> None:
+        kept = max(0, self.size - KEPT)
+        self._directory.drop_partials(self._dropped, kept)
+        self._dropped = kept
 
     def cosign(self, note: Note, *, has_quorum: bool) -> None:
         """As `keep_cosigned`, for this shard."""

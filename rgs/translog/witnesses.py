@@ -21,12 +21,12 @@ from urllib.parse import urlsplit
 from rgs.clock import Clock
 from rgs.core.checkpoints import Checkpoint, parse_checkpoint, parse_size
 from rgs.core.errors import FormatError, InvalidFieldError, UnavailableError, VerificationError
-from rgs.core.note import Note, NoteKey, NoteSignature, parse_note, parse_signatures, verify_note
+from rgs.core.note import NOTE_BYTES_MAX, Note, NoteKey, NoteSignature, parse_note, parse_signatures, verify_note
 from rgs.core.policies import Party
 from rgs.core.witnessing import SIZE_TYPE, STALE, AddCheckpoint, WitnessRefusalError, format_add_checkpoint
 
 TIMEOUT_S: Final = 5.0
-ANSWER_BYTES_MAX: Final = 16_384
+ANSWER_BYTES_MAX: Final = NOTE_BYTES_MAX
 ASKED_MAX: Final = 3
 """Times that one witness is asked about one checkpoint: its size may move between two."""
 OFF_S_MAX: Final = 300

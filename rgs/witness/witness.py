@@ -35,10 +35,10 @@ class Witness:
         made = []
 
         def decide(seen: Seen) -> tuple[Seen, bytes]:
-            checkpoint = judge(request, keys, seen)
-            line = cosign(request.checkpoint.text, self._name, self._signer, self._clock.now_ms() // 1000)
+            after, note = judge(request, keys, seen)
+            line = cosign(note.text, self._name, self._signer, self._clock.now_ms() // 1000)
             made.append(format_signature(line))
-            return Seen(checkpoint.size, checkpoint.root), format_note(add_signatures(request.checkpoint, [line]))
+            return after, format_note(add_signatures(note, [line]))
 
         self._store.advance(origin, decide)
         return made[0]

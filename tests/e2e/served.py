@@ -58,7 +58,7 @@ def rgs_here(*arguments: str, said: str = "") -> subprocess.CompletedProcess[str
 @contextmanager
 def serving(folder: Path) -> Iterator[Served]:
     """Make a home in the folder, serve until the end, and stop in good order."""
-    made = rgs("init", "--home", str(folder / "home"))
+    made = rgs_here("init", "--home", str(folder / "home"))
     assert made.returncode == 0, made.stderr
     server = ServerProcess(folder / "home", folder / "server.txt", PARTY)
     server.await_serving()

@@ -1,6 +1,6 @@
 """`rgs call` against a real server: a whole round in JSON, streams both ways, refusals, and what is told on stderr.
 
-The round is played from processes of their own, as from a shell; the rest within this one.
+A round is started and ended from processes of their own, as from a shell; the rest is asked within this one.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ def answered(served: Served, method: str, command: Command = rgs_here, **fields:
     return json.loads(out)
 
 
-def seated(served: Served, player: str, command: Command = rgs_here) -> Any:
+def seated(served: Served, player: str) -> Any:
     """A session with 50.00 in it."""
-    fields = {"game": "casino-holdem", "player": player, "currency": "EUR", "operator_reference": "ref-1"}
-    session = answered(served, "SessionService/OpenSession", command, **fields)["session"]
+    fields: dict[str, Any] = {"game": "casino-holdem", "player": player, "currency": "EUR", "operator_reference": "1"}
+    session = answered(served, "SessionService/OpenSession", **fields)["session"]
     named = {"session_id": session["session_id"], "purchase_no": session["next_purchase_no"]}
-    return answered(served, "SessionService/BuyParticipation", command, **named, amount_minor=5000)["session"]
+    return answered(served, "SessionService/BuyParticipation", **named, amount_minor=5000)["session"]
 
 
 def test_a_round_from_a_shell(served: Served) -> None:
-    session = seated(served, "round", rgs)
+    session = seated(served, "round")
     assert (session["balance_minor"], session["status"]) == ("5000", "SESSION_STATUS_OPEN")
     bets = [{"bet": "ante", "amount_minor": 500}]
     named = {"session_id": session["session_id"]}
@@ -62,7 +62,7 @@ def test_a_round_from_a_shell(served: Served) -> None:
     named |= {"round_id": round_["round_id"]}
     done = answered(served, "Act", rgs, **named, round_version=round_["round_version"], action="ACTION_FOLD")
     assert done["round"]["status"] == "ROUND_STATUS_SETTLED"
-    shown = answered(served, "GetRound", rgs, **named)
+    shown = answered(served, "GetRound", **named)
     assert (shown["opening"], shown["final"]) == (started["opening"], done["final"])
 
 

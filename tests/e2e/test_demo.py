@@ -168,29 +168,26 @@ def test_printed_command_gives_the_same_reconciliation_from_the_files_alone(fold
         assert (tmp_path / "out" / name).read_bytes() == (folder / "reconciliation" / name).read_bytes(), name
 
 
-def test_the_next_demo_begins_anew(folder: Path, tmp_path: Path) -> None:
+def test_the_next_demo_begins_anew_and_its_failure_says_what_and_where(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The last of its comparisons fails: all before it has been done, over what an older demo left."""
+
+    def lacks_an_entry(_document: object, sessions: list[PlayedSession]) -> None:
+        raise DemoError(f"the log of {sessions[0].player} lacks an entry")
+
     again = tmp_path / "evidence"
     shutil.copytree(folder, again)
-    done = rgs("demo", "--home", str(again), "--rounds", "2", "--sessions", "3")
-    assert done.returncode == 0, done.stdout
-    assert "4 rounds verified" in done.stdout
-    for name in ("root.fingerprint", "log.vkey"):
-        assert (again / name).read_text() != (folder / name).read_text()
-
-
-def test_a_failure_says_what_and_where(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def loses_an_entry(_path: Path, sessions: list[PlayedSession]) -> int:
-        raise DemoError(f"the wallet of {sessions[0].player} has lost an entry")
-
-    monkeypatch.setattr(demo, "verify_wallet", loses_an_entry)
-    assert demo.main(["--home", str(tmp_path / "demo"), "--rounds", "2", "--sessions", "3"], None) == 1
+    monkeypatch.setattr(demo, "verify_audit", lacks_an_entry)
+    assert demo.main(["--home", str(again), "--rounds", "2", "--sessions", "3"], None) == 1
     said = " ".join(capsys.readouterr().out.split())
-    assert "✗ the wallet of player-uth-solo-1 has lost an entry" in said
+    assert "✗ the log of player-uth-solo-1 lacks an entry" in said
     assert "look at" in said
     assert "rgs.log" in said
     assert "All of it holds" not in said
+    assert json.loads((again / "replay.jsonl").read_text("utf-8"))["summary"]["rounds_verified"] == 4
+    for name in ("root.fingerprint", "log.vkey"):
+        assert (again / name).read_text() != (folder / name).read_text()
 
 
 def test_a_server_that_does_not_start_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

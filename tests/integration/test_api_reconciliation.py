@@ -6,8 +6,11 @@ import csv
 import hashlib
 import io
 import json
+import sys
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from rgs import __version__
 from rgs.cli.export_books import receipt_line
@@ -33,6 +36,13 @@ from tests.submitting import (
 )
 from tests.unit.api.client import refused, request_id
 from tests.unit.api.serving import House, info_in, serving, status_in
+
+
+@pytest.fixture
+def plain_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes of runs that are not isolated, and start sooner; in the other tests they are."""
+    command = [sys.executable, "-m", "rgs"]
+    monkeypatch.setattr("rgs.cli.reconcile_process.isolated_command", lambda *arguments: [*command, *arguments])
 
 
 async def run_with_a_break(house: House) -> tuple[Any, str]:
@@ -104,6 +114,7 @@ async def test_a_run_over_postgresql(tmp_path: Path) -> None:
             assert (summary.state, summary.verdict) == (pb.REPORT_STATE_DONE, "clean"), summary
 
 
+@pytest.mark.usefixtures("plain_jobs")
 async def test_a_break_is_told_resolved_by_two_and_countersigned(tmp_path: Path) -> None:
     async with serving(tmp_path) as house:
         second = house.issue(Role.ADMIN, "admin-2")
@@ -181,6 +192,7 @@ async def test_a_break_is_told_resolved_by_two_and_countersigned(tmp_path: Path)
         assert len(verify_report(folder, bundle, None, frozenset({signer.keyid}))) == 3
 
 
+@pytest.mark.usefixtures("plain_jobs")
 async def test_breaks_come_in_pages_owed_players_first(tmp_path: Path) -> None:
     async with serving(tmp_path) as house:
         await play(house)
@@ -217,6 +229,7 @@ async def test_breaks_come_in_pages_owed_players_first(tmp_path: Path) -> None:
         assert info_in(status_in(await refused(stub.ListBreaks(wrong)))).metadata["field"] == "break_class"
 
 
+@pytest.mark.usefixtures("plain_jobs")
 async def test_an_admin_submits_the_register_and_gets_no_private_blocks(tmp_path: Path) -> None:
     async with serving(tmp_path) as house:
         await play(house)
@@ -254,6 +267,7 @@ async def _all(call: Any) -> list[Any]:
 # --- whose it is ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("plain_jobs")
 async def test_another_operators_books_are_not_there(tmp_path: Path) -> None:
     async with serving(tmp_path) as house:
         other = house.issue(Role.OPERATOR, "other")
@@ -292,6 +306,7 @@ async def test_another_operators_books_are_not_there(tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.usefixtures("plain_jobs")
 async def test_a_run_that_is_none(tmp_path: Path) -> None:
     async with serving(tmp_path) as house:
         await play(house)

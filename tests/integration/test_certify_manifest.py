@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -186,8 +187,18 @@ CHANGES: list[tuple[Callable[[Path], object], str]] = [
     (lambda root: (root / "rng/late.py").write_bytes(b""), "unlisted  rng/late.py"),
     (lambda root: (root / "rgs/core/notes.txt").write_bytes(b""), "unlisted  rgs/core/notes.txt"),
     (lambda root: (root / "structlog.py").write_bytes(b""), "unlisted  structlog.py"),
+    (lambda root: _package(root / "structlog"), "unlisted  structlog"),
+    (lambda root: _package(root / "google/protobuf"), "unlisted  google"),  # a part of a library without a top
+    (lambda root: (root / "rng/a\nb\x1b[2K").write_bytes(b""), r"unlisted  rng/a\nb\x1b[2K"),
+    (lambda root: (root / os.fsdecode(b"rng/\xff")).write_bytes(b""), r"unlisted  rng/\udcff"),
     (lambda root: (root / "rng/link.py").symlink_to(root / "rng/drbg.py"), "odd       rng/link.py"),
+    (lambda root: (root / "rng").symlink_to((root / "rng").rename(root / "var")), "odd       rng"),
 ]
+
+
+def _package(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_bytes(b"")
 
 
 @pytest.mark.parametrize(("change", "told"), CHANGES, ids=[told for _, told in CHANGES])
@@ -266,7 +277,7 @@ def test_bytecode_is_not_read_and_said_so(alone: Path, written: Path, here: Inst
         (b"[]", "is no manifest"),
         (b'{"format": "x"}', "has the format x, not rgs/certified/v1"),
         (b'{"format": "rgs/certified/v1", "files": [{}]}', "is no manifest"),
-        (b'{"format": "rgs/certified/v1", "files": [], "surroundings": {"objects": []}}', "is no manifest"),
+        (b'{"format": "rgs/certified/v1", "files": [], "surroundings": {}}', "lists no files"),  # and shows nothing
     ],
 )
 def test_what_is_no_manifest_is_said(content: bytes, told: str, alone: Path, tmp_path: Path) -> None:
@@ -280,6 +291,7 @@ def test_what_cannot_be_compared_is_said(alone: Path, written: Path, tmp_path: P
     assert _verify(alone, gone, "--root", ROOT)[1][0].endswith("gone.json cannot be read: No such file or directory")
     told = f"certify manifest verify: {tmp_path} is no virtual environment with one Python in it"
     assert _verify(alone, written, "--root", ROOT, "--venv", tmp_path) == (2, [told])
+    assert _verify(alone, written, "--root", gone) == (2, [f"certify manifest verify: {gone} is no folder"])
     assert _verify(alone, written)[0] == 2
     assert main(["manifest", "verify", str(gone), "--root", str(ROOT)]) == 2
 

@@ -18,6 +18,7 @@ from rgs.cli.init import OUTWARD, ensure_home
 from rgs.cli.simulator_process import SimulatorProcess
 from rgs.clock import SystemClock
 from rgs.core.errors import UnavailableError
+from tests.e2e.served import rgs, rgs_here
 from tests.unit.api.serving import entropy
 
 
@@ -26,11 +27,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("peers") / "home"
     ensure_home(folder, None, entropy().read, SystemClock().now_ms())
     return folder
-
-
-def rgs(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "rgs", *arguments]
-    return subprocess.run(command, capture_output=True, check=False, text=True, timeout=60)
 
 
 @contextmanager
@@ -63,7 +59,7 @@ def test_a_wallet_that_forgets_fails_with_2_and_passes_when_its_faults_are_switc
         root = ET.fromstring(junit.read_bytes())  # noqa: S314 - our own file
         assert (root.get("tests"), root.get("failures"), root.get("skipped")) == ("50", "3", "2")
         process.send_signal(signal.SIGUSR1)
-        good = rgs(*kit, "--expired-token", "expired", "--tls", str(home / "tls"))
+        good = rgs_here(*kit, "--expired-token", "expired", "--tls", str(home / "tls"))
         assert good.returncode == 0, good.stdout
         assert "50 checks: 50 passed, 0 FAILED, 0 skipped" in good.stdout
     header, *rows = csv.read_text("ascii").splitlines()
@@ -77,11 +73,11 @@ def test_a_central_system_passes_and_writes_its_register(home: Path, tmp_path: P
     options = ("--books", str(tmp_path / "r.db"), "--export", str(export), "--faults", str(plan))
     with simulating("regulator", home, *options) as (process, target):
         kit = ("conformance", "regulator", "--target", target, "--home", str(home))
-        bad = rgs(*kit)
+        bad = rgs_here(*kit)
         assert bad.returncode == 2, bad.stderr
         assert "1 FAILED" in bad.stdout
         process.send_signal(signal.SIGUSR1)
-        assert rgs(*kit).returncode == 0
+        assert rgs_here(*kit).returncode == 0
     assert '"kind": "stage"' in export.read_text("ascii")
 
 
@@ -93,11 +89,11 @@ def test_faults_go_on_by_the_plan_as_its_file_stands_then(
     with SimulatorProcess("wallet", home, plan, export, said) as peer:
         peer.await_listening()
         kit = ("conformance", "wallet", "--target", peer.address, "--player", "anna", "--home", str(home))
-        assert "3 FAILED" in rgs(*kit).stdout
+        assert "3 FAILED" in rgs_here(*kit).stdout
         assert set(peer.faults()) == {"forgetful"}
         peer.misbehave('[[schedule]]\nfault = "wrong_balance"\n')
         before = peer.faults()["forgetful"]
-        assert rgs(*kit, "--player", "berta").returncode == 2
+        assert rgs_here(*kit, "--player", "berta").returncode == 2
         assert peer.faults()["wrong_balance"] > 0
         assert peer.faults()["forgetful"] == before
         monkeypatch.setattr(child, "OBEY_S", 1)
@@ -105,9 +101,9 @@ def test_faults_go_on_by_the_plan_as_its_file_stands_then(
             peer.misbehave("nonsense")
         monkeypatch.undo()
         assert "faults as before: the plan of faults is neither TOML nor JSON" in said.read_text("utf-8")
-        assert rgs(*kit, "--player", "carla").returncode == 2  # by the plan that it had
+        assert rgs_here(*kit, "--player", "carla").returncode == 2  # by the plan that it had
         peer.behave()
-        good = rgs(*kit, "--player", "dora")
+        good = rgs_here(*kit, "--player", "dora")
         assert good.returncode == 0, good.stdout
         assert peer.write_statement() == export
         assert "dora" in export.read_text("ascii")
@@ -118,7 +114,7 @@ def test_faults_go_on_by_the_plan_as_its_file_stands_then(
 
 def test_a_peer_that_cannot_be_reached_is_1(home: Path) -> None:
     kit = ("--player", "anna", "--home", str(home), "--deadline-ms", "300")
-    gone = rgs("conformance", "wallet", "--target", "127.0.0.1:1", *kit)
+    gone = rgs_here("conformance", "wallet", "--target", "127.0.0.1:1", *kit)
     assert gone.returncode == 1
     assert "no connection to 127.0.0.1:1" in gone.stderr
     for wrong in (["--target", "nonsense", *kit], ["--target", "127.0.0.1:1"], ["--nonsense"]):
@@ -129,7 +125,7 @@ def test_a_peer_that_cannot_be_reached_is_1(home: Path) -> None:
 
 @pytest.mark.parametrize("options", [("--fault", "Debit:x:delay"), ("--fault", "delay"), ("--currency", "eur")])
 def test_a_plan_that_is_not_understood_is_refused(home: Path, options: tuple[str, str]) -> None:
-    refused = rgs("simulate", "wallet", "--home", str(home), *options)
+    refused = rgs_here("simulate", "wallet", "--home", str(home), *options)
     assert refused.returncode == 2
     assert "Traceback" not in refused.stderr
 

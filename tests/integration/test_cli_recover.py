@@ -56,6 +56,13 @@ async def failures_of(config: Config) -> list[str]:
     return [failure.message for failure in (*failures, *replay.finish())]
 
 
+async def count_of(config: Config) -> int:
+    reads = await open_reads(config.store)
+    count = len([row async for row in reads.statements_in_order()])
+    await reads.close()
+    return count
+
+
 def test_recovery_is_told_first_and_done_when_asked(cli: Cli, tmp_path: Path) -> None:
     config = load_config(cli.home)
     assert isinstance(config.store, Path)
@@ -94,6 +101,35 @@ def test_recovery_is_told_first_and_done_when_asked(cli: Cli, tmp_path: Path) ->
     assert "--policy together" in cli.refused("recover", "--policy", str(policy), *home)
 
 
+def test_an_artifact_is_imported_as_it_was_named_and_only_if_it_is_missing(cli: Cli, tmp_path: Path) -> None:
+    """Planted: another file under the hash that was signed, and none."""
+    config = load_config(cli.home)
+    assert isinstance(config.store, Path)
+    shutil.copytree(config.store.parent, tmp_path / "backup")
+    asyncio.run(live(config))
+    home = ("--home", str(cli.home))
+    artifacts = next(config.translog.glob("*/artifact"))
+    (artifact,) = artifacts.iterdir()
+    content = artifact.read_bytes()
+    artifact.unlink()
+    assert "nothing to do" in cli("recover", *home)  # the store has it
+    shutil.rmtree(config.store.parent)
+    shutil.copytree(tmp_path / "backup", config.store.parent)
+    assert "artifact " + artifact.name + " is missing" in cli.refused("recover", "--yes", *home)
+    artifact.write_bytes(content + b"x")
+    assert "another content than its hash says" in cli.refused("recover", "--yes", *home)
+    artifact.write_bytes(content)
+    assert "store epoch " in cli("recover", "--yes", *home)
+    assert asyncio.run(failures_of(config)) == []
+    shutil.rmtree(config.translog)
+    assert "there is no folder" in cli.refused("recover", *home)
+
+
 def test_who_is_not_there_is_not_erased(cli: Cli) -> None:
+    config = load_config(cli.home)
+    asyncio.run(live(config))
+    assert "nothing to do" in cli("recover", "--home", str(cli.home))
+    before = asyncio.run(count_of(config))
     assert "NOT_FOUND" in cli.refused("erase-player", "op-1", "nobody", "--home", str(cli.home))
-    assert asyncio.run(failures_of(load_config(cli.home))) == []
+    assert asyncio.run(count_of(config)) == before  # a refusal signs nothing
+    assert asyncio.run(failures_of(config)) == []

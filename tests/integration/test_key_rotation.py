@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import os
 import signal
 import sqlite3
 import subprocess
-import sys
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +26,7 @@ from rgs.store.changes import StoreError
 from rgs.store.sqlite import SqliteStore
 from rgs.v1 import admin_pb2, audit_pb2, play_pb2, session_pb2
 from rgs.v1.admin_pb2_grpc import AdminServiceStub
-from tests.crashing import FAILPOINT, DeadlyConnection
+from tests.crashing import FAILPOINT, forking, live, serve_children
 from tests.house import NODE_KEY, FakeClock, open_house, round_document, session_document
 from tests.house import House as Small
 from tests.house import Player as Guest
@@ -39,7 +36,6 @@ from tests.unit.api.serving import House, reason_in, serving, status_in
 from tests.unit.cli.running import MANIFEST
 from tests.verifier import independent_verifier
 
-ROOT = Path(__file__).resolve().parents[2]
 CHECK, FOLD = 1, 7
 
 # --- helpers ----------------------------------------------------------------------------------------------------------
@@ -307,7 +303,7 @@ async def test_a_bundle_that_takes_something_back_is_not_served(tmp_path: Path) 
         served = await until_keys(auditor, 3)
         for content in (first, b"{}", config.bundle.read_bytes()[:-4]):
             config.bundle.write_bytes(content)
-            await asyncio.sleep(1.3)
+            await asyncio.sleep(0.3)  # the bundle is looked at thrice
             told = await auditor.audit.ListKeyStatements(audit_pb2.ListKeyStatementsRequest())
             assert list(told.envelopes) == served
         assert house.server.instance == "node1-b1-w0"
@@ -380,13 +376,24 @@ async def test_a_turn_waits_for_the_draws_in_flight_and_new_rounds_wait_for_the_
     assert verify_books(tmp_path).instances == 2
 
 
-async def test_a_turn_whose_caller_goes_comes_to_its_end(tmp_path: Path) -> None:
+async def test_a_turn_whose_caller_goes_comes_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit = SqliteStore.commit
+    working, released = asyncio.Event(), asyncio.Event()
+
+    async def slow(self: SqliteStore, change: Any) -> Any:
+        working.set()
+        await released.wait()
+        return await commit(self, change)
+
     async with open_house(tmp_path) as house:
+        monkeypatch.setattr(SqliteStore, "commit", slow)
         turn = asyncio.create_task(house.instance.turn(NODE_KEY, ()))
-        await until(lambda: house.instance._turning is not None)
+        await working.wait()
         turn.cancel()
         with pytest.raises(asyncio.CancelledError):
             await turn
+        released.set()
+        await house.instance.turned()
     ended = [row.instance for row in stored_statements(tmp_path) if row.kind == "instance_end"]
     assert ended == ["node-1-b1-w0", "node-1-b2-w0"]
     assert replay(tmp_path).instances == 2
@@ -422,6 +429,7 @@ async def test_a_turn_that_the_store_refuses_changes_nothing(tmp_path: Path, mon
 
 async def life(folder: Path) -> None:
     """Six clients with a round in play, three that begin one, and the turn among them; killed at a commit."""
+    tests.house._REQUESTS = itertools.count(1 << 40)  # not those of the life after
     house = Small(folder, clock=FakeClock())
     await house.start()
     guests = [Guest(house, name=f"guest-{number}") for number in range(9)]
@@ -438,27 +446,23 @@ async def life(folder: Path) -> None:
     await house.stop()
 
 
-def main(folder: Path, kill_at: str) -> None:
-    tests.house._REQUESTS = itertools.count(1 << 40)  # not those of the life after
-    with (folder / "points.txt").open("a", encoding="ascii") as log:
-        FAILPOINT.kill_at, FAILPOINT.log = kill_at, log
-        sqlite3.connect = partial(sqlite3.connect, factory=DeadlyConnection)  # type: ignore[assignment]
-        asyncio.run(life(folder))
+def main() -> None:
+    """This file as a program."""
+    serve_children(lambda order: life(Path(order["folder"])))
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[subprocess.Popen[str]]:
+    with forking("tests.integration.test_key_rotation") as process:
+        yield process
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("commit", range(1, 7))
-async def test_killed_around_the_turn(tmp_path: Path, commit: int, when: str) -> None:
-    told = await asyncio.to_thread(
-        subprocess.run,
-        [sys.executable, "-m", "tests.integration.test_key_rotation", str(tmp_path), f"turn/rgs/{commit}/{when}"],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert told.returncode == -signal.SIGKILL, told.stderr
+async def test_killed_around_the_turn(tmp_path: Path, processes: subprocess.Popen[str], commit: int, when: str) -> None:
+    order = {"folder": str(tmp_path), "kill_at": f"turn/rgs/{commit}/{when}"}
+    error = tmp_path / "error.txt"
+    assert live(processes, order) == -signal.SIGKILL, error.read_text("utf-8") if error.exists() else "it lived"
     left = stored_statements(tmp_path)
     verify_numbers(left)
     kinds = [(row.instance, row.kind) for row in left if row.kind in {"instance_start", "instance_end"}]
@@ -484,4 +488,4 @@ async def test_killed_around_the_turn(tmp_path: Path, commit: int, when: str) ->
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    main()

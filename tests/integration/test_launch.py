@@ -93,15 +93,30 @@ PLANTED: dict[str, tuple[Callable[[Path], None], str]] = {
 }
 
 
+STOPS = ("another version", "no record")
+"""Of which the others of the same library are not looked at any more."""
+TOGETHER = [name for name in PLANTED if name not in STOPS]
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="names of shared objects of Linux")
-@pytest.mark.parametrize("name", PLANTED)
-def test_what_is_planted_is_refused_by_name(name: str, wheel: Installation, tmp_path: Path) -> None:
-    plant, told = PLANTED[name]
+@pytest.mark.parametrize(
+    "names",
+    [
+        # Each start looks at everything, and tells of all that it finds; each one alone is left to `make exhaustive`.
+        pytest.param(TOGETHER[::2], id="every other"),
+        pytest.param(TOGETHER[1::2], id="the others"),
+        *(pytest.param([name], id=name) for name in STOPS),
+        *(pytest.param([name], id=name, marks=pytest.mark.slow_exhaustive) for name in TOGETHER),
+    ],
+)
+def test_what_is_planted_is_refused_by_name(names: list[str], wheel: Installation, tmp_path: Path) -> None:
     here = Installation(tmp_path / "venv" / wheel.site.relative_to(wheel.venv), tmp_path / "venv")
     shutil.copytree(wheel.venv, here.venv, symlinks=True)
-    plant(here.site)
+    for name in names:
+        plant, _ = PLANTED[name]
+        plant(here.site)
     refusal = here.refusal()
-    assert told in refusal
+    assert [name for name in names if PLANTED[name][1] not in refusal] == [], refusal
     assert "FOOLED" not in refusal
 
 
@@ -112,6 +127,13 @@ def test_what_shadows_a_library_in_a_checkout_is_refused(sources: Installation) 
             assert sources.refusal() == f"unlisted {name}"
         finally:
             (sources.root / name).unlink()
+    for name in ("structlog", "google/protobuf", "no_library/late"):
+        (sources.root / name).mkdir(parents=True)
+        (sources.root / name / "__init__.py").write_bytes(FOOLED)
+        try:
+            assert sources.refusal() == f"unlisted {name.partition('/')[0]}"
+        finally:
+            shutil.rmtree(sources.root / name.partition("/")[0])
     (sources.site / "zz.pth").write_bytes(b"import os\n")
     try:
         assert sources.refusal() == "unlisted zz.pth"
@@ -140,17 +162,20 @@ def test_rigged_bytecode_is_not_what_runs(wheel: Installation) -> None:
     """Bytecode that Python would run without a look at the source, for a file of ours and for one of a library."""
     source = wheel.venv / "fooled.py"
     source.write_bytes(FOOLED)
-    for name in ("rgs/config.py", "rgs/__init__.py", "typer/main.py"):
-        honest = wheel.site / name
-        cached = honest.parent / "__pycache__" / f"{honest.stem}.{sys.implementation.cache_tag}.pyc"
-        py_compile.compile(
-            str(source), str(cached), invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH, doraise=True
-        )
-        try:
-            plain = wheel.run([wheel.python, "-m", "rgs", "keys", "show", "--home", "none"])
+    unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    planted = []
+    try:
+        for name in ("typer/main.py", "rgs/config.py", "rgs/__init__.py"):  # each is read before the one before it
+            honest = wheel.site / name
+            cached = honest.parent / "__pycache__" / f"{honest.stem}.{sys.implementation.cache_tag}.pyc"
+            py_compile.compile(str(source), str(cached), invalidation_mode=unchecked, doraise=True)
+            planted.append(cached)
+            module = name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+            plain = wheel.run([wheel.python, "-c", f"import {module}"])
             assert (plain.returncode, plain.stderr) == (66, "FOOLED\n"), "what any other start runs"
-            assert wheel.refusal() == ""
-        finally:
+        assert wheel.refusal() == ""
+    finally:
+        for cached in planted:
             cached.unlink()
 
 

@@ -1,6 +1,8 @@
 """What sequencers leave that were maltreated: killed between every two steps, fighting for the lead and killed in it,
 without room in the middle of a write. The next one goes on, no checkpoint is ever signed that contradicts another, and
 every committed statement is in the log once (`tests.sequencing` looks at that); all verifiers accept it.
+
+The fast run is killed before every fifth step, from one that follows from the run's seed; each: `slow_exhaustive`.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from certification.tree import Tree
 from rgs.core.merkle import leaf_hash
 from rgs.core.note import ED25519, format_vkey, note_key
 from tests.logcheck import LogCheck, logcheck
+from tests.seeded import turn
 from tests.sequencing import PREFIX, SIGNER, Logged
 
 __all__ = ["logcheck"]
@@ -27,27 +30,28 @@ pytestmark = pytest.mark.timeout(600)
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def maltreat(how: str, folder: Path) -> int:
-    command = [sys.executable, "-m", "tests.sequencing", how, str(folder)]
+def maltreat(how: str, folder: Path, *more: int) -> int:
+    command = [sys.executable, "-m", "tests.sequencing", how, str(folder), *map(str, more)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return int(done.stdout)
 
 
-@pytest.fixture(scope="module")
-def killed() -> Iterator[Path]:
+@pytest.fixture(scope="module", params=[5, pytest.param(1, marks=pytest.mark.slow_exhaustive)])
+def killed(request: pytest.FixtureRequest, pytestconfig: pytest.Config) -> Iterator[Path]:
     """A folder for each place to be killed at, with the log that was gone on with. In memory, where the system has a
     folder there: it is 40,000 writes that are waited for, and a kill takes nothing from the system's cache.
     """
     memory = Path("/dev/shm")  # noqa: S108 - a folder of its own in it
     with TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as name:
-        folder = Path(name)
-        assert maltreat("killed", folder) == len(list(folder.iterdir())) - 1 > 250
+        folder, stride = Path(name), request.param
+        places = maltreat("killed", folder, 1 + turn(pytestconfig, stride), stride)
+        assert places == len(list(folder.iterdir())) - 1 > 250 // stride - 1
         yield folder
 
 
 def test_no_place_to_be_killed_at_harms_the_log(killed: Path) -> None:
-    assert (killed / "1" / "log").is_dir()
+    assert all((home / "log").is_dir() for home in killed.iterdir())
 
 
 def test_the_auditor_accepts_what_was_gone_on_with(killed: Path) -> None:

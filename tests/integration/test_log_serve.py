@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import http.client
 import shutil
 import socket
@@ -13,6 +14,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from rgs.cli import log_server
 from rgs.cli.init import ensure_home
 from rgs.cli.log_server import Allowed, LogServer, tls_context
 from rgs.config import Config
@@ -63,14 +65,16 @@ def guarded(config: Config) -> Iterator[LogServer]:
 
 
 def ask(
-    server: LogServer, path: str, *, method: str = "GET", tls: ssl.SSLContext | None = None
+    server: LogServer, path: str, *, method: str = "GET", tls: ssl.SSLContext | None = None, accepted: str = ""
 ) -> tuple[int, dict[str, str], bytes]:
     if tls is None:
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
     else:
         connection = http.client.HTTPSConnection("localhost", server.port, timeout=20, context=tls)
     try:
-        connection.putrequest(method, path, skip_host=False)
+        connection.putrequest(method, path, skip_accept_encoding=True)
+        if accepted:
+            connection.putheader("Accept-Encoding", accepted)
         connection.endheaders()
         answer = connection.getresponse()
         return answer.status, dict(answer.getheaders()), answer.read()
@@ -184,6 +188,51 @@ def test_with_tls_the_entries_are_for_auditors(config: Config, guarded: LogServe
         assert found == status
         assert headers["Cache-Control"] == (f"private, {FOREVER}" if status == 200 else "no-store")
         assert ask(guarded, "/2026h2/tile/entries/000", method="HEAD", tls=client(config, f"demo-{party}"))[0] == status
+
+
+@pytest.mark.parametrize("is_idle", [False, True], ids=["asks byte by byte", "asks again byte by byte"])
+def test_places_are_not_held_by_who_never_comes_to_an_end(
+    config: Config, monkeypatch: pytest.MonkeyPatch, *, is_idle: bool
+) -> None:
+    monkeypatch.setattr(log_server, "TIMEOUT_S", 0.5)
+    first = b"GET /2026h2/checkpoint HTTP/1.1\r\n\r\n" if is_idle else b""
+    stopped = threading.Event()
+    with serving(LogServer(config.translog, "127.0.0.1:0", None, None)) as server, contextlib.ExitStack() as open_:
+        slow = [
+            open_.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+            for _ in range(log_server.CONNECTIONS_MAX)
+        ]
+        for one in slow:
+            one.sendall(first + b"GET /2026h2/checkpoint HTTP/1.1\r\nX: ")
+
+        def drip() -> None:
+            while not stopped.wait(0.1):
+                for one in slow:
+                    with contextlib.suppress(OSError):
+                        one.sendall(b"x")
+
+        dripping = threading.Thread(target=drip)
+        dripping.start()
+        try:
+            assert ask(server, "/2026h2/checkpoint")[0] == 200
+        finally:
+            stopped.set()
+            dripping.join()
+
+
+def test_bundles_are_compressed_for_who_takes_that(config: Config, plain: LogServer) -> None:
+    path = "/2026h2/tile/entries/000"
+    whole = (config.translog / path[1:]).read_bytes()
+    for accepted in ("gzip", "identity, GZIP;q=0.5", "br;q=1.0, gzip; q=1.0"):
+        status, headers, content = ask(plain, path, accepted=accepted)
+        assert (status, headers["Content-Encoding"], headers["Vary"]) == (200, "gzip", "Accept-Encoding")
+        assert len(content) < len(whole) / 2
+        assert gzip.decompress(content) == whole
+        assert ask(plain, path, method="HEAD", accepted=accepted)[1]["Content-Length"] == str(len(content))
+    for accepted in ("", "identity", "gzip;q=0", "gzip; q=0.000", "x-gzip"):
+        _, headers, content = ask(plain, path, accepted=accepted)
+        assert (headers.get("Content-Encoding"), headers["Vary"], content) == (None, "Accept-Encoding", whole)
+    assert "Content-Encoding" not in ask(plain, "/2026h2/tile/0/000", accepted="gzip")[1]  # hashes do not shrink
 
 
 def test_a_client_that_says_nothing_keeps_nobody_waiting(config: Config, guarded: LogServer) -> None:

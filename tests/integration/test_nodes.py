@@ -215,7 +215,7 @@ async def test_one_session_hammered_through_all_of_them(tmp_path: Path, place: P
         await asyncio.gather(*(client(number) for number in range(4)))
         allowed = {"OK", "ROUND_CHANGED", "ROUND_NOT_OPEN", "ROUND_OPEN", "NUMBER_NOT_EXPECTED", *RETRIABLE}
         assert set(told) <= allowed, (seed, told)
-        assert told["OK"] > 20, (seed, told)
+        assert told["OK"] > 4, (seed, told)  # of each turn one client has what it wants, whoever it is
         await owner.get(1)
         while owner.round is not None and owner.round.status == OPEN:
             await owner.act(2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -230,6 +231,16 @@ def test_certify_knows_its_commands(
     assert stopped.value.code == 0
     told = capsys.readouterr().out
     assert all(f"  {name} " in told for name in certify.COMMANDS)
+
+
+def test_certify_ends_without_a_word_when_nobody_reads_on() -> None:
+    reads, writes = os.pipe()
+    os.close(reads)
+    rows = str(ROOT / "tests" / "vectors" / "games" / "casino_holdem_rounds.jsonl")
+    command = [sys.executable, "-m", "certification", "vectors", rows, "--ruleset", "casino-holdem"]
+    ended = subprocess.run(command, stdout=writes, stderr=subprocess.PIPE, check=False, env=os.environ)
+    os.close(writes)
+    assert (ended.returncode, ended.stderr) == (141, b"")
 
 
 def test_schemas_are_written_into_a_directory_that_exists(tmp_path: Path) -> None:

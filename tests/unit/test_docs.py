@@ -123,8 +123,8 @@ def test_every_setting_is_explained_with_its_default_and_limits() -> None:
 def number(text: str) -> int:
     """`10^9` or `1,024`."""
     base, _, power = text.replace(",", "").partition("^")
-    value: int = int(base) ** int(power or 1)
-    return value
+    whole: int = int(base) ** int(power or 1)
+    return whole
 
 
 def test_every_guard_and_every_line_to_have_an_alarm_on_is_there() -> None:

@@ -33,6 +33,8 @@ TOO_GOOD: Final = 1 - 1e-6
 REPEAT_FACTOR: Final = 4
 DECKS_LEAST: Final = 260
 """Below, not even the place of each card can be tested, and nothing passes."""
+REPLICATES_LEAST: Final = 20
+"""Below, Kolmogorov's test has nothing to go by, and nothing passes."""
 
 Told = Callable[[int, int], None]
 
@@ -180,7 +182,7 @@ def run_once(
     if decks < 2:
         raise ValueError(f"{decks} decks are too few, at least 2")
     totals = totals_of(source, decks, first=first, workers=workers, told=told)
-    results = tuple(totals.results(source.raw(raw.RAW_BYTES) if with_raw else None))
+    results = tuple(totals.results(source.raw(raw.RAW_BYTES, first) if with_raw else None))
     run = judged(source.told, decks, results, alpha)
     return replace(run, placements=totals.counts["placements"].reshape(52, 52))
 
@@ -223,13 +225,19 @@ def run_battery(
 
 @dataclass(frozen=True, slots=True)
 class SecondLevel:
-    """The p-values of each continuous test over replicates, Kolmogorov's p-value of each, and what Holm rejects."""
+    """The p-values of each continuous test over replicates, Kolmogorov's p-value of each, and what Holm rejects.
 
+    `word` is passed | failed | not applicable: too few replicates, or too few decks in each for any test; `missing`
+    names the tests that had too few.
+    """
+
+    word: str
     replicates: int
     decks: int
     p_values: dict[str, tuple[float, ...]]
     kolmogorov: dict[str, float]
     rejected: tuple[str, ...]
+    missing: tuple[str, ...]
 
 
 def replicate(
@@ -242,18 +250,25 @@ def replicate(
     if not 2 <= decks <= CHUNK:
         raise ValueError(f"a replicate has 2 to {CHUNK:,} decks, not {decks:,}")
     found: dict[str, list[float]] = {}
+    missing: dict[str, None] = {}
     for done, counted in enumerate(_tallies(source, [(number, decks) for number in range(replicates)], workers), 1):
         totals = Totals()
         totals.add(counted)
         for result in totals.results(None):
             if result.is_continuous and result.p is not None:
                 found.setdefault(result.name, []).append(result.p)
+            elif result.is_continuous:
+                missing[result.name] = None
         told(done, replicates)
     uniform = {name: kolmogorov(p_values) for name, p_values in found.items()}
+    rejected = tuple(holm(uniform, alpha))
+    is_applicable = bool(found) and replicates >= REPLICATES_LEAST
     return SecondLevel(
+        ("failed" if rejected else "passed") if is_applicable else "not applicable",
         replicates,
         decks,
         {name: tuple(p_values) for name, p_values in found.items()},
         uniform,
-        tuple(holm(uniform, alpha)),
+        rejected,
+        tuple(missing),
     )

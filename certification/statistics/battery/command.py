@@ -64,8 +64,7 @@ def _asked(arguments: argparse.Namespace) -> tuple[dict[str, Any], Iterator[str]
             workers=workers,
             told=lambda done, total: progress.show("replicates", done, total),
         )
-        word = "failed" if second.rejected else "passed"
-        return {"verdict": word, "alpha": alpha, **asdict(second)}, tell_second(second, word)
+        return {"verdict": second.word, "alpha": alpha, **asdict(second)}, tell_second(second)
     verdict = battery.run_battery(
         source, arguments.decks, alpha, workers=workers, told=lambda done, total: progress.show("decks", done, total)
     )
@@ -135,28 +134,33 @@ def tell(verdict: battery.Verdict) -> Iterator[str]:
         yield from (f"rejected by Holm: {name}" for name in run.rejected)
         yield from (f"decisive, p < {battery.DECISIVE}: {name}" for name in run.decisive)
         yield from (f"too good, p > 1 - 1e-6: {name}" for name in run.too_good)
-    yield f"{verdict.word} at a family level of {verdict.alpha:g} (Holm)"
+    results = verdict.runs[-1].results
+    judged = sum(result.p is not None for result in results)
+    yield f"{verdict.word} at a family level of {verdict.alpha:g} (Holm); {judged} of {len(results)} tests applicable"
     yield ""
     yield "what no such test shows, and what guards against it"
     yield from (f"  {defect}: {since}; {guard}" for defect, since, guard in NOT_CAUGHT)
 
 
-def tell_second(second: battery.SecondLevel, word: str) -> Iterator[str]:
+def tell_second(second: battery.SecondLevel) -> Iterator[str]:
     """Give the lines of a second level."""
     yield f"{second.replicates} replicates of {second.decks:,} decks; p-values of continuous statistics"
     yield f"{'test':<32}{'below 0.05':>12}{'Kolmogorov':>12}"
     for name, p_values in second.p_values.items():
         share = sum(p < 0.05 for p in p_values) / len(p_values)
         yield f"{name:<32}{share:>12.3f}{second.kolmogorov[name]:>12.4f}"
+    yield from (f"{name:<32}  not applicable: too few decks in a replicate" for name in second.missing)
     yield from (f"rejected by Holm: {name}" for name in second.rejected)
-    yield word
+    if second.replicates < battery.REPLICATES_LEAST:
+        yield f"fewer than {battery.REPLICATES_LEAST} replicates say nothing"
+    yield second.word
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="certify rng", description="Statistics of the generator's final outcomes.")
     parser.add_argument("--decks", type=_count, default=_USUAL_DECKS, metavar="N")
     parser.add_argument("--alpha", type=level, default=battery.FAMILY_LEVEL, help="family level, default 0.01")
-    parser.add_argument("--seed", type=bytes.fromhex, metavar="HEX", help="for a run that can be repeated")
+    parser.add_argument("--seed", type=_seed, metavar="HEX", help="for a run that can be repeated")
     parser.add_argument("--workers", type=_count, default=os.cpu_count() or 1, metavar="N", help="processes")
     parser.add_argument("--json", action="store_true")
     other = parser.add_mutually_exclusive_group()
@@ -168,6 +172,16 @@ def _parser() -> argparse.ArgumentParser:
     other.add_argument("--programs", action="store_true", help="batteries of others, where on PATH")
     parser.add_argument("--megabytes", type=_count, default=programs.MEGABYTES, help="raw output for each program")
     return parser
+
+
+def _seed(text: str) -> bytes:
+    try:
+        seed = bytes.fromhex(text)
+    except ValueError:
+        seed = b""
+    if not seed:
+        raise argparse.ArgumentTypeError(f"{text!r} is no seed in hex")
+    return seed
 
 
 def _count(text: str) -> int:

@@ -53,7 +53,8 @@ class Source(Protocol):
 
     def chunk(self, number: int, count: int) -> Chunk: ...
 
-    def raw(self, count: int) -> bytes | None: ...
+    def raw(self, count: int, number: int = 0, /) -> bytes | None:
+        """Return so many bytes, others for each number."""
 
 
 def inverse(decks: Bytes) -> Bytes:
@@ -76,8 +77,8 @@ class Production:
         generator.close()
         return from_transcripts(transcripts)
 
-    def raw(self, count: int) -> bytes:
-        """Collect bytes as `rng export --what raw` does."""
+    def raw(self, count: int, _number: int = 0, /) -> bytes:
+        """Collect bytes as `rng export --what raw` does, never the same."""
         out = io.BytesIO()
         export("raw", count, text=False, out=out, progress=io.StringIO())
         return out.getvalue()
@@ -100,9 +101,9 @@ class Seeded:
         rows = b"".join(bytes(shuffle(next_byte)) for _ in range(count))
         return Chunk(np.frombuffer(rows, np.uint8).reshape(count, DECK_SIZE), tape.consumed())
 
-    def raw(self, count: int) -> bytes:
+    def raw(self, count: int, number: int = 0, /) -> bytes:
         """Generate bytes apart from those of the decks."""
-        drbg = self._drbg(b"raw", 0)
+        drbg = self._drbg(b"raw", number)
         return b"".join(
             drbg.generate(min(MAX_REQUEST_BYTES, count - start)) for start in range(0, count, MAX_REQUEST_BYTES)
         )
@@ -146,7 +147,7 @@ class Given:
         """Take the chunk's transcripts."""
         return from_transcripts(self.transcripts[number * CHUNK : number * CHUNK + count])
 
-    def raw(self, count: int) -> None:
+    def raw(self, _count: int, _number: int = 0, /) -> None:
         """A transcript is no raw output: words are out of step after every rejection."""
 
 

@@ -48,7 +48,7 @@ class Planted:
     def chunk(self, number: int, count: int) -> Chunk:
         return Chunk(self.defect.make(count, np.random.default_rng([self.seed, number])))
 
-    def raw(self, count: int) -> None:
+    def raw(self, _count: int, _number: int = 0, /) -> None:
         """Decks alone are planted; `mersenne_words` is a planted raw output."""
 
 

@@ -21,6 +21,8 @@ from certification.rtp.compiled import Longs
 from rng.shuffle import DECK_SIZE
 
 LEAST_EXPECTED: Final = 5.0
+MANY: Final = 50.0
+"""Expected from which a number is taken as normal."""
 HANDS_OF_FIVE: Final = math.comb(DECK_SIZE, 5)
 POKER: Final = (1302540, 1098240, 123552, 54912, 10200, 5108, 3744, 624, 40)
 """Of five cards: high card, pair, two pair, trips, straight, flush, full house, quads, straight flush."""
@@ -79,6 +81,20 @@ def poisson(count: int, mean: float) -> Judged:
     """Judge a rare count, two-sided."""
     tails = (float(stats.poisson.cdf(count, mean)), float(stats.poisson.sf(count - 1, mean)))
     return Judged(min(1.0, 2 * min(tails)), count, f"Poisson({mean:.4g})")
+
+
+def repeats(drawn: int, distinct: int, cells: int) -> Judged:
+    """Judge how many of `drawn` were drawn before, of `cells` that are equally likely: Poisson while few are expected,
+    normal then, and again Poisson of the cells never drawn once these are few.
+    """
+    missed = math.exp(drawn * math.log1p(-1 / cells))
+    mean = drawn + cells * math.expm1(drawn * math.log1p(-1 / cells))
+    if mean < MANY:
+        return poisson(drawn - distinct, mean)
+    if cells * missed < MANY:
+        return poisson(cells - distinct, cells * missed)
+    variance = cells * missed * (1 - (1 + drawn / cells) * missed)
+    return normal((drawn - distinct - mean) / math.sqrt(variance))
 
 
 def largest(scores: Sequence[float]) -> Judged:

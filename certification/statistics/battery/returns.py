@@ -215,7 +215,7 @@ def strata_of(seat: SeatPlayed) -> Iterator[str]:
         return
     yield "all"
     times = seat.bets["ante"] // seat.ruleset.limits["ante"].min_minor
-    yield f"stake {next((word for most, word in _STAKES if times <= most), 'above')}"
+    yield f"stake {next((word for most, word in _STAKES if times <= most), 'above 19 times')}"
     yield f"operator {seat.operator or 'unknown'}"
     yield f"node {seat.node or 'unknown'}"
     if seat.since_start_ms is None:

@@ -6,7 +6,8 @@ revealed nothing. The deals are put in the order of their drawing (instance, dra
 rounds end follows from the cards. Keeps a transcript of some 54 bytes for every deal.
 
 Refuses a line that is no statement (naming it); counts what it cannot use: finals whose opening is not in the files,
-rulesets that are not shipped in that version, transcripts that are not one shuffle's.
+rounds that came before (files may overlap), rulesets that are not shipped in that version, transcripts that are not one
+shuffle's.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from certification.overlap import Seen
 from certification.replay import read_lines
 from rgs.core.errors import FormatError, RgsError
 from rgs.core.rulesets import Ruleset, load_ruleset
@@ -85,6 +87,7 @@ class _Reader:
         self._instances: dict[str, tuple[str, int]] = {}
         self._operators: dict[str, str] = {}
         self._openings: dict[str, dict[str, Any]] = {}
+        self._seen = Seen()
 
     def feed(self, line: bytes) -> None:
         data = parse_line(line).envelope
@@ -94,12 +97,17 @@ class _Reader:
         elif kind.name == "session_open":
             self._operators[body["session_id"]] = body["operator"]
         elif kind.name == "round_opening":
-            self._openings[leaf_hash(data).hex()] = body
+            name = leaf_hash(data).hex()
+            if name not in self._openings and not self._seen.is_again(name, body):
+                self._openings[name] = body
         elif kind.name == "round_final":
             self._final(body)
 
     def _final(self, body: dict[str, Any]) -> None:
         opening = self._openings.pop(body["opening"], None)
+        if opening is None and self._seen.is_finished(body["opening"]):
+            self.unread["rounds that came before"] += 1
+            return
         if opening is None:
             self.unread["finals without their opening"] += 1
             return

@@ -33,8 +33,6 @@ _MULTIPLIERS: Final = np.array(
 """Without structure: cards are small numbers, and small sums of multipliers that have one (powers of the place, say)
 come to the same for different decks far more often than once in 2^64 pairs.
 """
-_MANY: Final = 50.0
-"""Repeats expected from which their number is taken as normal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,14 +204,7 @@ class Streams:
         return laws.poisson(repeats, math.comb(self._n, 2) * (1 / math.factorial(DECK_SIZE) + 2.0**-64))
 
     def _duplicate_nines(self) -> Judged:
-        repeats = self._n - len(np.unique(np.concatenate(self._nines)))
-        return laws.poisson(repeats, math.comb(self._n, 2) / math.comb(DECK_SIZE, DEALT))
+        return laws.repeats(self._n, len(np.unique(np.concatenate(self._nines))), math.comb(DECK_SIZE, DEALT))
 
     def _duplicate_fives(self) -> Judged:
-        hands, share = laws.HANDS_OF_FIVE, self._n / laws.HANDS_OF_FIVE
-        mean = self._n + hands * math.expm1(self._n * math.log1p(-1 / hands))
-        repeats = self._n - int(np.count_nonzero(self._fives))
-        if mean < _MANY:
-            return laws.poisson(repeats, mean)
-        missed = math.exp(-share)
-        return laws.normal((repeats - mean) / math.sqrt(hands * missed * (1 - (1 + share) * missed)))
+        return laws.repeats(self._n, int(np.count_nonzero(self._fives)), laws.HANDS_OF_FIVE)

@@ -35,6 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     variant = replace(_VARIANTS[arguments.variant], dft_divisor=arguments.dft_divisor)
     path: Path = arguments.file
     try:
+        reading.check_regular(path)
         form = reading.format_of(path) if arguments.format == "auto" else arguments.format
         held = reading.bits_in(path, form)
         length = arguments.length or max(1, min(held, _USUAL_LENGTH))
@@ -136,7 +137,11 @@ def _tell(
     yield from (f"caution: {caution}" for caution in verdict.cautions)
     for name in verdict.rejected:
         yield f"rejected: {name}"
-    yield f"{verdict.word} at a family level of {verdict.alpha:g} (Holm)"
+    judged = sum(family.applicable > 0 for family in verdict.families)
+    yield (
+        f"{verdict.word} at a family level of {verdict.alpha:g} (Holm); "
+        f"{judged} of {len(verdict.families)} p-values are applicable"
+    )
 
 
 def _row(family: levels.Family) -> str:

@@ -120,7 +120,7 @@ def universal(bits: Bytes, length: int, first: int, *, with_factor: bool = True)
 
 
 def serial(bits: Bytes, length: int = 16) -> tuple[float, float]:
-    """Section 2.11, two p-values."""
+    """Section 2.11, two p-values. Where all windows come equally often rounding goes below zero, and is cut off."""
     n = len(bits)
     counts = circular_counts(bits, length)
     psi = []
@@ -129,16 +129,19 @@ def serial(bits: Bytes, length: int = 16) -> tuple[float, float]:
         psi.append((1 << shorter) / n * squares - n if shorter else 0.0)
         counts = counts.reshape(-1, min(2, len(counts))).sum(axis=1)
     first, second = psi[0] - psi[1], psi[0] - 2 * psi[1] + psi[2]
-    return float(gammaincc(2.0 ** (length - 2), first / 2)), float(gammaincc(2.0 ** (length - 3), second / 2))
+    return (
+        float(gammaincc(2.0 ** (length - 2), max(first, 0.0) / 2)),
+        float(gammaincc(2.0 ** (length - 3), max(second, 0.0) / 2)),
+    )
 
 
 def approximate_entropy(bits: Bytes, length: int = 10) -> float:
-    """Section 2.12."""
+    """Section 2.12. Where all windows come equally often rounding goes below zero, and is cut off."""
     n = len(bits)
     counts = circular_counts(bits, length + 1)
     longer = _phi(counts, n)
     entropy = _phi(counts.reshape(-1, 2).sum(axis=1), n) - longer
-    return float(gammaincc(2.0 ** (length - 1), n * (math.log(2) - entropy)))
+    return float(gammaincc(2.0 ** (length - 1), max(0.0, n * (math.log(2) - entropy))))
 
 
 def _phi(counts: Longs, n: int) -> float:

@@ -1,12 +1,15 @@
 """Sequences of bits from a file: raw bytes, the highest bit first, or the characters 0 and 1 with white space.
 
 A file is taken as characters if its beginning holds nothing else, which raw bytes of any use never do; `--format`
-decides where that guess is not wanted. Holds one sequence at a time. Refuses another character, and a sequence that
-the file is too short for.
+decides where that guess is not wanted. Holds one sequence at a time. Refuses what is no regular file (a pipe is read
+only once, and has no length), other text (commas, hexadecimal, a byte order mark: as raw bytes that would be a biased
+sequence, and a verdict on the wrong thing), another character further on, and a sequence that the file is too short
+for.
 """
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -17,6 +20,8 @@ from certification.rtp.compiled import Bytes
 
 FORMATS: Final = ("auto", "raw", "ascii")
 _WHITE: Final = b" \t\r\n"
+_TEXT: Final = _WHITE + bytes(range(33, 127))
+_MARK: Final = b"\xef\xbb\xbf"
 _LOOKED_AT: Final = 4096
 
 
@@ -25,9 +30,20 @@ class SequenceError(ValueError):
 
 
 def format_of(path: Path) -> str:
-    """Return "ascii" if the file begins with nothing but 0, 1 and white space, else "raw"."""
+    """Return "ascii" if the file begins with nothing but 0, 1 and white space, else "raw". Raises SequenceError."""
     with path.open("rb") as file:
-        return "raw" if file.read(_LOOKED_AT).strip(b"01" + _WHITE) else "ascii"
+        beginning = file.read(_LOOKED_AT)
+    if not beginning.translate(None, b"01" + _WHITE):
+        return "ascii"
+    if not beginning.removeprefix(_MARK).translate(None, _TEXT):
+        raise SequenceError(f"{path.name} begins with text that is more than 0 and 1: --format raw if these are bytes")
+    return "raw"
+
+
+def check_regular(path: Path) -> None:
+    """Refuse a pipe or a device. Raises SequenceError, and OSError for what is not there."""
+    if not path.is_dir() and not stat.S_ISREG(path.stat().st_mode):
+        raise SequenceError(f"{path} is no regular file: write the bits to one first")
 
 
 def bits_in(path: Path, form: str) -> int:

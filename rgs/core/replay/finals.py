@@ -7,7 +7,7 @@ call for as well as one that is missing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from rgs.core.cards import FULL_DECK, format_card
@@ -15,7 +15,7 @@ from rgs.core.errors import RgsError
 from rgs.core.games import game_of
 from rgs.core.games.dealing import deal_again
 from rgs.core.games.types import Action, Phase, Result, Seat, SeatStakes, Settlement
-from rgs.core.hands import HandValue
+from rgs.core.hands import Category, HandValue
 from rgs.core.replay.checks import (
     ACTIONS,
     BALANCE,
@@ -35,6 +35,8 @@ from rgs.core.statements import commitment_of, first_actions_hash, next_actions_
 from rng.shuffle import TranscriptError, transcript_to_deck  # type: ignore[attr-defined]  # it raises it, see there
 
 _FACES: Final = tuple(format_card(card) for card in FULL_DECK)
+_TEXTS: Final = tuple(category.text for category in Category)
+_ACTIONS: Final = {action.value: action for action in Action}
 _REVEALED: Final[tuple[str, ...]] = ("cards", "deck", "salt", "transcript")
 _SETTLED: Final[tuple[str, ...]] = (*_REVEALED, "outcome", "settlement")
 UNRECOVERABLE: Final = "DECK_UNRECOVERABLE"
@@ -126,7 +128,7 @@ def _verify_commitment(statement: Statement, seat: OpenSeat) -> None:
 
 def _deck(statement: Statement) -> tuple[int, ...]:
     deck = _shuffled(statement)
-    if [_FACES[card] for card in deck] != statement.body["deck"]:
+    if _faces(deck) != statement.body["deck"]:
         raise statement.failure(TRANSCRIPT, "the transcript gives another deck")
     return deck
 
@@ -145,20 +147,25 @@ def _deal(seat: OpenSeat, ruleset: Ruleset, deck: Sequence[int]) -> Seat:
     """
     if seat.seats == 1 or ruleset.hole_cards != "own":
         return deal_again(ruleset, deck, seat.seat_no, seat.bets, seat.funds_minor)
-    bets = placed_bets(seat, ruleset)
+    bets = placed_bets(seat.bets, ruleset)
     seats = [SeatStakes(seat_no, bets, seat.funds_minor) for seat_no in range(1, seat.seats + 1)]
     return game_of(ruleset).deal(ruleset, deck, seats)[seat.seat_no - 1]
 
 
 def _verify_cards(statement: Statement, dealt: Seat) -> None:
+    claimed = statement.body["cards"]
     for place, cards in (
         ("board", dealt.board),
         ("burns", dealt.burns),
         ("dealer_cards", dealt.dealer_cards),
         ("hole_cards", dealt.hole_cards),
     ):
-        if statement.body["cards"][place] != [_FACES[card] for card in cards]:
+        if claimed[place] != _faces(cards):
             raise statement.failure(CARDS, f"{place} are not those that the deck gives")
+
+
+def _faces(cards: Iterable[int]) -> list[str]:
+    return list(map(_FACES.__getitem__, cards))
 
 
 # --- (15) ---
@@ -179,7 +186,7 @@ def _play(statement: Statement, seat: OpenSeat, dealt: Seat) -> Seat:
         if action["by"] != "player" and action["action"] != game.default_action(played):
             raise statement.failure(ACTIONS, f"action {number} by {action['by']} is not the ruleset's default")
         try:
-            played = game.apply(played, Action(action["action"]))
+            played = game.apply(played, _ACTIONS[action["action"]])
         except RgsError as error:
             raise statement.failure(ACTIONS, f"action {number}: {error.message}") from None
         cost_minor = played.actions[-1].amount_minor
@@ -205,13 +212,13 @@ def _verify_hands(statement: Statement, settlement: Settlement, claimed: dict[st
     }
     if settlement.flop_hand is not None:
         expected["flop_hand"] = _hand(settlement.flop_hand)
-    for field in sorted(expected.keys() | claimed.keys()):
-        if expected.get(field) != claimed.get(field):
-            raise statement.failure(HANDS, f"{field} is {claimed.get(field)}, the cards give {expected.get(field)}")
+    if expected != claimed:
+        field = min(name for name in expected.keys() | claimed.keys() if expected.get(name) != claimed.get(name))
+        raise statement.failure(HANDS, f"{field} is {claimed.get(field)}, the cards give {expected.get(field)}")
 
 
 def _hand(hand: HandValue) -> dict[str, Any]:
-    return {"best5": [_FACES[card] for card in hand.best5], "category": hand.category.text}
+    return {"best5": _faces(hand.best5), "category": _TEXTS[hand.category]}
 
 
 def _verify_settlement(statement: Statement, settlement: Settlement, claimed: list[dict[str, str]]) -> None:
@@ -243,9 +250,8 @@ def _row(row: dict[str, str]) -> str:
 
 def _verify_balance(statement: Statement, seat: OpenSeat, played: Seat) -> None:
     body = statement.body
-    before, staked, returned, after = (
-        int(body[field]) for field in ("balance_before_minor", "staked_minor", "returned_minor", "balance_after_minor")
-    )
+    before, after = int(body["balance_before_minor"]), int(body["balance_after_minor"])
+    staked, returned = int(body["staked_minor"]), int(body["returned_minor"])
     if before != seat.balance_before_minor:
         raise statement.failure(
             BALANCE, f"balance {before} before, opening and legs come to {seat.balance_before_minor}"

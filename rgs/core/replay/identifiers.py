@@ -37,6 +37,8 @@ class IdSet:
         number = int(ulid.translate(_DIGITS), 32)
         bucket = self._buckets.setdefault(number % _BUCKETS, bytearray())
         key = number.to_bytes(_WIDTH, "big")
+        if bucket[-_WIDTH:] < key:  # as most are: an id begins with the time at which it was made
+            return bucket, key, len(bucket)
         return bucket, key, bisect_left(range(len(bucket) // _WIDTH), key, key=partial(_item, bucket)) * _WIDTH
 
 

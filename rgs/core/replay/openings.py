@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from rgs.core.errors import RgsError, VerificationError
@@ -184,19 +185,23 @@ def _verify_seat(statement: Statement, seat: OpenSeat) -> None:
 
 
 def _verify_stakes(statement: Statement, seat: OpenSeat, ruleset: Ruleset) -> None:
-    placed = placed_bets(seat, ruleset)
     try:
-        expected = game_of(ruleset).check_stakes(ruleset, placed)
+        expected = _stakes_due(ruleset, seat.bets)
     except RgsError as error:
         raise statement.failure(STAKES, error.message) from None
     if seat.bets != expected:
         raise statement.failure(STAKES, f"bets {_text(seat.bets)} where {_text(expected)} are due")
 
 
-def placed_bets(seat: OpenSeat, ruleset: Ruleset) -> dict[str, int]:
+@lru_cache(maxsize=4096)  # the same few stakes are placed again and again
+def _stakes_due(ruleset: Ruleset, bets: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
+    return game_of(ruleset).check_stakes(ruleset, placed_bets(bets, ruleset))
+
+
+def placed_bets(bets: tuple[tuple[str, int], ...], ruleset: Ruleset) -> dict[str, int]:
     """The bets without those that the system places itself."""
     system = set(ruleset.rules.opening_bets) - set(ruleset.rules.placed_bets)
-    return {bet: amount for bet, amount in seat.bets if bet not in system}
+    return {bet: amount for bet, amount in bets if bet not in system}
 
 
 def _text(bets: tuple[tuple[str, int], ...]) -> str:

@@ -173,7 +173,8 @@ class Replay:
         summary.statements[kind.name] += 1
         summary.has_development_keys |= statement.key.development
         # (5) The private block.
-        if self._passes(verify_private, statement) and kind.private:
+        has_private = kind.private or statement.private is not None
+        if has_private and self._passes(verify_private, statement) and kind.private:
             summary.private_absent += statement.private is None
             summary.private_verified += statement.private is not None
         if kind.name == "export_scope" and not self._goes_on:
@@ -184,7 +185,7 @@ class Replay:
             return
         # (6) The order of the instance, (22) and of the cut.
         self._passes(self._instances.verify_number, statement)
-        if kind.name != "instance_start" and not self._scope.is_whole and not self._scope.names(body):
+        if not self._scope.is_whole and kind.name != "instance_start" and not self._scope.names(body):
             self._report(statement.failure(SCOPE, "no scope names this statement"))
         if kind.linked:
             self._link(statement)
@@ -236,16 +237,16 @@ class Replay:
             self._abandon(chain.seat, is_outside=number > before + 1 and not self._scope.is_whole)
         seat = None
         match kind:
+            case "round_opening":
+                seat = self._open_seat(statement, chain)
+            case "round_final":
+                self._close_seat(statement, chain)
             case "session_open":
                 self._passes(verify_session_open, statement, self._rulebook)
             case "purchase":
                 self._passes(verify_purchase, statement, chain, self._rulebook)
             case "money_leg":
                 self._passes(verify_money_leg, statement, chain)
-            case "round_opening":
-                seat = self._open_seat(statement, chain)
-            case "round_final":
-                self._close_seat(statement, chain)
             case "participation_end":
                 self._passes(verify_participation_end, statement, chain)
             case _:  # session_close

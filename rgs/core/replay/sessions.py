@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final
 
 from rgs.core.ledger import PARTICIPATION_MINOR_MAX, Participation
@@ -103,16 +104,10 @@ class Chain:
             raise statement.failure(SESSION, f"link {fault}")
         if not is_cut and body["previous"] != self.head:
             raise statement.failure(SESSION, f"link {number} does not name the hash of link {before}")
-        if not is_cut and statement.kind.name not in self._followers():
+        if not is_cut and statement.kind.name not in _followers(self.kind, self.is_seamless):
             raise statement.failure(SESSION, f"{statement.kind.name} may not follow {self.kind or 'nothing'}")
         if body["time"] < self.time:
             raise statement.failure(SESSION, f"time goes back from {self.time} to {body['time']}")
-
-    def _followers(self) -> frozenset[str]:
-        """Which kinds of link may come next, under either way of funding where none has been told."""
-        bought = frozenset[str]() if self.is_seamless else FOLLOWERS.get(self.kind, frozenset())
-        seamless = frozenset[str]() if self.is_seamless is False else SEAMLESS_FOLLOWERS.get(self.kind, frozenset())
-        return bought | seamless
 
     def _forget(self) -> None:
         """Forget what is counted and summed; ruleset, jurisdiction, table and participation of a session stay."""
@@ -125,16 +120,6 @@ class Chain:
         body = statement.body
         self.kind, self.head, self.time = statement.kind.name, statement.hash, body["time"]
         match self.kind:
-            case "session_open":
-                self.rules, self.jurisdiction = body["ruleset"], body["jurisdiction"]
-                self.currency, self.table = body["currency"], body.get("table", "")
-                self.limits, self.open_time = _limits(body.get("limits", {})), body["time"]
-                self.is_seamless = "funding" in body
-            case "money_leg":
-                self._take_leg(body)
-            case "purchase":
-                self.participation_id, self.purchase_no = body["participation_id"], int(body["purchase_no"])
-                self.bought_minor, self.balance_minor = int(body["bought_minor"]), int(body["balance_after_minor"])
             case "round_opening":
                 self.stage_no, self.balance_minor = int(body["stage_no"]), int(body["balance_after_minor"])
                 self._start(body["deal"])
@@ -145,6 +130,16 @@ class Chain:
                 if self.staked_minor is not None and self.returned_minor is not None:
                     self.staked_minor += int(body["staked_minor"])
                     self.returned_minor += int(body["returned_minor"])
+            case "session_open":
+                self.rules, self.jurisdiction = body["ruleset"], body["jurisdiction"]
+                self.currency, self.table = body["currency"], body.get("table", "")
+                self.limits, self.open_time = _limits(body.get("limits", {})), body["time"]
+                self.is_seamless = "funding" in body
+            case "money_leg":
+                self._take_leg(body)
+            case "purchase":
+                self.participation_id, self.purchase_no = body["participation_id"], int(body["purchase_no"])
+                self.bought_minor, self.balance_minor = int(body["bought_minor"]), int(body["balance_after_minor"])
 
     def room(self, balance_minor: int) -> Room:
         """What a round that begins with this balance may cost in all; unknown sums limit nothing."""
@@ -179,6 +174,14 @@ class Chain:
         # Where the files begin after the session_open, the first deal tells what is played, and where.
         self.rules = self.rules or deal["ruleset"]
         self.table = deal["table"] if self.table is None else self.table
+
+
+@cache  # of the few kinds that there are
+def _followers(kind: str, is_seamless: bool | None) -> frozenset[str]:
+    """Which kinds of link may come next, under either way of funding where none has been told."""
+    bought = frozenset[str]() if is_seamless else FOLLOWERS.get(kind, frozenset())
+    seamless = frozenset[str]() if is_seamless is False else SEAMLESS_FOLLOWERS.get(kind, frozenset())
+    return bought | seamless
 
 
 def verify_session_open(statement: Statement, rulebook: Rulebook) -> None:

@@ -13,18 +13,18 @@ from rgs.core.errors import FormatError
 from rgs.core.times import parse_date
 
 
-@lru_cache(maxsize=4096)
-def _date_exists(date: str) -> bool:
+@lru_cache(maxsize=4096)  # the times of a log come nearly in order
+def _minute_exists(minute: str) -> bool:
     try:
-        parse_date(date)
+        parse_date(minute[:10])
     except FormatError:
         return False
-    return True
+    return minute[11:13] <= "23" and minute[14:] <= "59"
 
 
 def verify_time(text: str) -> None:
     """FormatError unless the time, already of the right form, exists."""
-    if text[11:13] > "23" or text[14:16] > "59" or text[17:19] > "59" or not _date_exists(text[:10]):
+    if text[17:19] > "59" or not _minute_exists(text[:16]):
         raise FormatError(f"{text} is no time that exists", value=text)
 
 

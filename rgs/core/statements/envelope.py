@@ -12,8 +12,7 @@ import base64
 import binascii
 import hashlib
 import re
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -32,8 +31,7 @@ _REST = re.compile(
 """What stands behind the payload. The payload is long: its base64 digits are looked at once, by the decoder."""
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(NamedTuple):
     """What an envelope holds: `payload` bytes as signed, `keyid` 64 hex digits, `signature` 64 bytes."""
 
     payload_type: str

@@ -347,7 +347,8 @@ def parse_statement(envelope: Envelope) -> tuple[Kind, dict[str, Any]]:
         raise FormatError(f"payload type {envelope.payload_type} is not known", value=envelope.payload_type)
     payload = envelope.payload
     if len(payload) <= PAYLOAD_BYTES_MAX and kind.canonical.fullmatch(payload) is not None:
-        body: dict[str, Any] = _DECODER.decode(payload.decode("ascii"))
+        body: dict[str, Any]
+        body, _ = _DECODER.raw_decode(payload.decode("ascii"))  # nothing stands behind it
         return kind, body
     # The bytes are not canonical or not of the shape: the slow way says which, and where.
     refused = parse_canonical(payload)

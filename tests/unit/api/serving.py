@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import grpc
 from google.rpc.error_details_pb2 import ErrorInfo
 from google.rpc.status_pb2 import Status
 from structlog.testing import capture_logs
 
+import rgs.server
 from rgs.admission import read_certificate
 from rgs.api import catalog, play
 from rgs.api.auth import Gate
@@ -261,13 +263,16 @@ class House:
 
 @contextlib.asynccontextmanager
 async def serving(folder: Path, database: PostgresAddress | None = None, **options: object) -> AsyncIterator[House]:
-    """The home in this folder, made where there is none, and its server; a new home's store may be in a database."""
+    """The home in this folder, made where there is none, and its server; a new home's store may be in a database. What
+    the server does in the background comes round ten times as often as in earnest: tests wait for it.
+    """
     house = House(folder / "home", database, **options)
-    await house.start()
-    try:
-        yield house
-    finally:
-        await house.stop()
+    with patch("rgs.server.BACKGROUND_S", min(rgs.server.BACKGROUND_S, 0.1)):
+        await house.start()
+        try:
+            yield house
+        finally:
+            await house.stop()
 
 
 # --- what a client reads ----------------------------------------------------------------------------------------------

@@ -168,11 +168,15 @@ async def test_the_calls_of_one_that_pile_up_leave_the_others_their_places(monke
                 field, limit = info.metadata["field"], info.metadata["limit"]
                 told[f"{error.code().name} {info.reason} {field} {limit} {retry_of(status)}"] += 1
 
-        flood = []
+        flood: list[asyncio.Task[None]] = []
+
+        def is_settled() -> bool:
+            return sum(told.values()) + stuck.inside == len(flood)
+
         for _ in range(20):
             flood += [asyncio.create_task(noisy()) for _ in range(10)]
-            await asyncio.sleep(0.01)
-        await until(lambda: sum(told.values()) == 200 - 16)
+            await until(is_settled)
+        assert sum(told.values()) == 200 - 16
         for nth in range(50):
             data = play_pb2.ActRequest(round_version=nth).SerializeToString()
             answer = play_pb2.ActResponse.FromString(await other.unary_unary(ACT)(data, timeout=20))

@@ -12,7 +12,8 @@ import pytest
 
 from certification import dispute
 from certification.dispute_page import Dispute, _amount, languages
-from rgs.cli.dispute import zip_of
+from certification.replay import FileError
+from rgs.cli.dispute import page_of, zip_of
 from rgs.core.rulesets import load_ruleset
 from rgs.core.statements import leaf_hash
 from rgs.translog.receipts import make_proof
@@ -181,6 +182,21 @@ def test_what_was_tampered_with_fails(tmp_path: Path, change: Callable[[dict[str
     assert run(case, change(files)) == 1
 
 
+def test_what_no_page_has_words_for_is_told_and_not_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Planted: the rules of another game beside the round."""
+    case, files = made(tmp_path, play)
+    page = tmp_path / "page.html"
+    assert run(case, {**files, "ruleset.json": load_ruleset("casino-holdem").canonical}, "--html", str(page)) == 1
+    told = capsys.readouterr().out
+    assert "FAILED: ruleset.json is not the ruleset of the round" in told
+    assert "cannot be shown as a page" in told
+    assert not page.exists()
+    assert page_of({**files, "ruleset.json": load_ruleset("casino-holdem").canonical}) == {}
+    assert "without a page" in capsys.readouterr().out
+    assert page_of(files).keys() == {"page.html"}
+    assert run(case, files, "--html", str(tmp_path / "no" / "where.html")) == 2
+
+
 def test_without_proofs_or_policy_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     case, files = made(tmp_path, play)
     assert dispute.main([str(_written(case, files))]) == 0
@@ -196,7 +212,28 @@ def _written(case: Case, files: dict[str, bytes]) -> Path:
     return path
 
 
-def test_zips_that_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_zip_that_is_damaged_anywhere_is_told(tmp_path: Path) -> None:
+    """Every 23rd byte of a good one, one at a time: it is refused as a zip, or opened."""
+    case, files = made(tmp_path, play)
+    good = _written(case, files).read_bytes()
+    path, refused = tmp_path / "damaged.zip", list[str]()
+    for at in range(0, len(good), 23):
+        path.write_bytes(good[:at] + bytes([good[at] ^ 0xFF]) + good[at + 1 :])
+        try:
+            dispute.read_zip(path)
+        except FileError as error:
+            refused.append(str(error))
+    assert len(refused) > len(good) // 23 // 2
+    assert {told.count(str(path)) for told in refused} == {1}
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_LZMA) as zipped:  # its head may ask for gigabytes
+        zipped.writestr("keys.json", b"")
+    path.write_bytes(packed.getvalue())
+    with pytest.raises(FileError, match="packed by method 14"):
+        dispute.read_zip(path)
+
+
+def test_zips_that_are_none(tmp_path: Path) -> None:
     case, files = made(tmp_path, play)
     assert run(case, {"keys.json": b""}) == 2
     assert run(case, {**files, "../evil": b""}) == 2

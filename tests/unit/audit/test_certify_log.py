@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
+import errno
+import hashlib
+import os
 import shutil
-import threading
 from pathlib import Path
 
 import pytest
 
 from certification import auditing, chunks
 from certification.chunks import Chunk, named_keys, verify_chunk
-from certification.log import main
+from certification.log import StateFile, main
 from certification.memory import format_state, format_value, parse_state
-from certification.sources import Folder, SourceError, Web
+from certification.sources import Folder
 from certification.tree import Tree, read_accepted, read_bundle
 from rgs.core.errors import FormatError, VerificationError
-from rgs.core.merkle import leaf_hash, root_of
+from rgs.core.merkle import leaf_hash
 from rgs.core.note import ED25519, format_vkey, note_key
 from rgs.core.policies import parse_policy
 from rgs.core.tiles import TILE_WIDTH
@@ -372,6 +372,14 @@ def test_states_that_are_of_no_use(case: Case, capsys: pytest.CaptureFixture[str
         format_state({**document, "checkpoint": {}}),
         format_state({**document, "replay": {"instances": [], "kept": {}}}),
         format_state({**document, "replay": {"instances": [["x", "00", "unknown"]], "kept": {}}}),
+        format_state({**document, "checkpoint": {**document["checkpoint"], "size": "-5"}}),
+        format_state({name: one for name, one in document.items() if name != "root_key"}),
+        format_state({**document, "failed": "x"}),
+        format_state({**document, "failures": 7}),
+        format_state({**document, "findings": {}}),
+        format_state({**document, "findings": {**document["findings"], "open": 3}}),
+        format_state({**document, "findings": {**document["findings"], "more": {"%object": ["Foo", {}]}}}),
+        *(hashlib.sha256(text).hexdigest().encode() + b"\n" + text + b"\n" for text in (b"[1]", b"{", b"[" * 99_999)),
     ):
         case.state.write_bytes(bad)
         assert case.audit() == 2, bad[:200]
@@ -384,9 +392,50 @@ def test_states_that_are_of_no_use(case: Case, capsys: pytest.CaptureFixture[str
     capsys.readouterr()
 
 
+def test_one_run_at_a_time_has_the_state(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
+    assert case.audit() == 0
+    with StateFile(case.state).held():
+        assert case.audit() == 2
+    assert "another run is at work" in capsys.readouterr().err
+    assert case.audit() == 0
+
+
+def test_a_full_disk_leaves_the_state_that_was(
+    case: Case, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert case.audit() == 0
+    before = case.state.read_bytes()
+    go_on(case)
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        assert case.audit() == 2
+    assert "state.part: No space left on device" in capsys.readouterr().err
+    assert case.state.read_bytes() == before
+    assert not [path for path in case.folder.iterdir() if path.name.endswith(".unfinished")]
+    assert case.audit() == 0
+
+
+def test_a_checkpoint_that_is_not_accepted_now_costs_no_part(case: Case) -> None:
+    part = case.folder / "state.part"
+    part.write_bytes(b"what an interrupted run left")
+    good = (case.log / "checkpoint").read_bytes()
+    case.publish(is_witnessed=False)
+    assert case.audit() == 1
+    assert part.exists()
+    (case.log / "checkpoint").write_bytes(good)
+    assert case.audit() == 0
+    assert not part.exists()
+
+
 def test_keys_that_are_not_the_root_given(case: Case) -> None:
     assert case.audit("--root", "0" * 64) == 1
     assert "3 key" in case.checks
+    assert case.report["verdict"] == "FAILED UNANCHORED"
+    assert case.audit() == 0  # a slip of the hand is not remembered
     (case.folder / "broken").write_bytes(b"{}")
     assert case.audit("--keys", str(case.folder / "broken")) == 1
 
@@ -400,47 +449,3 @@ def test_usage(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main([])
     capsys.readouterr()
-
-
-# --- over HTTP --------------------------------------------------------------------------------------------------------
-
-
-class _Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        pass
-
-    def do_GET(self) -> None:
-        if self.path == "/moved":
-            self.send_response(302)
-            self.send_header("Location", "/checkpoint")
-            self.end_headers()
-        else:
-            super().do_GET()
-
-
-def test_a_log_over_http(case: Case) -> None:
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet, directory=str(case.log)))
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        url = f"http://127.0.0.1:{server.server_address[1]}"
-        assert case.audit(log=f"{url}/") == 0
-        source = Web(url)
-        assert source.read("nothing", 10) is None
-        for path in ("checkpoint", "moved"):
-            with pytest.raises(SourceError):
-                source.read(path, 10)
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
-def test_a_folder_that_cannot_be_read(case: Case) -> None:
-    source = Folder(case.log)
-    assert source.read("checkpoint/x", 10) is None
-    with pytest.raises(SourceError):
-        source.read("tile", 10)
-    with pytest.raises(ValueError, match="edge"):
-        Tree(3, [[bytes(32)]])
-    assert root_of([]) == Tree().root()

@@ -13,7 +13,9 @@ from rgs.core.errors import FormatError, NotFoundError
 from rgs.core.logproofs import format_log_proof, parse_log_proof
 from rgs.core.note import ED25519, format_vkey, note_key
 from rgs.core.receipts import format_key_path, parse_key_path
-from rgs.core.statements import Ed25519Signer, leaf_hash
+from rgs.core.statements import Ed25519Signer, key_fingerprint, leaf_hash, parse_envelope, parse_statement
+from rgs.core.statements.lines import parse_key_bundle
+from rgs.core.tiles import format_bundle
 from rgs.core.times import format_time, parse_time
 from rgs.translog.receipts import make_proof
 from tests.audited import OWN, POLICY_OWN, SEEN_S, Case, a_round, entries_of, witnessed
@@ -205,6 +207,67 @@ def test_a_receipt_that_proves_nothing_accuses_nobody(case: Case, capsys: pytest
     capsys.readouterr()
 
 
+def test_entries_of_a_copy_that_tell_another_time_accuse_nobody(case: Case) -> None:
+    """Planted: in the copy of an honest log the last bundle names a day that has not come."""
+    entries = entries_of(case.house)
+    case.house.clock_ms += 40 * DAY_MS
+    case.house.event(case.house.start("node-1-b2-w0", boot_no=2))
+    case.publish(entries[:5], time_s=START_MS // 1000)
+    assert omitted(case, entries[5]) == 3
+    bundle = case.log / "tile" / "entries" / "000.p" / "5"
+    bundle.write_bytes(format_bundle([*entries[:4], entries_of(case.house)[7]]))
+    assert omitted(case, case.house.lines[0], case.house.lines[5]) == 3
+
+
+def test_the_clock_of_one_witness_of_two_accuses_nobody(case: Case) -> None:
+    """Planted: one of the two says that it is years later."""
+    entries = entries_of(case.house)
+    own, policy = POLICY_OWN.split("\n")[2], case.folder / "policy.txt"
+    policy.write_text(case.policy.replace("quorum w", f"{own}\ngroup both all w own\nquorum both"))
+    case.publish(entries[:5], is_witnessed=False)
+    witnessed(case.log, time_s=START_MS // 1000)
+    witnessed(case.log, "own.example", OWN, SEEN_S + 900 * 86_400)
+    assert omitted(case, *case.house.lines[:1], case.house.lines[5]) == 3
+    policy.write_text(case.policy.replace("quorum w", f"{own}\ngroup any 1 w own\nquorum any"))
+    assert omitted(case, *case.house.lines[:1], case.house.lines[5], now=SOON) == 1  # where one is believed
+
+
+def test_the_log_of_another_house_accuses_nobody(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
+    other, receipts = House("somebody else"), (case.house.lines[0], case.house.lines[5])
+    other.event(other.start("node-1-b1-w0"))
+    case.publish(entries_of(other))
+    assert omitted(case, *receipts) == 2
+    assert "another house's log" in capsys.readouterr().err
+    shutil.rmtree(case.log)
+    case.publish([*entries_of(other), entries_of(case.house)[4]])  # it holds something of this house
+    assert omitted(case, *receipts) == 1
+    shutil.rmtree(case.log)
+    case.publish([])
+    assert omitted(case, *receipts) == 1  # it holds nothing at all
+    shutil.rmtree(case.log)
+    case.publish(entries_of(other))
+    shutil.rmtree(case.log / "tile" / "entries")  # whose it is, the policy says
+    assert omitted(case, *receipts) == 1
+
+
+def test_what_no_log_was_promised_is_no_omission(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
+    """The scope of an export stands in none, a key statement when a node has taken it up."""
+    scope = case.house.scope()
+    case.publish(entries_of(case.house)[:5])
+    assert omitted(case, scope, *case.house.lines[:5]) == 0
+    assert omitted(case, scope) == 2
+    assert "export_scope is no statement" in capsys.readouterr().err
+
+
+def test_a_time_that_has_not_come_is_told(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
+    entries = entries_of(case.house)
+    case.publish(entries[:5], time_s=START_MS // 1000)
+    assert omitted(case, entries[5], now=format_time(START_MS - 2 * DAY_MS)) == 3
+    assert "AHEAD round_opening" in capsys.readouterr().out
+    assert omitted(case, entries[5], now=format_time(START_MS)) == 3
+    assert "AHEAD" not in capsys.readouterr().out
+
+
 def test_tiles_that_are_not_the_checkpoints(case: Case) -> None:
     case.publish()
     path = case.log / "tile" / "0" / "000.p" / "7"
@@ -286,6 +349,28 @@ def test_a_folder_of_shards_is_searched_from_the_newest(case: Case) -> None:
             case.folder / "shards", leaf_hash(entries[index]), bundle=case.house.keys(), start=entries[0]
         )
         assert parse_log_proof(proof).index == at
+
+
+def test_a_receipt_does_not_grow_with_the_nodes_of_the_house(case: Case) -> None:
+    case.publish()
+    start = entries_of(case.house)[0]
+    before = parse_key_path(parse_log_proof(made(case, 5)[1].read_bytes()).extra or b"")
+    for number in range(400):
+        key = Ed25519Signer.from_seed(number.to_bytes(32, "big")).public_key
+        case.house.key_statement(
+            case.house.root, "node_key", {"development": True, "node": f"other-{number}", "public_key": key.hex()}
+        )
+        case.house.key_statement(case.house.root, "key_end", {"key": key_fingerprint(key), "reason": "ROTATED"})
+    proof = parse_log_proof(made(case, 5)[1].read_bytes())
+    assert len(case.house.keys()) > 256 * 1024
+    assert parse_key_path(proof.extra or b"") == before
+    assert before[1] == start
+    # What befell the keys of the path itself is told.
+    _, body = parse_statement(parse_envelope(start))
+    of_instance = key_fingerprint(bytes.fromhex(body["public_key"]))
+    case.house.key_statement(case.house.root, "revocation", {"key": of_instance, "reason": "STOLEN"})
+    narrowed = parse_key_bundle(parse_key_path(parse_log_proof(made(case, 5)[1].read_bytes()).extra or b"")[0])
+    assert narrowed == [*parse_key_bundle(before[0]), parse_key_bundle(case.house.keys())[-1]]
 
 
 def test_key_paths(case: Case) -> None:

@@ -8,17 +8,18 @@ import contextlib
 import importlib
 import importlib.util
 import itertools
+import multiprocessing
+import threading
+import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
-from typing import Any
+from typing import NoReturn
 
 import pytest
 
 from certification import auditing, engines
 from certification.chunks import Chunk, Found, Verified, named_keys, verify_chunk
-from certification.engines import Engine, started, verified
+from certification.engines import Engine, EngineError, started, verified
 from tests.audited import Case, a_round, entries_of
 from tests.factory import House
 
@@ -97,31 +98,38 @@ def max_underway(engine: Engine, made: list[Chunk]) -> int:
     return begun
 
 
-class BrokenPool(ProcessPoolExecutor):
-    """Its second chunk finds no process alive, as after one was killed for want of memory."""
-
-    submitted = 0
-
-    def submit(self, *args: Any, **kwargs: Any) -> Any:
-        self.submitted += 1
-        if self.submitted == 2:
-            raise BrokenProcessPool("terminated abruptly")
-        return super().submit(*args, **kwargs)
+def killed(after_s: float) -> None:
+    """The first process of the pool, so long after it was begun."""
+    while not (begun := multiprocessing.active_children()):
+        time.sleep(0.001)
+    time.sleep(after_s)
+    begun[0].kill()
 
 
-def test_a_process_that_is_lost_ends_the_run(
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("after_s", [0, 0.01, 0.02, 0.03, 0.7])
+def test_a_process_that_is_killed_ends_the_run_at_any_moment(case: Case, after_s: float) -> None:
+    """Also while the next one is being started, and when its pipe is full of what it has found."""
+    whole = tuple(entry for chunk in chunks_of(case) for entry in chunk.entries) * 10
+    chunks = itertools.repeat(Chunk(whole, {}))  # without end: only the loss of a process can end it
+    killer = threading.Thread(target=killed, args=(after_s,))
+    killer.start()
+    with pytest.raises(EngineError, match="a process of the pool was lost"), started("process", 2, None) as engine:
+        for _ in verified(chunks, engine):
+            pass
+    killer.join()
+    assert not multiprocessing.active_children()
+
+
+def test_a_run_that_has_lost_a_process_says_nothing(
     case: Case, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(engines, "ProcessPoolExecutor", BrokenPool)
-    monkeypatch.setattr(auditing, "FEW", 0)
-    monkeypatch.setattr(auditing, "CHUNK_BUNDLES", 1)
-    player = case.house.open(worker := case.house.start("node-2-b1-w0", "node-2"))
-    case.house.buy(worker, player, 50_000)
-    for _ in range(130):  # more than one bundle
-        a_round(case.house, worker, player)
-    case.publish()
-    assert case.audit("--workers", "2") == 2
-    assert "a process of the pool was lost" in capsys.readouterr().err
+    def lost(*_: object) -> NoReturn:
+        raise EngineError("a process of the pool was lost")
+
+    monkeypatch.setattr(auditing, "verified", lost)
+    assert case.audit() == 2
+    assert "certify log: a process of the pool was lost" in capsys.readouterr().err
     assert not case.state.exists()
 
 

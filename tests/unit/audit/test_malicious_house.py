@@ -14,7 +14,7 @@ import pytest
 
 from certification import omission
 from rgs.core.checkpoints import parse_checkpoint
-from rgs.core.merkle import consistency_proof
+from rgs.core.merkle import consistency_proof, leaf_hash, root_of
 from rgs.core.note import ED25519, add_signatures, format_note, format_vkey, note_key, parse_note, parse_signatures
 from rgs.core.statements import KINDS, format_canonical, seal_envelope
 from rgs.core.times import format_time
@@ -25,7 +25,7 @@ from rgs.witness.witness import Witness
 from tests.audited import OWN, POLICY_OWN, SEEN_S, WITNESS, Case, a_round, entries_of, witnessed
 from tests.factory import House, Player, Worker
 from tests.house import FakeClock
-from tests.logs import ORIGIN, SIGNER, STRANGER, make_log, roll_back
+from tests.logs import ORIGIN, SIGNER, STRANGER, make_log, roll_back, signed_checkpoint
 
 Lie = Callable[[str, int, dict[str, Any]], None]
 
@@ -253,6 +253,30 @@ def test_7_a_rollback_is_refused_by_the_witness_and_by_who_remembers(tmp_path: P
     witnessed(case.log)  # and with one, of a witness that is in on it
     assert case.audit() == 1
     assert case.checks == {"log consistency"}
+
+
+def test_7_what_is_published_and_what_is_cosigned_are_one_history(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The witness's checkpoint is kept as `checkpoint.cosigned`, and the house publishes another one beside it."""
+    house, first, _ = two_stories()
+    case = Case(tmp_path, house)
+    case.publish(first[:-2])
+    kept = (case.log / "checkpoint").read_bytes()
+    (case.log / "checkpoint.cosigned").write_bytes(kept)
+    older, whole = (signed_checkpoint(size, root_of(list(map(leaf_hash, first[:size])))) for size in (3, len(first)))
+    case.publish(first, is_witnessed=False)
+    assert (case.log / "checkpoint").read_bytes() == whole
+    assert case.audit() == 0  # not cosigned yet: told, and not read
+    assert case.report["checkpoint"]["size"] + 2 == case.report["checkpoint"]["published"] == len(first)
+    assert "not read     2 entries more, published without" in capsys.readouterr().out
+    (case.log / "checkpoint").write_bytes(older)  # an older one, as a cache may still have it
+    assert case.audit() == 0
+    assert "not read" not in capsys.readouterr().out
+    (case.log / "checkpoint").write_bytes(signed_checkpoint(len(first), leaf_hash(b"another history")))
+    assert case.audit() == 1
+    assert case.checks == {"log consistency"}
+    assert "forked: not the log that was signed by the log" in case.report["failures"][0]["message"]
 
 
 def test_8_of_two_logs_the_witness_cosigns_one(tmp_path: Path, witness: Witness) -> None:

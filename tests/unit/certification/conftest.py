@@ -9,6 +9,15 @@ from certification.rtp.strategy import Strategy
 from rgs.core.rulesets import load_ruleset
 
 
+class Strategies(dict[tuple[str, bool], Strategy]):
+    """Each is made when it is asked for: another process may have the tests that ask."""
+
+    def __missing__(self, key: tuple[str, bool]) -> Strategy:
+        ruleset_id, with_side_bet = key
+        self[key] = Strategy(load_ruleset(ruleset_id), with_side_bet=with_side_bet)
+        return self[key]
+
+
 @pytest.fixture(scope="session")
 def uth() -> Enumerated:
     return Enumerated(load_ruleset("uth-solo"))
@@ -22,7 +31,4 @@ def casino() -> Enumerated:
 @pytest.fixture(scope="module")  # 300 MB each: not kept for other modules
 def strategies() -> dict[tuple[str, bool], Strategy]:
     """By ruleset, and whether the side bet is part of the play."""
-    return {
-        (ruleset_id, with_side_bet): Strategy(load_ruleset(ruleset_id), with_side_bet=with_side_bet)
-        for ruleset_id, with_side_bet in [("uth-solo", False), ("uth-lugano", True), ("casino-holdem", True)]
-    }
+    return Strategies()

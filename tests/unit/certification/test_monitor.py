@@ -140,6 +140,30 @@ def test_rounds_wait_for_those_that_began_before_them_and_not_for_ever(tmp_path:
     assert (watch.finish(), watch.rulesets[UTH.sha256].tally.life.rounds) == (0, 5)
 
 
+def test_files_that_overlap_count_each_round_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = large_house().lines
+    whole = monitor.run([written(tmp_path, lines)])
+    # the second ends a deal of three seats, and begins with what was open
+    first, second = written(tmp_path, lines[:29], "a"), written(tmp_path, [*lines[:4], *lines[20:]], "b")
+    for places, again in (([first, second], 4), ([first, first, second], 11), ([first, second, second], 13)):
+        watch = monitor.run(places)
+        assert watch.finish() == whole.finish() == 0
+        assert {name: format_tally(one.tally) for name, one in watch.rulesets.items()} == {
+            name: format_tally(one.tally) for name, one in whole.rulesets.items()
+        }
+        assert watch.unread["rounds that came before"] == again
+    assert main(["monitor", first, second]) == 0
+    assert "not counted: 4 rounds that came before" in capsys.readouterr().out
+    cut = written(tmp_path, lines[:10], "cut")  # an opening, its final in the next file, the opening once more before
+    assert monitor.run([cut, written(tmp_path, lines[:13], "next")]).unread == {"rounds that came before": 1}
+
+
+def test_another_house_with_instances_of_the_same_names_counts(tmp_path: Path) -> None:
+    both = [written(tmp_path, cheated(25, seed), seed) for seed in ("one", "two")]
+    (watched,) = monitor.run(both).rulesets.values()
+    assert watched.tally.life.rounds == 50
+
+
 def test_what_cannot_be_judged_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     house = large_house()
     finals = [line for line in house.lines if b"round-final" in line]

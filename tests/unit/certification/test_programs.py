@@ -19,19 +19,29 @@ rngtest: FIPS 140-2 successes: {good}
 rngtest: FIPS 140-2 failures: {bad}
 """
 DIEHARDER = """#====#
+   rng_name    |rands/second|   Seed   |
+stdin_input_raw|  4.37e+07  |3095904021|
+#====#
         test_name   |ntup| tsamples |psamples|  p-value |Assessment
 #====#
    diehard_birthdays|   0|       100|     100|0.07036223|  PASSED  
+  diehard_rank_32x32|   0|     40000|     100|0.37036223|  PASSED  
+ diehard_count_1s_str|  0|    256000|     100|0.67036223|  PASSED  
+        diehard_runs|   0|    100000|     100|0.27036223|  PASSED  
+        diehard_runs|   0|    100000|     100|0.87036223|  PASSED  
          sts_monobit|   1|    100000|     100|{p}|  {word}  
+            sts_runs|   2|    100000|     100|0.17036223|  PASSED  
+          sts_serial|   1|    100000|     100|0.97036223|  PASSED  
 """  # noqa: W291
 PRACTRAND = """rng=RNG_stdin64, seed=unknown
 length= 256 megabytes (2^28 bytes), time= 3.1 seconds
   Test Name                         Raw       Processed     Evaluation
   {line}
   ...and 160 test result(s) without anomalies
-length= 512 megabytes (2^29 bytes), time= 6.6 seconds
+length= {last} megabytes (2^{exponent} bytes), time= 6.6 seconds
   no anomalies in 169 test result(s)
 """
+MB = 1 << 20
 TESTU01 = """========= Summary results of SmallCrush =========
  Number of statistics:  15
  The following tests gave p-values outside [0.001, 0.9990]:
@@ -45,61 +55,98 @@ TESTU01 = """========= Summary results of SmallCrush =========
 STS = """
  C1  C2  C3  C4  C5  C6  C7  C8  C9 C10  P-VALUE  PROPORTION  STATISTICAL TEST
 ------------------------------------------------------------------------------
- 11   9  12   8  10  10   9  11  10  10  0.991468     99/100     Frequency
- {row}
-  0   1   1   0   0   0   1   1   0   2     ----       6/6       RandomExcursions
 """
+STS_ROW = " 11   9  12   8  10  10   9  11  10  10  0.991468     {passed}/{count}     Frequency\n"
+STS_LAST = "  0   1   1   0   0   0   1   1   0   2     ----       1/1       RandomExcursions\n"
+
+
+def sts_report(row: str, count: int = 100) -> str:
+    """A report of 188 rows, one of them this."""
+    return STS + 186 * STS_ROW.format(passed=count - count // 100, count=count) + row + "\n" + STS_LAST
+
+
+def practrand(line: str = "", last: int = 512, exponent: str = "29") -> str:
+    return PRACTRAND.format(line=line, last=last, exponent=exponent)
+
+
+def rngtest(good: int, bad: int) -> str:
+    return RNGTEST.format(bits=1, good=good, bad=bad)
+
+
+EVEN = "10 10 10 10 10 10 10 10 10 10 "
+CUT = DIEHARDER.format(p="0.5", word="PASSED").partition("            sts_runs")[0]
+FED: dict[Callable[[str, int], Read], int] = {
+    programs.read_ent: 1_000_000,
+    programs.read_rngtest: 104_857_600,
+    programs.read_dieharder: 0,
+    programs.read_practrand: 512 * MB,
+    programs.read_testu01: 0,
+    programs.read_sts: 12_500_000,
+}
 
 
 @pytest.mark.parametrize(
     ("read", "text", "word", "said"),
     [
-        (programs.read_ent, ENT.format("7.9998", "255.3"), "passed", "chi-square 255.30 of 1000000 bytes"),
+        (programs.read_ent, ENT.format("7.9998", "255.3"), "passed", "chi-square 255.3 of 1000000 bytes"),
         (programs.read_ent, ENT.format("7.9998", "400.0"), "failed", "p 3."),
-        (programs.read_ent, ENT.format("8.0000", "120.0"), "failed", "chi-square 120.00"),  # too even
+        (programs.read_ent, ENT.format("8.0000", "120.0"), "failed", "chi-square 120.0"),  # too even
+        (programs.read_ent, "1,0,0.000000,-nan,-nan,-nan,-100000.000000", "void", "looked at 0 of 1000000 bytes"),
+        (programs.read_ent, ENT.format("0.0000", "-nan"), "void", "no p-value"),
+        (programs.read_ent, ENT.format("7.9998", "good"), "void", "no p-value"),
+        (programs.read_ent, ENT.format("7.9998", "255,3"), "void", "no line"),  # another locale
         (programs.read_ent, "Usage: ent", "void", "no line"),
-        (programs.read_rngtest, RNGTEST.format(bits=1, good=41_916, bad=27), "passed", "27 of 41943 blocks"),
-        (programs.read_rngtest, RNGTEST.format(bits=1, good=40_000, bad=100), "failed", "100 of 40100"),
-        (programs.read_rngtest, RNGTEST.format(bits=0, good=0, bad=0), "void", "no counts"),
-        (programs.read_dieharder, DIEHARDER.format(p="0.83782058", word="PASSED"), "passed", "2 of 2 passed"),
-        (programs.read_dieharder, DIEHARDER.format(p="0.00180000", word=" WEAK "), "passed", "sts_monobit 1 p 0.0018"),
-        (programs.read_dieharder, DIEHARDER.format(p="0.00000000", word="FAILED"), "failed", "1 of 2 passed"),
+        (programs.read_rngtest, rngtest(41_916, 27), "passed", "27 of 41943 blocks"),
+        (programs.read_rngtest, rngtest(41_842, 100), "failed", "100 of 41942"),
+        (programs.read_rngtest, rngtest(12, 0), "void", "looked at 12 of 41943 blocks"),
+        (programs.read_rngtest, rngtest(0, 0), "void", "no counts"),
+        (programs.read_dieharder, DIEHARDER.format(p="0.83782058", word="PASSED"), "passed", "8 of 8 passed"),
+        (programs.read_dieharder, DIEHARDER.format(p="0.00180000", word=" WEAK "), "passed", "monobit 1 p 0.0018"),
+        (programs.read_dieharder, DIEHARDER.format(p="0.00000000", word="FAILED"), "failed", "7 of 8 passed"),
+        (programs.read_dieharder, DIEHARDER.format(p="       nan", word="PASSED"), "void", "1 rows of the table"),
+        (programs.read_dieharder, DIEHARDER.format(p="0.50000000", word="POOR"), "void", "1 rows of the table"),
+        (programs.read_dieharder, CUT, "void", "rows of 5 tests of 7"),
         (programs.read_dieharder, "# The file file_input_raw was rewound 3 times", "void", "rewound"),
-        (programs.read_dieharder, "", "void", "no row"),
-        (programs.read_practrand, PRACTRAND.format(line="BCFN(2+0) R= +9.0 p = 3.2e-4 unusual"), "passed", "169"),
-        (programs.read_practrand, PRACTRAND.format(line="BRank(12) R= +99 p = 1e-70 FAIL !!!!"), "failed", "BRank(12)"),
+        (programs.read_dieharder, "", "void", "0 tests of 7"),
+        (programs.read_practrand, practrand("BCFN(2+0) R= +9.0 p = 3.2e-4 unusual"), "passed", "169"),
+        (programs.read_practrand, practrand(exponent="28.99"), "passed", "169 results"),
+        (programs.read_practrand, practrand(exponent="28"), "void", "ended at 2^28 of 536870912 bytes"),
+        (programs.read_practrand, practrand().partition("  no anom")[0], "void", "no count"),
+        (programs.read_practrand, practrand("BRank(12) R= +99 p = 1e-70 FAIL !!!!"), "failed", "BRank(12)"),
         (programs.read_practrand, "error reading standard input", "void", "no count"),
+        (programs.read_practrand, "no anomalies in 12 test result(s)", "void", "no count"),
         (programs.read_testu01, "All tests were passed", "passed", "all tests"),
         (programs.read_testu01, TESTU01.format(p="5.2e-5"), "passed", "BirthdaySpacings 5.2e-5"),
         (programs.read_testu01, TESTU01.format(p="5.2e-15"), "failed", "BirthdaySpacings 5.2e-15"),
         (programs.read_testu01, TESTU01.format(p="1 - 5.2e-15"), "failed", "BirthdaySpacings"),
         (programs.read_testu01, TESTU01.format(p="0.9995"), "passed", "0.9995"),
         (programs.read_testu01, TESTU01.format(p="eps"), "failed", "BirthdaySpacings eps"),
+        (programs.read_testu01, TESTU01.format(p="nan"), "void", "no p-value"),
+        (programs.read_testu01, TESTU01.format(p="*****"), "void", "no p-value"),
+        (programs.read_testu01, TESTU01.format(p="0.9995").partition(" All other")[0], "void", "no summary"),
+        (programs.read_testu01, "  1  BirthdaySpacings   0.5\n", "void", "no summary"),
         (programs.read_testu01, "", "void", "no summary"),
         (
             programs.read_sts,
-            STS.format(row="10  9  12   8  10  10   9  11  10  11  0.000182 *   95/100  *  Runs"),
+            sts_report("10  9  12   8  10  10   9  11  10  11  0.000182 *   95/100  *  Runs"),
             "passed",  # one family in a hundred or so of a good generator's 188 looks like this
-            "3 rows",
+            "188 rows",
         ),
-        (
-            programs.read_sts,
-            STS.format(row="90 1 1 1 1 1 1 1 1 2 0.000000 * 97/100 Rank"),
-            "failed",
-            "Rank 97/100",
-        ),
-        (programs.read_sts, STS.format(row="10 10 10 10 10 10 10 10 10 10  0.9 80/100 * FFT"), "failed", "FFT 80/100"),
-        (programs.read_sts, "", "void", "no row"),
+        (programs.read_sts, sts_report("90 1 1 1 1 1 1 1 1 2 0.000000 * 97/100 Rank"), "failed", "Rank 97/100"),
+        (programs.read_sts, sts_report(f"{EVEN} 0.9 80/100 * FFT"), "failed", "FFT 80/100"),
+        (programs.read_sts, sts_report(f"{EVEN} 0.9 50/50 FFT", 50), "void", "looked at 50 of 100 sequences"),
+        (programs.read_sts, sts_report(f"{EVEN} nan 99/100 FFT"), "void", "187 rows of 188"),
+        (programs.read_sts, "", "void", "0 rows"),
     ],
 )
-def test_what_the_output_says(read: Callable[[str], Read], text: str, word: str, said: str) -> None:
-    found = read(text)
+def test_what_the_output_says(read: Callable[[str, int], Read], text: str, word: str, said: str) -> None:
+    found = read(text, FED[read])
     assert (found.word, said in found.detail) == (word, True), found
 
 
 def put_on_path(folder: Path, monkeypatch: pytest.MonkeyPatch, **scripts: str) -> None:
     """PATH holds these shell scripts and what they need, no battery."""
-    for name in ("cat", "head", "wc", "sh"):
+    for name in ("cat", "head", "sleep", "wc", "sh"):
         found = shutil.which(name)
         assert found is not None
         (folder / name).symlink_to(found)
@@ -118,9 +165,10 @@ def test_what_is_not_on_path_is_not_run_and_not_passed(
     assert command.main(["--programs"]) == 2
     out = capsys.readouterr().out
     assert "PractRand   not run  RNG_test is not on PATH" in out
-    assert out.endswith("\nnot run\n")
+    assert out.endswith("\nnot run: 0 passed, 0 failed, 0 void, 6 not run\n")
     assert programs.verdict_of([Outcome("a", "not run", ""), Outcome("b", "void", "")]) == "not run"
-    assert programs.verdict_of([Outcome("a", "passed", ""), Outcome("b", "void", "")]) == "passed"
+    assert programs.verdict_of([Outcome("a", "passed", ""), Outcome("b", "void", "")]) == "not run"
+    assert programs.verdict_of([Outcome("a", "passed", ""), Outcome("b", "not run", "")]) == "passed"
     assert programs.verdict_of([Outcome("a", "passed", ""), Outcome("b", "failed", "")]) == "failed"
 
 
@@ -130,22 +178,48 @@ def test_programs_are_fed_with_the_raw_export(
     put_on_path(
         tmp_path,
         monkeypatch,
-        # says how many bytes came; ends before the input does; says nothing; fails
+        # says how many bytes came; ends before the input does; says nothing
         ent='echo "0,File-bytes"; echo "1,$(wc -c),7.99,250.0,127,3.14,0.0"',
-        RNG_test='head -c 1000 > /dev/null; echo "no anomalies in 12 test result(s)"',
+        RNG_test="""test "$3" = 1MB || exit 1
+head -c 1000 > /dev/null
+echo "length= 1 megabyte (2^20 bytes), time= 1 s"
+echo "no anomalies in 12 test result(s)" """,
         rngtest="cat > /dev/null; echo gone wrong",
     )
-    assert command.main(["--programs", "--megabytes", "1", "--json"]) == 0
+    assert command.main(["--programs", "--megabytes", "2", "--json"]) == 2  # one is void
     document = json.loads(capsys.readouterr().out)
     told = {row["program"]: (row["word"], row["detail"]) for row in document["programs"]}
-    assert told["ent"] == ("passed", "p 0.847, chi-square 250.00 of 1000000 bytes, 7.99 bits a byte")
+    assert told["ent"] == ("passed", "p 0.847, chi-square 250.0 of 2000000 bytes, 7.99 bits a byte")
     assert told["PractRand"] == ("passed", "12 results at the last length")
     assert told["rngtest"] == ("void", "no counts of blocks")
     assert [told[name][0] for name in ("dieharder", "NIST STS", "TestU01")] == ["not run"] * 3
 
 
+def test_programs_that_misbehave_are_void_and_stop_nobody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put_on_path(
+        tmp_path,
+        monkeypatch,
+        ent="cat > /dev/null; echo 1,1000000,7.99,250.0,127,3.14,0.0; kill -9 $$",  # as expected, and crashes
+        rngtest="printf '\\377\\376 not text'",
+        dieharder="exec sleep 60",
+        assess="exec sleep 60",
+        RNG_test="",
+    )
+    (tmp_path / "RNG_test").write_bytes(b"\x7fELF and no more")
+    monkeypatch.setattr(programs, "LIMIT_S", 1.0)
+    told = {outcome.program: (outcome.word, outcome.detail) for outcome in programs.run_all(1)}
+    assert told["ent"] == ("void", "ended by signal 9")
+    assert told["rngtest"] == ("void", "no counts of blocks")
+    assert told["dieharder"] == told["NIST STS"] == ("void", "no end after 1 s")
+    assert told["PractRand"][0] == "void"
+    assert "Exec format error" in told["PractRand"][1]
+    assert told["TestU01"][0] == "not run"
+    (tmp_path / "assess").write_text("#!/bin/sh\nkill -11 $$\n")
+    assert programs.run(programs.PROGRAMS[3], 125_000) == Outcome("NIST STS", "void", "ended by signal 11")
+
+
 def test_nists_program_finds_its_folders_templates_and_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    report = STS.format(row="").strip("\n")
+    report = sts_report("10 10 10 10 10 10 10 10 10 10  0.9 2/2 FFT", 2)
     put_on_path(
         tmp_path,
         monkeypatch,
@@ -164,7 +238,7 @@ cat > experiments/AlgorithmTesting/finalAnalysisReport.txt <<'END'
 END""",
     )
     (sts,) = [program for program in programs.PROGRAMS if program.executable == "assess"]
-    assert programs.run(sts, 250_000) == Outcome("NIST STS", "passed", "2 rows")
+    assert programs.run(sts, 250_000) == Outcome("NIST STS", "passed", "188 rows")
     (tmp_path / "assess").write_text("#!/bin/sh\nexit 1\n")
     assert programs.run(sts, 250_000).word == "void"
 

@@ -117,7 +117,7 @@ def test_larger_samples_test_the_pay_outs_too(best_play: Choose, monkeypatch: py
 @pytest.mark.parametrize(
     ("cheated", "stratum"),
     [
-        ({"bets": {"ante": 10**6}}, "uth-solo, stake above: showdown"),
+        ({"bets": {"ante": 10**6}}, "uth-solo, stake above 19 times: showdown"),
         ({"operator": "operator-2"}, "uth-solo, operator operator-2: showdown"),
         ({"node": "node-2"}, "uth-solo, node node-2: showdown"),
         ({"since_start_ms": 1_000}, "uth-solo, since start first minute: showdown"),
@@ -208,6 +208,9 @@ def test_what_cannot_be_used_is_counted(tmp_path: Path) -> None:
     assert recorded.unread == {"voids that reveal no transcript": 1}
     assert {seat.status for seat in taken} == {"settled", "void"}
     assert len(recorded.transcripts) < len(taken)  # a deal of three seats is one draw
+    told = len(taken)
+    assert rounds.read([path, path], taken.append).transcripts == recorded.transcripts
+    assert len(taken) == 2 * told  # each round once, though the file comes twice
     path.write_bytes(b"".join(line for line in small_house().export().splitlines(keepends=True)[4:]))
     assert rounds.read([path], taken.append).unread == {"finals without their opening": 1}
 

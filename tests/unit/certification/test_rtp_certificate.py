@@ -23,6 +23,7 @@ from certification.rtp.payments import payments_of
 from certification.rtp.returns import format_decimal, format_fraction, format_root, main_moments
 from rgs.core.errors import RulesetError
 from rgs.core.rulesets import SHIPPED_RULESETS, Ruleset, load_ruleset, parse_ruleset
+from tests.seeded import turn
 
 FRACTION_ROWS = ("expected_value_per_ante", "return_initial", "expected_total_wager", "return_total", "variance")
 
@@ -56,17 +57,22 @@ def fractions(value: object) -> Iterator[str]:
 # --- they are what the enumeration says ---
 
 
-def test_the_certificate_of_casino_holdem_is_derived_anew(casino: Enumerated) -> None:
-    assert format_certificate(certificate(load_ruleset("casino-holdem"), casino)) == committed("casino-holdem")
-
-
-def test_the_certificate_of_uth_is_derived_anew(uth: Enumerated) -> None:
-    assert format_certificate(certificate(load_ruleset("uth-solo"), uth)) == committed("uth-solo")
+def test_the_certificate_of_one_game_is_derived_anew(
+    pytestconfig: pytest.Config, request: pytest.FixtureRequest
+) -> None:
+    """One game or the other, by the run's seed."""
+    ruleset_id, name = (("casino-holdem", "casino"), ("uth-solo", "uth"))[turn(pytestconfig, 2)]
+    verify_derived(ruleset_id, request.getfixturevalue(name))
 
 
 @pytest.mark.slow_exhaustive
-def test_the_certificate_of_uth_with_trips_forfeited_is_derived_anew() -> None:
-    assert format_certificate(certificate(load_ruleset("uth-lugano"))) == committed("uth-lugano")
+@pytest.mark.parametrize("ruleset_id", ["casino-holdem", "uth-solo", "uth-lugano"])
+def test_each_certificate_is_derived_anew(ruleset_id: str) -> None:
+    verify_derived(ruleset_id)
+
+
+def verify_derived(ruleset_id: str, enumerated: Enumerated | None = None) -> None:
+    assert format_certificate(certificate(load_ruleset(ruleset_id), enumerated)) == committed(ruleset_id)
 
 
 def test_there_is_a_certificate_for_each_ruleset_and_no_other() -> None:
@@ -299,6 +305,51 @@ def test_the_command_prints_and_checks_a_certificate(
     out, told = capsys.readouterr()
     assert "return_initial" in out
     assert "is missing or says something else" in told
+
+
+def test_the_readings_stand_beside_what_is_published() -> None:
+    """U-12 and C-9: which reading of H-5 is the document's is seen on one line."""
+    lines = {line[:26].rstrip(): line[26:].split() for line in tell(document("casino-holdem"))}
+    assert lines["main, per initial stake"] == ["97.84", "%", "97.8424", "%", "95.8410", "%"]
+    assert lines["main, per total stake"] == ["-", "99.1827", "%", "98.3927", "%"]
+    assert lines["aa, per initial stake"] == ["93.74", "%", "93.7417", "%", "93.7417", "%"]
+    lines = {line[:26].rstrip(): line[26:].split() for line in tell(document("uth-online"))}
+    assert lines["trips, per initial stake"][:4] == ["96.50", "%", "96.5021", "%"]
+    assert lines["main, per total stake"][:4] == ["99.47", "%", "99.4738", "%"]
+    assert "- " in next(line for line in tell(document("uth-lugano")) if line.startswith("main, per initial"))
+
+
+def test_ties_are_told_by_street() -> None:
+    (line,) = [line for line in tell(document("uth-solo")) if line.startswith("exactly indifferent")]
+    assert "0 of the 169 holes before the flop, 0.000000000000 % of rounds on the flop, 0.004201894235 % on" in line
+    (line,) = [line for line in tell(document("casino-holdem")) if line.startswith("exactly indifferent")]
+    assert "0.000138516945 % of rounds on the flop, 0.000000000000 % on the river" in line
+
+
+def test_the_command_refuses_where_it_cannot_write(
+    casino: Enumerated, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Status 1 would say that the committed certificate is another."""
+    monkeypatch.setattr("certification.rtp.command.Enumerated", lambda _: casino)
+    monkeypatch.setattr("certification.rtp.command.certificate", lambda *_: document("casino-holdem"))
+    with pytest.raises(SystemExit) as caught:
+        main(["rtp", "casino-holdem", "--write", str(tmp_path / "none")])
+    assert caught.value.code == 2
+    assert "is no directory" in capsys.readouterr().err
+    (tmp_path / f"{load_ruleset('casino-holdem').sha256}.json").mkdir()
+    assert main(["rtp", "casino-holdem", "--json", "--write", str(tmp_path)]) == 2
+    assert "Is a directory" in capsys.readouterr().err
+
+
+def test_a_committed_certificate_that_is_no_text_is_another_one(
+    casino: Enumerated, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("certification.rtp.command.Enumerated", lambda _: casino)
+    monkeypatch.setattr("certification.rtp.command.certificate", lambda *_: document("casino-holdem"))
+    monkeypatch.setattr("certification.rtp.command.DIRECTORY", tmp_path)
+    (tmp_path / f"{load_ruleset('casino-holdem').sha256}.json").write_bytes(b"\xff")
+    assert main(["rtp", "casino-holdem", "--json", "--check"]) == 1
+    assert "says something else" in capsys.readouterr().err
 
 
 def test_the_command_refuses_an_unknown_ruleset(capsys: pytest.CaptureFixture[str]) -> None:

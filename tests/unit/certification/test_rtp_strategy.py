@@ -110,6 +110,38 @@ def test_the_command_tells_grid_and_advice(
     assert "decides on 0, 3, 5 cards" in capsys.readouterr().err
 
 
+def test_a_grid_says_whose_it_is(strategies: dict[tuple[str, bool], Strategy]) -> None:
+    kinds = [("uth-solo", False), ("uth-lugano", True), ("casino-holdem", True)]
+    titles = [command.grid(strategies[kind])["title"] for kind in kinds]
+    assert titles == [
+        "uth-solo: best play before the flop",
+        "uth-lugano: best play before the flop by who makes trips too",
+        "casino-holdem: share of flops that are called by who makes aa too",
+    ]
+
+
+def test_a_share_is_always_or_never_only_if_it_is() -> None:
+    told = [command._told_share(Fraction(share, 100_000)) for share in (0, 1, 49_950, 99_949, 99_999, 100_000)]
+    assert told == ["0.0%", "0.1%", "50.0%", "99.9%", "99.9%", "100.0%"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["", "2c3d4h"], "without the two cards"),
+        (["--picture", "grid.pdf"], "ends neither in .png nor in .svg"),
+        (["--picture", "grid"], "ends neither in .png nor in .svg"),
+    ],
+)
+def test_other_arguments_are_refused_before_the_work(
+    arguments: list[str], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["strategy", "uth-solo", *arguments])
+    assert caught.value.code == 2
+    assert problem in capsys.readouterr().err
+
+
 # --- rounds played by it ---
 
 
@@ -144,12 +176,23 @@ def test_the_command_simulates(
     casino: Enumerated, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(simulation, "Enumerated", lambda _: casino)
-    assert main(["simulate", "casino-holdem", "--rounds", "300", "--workers", "1"]) == 0
+    # Of fresh decks one run of three hundred rounds in twenty thousand lies beyond 4.5: the pay-outs are so skewed.
+    assert main(["simulate", "casino-holdem", "--rounds", "300", "--workers", "1", "--z", "30"]) == 0
     said = capsys.readouterr().out
     assert "decks from the production generator" in said
-    assert "all 5 figures lie within 4.5" in said
-    assert main(["simulate", "casino-holdem", "--rounds", "300", "--workers", "1", "--seed", "00", "--z", "0"]) == 1
-    assert "outside 0.0 standard errors" in capsys.readouterr().out
+    assert "all 5 figures lie within 30.0" in said
+    assert main(["simulate", "casino-holdem", "--rounds", "300", "--workers", "1", "--seed", "00"]) == 0
+    assert "all 5 figures lie within 4.5" in capsys.readouterr().out
+    assert main(["simulate", "casino-holdem", "--rounds", "300", "--workers", "1", "--seed", "00", "--z", "0.001"]) == 1
+    assert "outside 0.001 standard errors" in capsys.readouterr().out
     assert main(["simulate", "baccarat"]) == 2
     with pytest.raises(SystemExit):
         main(["simulate", "casino-holdem", "--rounds", "0"])
+
+
+@pytest.mark.parametrize("interval", ["nan", "inf", "-1", "0", "x"])
+def test_an_interval_that_everything_lies_within_is_refused(interval: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["simulate", "casino-holdem", "--rounds", "300", "--z", interval])
+    assert caught.value.code == 2
+    assert "argument --z" in capsys.readouterr().err

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,12 @@ EXPECTED: dict[str, Any] = json.loads(
     (Path(__file__).parents[2] / "vectors" / "sp800-22" / "expected.json").read_text("ascii")
 )
 N = 1_000_000
-NAMES = sorted(EXPECTED["sequences"])
+LONG = {"pi", "sqrt3"}
+NAMES = [
+    # Half of the sequences are left to `make exhaustive`.
+    pytest.param(name, marks=[pytest.mark.slow_exhaustive] if name in LONG else [])
+    for name in sorted(EXPECTED["sequences"])
+]
 # The vectors have six decimals; the C program's series of the gamma function are good to about 1e-6 besides.
 NEAR = 2e-6
 
@@ -201,6 +207,48 @@ def test_linear_complexity_of_short_and_of_long_sequences() -> None:
     assert structure.complexity(np.array(state, np.uint8)) == 89
 
 
+def windings(order: int, tap: int) -> Bytes:
+    """A ring of 2^order bits in which every window of so many bits stands once (de Bruijn), from a register."""
+    state = [1] + [0] * (order - 1)
+    for place in range((1 << order) - 1 - order):
+        state.append(state[place] ^ state[place + tap])
+    text = "".join(map(str, state))
+    zeros = (text + text).index("0" * (order - 1)) % len(text)
+    return bits_of(text[:zeros] + "0" + text[zeros:])
+
+
+def patterned(name: str, n: int) -> Bytes:
+    places = np.arange(n)
+    return np.asarray(
+        {
+            "zeros": places < 0,
+            "ones": places >= 0,
+            "alternating": places % 2,
+            "pairs": places // 2 % 2,
+            "first half": places < n // 2,
+        }[name],
+        np.uint8,
+    )
+
+
+@pytest.mark.parametrize("name", ["zeros", "ones", "alternating", "pairs", "first half"])
+@pytest.mark.parametrize("n", [100, 127, 128, 1000, 38_912, 524_288, N])
+def test_every_pattern_has_p_values_and_fails(name: str, n: int) -> None:
+    values = suite.run(patterned(name, n))
+    assert all(value.p is None or 0 <= value.p <= 1 for value in values)
+    # of 100 bits, pairs have the right number of ones and of runs: too few to be seen
+    assert levels.judge([values], 0.01).word == ("passed" if (name, n // 128) == ("pairs", 0) else "failed")
+
+
+def test_windows_that_come_equally_often_have_p_values() -> None:
+    for bits in (windings(17, 3), np.tile(windings(17, 3), 9), np.tile(windings(15, 1), 3)):
+        values = {(value.test, value.part): value.p for value in suite.run(bits)}
+        assert all(p is None or 0 <= p <= 1 for p in values.values())
+        assert values["approximate_entropy", ""] == 1.0
+    ring = windings(7, 1)
+    assert sorted(patterns.windows(np.concatenate((ring, ring[:6])), 7)) == list(range(128))
+
+
 def test_too_short_is_not_applicable_and_never_passes() -> None:
     values = suite.run(np.zeros(99, np.uint8))
     assert len(values) == 188
@@ -212,11 +260,12 @@ def test_too_short_is_not_applicable_and_never_passes() -> None:
     for test in suite.TESTS:
         bits = sequence("e")[: test.least]
         assert not test.missing(bits)
+        assert all(0 <= p <= 1 for p in test.run(bits, CORRECTED))
         assert f"needs {test.least:,} bits" in test.missing(bits[:-1])
 
 
 def test_a_walk_of_few_cycles_has_no_excursions() -> None:
-    bits = sequence("pi").copy()
+    bits = sequence("sqrt2").copy()
     bits[1000:6000] = 1  # far away, and back late if ever
     values = {value.test: value for value in suite.run(bits)}
     assert values["random_excursions"].p is None
@@ -301,7 +350,7 @@ def test_holm_steps_down_and_refuses_what_is_no_p_value() -> None:
 
 
 def test_files_of_bytes_and_of_characters_say_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    bits = sequence("pi")[:80_000]
+    bits = sequence("e")[:80_000]
     (tmp_path / "raw").write_bytes(np.packbits(bits).tobytes())
     text = "".join(map(str, bits.tolist()))
     (tmp_path / "text").write_text("\n".join(text[start : start + 61] for start in range(0, 80_000, 61)))
@@ -355,6 +404,17 @@ def test_files_that_will_not_do(tmp_path: Path, capsys: pytest.CaptureFixture[st
     path.write_bytes(bytes(3))
     assert command.main([str(path)]) == 2  # nothing applicable is no pass
     assert "not applicable at a family level" in capsys.readouterr().out
+    for text in (b"0,1,0,1", b"0110a3ff", b"\xef\xbb\xbf0101"):  # neither bits nor bytes of any use
+        path.write_bytes(text)
+        assert command.main([str(path)]) == 2
+        assert "begins with text that is more than 0 and 1" in capsys.readouterr().err
+        assert command.main([str(path), "--format", "raw"]) == 2  # not applicable, for it is short
+        capsys.readouterr()
+    assert command.main([str(tmp_path)]) == 2
+    os.mkfifo(tmp_path / "pipe")
+    for no_file in (tmp_path / "pipe", Path(os.devnull)):
+        assert command.main([str(no_file)]) == 2
+        assert "is no regular file" in capsys.readouterr().err
     for wrong in (["--alpha", "1"], ["--alpha", "x"], ["--length", "0"], ["--dft-divisor", "3.9"]):
         with pytest.raises(SystemExit):
             command.main([str(path), *wrong])

@@ -113,6 +113,13 @@ def test_what_is_wrong_is_told_by_its_name(addresses: dict[str, KeyAddress], tmp
         HsmSigner(addresses["other"])
 
 
+def test_a_module_that_refuses_leaves_nothing_behind(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    cli, folder = Cli(tmp_path / "rgs", capfd), tmp_path / "root"
+    absent = KeyAddress("rgs", "root", tmp_path / "no.so", tmp_path / "no-pin")
+    cli("keys", "root-new", str(folder), "--pkcs11", format_address(absent), status=1)
+    assert not folder.exists()
+
+
 def test_an_address_is_read_back() -> None:
     address = KeyAddress("my token", "a;b?&=%", Path("/usr/lib/x y.so"), Path("/etc/pin"))
     assert parse_address(format_address(address)) == address

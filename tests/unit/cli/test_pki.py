@@ -23,6 +23,7 @@ from rgs.cli.pki import (
     format_party_uri,
     is_development,
     issue_client,
+    issue_outward,
     issue_server,
     load_certificate,
     load_issued,
@@ -97,6 +98,15 @@ def test_the_development_authority_is_recognised_by_either_mark_and_others_are_n
     assert is_development(pem(made(extensions=[mark])))
     assert is_development(pem(made(subject="rgs DEVELOPMENT CA")))
     assert not is_development(pem(made(subject="A real authority")))
+
+
+def test_peers_that_hold_numbers_of_an_identifier_in_31_bits_read_every_certificate(
+    authority: Issued, client: Issued, read: Callable[[int], bytes]
+) -> None:
+    server = issue_server(authority, ["localhost"], read, NOW_MS)
+    for one in (authority, client, server, issue_outward(authority, "node-1", read, NOW_MS)):
+        for extension in one.certificate.extensions:
+            assert max(map(int, extension.oid.dotted_string.split("."))) < 2**31, extension.oid  # as Go does
 
 
 def test_one_development_authority_among_others_is_enough(authority: Issued) -> None:

@@ -6,10 +6,19 @@ import json
 from dataclasses import replace
 from fractions import Fraction
 from importlib import resources
+from pathlib import Path
 
 import pytest
 
-from rgs.core.certificates import LABEL, load_certificate, parse_certificate, parse_return, verify_offered
+from rgs.core.certificates import (
+    LABEL,
+    _read,
+    load_certificate,
+    parse_certificate,
+    parse_return,
+    verify_offered,
+    why_not,
+)
 from rgs.core.errors import FormatError, GameNotOfferedError, RulesetError
 from rgs.core.jurisdictions import SHIPPED_JURISDICTIONS, load_jurisdiction
 from rgs.core.rulesets import SHIPPED_RULESETS, load_ruleset, parse_canonical_ruleset
@@ -39,6 +48,30 @@ def test_a_changed_ruleset_has_no_certificate_and_is_not_offered() -> None:
     assert load_certificate(changed) is None
     with pytest.raises(GameNotOfferedError, match="casino-holdem has no certificate"):
         verify_offered(changed, load_jurisdiction("gb-ukgc"))
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"\xff\xfe{}", "'ascii' codec"),
+        (b"{", "no JSON"),
+        (TEXT.replace('"return": "87011/92820"', '"return": "99/100"').encode(), "side_bets.aa.return: 99/100 is not"),
+        (TEXT.replace(CASINO.sha256, "0" * 64).encode(), "ruleset_sha256"),
+    ],
+)
+def test_a_game_whose_certificate_is_damaged_is_not_offered_and_no_other_is_touched(
+    content: bytes, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "certificate_data").mkdir()
+    (tmp_path / "certificate_data" / f"{CASINO.sha256}.json").write_bytes(content)
+    monkeypatch.setattr("rgs.core.certificates.resources.files", lambda _: tmp_path)
+    monkeypatch.setattr("rgs.core.certificates._read", _read.__wrapped__)  # what was read before does not count
+    assert load_certificate(CASINO) is None
+    with pytest.raises(GameNotOfferedError, match=f"that can be used: {CASINO.sha256}.json: .*{problem}"):
+        verify_offered(CASINO, ITALY)
+    assert why_not(load_ruleset("uth-solo")) == "uth-solo has no certificate of its returns"
+    (tmp_path / "certificate_data" / f"{CASINO.sha256}.json").write_text(TEXT, encoding="ascii")
+    verify_offered(CASINO, ITALY)
 
 
 @pytest.mark.parametrize(("floor", "bet"), [(9_784, ""), (9_785, "main")])
@@ -86,8 +119,16 @@ def test_other_documents_are_refused(text: str) -> None:
         ("return_initial", 1, "return_initial"),
         ("return_total", "", "return_total"),
         ("side_bets", {}, "side_bets.aa"),
-        ("side_bets", {"aa": {"return": "0.9"}}, "side_bets.aa.return"),
-        ("side_bets", {"aa": {}}, "side_bets.aa.return"),
+        ("side_bets", {"aa": {"value": "-5809/92820", "return": "0.9"}}, "side_bets.aa.return"),
+        ("side_bets", {"aa": {}}, "side_bets.aa.value"),
+        # Each is a fraction in lowest terms, and not what the values beside it come to.
+        ("return_initial", "99/100", "return_initial"),
+        ("return_total", "1/1", "return_total"),
+        ("side_bets", {"aa": {"value": "-5809/92820", "return": "99/100"}}, "side_bets.aa.return"),
+        ("expected_value_per_ante", "1363917077/63213204600", "return_initial"),
+        ("expected_value_per_ante", "-2/4", "expected_value_per_ante"),
+        ("expected_total_wager", "0/1", "expected_total_wager"),
+        ("expected_total_wager", "-42039/15925", "expected_total_wager"),
     ],
 )
 def test_a_certificate_with_another_row_is_refused(key: str, value: object, named: str) -> None:

@@ -14,6 +14,8 @@ from rgs.core.errors import FormatError, InvalidFieldError
 from rgs.core.hands import Category, HandValue, evaluate, parse_category
 
 RANDOM_HANDS = 210_000
+FEWER_HANDS = 60_000
+"""Of the ordinary run."""
 
 EXAMPLES = [
     # cards, category, key, best five
@@ -98,11 +100,11 @@ def test_what_is_no_hand_is_refused(cards: tuple[Card, ...]) -> None:
     assert caught.value.metadata["rule"] in {"H-1", "H-5"}
 
 
-@pytest.fixture(scope="module")
-def hands(pytestconfig: pytest.Config) -> list[tuple[Card, ...]]:
+@pytest.fixture(scope="module", params=[FEWER_HANDS, pytest.param(RANDOM_HANDS, marks=pytest.mark.slow_exhaustive)])
+def hands(request: pytest.FixtureRequest, pytestconfig: pytest.Config) -> list[tuple[Card, ...]]:
     """Seven random cards each, by the seed that the run's header prints."""
     generator = random.Random(str(pytestconfig.getoption("hypothesis_seed")))
-    return [tuple(generator.sample(FULL_DECK, 7)) for _ in range(RANDOM_HANDS)]
+    return [tuple(generator.sample(FULL_DECK, 7)) for _ in range(request.param)]
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,12 @@ from rgs.core.errors import NotFoundError, RetentionError
 from rgs.core.replay import KeyBook, Replay, Rulebook, Summary
 from rgs.core.statements import ExportLine, format_line
 from rgs.core.statements.canonical import parse_canonical
+from rgs.service.answers import Answers
 from rgs.service.erasure import Erased, Erasure
+from rgs.store import sqlite_erasure
+from rgs.store.changes import StoreError, StoreRefusedError
+from rgs.store.opening import overwrite_freed
+from rgs.store.sqlite import connect
 from tests.house import House, Player, key_bundle, read_statement
 from tests.oracles import verify_books
 
@@ -72,6 +77,48 @@ async def test_who_is_erased_is_nowhere_and_everything_verifies(tmp_path: Path) 
     for erased in (anna.session["regulator_session_id"], anna.session["regulator_participation_id"]):
         assert erased not in dump
     assert "bert" in dump
+
+
+def kept_in(folder: Path, words: tuple[str, ...]) -> set[str]:
+    """Which words stand anywhere in the bytes of the store, its write-ahead log included."""
+    held = b"".join(path.read_bytes() for path in folder.glob("rgs.db*"))
+    return {word for word in words if word.encode() in held}
+
+
+async def test_no_free_page_of_a_store_file_remembers_who_was_erased(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    await house.start()
+    anna, _ = await lived(house, "anna-7f3a"), await lived(house, "bert-91c0")
+    words = ("anna-7f3a", anna.session["regulator_session_id"], anna.session["regulator_participation_id"])
+    house.clock.tick(10 * DAY_MS)
+    await erasure(house).erase("op-1", "anna-7f3a")
+    assert await Answers(house.store, house.clock, 24).look()
+    await house.stop()
+    with closing(
+        sqlite3.connect(tmp_path / "rgs.db", isolation_level=None)
+    ) as db:  # some builds of SQLite wipe, not all
+        db.execute("PRAGMA secure_delete = OFF")  # some builds of SQLite wipe what is deleted, not all
+        db.executemany("INSERT INTO meta (key, value) VALUES (?, '')", [(word,) for word in words])
+        db.executemany("DELETE FROM meta WHERE key = ?", [(word,) for word in words])
+    assert kept_in(tmp_path, words) == set(words)
+    assert overwrite_freed(tmp_path / "rgs.db")
+    assert kept_in(tmp_path, (*words, "bert-91c0")) == {"bert-91c0"}
+
+
+async def test_a_store_that_cannot_be_written_anew_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    house = House(tmp_path)
+    await house.start()
+    with pytest.raises(StoreRefusedError, match="in use"):
+        overwrite_freed(tmp_path / "rgs.db")
+    await house.stop()
+    with closing(sqlite3.connect(tmp_path / "rgs.db")) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM sessions").fetchall()
+        with pytest.raises(StoreError, match="being read"):
+            overwrite_freed(tmp_path / "rgs.db")
+    monkeypatch.setattr(sqlite_erasure, "connect", lambda path: connect(path, read_only=True))
+    with pytest.raises(StoreError, match="cannot be written anew"):
+        overwrite_freed(tmp_path / "rgs.db")
 
 
 async def test_totals_go_on_and_are_nobodys(house: House, tmp_path: Path) -> None:

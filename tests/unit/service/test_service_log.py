@@ -264,6 +264,7 @@ async def test_what_is_no_token_of_this_log_is_refused(kept: Kept) -> None:
         token(f"e1 {origin} 0 {mark}"),
         token(f"e1 ../../x 5 {mark}"),
         token(f"e1 {origin} 5 {mark} 5"),
+        token(f"e1 {origin} 5 "),  # nothing to compare with
         token(f"e1 {origin} 6 {mark}"),  # another entry stands there: another log, or a forger
         token(f"e1 {origin} 5 {'0' * 16}"),
         token(f"e1 {origin} {len(entries) + 1} {mark}"),  # longer than this log

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from structlog.testing import capture_logs
 
 from rgs.core.errors import GameNotOfferedError
 from tests.house import House, Player
@@ -22,3 +23,17 @@ async def test_without_a_certificate_no_session_is_opened_and_no_round_starts(
     with pytest.raises(GameNotOfferedError):
         await player.start()
     await player.leave()
+
+
+async def test_games_without_a_certificate_are_told_of_before_the_first_call(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with capture_logs() as logs:
+        await house.services.load()
+    assert [row for row in logs if row["event"] == "game_without_certificate"] == []
+    monkeypatch.setattr("rgs.core.certificates._read", lambda ruleset: f"{ruleset.id}.json: torn")
+    with capture_logs() as logs:
+        await house.services.load()
+    (told,) = [row for row in logs if row.get("game") == "casino-holdem"]
+    assert (told["event"], told["log_level"]) == ("game_without_certificate", "error")
+    assert told["why"].endswith("that can be used: casino-holdem.json: torn")

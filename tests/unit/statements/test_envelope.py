@@ -59,13 +59,14 @@ def test_a_sealed_envelope_verifies_under_its_key_only() -> None:
         assert refused.value.metadata == {"keyid": SIGNER.keyid}
 
 
-@pytest.mark.parametrize("place", ["payload_type", "payload"])
-def test_signed_are_payload_and_its_type(place: str) -> None:
+def test_signed_are_payload_and_its_type() -> None:
     envelope = parse_envelope(seal_envelope(TYPE, b"payload", SIGNER))
-    changed = {"payload_type": TYPE.replace("event", "avent"), "payload": b"Payload"}
-    other = Envelope(**{**{name: getattr(envelope, name) for name in envelope.__slots__}, place: changed[place]})
-    with pytest.raises(VerificationError):
-        verify_signature(other, SIGNER.public_key)
+    for other in (
+        envelope._replace(payload_type=TYPE.replace("event", "avent")),
+        envelope._replace(payload=b"Payload"),
+    ):
+        with pytest.raises(VerificationError):
+            verify_signature(other, SIGNER.public_key)
 
 
 SEALED = seal_envelope(TYPE, b"payloads", SIGNER)

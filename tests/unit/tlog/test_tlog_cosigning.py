@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -161,9 +162,10 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path / "log")
 
 
-def refuse(status: int) -> Script:
+def refuse(status: int, size: int | None = None) -> Script:
     def script(_note: Note) -> None:
-        raise WitnessRefusalError("no", status=status)
+        seen: dict[str, Any] = {} if size is None else {"size": size}
+        raise WitnessRefusalError("no", status=status, **seen)
 
     return script
 
@@ -350,10 +352,14 @@ async def test_an_answer_to_an_earlier_life_accuses_nobody(bench: Bench) -> None
 # --- refusals ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("status", "code"), [(409, AHEAD), (422, CONTRADICTS)])
-async def test_a_refusal_is_told_once_a_minute_and_stops_nothing(tmp_path: Path, status: int, code: str) -> None:
+@pytest.mark.parametrize(
+    ("refusal", "code"),
+    [(refuse(409, 4), AHEAD), (refuse(409), CONTRADICTS), (refuse(422), CONTRADICTS)],
+    ids=["409 with a size", "409", "422"],
+)
+async def test_a_refusal_is_told_once_a_minute_and_stops_nothing(tmp_path: Path, refusal: Script, code: str) -> None:
     bench = Bench(tmp_path / "log", ONE)
-    bench.witnesses.scripts["a"] = refuse(status)
+    bench.witnesses.scripts["a"] = refusal
     await bench.publish(3)
     await bench.work(lambda: len(bench.told) == 1)
     asked = Checkpoint(f"{PREFIX}/2026h1", 3, root_of([leaf_hash(row.envelope) for row in bench.shelf.rows["i"]]))
@@ -363,7 +369,7 @@ async def test_a_refusal_is_told_once_a_minute_and_stops_nothing(tmp_path: Path,
     for _ in range(2):  # it cosigns and refuses in turn
         bench.witnesses.scripts.clear()
         await bench.step(RETRY_MS)
-        bench.witnesses.scripts["a"] = refuse(status)
+        bench.witnesses.scripts["a"] = refusal
         await bench.publish()
         await bench.step(PERIOD_MS)
     assert len(bench.told) == 1

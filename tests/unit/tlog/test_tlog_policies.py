@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,9 +73,17 @@ def test_a_checkpoint_under_a_policy() -> None:
     policy = parse_policy(FILE.encode())
     accepted = verify_checkpoint(note("w1", "w2", "w4"), policy)
     assert (accepted.checkpoint.size, accepted.log.key, accepted.witnessed) == (9, LOG_KEY, {"w1": 1009, "w2": 1009})
-    assert accepted.newest_s == 1009
+    assert accepted.seen_s == 1009
+    for witnessed, seen_s in (
+        ({"w1": 10, "w2": 99}, 10),
+        ({"w3": 50, "w1": 99}, 50),
+        ({"w3": 50, "w1": 60, "w2": 70}, 60),
+        ({"w4": 99}, 0),
+        ({}, 0),
+    ):
+        assert policy.seen_s(witnessed) == seen_s
     unwitnessed = parse_policy(FILE.replace("quorum either", "quorum none").encode())
-    assert verify_checkpoint(note(), unwitnessed).newest_s == 0
+    assert verify_checkpoint(note(), unwitnessed).seen_s == 0
     with pytest.raises(VerificationError, match="quorum"):
         verify_checkpoint(note("w1"), policy)
     with pytest.raises(VerificationError, match="nobody"):
@@ -157,12 +167,31 @@ def test_a_log_that_grows_is_cosigned(one: int, other: int) -> None:
     body = format_add_checkpoint(asked)
     assert parse_add_checkpoint(body) == asked
     assert origin_of(asked) == ORIGIN
-    assert judge(asked, [LOG_KEY], seen(old)).size == size
+    assert judge(asked, [LOG_KEY], seen(old)) == (seen(size), asked.checkpoint)
 
 
 def test_the_first_answer_of_a_witness() -> None:
-    assert judge(request(0, 5), [LOG_KEY], Seen()).root == root_of(LEAVES[:5])
+    assert judge(request(0, 5), [LOG_KEY], Seen())[0] == Seen(5, root_of(LEAVES[:5]))
     assert Seen().root == EMPTY_ROOT
+
+
+def test_lines_of_strangers_are_not_cosigned_with_the_checkpoint() -> None:
+    asked = request(3, 9)
+    told = [replace(asked.checkpoint.signatures[0], name=f"stranger{number}.example") for number in range(60)]
+    crowded = replace(asked, checkpoint=add_signatures(asked.checkpoint, told))
+    assert judge(crowded, [LOG_KEY], seen(3)) == (seen(9), asked.checkpoint)
+
+
+def test_the_tree_of_no_leaves_has_one_root() -> None:
+    text = format_checkpoint(Checkpoint(ORIGIN, 1, LEAVES[0])).replace("\n1\n", "\n0\n")
+    asked = AddCheckpoint(0, (), Note(text, (sign_text(text, ORIGIN, LOG),)))
+    for keys, status in (([LOG_KEY], 422), ([], 404), ([note_key(ORIGIN, ED25519, WITNESSES["w1"])], 403)):
+        with pytest.raises(WitnessRefusalError) as caught:
+            judge(asked, keys, Seen())
+        assert caught.value.status == status
+    broken = text.replace("\n0\n", "\n00\n")
+    with pytest.raises(FormatError):
+        judge(AddCheckpoint(0, (), Note(broken, (sign_text(broken, ORIGIN, LOG),))), [LOG_KEY], Seen())
 
 
 @pytest.mark.parametrize(

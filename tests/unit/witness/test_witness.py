@@ -182,6 +182,13 @@ def test_status_codes_over_http(folder: Path) -> None:
         key = parse_vkey((folder / "witness.vkey").read_text().strip())
         accepted = verify_checkpoint(parse_note(seen), Policy((Party(LOG_KEY),), {"w": Party(key)}, {}, "w"))
         assert (status, accepted.checkpoint.size) == (200, 9)
+        # What it shows holds the lines of the log and its own, whatever strangers put under the checkpoint.
+        text = checkpoint(9).text
+        crowd = [sign_text(text, f"stranger{number}.example", LOG) for number in range(63)]
+        crowded = format_add_checkpoint(AddCheckpoint(9, (), add_signatures(checkpoint(9), crowd)))
+        assert post(server.port, crowded)[0] == 200
+        shown = parse_note(get(server.port, f"/{hashed}/checkpoint")[2])
+        assert [line.name for line in shown.signatures] == [ORIGIN, "witness.example"]
         assert get(server.port, f"/{'0' * 64}/checkpoint")[0] == 404
         assert get(server.port, "/add-checkpoint")[0] == 405
         assert get(server.port, "/anything")[0] == 404
@@ -311,7 +318,7 @@ def ok(body: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("answer", "error"),
     [
-        (ok(b"x" * 20000), WitnessUnavailableError),
+        (ok(b"x" * 70000), WitnessUnavailableError),
         (ok(b"\xff\xff\xff"), FormatError),
         (ok("— a AAAAAAAAAAA=\n".encode()), VerificationError),
         (

@@ -1,0 +1,43 @@
+"""Rounds that come more than once: exports that overlap, a file that is named twice. Counted twice a fair round is two
+equal ones, and every statistic over them is too large.
+
+A seat's opening is known again by instance, draw and seat number, and 16 bits of its hash: two bytes a round, in pages.
+Two houses whose instances have the same names are told apart by these bits. Verifies nothing: `certify replay` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+_PAGE: Final = 512
+_MARK: Final = 2
+
+
+class Seen:
+    """The openings that were read so far."""
+
+    def __init__(self) -> None:
+        self._pages: dict[tuple[str, int, int], bytearray] = {}
+        self._again: set[str] = set()
+
+    def is_again(self, opening_hash: str, opening: Mapping[str, Any]) -> bool:
+        """Whether this opening came before; its final, which is still to come, is then known, too."""
+        deal = opening["deal"]
+        number, place = divmod(int(deal["draw_no"]), _PAGE)
+        page = self._pages.setdefault(
+            (deal["instance"], int(opening["seat"]["seat_no"]), number), bytearray(_MARK * _PAGE)
+        )
+        mark = max(int(opening_hash[: 2 * _MARK], 16), 1).to_bytes(_MARK)
+        if page[_MARK * place : _MARK * (place + 1)] == mark:
+            self._again.add(opening_hash)
+            return True
+        page[_MARK * place : _MARK * (place + 1)] = mark
+        return False
+
+    def is_finished(self, opening_hash: str) -> bool:
+        """Whether a final names an opening that came before."""
+        if opening_hash not in self._again:
+            return False
+        self._again.remove(opening_hash)
+        return True

@@ -1,0 +1,90 @@
+"""A backup is restored of a house that is funded bet by bet: its money legs come back as money, not as the end of their
+session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rgs.core.sessions import Session
+from rgs.store.opening import open_parties, open_store
+from tests.databases import fresh_database
+from tests.house import FakeClock, House
+from tests.integration.test_recover import Place, sequence, void_all
+from tests.seamless import FUNDINGS, Better, verify_seamless
+
+KEPT = ("status", "funding", "participation", "stage_no", "rounds", "open_round_id", "link_no", "link_hash", "close_ms")
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    if request.param == "sqlite":
+        yield Place(tmp_path, None)
+    else:
+        with fresh_database() as database:
+            yield Place(tmp_path, database)
+
+
+async def a_house(place: Place, clock: FakeClock) -> House:
+    if isinstance(place.store, Path):
+        return House(place.folder, clock=clock, fundings=FUNDINGS)
+    store, parties = await open_store(place.store), await open_parties(place.store)
+    return House(place.folder, clock=clock, fundings=FUNDINGS, store=store, parties=parties)
+
+
+async def test_money_legs_of_the_gap_are_money(place: Place) -> None:
+    """In the gap anna plays on, is owed a credit and has a round open; bert comes, plays and goes."""
+    clock = FakeClock()
+    house = await a_house(place, clock)
+    await house.start()
+    anna, bert = Better(house), Better(house, name="bert")
+    await anna.open()
+    await anna.play()
+    await sequence(house, place.log)
+    await house.stop(ended=False)
+    place.back_up()
+    again = await a_house(place, clock)
+    await again.start()
+    anna.house = bert.house = again
+    await anna.play()
+    await bert.open()
+    await bert.play()
+    await bert.close()
+    await again.settle()
+    again.wallet_script.plan("credit", *["before"] * 50)
+    while await again.store.owed_return(anna.session_id) is None:
+        await anna.play()
+    await anna.start()
+    lived = [await found(again, player) for player in (anna, bert)]
+    await sequence(again, place.log)
+    await again.stop(ended=False)
+    place.restore()
+    await place.lapse()
+    assert await place.import_all() > 10
+    recovered = await place.sign(clock)
+    assert [round_.session_id for round_ in recovered.paused] == [anna.session_id]
+    house = await a_house(place, clock)
+    await house.start()
+    anna.house = house
+    for before, player in zip(lived, (anna, bert), strict=True):
+        after = await found(house, player)
+        for name in KEPT:
+            assert getattr(after, name) == getattr(before, name), (player.name, name)
+    assert await house.store.owed_return(anna.session_id) is not None
+    await void_all(house, recovered.paused)
+    await house.settle()
+    assert (await found(house, anna)).balance_minor == 0  # the stake was credited
+    await anna.play()  # funded as it was
+    await anna.close()
+    await house.stop()
+    if isinstance(place.store, Path):
+        verify_seamless(place.folder)  # among others: every leg that is signed is the wallet's, once
+
+
+async def found(house: House, player: Better) -> Session:
+    session = await house.store.session(player.session_id)
+    assert session is not None
+    return session
