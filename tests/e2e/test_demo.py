@@ -217,7 +217,7 @@ def test_a_server_that_dies_in_between_is_told_of(
 
 def test_more_sessions_than_rounds_are_refused(tmp_path: Path) -> None:
     done = rgs("demo", "--home", str(tmp_path / "demo"), "--rounds", "1", "--sessions", "3")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "fewer rounds than sessions" in done.stderr
     assert not (tmp_path / "demo").exists()
 
