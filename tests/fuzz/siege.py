@@ -20,11 +20,12 @@ from structlog.testing import capture_logs
 from rgs.cli.pki import fingerprint_of
 from rgs.core.checkpoints import parse_checkpoint
 from rgs.core.note import parse_note
+from rgs.core.statements.lines import parse_key_bundle
 from rgs.translog.directory import LogDirectory
 from rgs.translog.sequencer import Sequencer
 from rgs.v1 import admin_pb2, common_pb2, play_pb2, reconciliation_pb2, session_pb2
 from tests.fuzz.messages import Repeat, Step, bytes_of
-from tests.house import ACCOUNT_MINOR, KEK, NODE_KEY
+from tests.house import ACCOUNT_MINOR, KEK, NODE_KEY, key_bundle
 from tests.oracles import verify_books
 from tests.unit.service.leaks import dressed
 from tests.wired import STRANGER, STREAM, Money, Till, Wire, certificate
@@ -78,6 +79,7 @@ class Siege:
         await self.wire.start()
         self.till = Till(self.folder)
         house = self.wire.house
+        house.services.audit.take_key_statements(parse_key_bundle(key_bundle()))
         self.log = Sequencer(
             store=house.store,
             clock=house.clock,
