@@ -5,7 +5,8 @@ whoever starts a server for others to rely on does so at once (docs/manifest.md)
 
     -I -S   no PYTHON* variable is heard, no .pth file, sitecustomize or usercustomize is run, no folder is on the path
     -B -X   bytecode is neither read nor written: the prefix lies below the null device, where nothing can lie
-    path    standard library, then the folder of this file, then site-packages; put together here, from files
+    path    standard library, then site-packages; put together here, from files. Our own packages are found by their
+            names: nothing else that lies beside them in a checkout can be imported
 
 Interpreter, shared objects, standard library and dependencies are hashed before any of the dependencies is imported.
 Refuses variables that tell the dynamic linker or the libraries to load other code, dependencies that are not what lock
@@ -18,14 +19,18 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from importlib.machinery import ModuleSpec, PathFinder
 from typing import TYPE_CHECKING, Final, NoReturn
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from certification.manifest_verify import Surroundings
 
 PREFIX: Final = f"{os.devnull}/none"
 """Where bytecode would be looked for."""
 FLAGS: Final = ("-I", "-S", "-B", "-X", f"pycache_prefix={PREFIX}")
+OWN: Final = ("certification", "rgs", "rng")
 LINKER: Final = ("LD_", "DYLD_")
 LOADERS: Final = frozenset({"GCONV_PATH", "OPENSSL_CONF", "OPENSSL_ENGINES", "OPENSSL_MODULES"})
 """With all that begins as in LINKER: variables that bring other code into a process."""
@@ -71,14 +76,22 @@ def unheard(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if not name.startswith("PYTHON")}
 
 
+class OwnPackages:
+    """Finds our packages beside this file, before anybody else does."""
+
+    @staticmethod
+    def find_spec(name: str, _path: object = None, _target: object = None) -> ModuleSpec | None:
+        """Of a top package of ours; None for every other name."""
+        return PathFinder.find_spec(name, [_root()]) if name in OWN else None
+
+
 def search_path() -> list[str]:
-    """The isolated path: standard library, our own folder, packages. SurroundingsError."""
-    root = os.path.dirname(os.path.dirname(_here()))  # noqa: PTH120 - the path itself is what is made here
+    """The isolated path: standard library, packages. SurroundingsError."""
     stdlib = [entry for entry in sys.path if os.path.isdir(entry)]  # noqa: PTH112
     archives = [entry for entry in sys.path if os.path.isfile(entry)]  # noqa: PTH113
     if archives:
         raise SurroundingsError(f"unlisted  {archives[0]}: an archive that lies before the standard library")
-    return [*stdlib, *dict.fromkeys((root, *sites(root)))]
+    return [*stdlib, *sites(_root())]
 
 
 def sites(root: str) -> list[str]:
@@ -104,13 +117,14 @@ def measure_surroundings(objects: Sequence[str] | None = None) -> Surroundings:
 
     from certification import manifest_verify  # noqa: PLC0415
 
-    root = Path(_here()).parent.parent
+    root = Path(_root())
     folders = [Path(folder) for folder in sites(str(root))]
     stdlib = Path(os.__file__).parent
     try:
         if objects is None:
             objects = manifest_verify.mapped_objects([stdlib, *folders])
-        files, findings = manifest_verify.own_files(root)
+        files, beside = manifest_verify.own_files(root)
+        findings = [finding for finding in beside if "/" in finding.path or _is_meant(finding.path, folders)]
         lock = files[manifest_verify.LOCK].read_text("utf-8") if manifest_verify.LOCK in files else ""
         found = manifest_verify.measure(folders, lock, sys.executable, stdlib, objects)
         found.server = {
@@ -140,6 +154,7 @@ def main() -> int:
         for name in os.environ.keys() - unheard(os.environ).keys():
             del os.environ[name]
         sys.path[:] = search_path()
+        sys.meta_path.insert(0, OwnPackages)
         found = measure_surroundings() if arguments[:1] == ["serve"] else None
     except SurroundingsError as error:
         sys.stderr.write(f"rgs: {error}\n")
@@ -159,6 +174,21 @@ def verify_isolated() -> None:
 
 def _here() -> str:
     return os.path.abspath(__file__)  # noqa: PTH100
+
+
+def _root() -> str:
+    return os.path.dirname(os.path.dirname(_here()))  # noqa: PTH120 - the search path itself is made of it
+
+
+def _is_meant(name: str, folders: Sequence[Path]) -> bool:
+    """Whether what lies at the top of a checkout is meant to be taken for something else: it bears the name of a module
+    that there is, or is none that anybody reads. Anything else there is the developer's own, and cannot be imported.
+    """
+    module, _, suffix = name.partition(".")
+    others = sys.stdlib_module_names | {
+        found.name.partition(".")[0] for folder in folders for found in folder.iterdir()
+    }
+    return module in others or suffix not in ("", "py")
 
 
 def _loads_code(name: str) -> bool:

@@ -126,6 +126,9 @@ def verify_loaded() -> None:
             raise ManifestError(f"{name} was loaded before it was hashed: start the server with `rgs serve`")
 
 
+_TOP: Final = str(Path(__file__).parents[1])
+
+
 class MeasuredFinder:
     """A finder for the measured packages only; everything else goes on to the finders behind it."""
 
@@ -139,6 +142,8 @@ class MeasuredFinder:
         if not _is_measured(fullname):
             return None
         spec = PathFinder.find_spec(fullname, path, target)
+        if spec is None and path is None:  # an isolated path does not lead to the folder in which our packages lie
+            spec = PathFinder.find_spec(fullname, [_TOP])
         if spec is None:
             return None
         # A package or a module: `a/b/__init__.py` or `a/b.py`. Anything else (bytecode alone, an extension) has no

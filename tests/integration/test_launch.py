@@ -127,7 +127,7 @@ def test_what_shadows_a_library_in_a_checkout_is_refused(sources: Installation) 
             assert sources.refusal() == f"unlisted {name}"
         finally:
             (sources.root / name).unlink()
-    for name in ("structlog", "google/protobuf", "no_library/late"):
+    for name in ("structlog", "google/protobuf"):
         (sources.root / name).mkdir(parents=True)
         (sources.root / name / "__init__.py").write_bytes(FOOLED)
         try:
@@ -221,9 +221,28 @@ def test_an_archive_before_the_standard_library_is_refused(monkeypatch: pytest.M
         launch.search_path()
 
 
-def test_the_path_is_standard_library_own_files_packages(sources: Installation) -> None:
+def test_the_path_is_standard_library_and_packages_and_what_lies_beside_ours_is_not_found(
+    sources: Installation,
+) -> None:
     code = f"import sys\nsys.path[:0] = [{str(sources.root)!r}]\nfrom rgs import launch\ndel sys.path[0]\n"
     done = sources.run([sources.python, *launch.FLAGS, "-c", f"{code}print(*launch.search_path(), sep='\\n')"])
     path = done.stdout.splitlines()
-    assert path[-2:] == [str(sources.root), str(sources.site)]
+    assert path[-1] == str(sources.site)
+    assert str(sources.root) not in path
     assert path[0] == str(Path(os.__file__).parent)
+    # Somebody's own script and folder do not keep a server from starting; and no optional import comes to them.
+    (sources.root / "no_library").mkdir()
+    planted = [sources.root / "no_library" / "__init__.py", sources.root / "scratch.py"]
+    try:
+        for file in planted:
+            file.write_bytes(FOOLED)
+        assert sources.refusal() == ""
+        code += "sys.path[:] = launch.search_path()\nsys.meta_path.insert(0, launch.OwnPackages)\n"
+        code += "from importlib.util import find_spec\n"
+        names = ("no_library", "scratch", "tests", "rng", "rgs", "certification", "structlog")
+        code += f"print(*[name for name in {names} if find_spec(name)])"
+        done = sources.run([sources.python, *launch.FLAGS, "-c", code])
+        assert done.stdout == "rng rgs certification structlog\n", done.stderr
+    finally:
+        shutil.rmtree(sources.root / "no_library")
+        (sources.root / "scratch.py").unlink()
