@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +24,7 @@ from rgs.core.errors import (
 )
 from rgs.service import sessions as sessions_module
 from rgs.service.affairs import Affairs
+from rgs.service.sessions import Sessions
 from rgs.store.changes import Affair
 from tests.house import ACCOUNT_MINOR, House, Player, Request, open_house
 from tests.oracles import stored_statements, verify_books
@@ -456,8 +459,27 @@ async def test_the_same_opening_many_times_at_once_is_one_session(
             await anna.send(request)
     replies = await asyncio.gather(*[house.send(request) for _ in range(12)])
     assert len({(reply.body, reply.envelope) for reply in replies}) == 1
-    assert len(table(tmp_path, "SELECT * FROM sessions")) == 1
+    # One that looked before another was done, and began after it, is given up.
+    assert len(table(tmp_path, "SELECT * FROM sessions WHERE status <> 'closed'")) == 1
     assert [row.kind for row in stored_statements(tmp_path)].count("session_open") == 1
+
+
+async def test_an_opening_that_was_done_between_two_looks_is_given_up(
+    tmp_path: Path, house: House, anna: Player, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = anna.opening()
+    first = await house.send(request)
+    genuine, looks = Sessions._opened_before, itertools.count()
+
+    async def blind(self: Sessions, *asked: Any) -> Any:
+        return await genuine(self, *asked) if next(looks) else None
+
+    monkeypatch.setattr(Sessions, "_opened_before", blind)
+    again = await house.send(request)
+    assert (again.body, again.envelope) == (first.body, first.envelope)
+    assert sorted(table(tmp_path, "SELECT status FROM sessions")) == [("closed",), ("open",)]
+    assert [row.kind for row in stored_statements(tmp_path)].count("session_open") == 1
+    assert await house.send(request) == again
 
 
 # --- the oracles see what they are for --------------------------------------------------------------------------------
