@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import itertools
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,7 +21,6 @@ from rgs.core.errors import (
 )
 from rgs.service import sessions as sessions_module
 from rgs.service.affairs import Affairs
-from rgs.service.sessions import Sessions
 from rgs.store.changes import Affair
 from tests.house import ACCOUNT_MINOR, House, Player, Request, open_house
 from tests.oracles import stored_statements, verify_books
@@ -443,43 +439,6 @@ async def test_an_end_that_loses_a_race_says_so(house: House, anna: Player, monk
     monkeypatch.undo()
     await anna.send(request)
     assert anna.session["status"] == "closed"
-
-
-# --- the same opening twice at once -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("silent", [None, "before", "after"])
-async def test_the_same_opening_many_times_at_once_is_one_session(
-    tmp_path: Path, house: House, anna: Player, silent: str | None
-) -> None:
-    request = anna.opening()
-    if silent:
-        house.central_script.plan("open_session", silent)
-        with pytest.raises(UnavailableError):
-            await anna.send(request)
-    replies = await asyncio.gather(*[house.send(request) for _ in range(12)])
-    assert len({(reply.body, reply.envelope) for reply in replies}) == 1
-    # One that looked before another was done, and began after it, is given up.
-    assert len(table(tmp_path, "SELECT * FROM sessions WHERE status <> 'closed'")) == 1
-    assert [row.kind for row in stored_statements(tmp_path)].count("session_open") == 1
-
-
-async def test_an_opening_that_was_done_between_two_looks_is_given_up(
-    tmp_path: Path, house: House, anna: Player, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    request = anna.opening()
-    first = await house.send(request)
-    genuine, looks = Sessions._opened_before, itertools.count()
-
-    async def blind(self: Sessions, *asked: Any) -> Any:
-        return await genuine(self, *asked) if next(looks) else None
-
-    monkeypatch.setattr(Sessions, "_opened_before", blind)
-    again = await house.send(request)
-    assert (again.body, again.envelope) == (first.body, first.envelope)
-    assert sorted(table(tmp_path, "SELECT status FROM sessions")) == [("closed",), ("open",)]
-    assert [row.kind for row in stored_statements(tmp_path)].count("session_open") == 1
-    assert await house.send(request) == again
 
 
 # --- the oracles see what they are for --------------------------------------------------------------------------------

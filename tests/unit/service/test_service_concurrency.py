@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from rgs.core.errors import RegulatorRefusedError, RgsError
+from rgs.core.errors import RegulatorRefusedError, RgsError, UnavailableError
 from rgs.service.callers import Reply, SessionLocks
+from rgs.service.sessions import Sessions
 from rgs.store.changes import Change
 from rgs.store.writer import Outcome
 from tests.house import ACCOUNT_MINOR, House, Player, Request, open_house
-from tests.oracles import verify_books
+from tests.oracles import stored_statements, verify_books
+from tests.unit.service.rows import table
 
 TASKS = 64
 
@@ -251,3 +255,40 @@ async def test_one_opening_twice_at_once_and_refused(house: House, anna: Player)
     assert replies == []
     assert reasons == Counter({"REGULATOR_REFUSED": 1, "SESSION_CHANGED": 1})
     await anna.send(request)
+
+
+# --- the same opening twice at once -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("silent", [None, "before", "after"])
+async def test_the_same_opening_many_times_at_once_is_one_session(
+    tmp_path: Path, house: House, anna: Player, silent: str | None
+) -> None:
+    request = anna.opening()
+    if silent:
+        house.central_script.plan("open_session", silent)
+        with pytest.raises(UnavailableError):
+            await anna.send(request)
+    replies = await asyncio.gather(*[house.send(request) for _ in range(12)])
+    assert len({(reply.body, reply.envelope) for reply in replies}) == 1
+    # One that looked before another was done, and began after it, is given up.
+    assert len(table(tmp_path, "SELECT * FROM sessions WHERE status <> 'closed'")) == 1
+    assert [row.kind for row in stored_statements(tmp_path)].count("session_open") == 1
+
+
+async def test_an_opening_that_was_done_between_two_looks_is_given_up(
+    tmp_path: Path, house: House, anna: Player, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = anna.opening()
+    first = await house.send(request)
+    genuine, looks = Sessions._opened_before, itertools.count()
+
+    async def blind(self: Sessions, *asked: Any) -> Any:
+        return await genuine(self, *asked) if next(looks) else None
+
+    monkeypatch.setattr(Sessions, "_opened_before", blind)
+    again = await house.send(request)
+    assert (again.body, again.envelope) == (first.body, first.envelope)
+    assert sorted(table(tmp_path, "SELECT status FROM sessions")) == [("closed",), ("open",)]
+    assert [row.kind for row in stored_statements(tmp_path)].count("session_open") == 1
+    assert await house.send(request) == again
