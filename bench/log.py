@@ -87,7 +87,7 @@ async def opened(folder: Path) -> AsyncIterator[tuple[SqliteStore, Sequencer]]:
     store = SqliteStore(folder / "rgs.db")
     await store.start_instance(
         instance="bench-b1-w0", node="bench", boot_no=1, worker=0, start_ms=0,
-        start=Draft("instance_start", {"time": "then"}), node_signer=KEY, signer=KEY,
+        start=Draft("instance_start", {"draws_in_flight_max": "8", "time": "then"}), node_signer=KEY, signer=KEY,
     )  # fmt: skip
     sequencer = Sequencer(
         store=store, clock=SystemClock(), folder=folder / "log", prefix="log.example", signer=KEY, delay_ms=60_000

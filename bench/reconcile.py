@@ -24,6 +24,7 @@ from typing import Any
 
 import duckdb
 
+from rgs.core.reconcile.balances import match_balances
 from rgs.core.reconcile.mapping import Mapping
 from rgs.core.reconcile.matching import Terms, match_money
 from rgs.core.reconcile.rows import read_wallet
@@ -38,9 +39,10 @@ FOREVER = 1 << 62
 MAKE_LEGS = """COPY (SELECT printf('01K%023d', (i * 7919) % $rows) AS transaction_id,
     CASE i % 2 WHEN 0 THEN 'debit' ELSE 'credit' END AS kind, 100 + i % 9973 AS amount_minor, 'EUR' AS currency,
     'op-1' AS operator, printf('player-%d', i % 50000) AS player, 'uth-solo' AS game,
-    printf('01S%023d', i // 100) AS session_id, printf('01P%023d', i // 100) AS participation_id, i AS purchase_no,
+    printf('01S%023d', i // 100) AS session_id, printf('01P%023d', i // 100) AS participation_id,
+    participation_id AS reference, i AS purchase_no,
     '' AS regulator_session_id, '' AS regulator_participation_id, 'money_leg' AS source,
-    1795000000000 + i * 5 AS time_ms, 'hash' AS statement, true AS is_sound
+    1795000000000 + i * 5 AS begun_ms, begun_ms AS time_ms, 'hash' AS statement, true AS is_sound
     FROM range($rows) t(i)) TO '{legs}' (FORMAT parquet)"""
 MAKE_WALLET = """COPY (SELECT transaction_id, kind, player, currency, amount_minor + (CASE WHEN time_ms = 1795000000005
         THEN 1 ELSE 0 END) AS amount_minor,
@@ -78,9 +80,11 @@ def ours(folder: Path, wallet: str) -> dict[str, Any]:
     rows = Rows(work)
     taken = Outside(store, rows).read("wallet", folder / wallet, Mapping(), None, read_wallet)
     rows.load_into(store)
+    store.name_nameless(terms)
     store.join(terms)
     found = [told.kind for key, legs, theirs, tickets in store.money()
              for told in match_money(key, legs, theirs, tickets, terms)]  # fmt: skip
+    found += [told.kind for account in store.accounts() for told in match_balances(account, terms)]
     totals = store.totals(terms)
     store.write_participations(work / "participations.csv")
     store.close()

@@ -1,8 +1,9 @@
 """`certify COMMAND …`: the one entry to everything that a lab or an auditor runs.
 
 Imports a command's module only when it is asked for, so that the replay needs none of the libraries of the statistics.
-Refuses a command it does not know (exit 2). Whoever stops reading (`certify … | head`) ends it without a word, and with
-a status of no verdict: 141, as of a program that SIGPIPE ends.
+Refuses a command it does not know, and one whose libraries are not installed, saying how to get them (exit 2). Whoever
+stops reading (`certify … | head`) ends it without a word, and with a status of no verdict: 141, as of a program that
+SIGPIPE ends.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ HOMES: Final[Mapping[str, str]] = {
 }
 
 
+EXTRA: Final = frozenset({"matplotlib", "numba", "numpy", "scipy"})
+"""The libraries of the extra `certify` (pyproject.toml), which replay, log and receipts do without."""
 _UNREAD: Final = 141
 
 
@@ -54,10 +57,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("command", choices=sorted(COMMANDS), metavar="COMMAND", help="one of those below")
     command: str = parser.parse_args(arguments[:1]).command
-    home = importlib.import_module(f"certification.{HOMES.get(command, command)}")
     try:
+        home = importlib.import_module(f"certification.{HOMES.get(command, command)}")
         status: int = home.main(arguments[1:])
         sys.stdout.flush()
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in EXTRA:
+            raise
+        sys.stderr.write(
+            f"certify {command} needs {missing}, which is not installed: install the extra `certify`, as in"
+            " `pip install 'rgs[certify]'`, or run `make setup` in a checkout\n"
+        )
+        return 2
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left goes nowhere, at the exit too
         return _UNREAD

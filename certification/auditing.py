@@ -20,9 +20,20 @@ from certification.chunks import Chunk, Verified, named_keys
 from certification.cosigned import Cosigned, of_document
 from certification.engines import Engine, started, verified
 from certification.findings import Findings
+from certification.kept_files import verify_artifacts
 from certification.memory import format_replay, format_value, parse_replay, parse_value
 from certification.sources import Source
-from certification.tree import CONSISTENCY, ENTRY, Tree, failure, read_accepted, read_bundle, read_hashes
+from certification.tree import (
+    CONSISTENCY,
+    ENTRY,
+    MARGIN_S,
+    TIMES,
+    Tree,
+    failure,
+    read_accepted,
+    read_bundle,
+    read_hashes,
+)
 from rgs.core.checkpoints import Checkpoint, format_checkpoint, parse_checkpoint
 from rgs.core.errors import FormatError, RgsError, VerificationError
 from rgs.core.merkle import consistency_proof, verify_consistency
@@ -30,10 +41,12 @@ from rgs.core.note import Note, format_note, parse_note
 from rgs.core.policies import Accepted, Policy
 from rgs.core.replay import Entry, KeyBook, Place, Replay, Rulebook
 from rgs.core.replay.checks import KEY
+from rgs.core.replay.reading import Statement
 from rgs.core.replay.scope import Scope
 from rgs.core.statements import parse_envelope, verify_signature
 from rgs.core.statements.bulk import is_signed_by
 from rgs.core.tiles import TILE_WIDTH, TileSubtrees
+from rgs.core.times import format_time
 
 CHUNK_BUNDLES: Final = 2
 SAVE_ENTRIES: Final = 1 << 18
@@ -95,6 +108,8 @@ class Auditor:
     """Where signatures are verified, one of ENGINES; `cluster` is its address, `workers` those of the pool."""
     cluster: str | None = None
     workers: int = 1
+    now_s: int | None = None
+    """The auditor's clock; None: no cosignature is held to it."""
     whole: bool = False
     """Read again what the state says was read; its checkpoint must be met on the way."""
     save: Callable[[dict[str, Any]], None] = lambda _: None
@@ -136,15 +151,21 @@ class Auditor:
         if self.whole:
             state = part = None
         part = part if part is not None and _is_part(part, state, checkpoint) else None
-        run = _Run(self, audit, checkpoint, cosigned, part or state)
+        seen_s = audit.accepted.seen_s if self.now_s is None else min(audit.accepted.seen_s, self.now_s)
+        run = _Run(self, audit, checkpoint, cosigned, part or state, seen_s)
         if fallen := run.fallen():
             if run.is_of_one_shard:
                 audit.read_again, audit.failures, audit.failed = fallen.message, [], 0
-                run = _Run(self, audit, checkpoint, cosigned, None)
+                run = _Run(self, audit, checkpoint, cosigned, None, seen_s)
             else:
                 more = "audit the log from its first shard on, with a new state and --witnessed"
                 audit.report(KEY.failure(f"{fallen.message}: what was verified before stands no more; {more}"), "state")
         audit.is_sound = run.read()
+        for time in {format_time(time_s * 1000) for time_s in audit.accepted.witnessed.values()} | {
+            seen.time for seen in cosigned.witnessed
+        }:
+            if self.now_s is not None and time > format_time((self.now_s + MARGIN_S) * 1000):
+                audit.report(failure(TIMES, f"cosigned at {time}, which is still to come", time=time), "checkpoint")
         audit.cpu_s += process_time() - began
         return audit
 
@@ -184,12 +205,15 @@ class _Run:
         checkpoint: Checkpoint,
         cosigned: Cosigned,
         state: Mapping[str, Any] | None,
+        seen_s: int,
     ) -> None:
         self._auditor = auditor
         self._audit = audit
         self._checkpoint = checkpoint
         self._cosigned = cosigned
         self._keys = KeyBook(auditor.bundle, root=auditor.root, witnessed=cosigned.witnessed)
+        self._latest = format_time((seen_s + MARGIN_S) * 1000)
+        """No statement under the checkpoint is later: the quorum had seen it, by clocks that are right."""
         self._signed: dict[str, dict[str, int]] = {}
         """Key -> shard -> the last entry of it that counted."""
         self._shard_before = None if audit.before is None or audit.before.origin == checkpoint.origin else audit.before
@@ -271,6 +295,8 @@ class _Run:
             self._auditor.save(self.document())
         for fault in self._replay.finish():
             audit.report(fault, "end of the log")
+        for fault in verify_artifacts(self._auditor.source, self._findings.artifacts):
+            audit.report(fault, "files")
         audit.keys, audit.replay, audit.findings = self._keys, self._replay, self._findings
         return is_sound
 
@@ -327,12 +353,26 @@ class _Run:
             if replay.statement is not None:
                 if replay.statement.kind.numbered:  # the others are the key bundle's, and stand with it
                     self._signed.setdefault(replay.statement.keyid, {})[origin] = index
-                for error in self._findings.take(replay.statement):
+                for error in (*self._findings.take(replay.statement), *self._verify_time(replay.statement, index)):
                     audit.report(error, f"entry {index}")
+
+    def _verify_time(self, statement: Statement, index: int) -> Iterator[VerificationError]:
+        """No statement is dated behind the checkpoint over it, or knows one that covers it."""
+        body, named = statement.body, {"statement": statement.hash, "kind": statement.kind.name}
+        if body["time"] > self._latest:
+            message = f"dated {body['time']}, and the checkpoint over it was seen no later than {self._latest}"
+            yield failure(TIMES, message, **named)
+        known = body.get("checkpoint", {})
+        origin, size = known.get("origin", ""), known.get("size", "0")
+        if body.get("code") == "CHECKPOINT_KNOWN":
+            origin, size = body.get("subject", ""), body.get("after", "").partition(" ")[0]
+        if origin == self._checkpoint.origin and not (size.isdecimal() and int(size) <= index):
+            yield failure(TIMES, f"entry {index} names a checkpoint of {size[:20]} entries, which covers it", **named)
 
     def _begin_shard(self, entry: bytes) -> Iterator[VerificationError]:
         """The first entry of a later shard is the last checkpoint of the one before, and that is what was verified."""
         before = self._shard_before
+        self._findings.artifacts.clear()  # those of the shard before lie in its folder
         try:
             named = parse_checkpoint(parse_note(entry).text)
         except FormatError as error:

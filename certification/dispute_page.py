@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
+from rgs.core.amounts import format_money
 from rgs.core.cards import parse_card
 from rgs.core.errors import FormatError
 from rgs.core.games.paytables import Paytable
@@ -37,8 +38,7 @@ _CLAUSES: Final = {
     ("casino_holdem", "side"): "C-6",
     ("casino_holdem", "side_fold"): "C-7",
 }
-_DIGITS: Final = {"EUR": 2, "GBP": 2}
-"""Digits of the minor unit (ISO 4217), where known; other amounts stay as they are signed."""
+_MARKS: Final = str.maketrans(",.", ".,")
 Words = Mapping[str, Any]
 
 
@@ -92,18 +92,14 @@ def _page(code: str, words: Words, dispute: Dispute) -> dict[str, Any]:
         "payouts": list(_payouts(words, dispute)),
         "sums": list(_sums(words, dispute)),
         "legs": list(_legs(words, dispute)),
-        "amounts": words["amounts" if dispute.currency in _DIGITS else "minor"].format(currency=dispute.currency),
         "lead": words["failed" if not dispute.is_good else "verified" if dispute.is_anchored else "unanchored"],
     }
 
 
 def _amount(words: Words, dispute: Dispute, minor: str) -> str:
-    """`12.50` of `1250`; as it was signed where the currency's digits are not known."""
-    digits = _DIGITS.get(dispute.currency)
-    if digits is None or not minor:
-        return minor
-    whole = minor.zfill(digits + 1)
-    return f"{whole[:-digits]}{words['decimal']}{whole[-digits:]}"
+    """`1,012.50 EUR` of `101250`, with the marks of the language; nothing of nothing."""
+    told = format_money(int(minor), dispute.currency) if minor else ""
+    return told.translate(_MARKS) if words["decimal"] == "," else told
 
 
 def _facts(words: Words, dispute: Dispute) -> Iterator[tuple[str, str]]:

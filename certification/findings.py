@@ -1,9 +1,9 @@
 """What an auditor wants told beside what fails: exposure, voids and who approved them, rounds that stay open, what was
-bought and paid out, participations that come twice, statements of the key bundle and their order.
+bought and paid out, the artifacts, statements of the key bundle and their order.
 
 Fed with every authentic statement in the order of the log; kept between runs as plain JSON. Refuses to judge: of these
-only a participation in two sessions is a failure, and a key statement that comes twice or before one that the bundle
-has before it. That the log has not come to the end of the bundle is none: the bundle may have grown since.
+only a key statement is a failure that comes twice or before one that the bundle has before it. That the log has not
+come to the end of the bundle is none: the bundle may have grown since.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ from typing import Any, Final
 
 from rgs.core.errors import VerificationError
 from rgs.core.jurisdictions import Jurisdiction
-from rgs.core.replay.checks import KEY, SESSION
-from rgs.core.replay.finals import UNRECOVERABLE
-from rgs.core.replay.identifiers import IdSet
+from rgs.core.replay.checks import KEY
 from rgs.core.replay.reading import Statement
 from rgs.core.replay.rules import Rulebook
+from rgs.core.rounds import DECK_UNRECOVERABLE
 
 VOIDS_MAX: Final = 10_000
 """Voids that are told one by one; all are counted."""
@@ -38,8 +37,9 @@ class Findings:
         """`node day` -> draws that are unknown, at most."""
         self.voids: list[dict[str, str]] = []
         self.voids_by_session: dict[str, dict[str, int]] = {}
-        """Session -> sums of its voids; `unknown` counts those that do not tell what would have been."""
+        """`session currency` -> sums of its voids; `unknown` counts those that do not tell what would have been."""
         self.voids_by_admin: dict[str, dict[str, int]] = {}
+        """`admin currency` -> the same."""
         self.bought_minor: Counter[str] = Counter()
         """By currency: purchases, and stakes debited one by one."""
         self.paid_out_minor: Counter[str] = Counter()
@@ -47,7 +47,12 @@ class Findings:
         """The latest time of a numbered statement."""
         self.open: dict[str, list[Any]] = {}
         """Opening -> round id, session id, time, seconds of its jurisdiction's period."""
-        self.participations = IdSet()
+        self.artifacts: dict[str, str] = {}
+        """`<SHA-256> <length>` -> name, of this shard: its folder has the files."""
+        self.named: dict[str, str] = {}
+        """SHA-256 -> what sessions and instances name by it: rulesets, jurisdictions, the manifest."""
+        self.told: set[str] = set()
+        """SHA-256 of every artifact, of earlier shards too."""
         self._instances: dict[str, tuple[str, int]] = {}
         self._periods: dict[str, int] = {}
         self._currencies: dict[str, str] = {}
@@ -70,6 +75,10 @@ class Findings:
                     self._void(body)
             case "instance_start":
                 self._instances[body["instance"]] = (body["node"], int(body["draws_in_flight_max"]))
+                self.named[body["manifest"]] = "manifest"
+            case "draw_window":
+                node, most = self._instances.get(body["instance"], ("unknown", 0))
+                self._instances[body["instance"]] = (node, max(most, int(body["draws_in_flight_max"])))
             case "instance_lost":
                 node, most = self._instances.get(body["lost"]["instance"], ("unknown", 0))
                 self.exposure[f"{node} {body['time'][:10]}"] += most
@@ -77,16 +86,19 @@ class Findings:
                 law: Jurisdiction | None = self._rulebook.jurisdiction(body["jurisdiction"])
                 self._periods[body["session_id"]] = law.finish_after_s if law else 0
                 self._currencies[body["session_id"]] = body["currency"]
+                for kind in ("ruleset", "jurisdiction"):
+                    self.named[body[kind]["sha256"]] = f"{kind} {body[kind]['id']}"
             case "session_close":
                 self._periods.pop(body["session_id"], None)
                 self._currencies.pop(body["session_id"], None)
             case "purchase":
                 self.bought_minor[self._currency(body)] += int(body["amount_minor"])
-                if body["purchase_no"] == "1" and not self.participations.add(body["participation_id"]):
-                    yield statement.failure(SESSION, f"participation {body['participation_id']} is another session's")
             case "money_leg":
                 moved = self.bought_minor if body["direction"] == "debit" else self.paid_out_minor
                 moved[self._currency(body)] += int(body["amount_minor"])
+            case "artifact":
+                self.artifacts[f"{body['sha256']} {body['bytes']}"] = body["name"]
+                self.told.add(body["sha256"])
             case "participation_end":
                 self.paid_out_minor[self._currency(body)] += int(body["paid_out_minor"])
 
@@ -118,16 +130,18 @@ class Findings:
         would_have = void.get("would_have_been")
         returned = None if would_have is None else sum(int(row["returned_minor"]) for row in would_have)
         admins = [approval["party"] for approval in void["approvals"]]
-        _add_void(self.voids_by_session.setdefault(body["session_id"], {}), body, returned)
+        currency = self._currency(body)
+        _add_void(self.voids_by_session.setdefault(f"{body['session_id']} {currency}", {}), body, returned)
         for admin in sorted(set(admins)):
-            _add_void(self.voids_by_admin.setdefault(admin, {}), body, returned)
-        if void["reason"] == UNRECOVERABLE:
+            _add_void(self.voids_by_admin.setdefault(f"{admin} {currency}", {}), body, returned)
+        if void["reason"] == DECK_UNRECOVERABLE:
             node, _ = self._instances.get(body["instance"], ("unknown", 0))
             self.exposure[f"{node} {body['time'][:10]}"] += 1
         if len(self.voids) < VOIDS_MAX:
             self.voids.append(
                 {
                     "approved_by": ", ".join(admins),
+                    "currency": currency,
                     "reason": void["reason"],
                     "returned_minor": body["returned_minor"],
                     "round_id": body["round_id"],

@@ -16,6 +16,7 @@ import fcntl
 import json
 import os
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -37,6 +38,7 @@ from rgs.core.errors import FormatError, RgsError, VerificationError
 from rgs.core.policies import POLICY_BYTES_MAX, Policy, parse_policy, self_witnesses
 from rgs.core.replay import Rulebook
 from rgs.core.statements.lines import KEY_BUNDLE_BYTES_MAX
+from rgs.core.times import parse_time
 
 STATE_BYTES_MAX: Final = 1 << 34
 _SHOWN: Final = 50
@@ -159,6 +161,7 @@ def audit(options: argparse.Namespace, trust: Trust, rulebook: Rulebook) -> tupl
 
 def _audit(options: argparse.Namespace, trust: Trust, rulebook: Rulebook, file: StateFile) -> tuple[Audit, str]:
     state = file.read()
+    now_s = time.time_ns() // 1_000_000_000 if options.now is None else parse_time(options.now) // 1000
     source = open_source(options.log, options)
     with progress("records") as bar:
         task = bar.add_task("records", total=None)
@@ -173,6 +176,7 @@ def _audit(options: argparse.Namespace, trust: Trust, rulebook: Rulebook, file: 
             engine=options.engine,
             cluster=options.cluster,
             workers=options.workers,
+            now_s=now_s,
             save=file.save_part,
             advance=lambda read, size: bar.update(task, completed=read, total=size),
             whole=options.whole,
@@ -206,6 +210,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--jurisdiction", action="append", default=[], type=Path, metavar="FILE", help="a further jurisdiction"
     )
+    parser.add_argument("--now", metavar="TIME", help="2026-11-21T22:30:00.000Z; by default this machine's")
     parser.add_argument("--whole", action="store_true", help="read everything again, also what was verified before")
     parser.add_argument("--engine", choices=ENGINES, default="process", help="where signatures are verified")
     parser.add_argument(

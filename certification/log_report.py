@@ -15,6 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from certification.auditing import Audit
 from certification.findings import Findings
+from rgs.core.amounts import format_money
 from rgs.core.replay import KeyBook, Replay, Summary
 from rgs.core.statements import KeyRole
 from rgs.core.times import format_time
@@ -22,7 +23,7 @@ from rgs.core.times import format_time
 TEMPLATES: Final = Path(__file__).parent / "templates"
 _SUMMARY: Final = (
     *("lines", "rounds_verified", "rounds_failed", "rounds_open", "seats_void", "sessions", "instances"),
-    *("draws_in_rounds", "draws_discarded", "draws_exposed"),
+    *("draws_in_rounds", "draws_discarded", "draws_exposed", "seats_unrecoverable"),
 )
 
 
@@ -63,6 +64,17 @@ def document_of(
         document["key_statements"] = {"in_bundle": in_bundle, "in_log": findings.keys_logged}
         document["development_keys"] = summary.has_development_keys
         document["newest_statement"] = findings.newest
+        document["artifacts"] = [
+            {"bytes": int(bytes_), "name": name, "sha256": digest}
+            for (digest, _, bytes_), name in sorted(
+                ((told.partition(" "), name) for told, name in findings.artifacts.items()), key=lambda one: one[1]
+            )
+        ]
+        document["artifacts_untold"] = [
+            {"name": name, "sha256": digest}
+            for digest, name in sorted(findings.named.items(), key=lambda one: (one[1], one[0]))
+            if digest not in findings.told
+        ]
         document["exposure"] = [
             dict(zip(("node", "day", "draws"), (*key.split(" "), most), strict=True))
             for key, most in sorted(findings.exposure.items())
@@ -117,8 +129,9 @@ def _instances(replay: Replay) -> Iterator[dict[str, Any]]:
 
 
 def _ranked(name: str, sums: Mapping[str, Mapping[str, int]]) -> list[dict[str, Any]]:
-    """Who has most comes first."""
-    return [{name: of, **row} for of, row in sorted(sums.items(), key=lambda one: (-one[1]["voids"], one[0]))]
+    """Who has most comes first; amounts of one currency each."""
+    ranked = sorted(sums.items(), key=lambda one: (-one[1]["voids"], one[0]))
+    return [{name: of.partition(" ")[0], "currency": of.partition(" ")[2], **row} for of, row in ranked]
 
 
 def _keys(keys: KeyBook) -> Iterator[dict[str, Any]]:
@@ -147,18 +160,25 @@ def rows_of(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         rounds = ", ".join(f"{summary[f'rounds_{name}']} {name}" for name in ("verified", "failed", "open"))
         yield "rounds", f"{rounds}, {summary['seats_void']} seats void; {summary['sessions']} sessions"
         for row in document["money"]:
-            moved = ", ".join(
-                f"{name} {row[f'{name}_minor']:,}" for name in ("bought", "staked", "returned", "paid_out", "in_play")
+            yield (
+                row["currency"] or "money",
+                ", ".join(
+                    f"{name.replace('_', ' ')} {format_money(row[f'{name}_minor'], row['currency'])}"
+                    for name in ("bought", "staked", "returned", "paid_out", "in_play")
+                ),
             )
-            yield row["currency"] or "money", f"{moved.replace('_', ' ')} minor units"
         exposed = f"at most {summary['draws_exposed']} unknown"
         boots = [sum(one["state"] == state for one in document["instances"]) for state in ("running", "ended", "lost")]
         yield "instances", "{} running, {} ended, {} lost".format(*boots)
         yield "draws", f"{summary['draws_in_rounds']} in rounds, {summary['draws_discarded']} discarded, {exposed}"
+        yield from _looked_at(document)
         for row in document["exposure"]:
             yield "exposure", f"{row['node']} {row['day']}: at most {row['draws']} draws"
         for row in document["voids_by_admin"]:
-            would_have = f"{row['staked_minor']} staked, would have returned {row['would_have_returned_minor']}"
+            staked, would_have = (
+                format_money(row[name], row["currency"]) for name in ("staked_minor", "would_have_returned_minor")
+            )
+            would_have = f"{staked} staked, would have returned {would_have}"
             unknown = f", {row['unknown']} of them unknown" if row["unknown"] else ""
             yield "voids", f"{row['voids']} approved by {row['approved_by']}: {would_have}{unknown}"
         for row in document["overdue"]:
@@ -182,6 +202,16 @@ def rows_of(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "root", document["root_key"]
 
 
+def _looked_at(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Files beside the log, and decks that nobody was shown."""
+    yield "artifacts", f"{len(document['artifacts'])} files compared with their statements"
+    for row in document["artifacts_untold"]:
+        yield "NO ARTIFACT", f"{row['name']} {row['sha256'][:16]}… is named, and no statement tells its file"
+    if hidden := document["summary"]["seats_unrecoverable"]:
+        what = "void seats whose deck nobody was shown (DECK_UNRECOVERABLE)"
+        yield "EXPOSED", f"{hidden} {what}: what they would have returned is not known"
+
+
 def render_html(document: Mapping[str, Any]) -> str:
     """The report as a page: no script, nothing is loaded."""
     return _template().render(report=document, rows=list(rows_of(document)))
@@ -197,4 +227,10 @@ def _template() -> Template:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    environment.filters["money"] = _money_text
     return environment.get_template("log.html.j2")
+
+
+def _money_text(amount_minor: int | str, currency: str) -> str:
+    """An amount of the report as people read it; what is no number (`unknown`) as it is."""
+    return format_money(int(amount_minor), currency) if str(amount_minor).lstrip("-").isdigit() else str(amount_minor)

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from certification import manifest_verify
+from certification import manifest_machine, manifest_verify
 from certification.manifest_verify import FORMAT, LOCK, PROTOS, Surroundings, UnverifiableError
 from rgs.core.jurisdictions import SHIPPED_JURISDICTIONS, load_jurisdiction
 from rgs.core.rulesets import SHIPPED_RULESETS, load_ruleset
@@ -82,12 +82,7 @@ def make_manifest(root: Path, home: Path | None = None) -> dict[str, Any]:
         "modules": {name.replace("/", "."): _module(hashes, f"{name}/") for name in _MODULES},
         "rulesets": {name: load_ruleset(name).sha256 for name in SHIPPED_RULESETS},
         "schema": {name: _part(hashes, f"rgs/store/migrations/{name}/") for name in ("postgres", "sqlite")},
-        "surroundings": {
-            "dependencies": found.dependencies,
-            "objects": found.objects,
-            "python": found.python,
-            "stdlib": found.stdlib,
-        },
+        "surroundings": found.listed(),
         "versions": {name: _version(files[f"{name}/__init__.py"]) for name in ("rgs", "rng")},
     }
 
@@ -104,8 +99,17 @@ def surroundings_here(root: Path, lock: str) -> Surroundings:
     """What this process runs on."""
     site = _site(root)
     stdlib = Path(os.__file__).parent
-    objects = manifest_verify.mapped_objects([site, stdlib])
-    return manifest_verify.measure([site], lock, sys.executable, stdlib, objects)
+    python = manifest_machine.folder_of_python()  # which brings its OpenSSL into the process
+    objects = manifest_machine.mapped_objects([site, stdlib])
+    found = manifest_verify.measure([site], lock, sys.executable, stdlib, objects)
+    try:
+        places, refused = manifest_machine.examine([*python, *found.openssl])
+    except OSError as error:
+        raise UnverifiableError(f"{error.filename} cannot be read: {error.strerror}") from None
+    found.machine = manifest_verify.machine_of(places)
+    found.findings += [manifest_verify.Finding("odd", told) for told in refused]
+    found.findings += manifest_verify.misled(Path(sys.executable), stdlib)
+    return found
 
 
 def _site(root: Path) -> Path:
@@ -161,6 +165,7 @@ def _table(manifest: Mapping[str, Any]) -> str:
     for name, files in sorted(around["dependencies"].items()):
         lines.append(f"{manifest_verify.hash_of(files)}  dependency {name}")
     lines += [f"{sha256}  object {path}" for path, sha256 in around["objects"].items()]
+    lines += [f"{sha256}  machine {path}" for path, sha256 in sorted(around["machine"].items())]
     lines.append(f"{manifest_verify.hash_of(around['stdlib'])}  standard library of Python {around['python']}")
     others = sum(entry["class"] == NO_CLASS for entry in manifest["files"])
     lines.append(f"and {others} files of class none (--json lists them, and every file of the dependencies)")

@@ -42,13 +42,21 @@ BESIDE: Final = frozenset(
 )
 """Folders at the top of a checkout that may hold modules: nothing that serves imports by such a name."""
 CACHE: Final = "__pycache__"
+CACHED: Final = (".pyc", ".nbi", ".nbc")
+"""What a checkout may have there: bytecode, and what numba left by versions before; our programs read neither."""
 IMPORTABLE: Final = (".py", ".pyc", ".pyd", ".so", ".pth", ".egg", ".egg-link", ".zip")
 """What an interpreter may run, or be led elsewhere by."""
+COMPILED: Final = (".so", ".pyd", ".dylib")
+ARCHIVES: Final = (".egg", ".egg-link", ".zip")
 VIRTUALENV: Final = frozenset({"_virtualenv.py", "_virtualenv.pth"})
 """What virtualenv and uv put beside packages, in no RECORD. An interpreter under -S does not run it."""
+ABSENT: Final = "absent"
+"""Instead of a hash: nothing lies there."""
 INSTALLER: Final = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json")
 """Of a distribution's own folder: what says how it came here."""
 _NAME: Final = re.compile(r"[-_.]+")
+_OPENSSL: Final = b'OPENSSLDIR: "'
+"""Before the folder of its configuration, in every build of OpenSSL."""
 
 
 class UnverifiableError(Exception):
@@ -57,7 +65,9 @@ class UnverifiableError(Exception):
 
 @dataclass(frozen=True, order=True)
 class Finding:
-    """One difference: `changed`, `missing`, `unlisted`, or `odd` for what is neither file nor folder; and where."""
+    """One difference and where: `changed`, `missing`, `unlisted`; `twice` where two files or distributions stand for
+    one thing; or `odd` for what is neither file nor folder, and for what should not be as it is.
+    """
 
     what: str
     path: str
@@ -81,16 +91,23 @@ class Surroundings:
     """Our own files, where the server measures itself."""
     findings: list[Finding] = field(default_factory=list)
     """What contradicts the lock or a RECORD."""
+    machine: dict[str, str] = field(default_factory=dict)
+    """Files of the machine that may bring other code into a process (`certification.manifest_machine`)."""
+    started: dict[str, str] = field(default_factory=dict)
+    """What lies beside the packages and is run by a Python that is not isolated: path files."""
+    places: dict[str, str] = field(default_factory=dict)
+    """File of a dependency -> the folder of packages in which it lies."""
+    others: list[str] = field(default_factory=list)
+    """Distributions that the lock does not know, `name==version`: not hashed, and not importable for the server."""
+    openssl: set[str] = field(default_factory=set)
+    """The folders in which the OpenSSLs of objects and dependencies look for their configuration."""
+    certified: str = ""
+    """The manifest that all of it was compared with, before anything of it ran."""
 
-    def condensed(self) -> dict[str, object]:
-        """One hash a part, for a signed statement."""
-        return {
-            "dependencies": {name: hash_of(files) for name, files in sorted(self.dependencies.items())},
-            "objects": dict(sorted(self.objects.items())),
-            "python": self.python,
-            "server": hash_of(self.server),
-            "stdlib": hash_of(self.stdlib),
-        }
+    def listed(self) -> dict[str, object]:
+        """As a manifest holds it, file by file."""
+        names = ("dependencies", "machine", "objects", "python", "started", "stdlib")
+        return {name: getattr(self, name) for name in names}
 
 
 # --- files -----------------------------------------------------------------------------------------------------------
@@ -113,8 +130,24 @@ def digest(path: Path | str, name: str = "sha256") -> str:
         raise UnverifiableError(f"{path} cannot be read: {error.strerror}") from None
 
 
-def walk(folder: Path | str, skip: Iterable[str] = (), prefix: str = "") -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Everything below but folders, with its path relative to `folder`; not what is in `__pycache__` or in `skip`."""
+def digest_object(path: Path | str, openssl: set[str]) -> str:
+    """As `digest`, of a shared object; an OpenSSL in it says where it looks for its configuration."""
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise UnverifiableError(f"{path} cannot be read: {error.strerror}") from None
+    start = content.find(_OPENSSL)
+    while start >= 0:
+        end = content.find(b'"', start := start + len(_OPENSSL))
+        openssl.add(content[start : max(start, end)].decode("utf-8", "surrogateescape"))
+        start = content.find(_OPENSSL, start)
+    return hashlib.sha256(content).hexdigest()
+
+
+def walk(
+    folder: Path | str, skip: Iterable[str] = (CACHE,), prefix: str = ""
+) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Everything below but folders, with its path relative to `folder`; not what is in a folder named in `skip`."""
     try:
         with os.scandir(folder) as found:
             entries = sorted(found, key=lambda entry: entry.name)
@@ -122,7 +155,7 @@ def walk(folder: Path | str, skip: Iterable[str] = (), prefix: str = "") -> Iter
         raise UnverifiableError(f"{folder} cannot be listed: {error.strerror}") from None
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):
-            if entry.name != CACHE and entry.name not in skip:
+            if entry.name not in skip:
                 yield from walk(entry.path, skip, f"{prefix}{entry.name}/")
         else:
             yield prefix + entry.name, entry
@@ -139,11 +172,15 @@ def own_files(root: Path) -> tuple[dict[str, Path], list[Finding]]:
             continue
         if (root / top).is_symlink():
             findings.append(Finding("odd", top))
-        for path, entry in walk(root / top):
+        for path, entry in walk(root / top, ()):
             if not entry.is_file(follow_symlinks=False):
                 findings.append(Finding("odd", f"{top}/{path}"))
+            elif CACHE in path.split("/"):
+                if not path.endswith(CACHED):  # a folder of caches is a folder of modules to who names it
+                    findings.append(Finding("unlisted", f"{top}/{path}"))
             elif f"{top}/{path}" != f"rgs/{LOCK}":
                 files[f"{top}/{path}"] = Path(entry.path)
+    findings += twice(files)
     for lock in (root / "rgs" / LOCK, root / LOCK):
         if lock.is_file():
             files[LOCK] = lock
@@ -151,6 +188,17 @@ def own_files(root: Path) -> tuple[dict[str, Path], list[Finding]]:
     if not any(root.glob("*.dist-info")):  # a folder that is ours alone holds nothing else that could be imported
         findings += [Finding("unlisted", path.name) for path in sorted(root.iterdir()) if _shadows(path)]
     return files, findings
+
+
+def twice(files: Iterable[str]) -> list[Finding]:
+    """The modules of a listing for which two files stand, such as `x.py` and `x/__init__.py`: Python takes one."""
+    modules: dict[str, list[str]] = {}
+    for path in files:
+        if path.endswith((".py", ".pyc", *COMPILED)):
+            folder, _, name = path.rpartition("/")
+            stem = name.partition(".")[0]
+            modules.setdefault(folder if stem == "__init__" else f"{folder}/{stem}".lstrip("/"), []).append(path)
+    return [Finding("twice", " and ".join(sorted(paths))) for paths in modules.values() if len(paths) > 1]
 
 
 def _shadows(path: Path) -> bool:
@@ -191,10 +239,18 @@ def read_record(info: Path) -> dict[str, str]:
         raise UnverifiableError(f"{info.name} has no RECORD that can be read") from None
     rows: dict[str, str] = {}
     for row in csv.reader(text.splitlines()):
-        if len(row) != 3 or not (row[1] == "" or row[1].startswith("sha256=")):
+        is_hash = len(row) == 3 and (row[1] == "" or row[1].startswith("sha256="))
+        if not is_hash or row[0] in rows or not _is_path(row[0]):
             raise UnverifiableError(f"{info.name}/RECORD has a line that is none: {','.join(row)[:80]}")
         rows[row[0]] = row[1].removeprefix("sha256=")
     return rows
+
+
+def _is_path(path: str) -> bool:
+    """Whether a path says in one way where it leads: below its folder, or out of it at its beginning."""
+    while path.startswith("../"):
+        path = path.removeprefix("../")
+    return not {"", ".", ".."} & set(path.removeprefix("/").split("/"))
 
 
 def _hex(encoded: str) -> str:
@@ -208,36 +264,79 @@ def _hex(encoded: str) -> str:
 def examine_site(site: Path, locked: Mapping[str, str], into: Surroundings) -> None:
     """Hash what the lock pins and its RECORDs list in a folder of packages; find what contradicts them.
 
-    Of other distributions, such as the tools of a developer, the names alone are looked at: what lies at the top of the
-    folder has to be somebody's.
+    Where a locked distribution has files, nothing lies that its own RECORD does not list, whoever else claims it. Of
+    other distributions, such as the tools of a developer, only the names are read: they must not stand for a module of
+    a locked one, and the server imports nothing of them.
     """
-    held: dict[str, str] = {}
-    others: set[str] = set()
-    tops: set[str] = set()
+    listed: dict[str, str] = {}
+    claimed: set[str] = set()
+    known: set[str] = set()
     for info in sorted(site.glob("*.dist-info")):
         name, _, version = info.name.removesuffix(".dist-info").partition("-")
         name = canonical_name(name)
         rows = read_record(info)
         ours = name == "rgs" and "rgs/__init__.py" in rows
         if name not in locked and not ours:
-            others.update(rows)
+            claimed.update(path.partition("/")[0] for path in rows)
+            into.others.append(f"{name}=={version}")
             continue
+        if name in known:
+            into.findings.append(Finding("twice", f"{name}: {info.name}"))
+            continue
+        known.add(name)
         if not ours and locked[name] != version:
             into.findings.append(Finding("changed", f"{name}: {version} is installed, {locked[name]} is locked"))
         files = {path: sha256 for path, sha256 in rows.items() if _counts(path, info.name)}
-        into.dependencies.setdefault(f"{name}=={version}", {}).update(_hash_listed(site, files, into.findings))
-        held |= rows
-        tops |= {path.partition("/")[0] for path in files}
-    claimed = held.keys() | others
+        into.findings += [Finding("twice", path) for path in files if path in listed]
+        if ours:
+            tops = {*PACKAGES, info.name}
+            into.findings += [Finding("unlisted", path) for path in files if path.partition("/")[0] not in tops]
+        hashed = _hash_listed(site, files, into)
+        into.dependencies.setdefault(f"{name}=={version}", {}).update(hashed)
+        into.places.update(dict.fromkeys(hashed, str(site)))
+        listed |= files
+    into.findings += twice(listed)
+    tops = {path.partition("/")[0] for path in listed}
     for top in sorted(tops):
         if (site / top).is_dir():
-            for path, entry in walk(site / top, prefix=f"{top}/"):
-                if path not in claimed and (path.endswith(IMPORTABLE) or not entry.is_file(follow_symlinks=False)):
+            for path, entry in walk(site / top, (), f"{top}/"):
+                if path not in listed and not _is_harmless(path, entry, listed):
                     into.findings.append(Finding("unlisted", path))
-    claimed_tops = {path.partition("/")[0] for path in claimed}
+    _examine_top(site, tops, claimed, into)
+
+
+def _is_harmless(path: str, entry: os.DirEntry[str], listed: Mapping[str, str]) -> bool:
+    """Whether what is not listed is the bytecode of what is, or in a distribution's own folder and no code."""
+    if not entry.is_file():
+        return False
+    folder, _, name = path.rpartition("/")
+    if folder.endswith(f"/{CACHE}") and name.endswith(".pyc"):
+        return f"{folder.removesuffix(CACHE)}{name.partition('.')[0]}.py" in listed
+    return path.partition("/")[0].endswith(".dist-info") and not path.endswith(IMPORTABLE)
+
+
+def _examine_top(site: Path, tops: set[str], claimed: set[str], into: Surroundings) -> None:
+    """What lies at the top of a folder of packages beside the tops of locked distributions."""
+    modules = {top.partition(".")[0] for top in tops if not top.endswith(".dist-info")} | {*PACKAGES}
     for entry in sorted(os.scandir(site), key=lambda entry: entry.name):
-        if entry.name not in claimed_tops | VIRTUALENV and _leads_somewhere(entry):
+        module, _, suffix = entry.name.partition(".")
+        if entry.name in tops:
+            continue
+        if entry.name.endswith(".pth") or entry.name in VIRTUALENV:
+            into.started[entry.name] = digest(entry.path)
+        if entry.name == CACHE:
+            stray = [path for path, _ in walk(entry.path, ()) if not _is_cached(site, path)]
+            into.findings += [Finding("unlisted", f"{CACHE}/{path}") for path in stray]
+        elif (
+            (module in modules and (not suffix or entry.name.endswith(IMPORTABLE)))
+            or entry.name.endswith(ARCHIVES)
+            or (entry.name not in claimed | VIRTUALENV and _leads_somewhere(entry))
+        ):
             into.findings.append(Finding("unlisted", entry.name))
+
+
+def _is_cached(site: Path, path: str) -> bool:
+    return path.endswith(".pyc") and "/" not in path and (site / f"{path.partition('.')[0]}.py").is_file()
 
 
 def _counts(path: str, info: str) -> bool:
@@ -247,16 +346,17 @@ def _counts(path: str, info: str) -> bool:
     return path not in {f"{info}/{name}" for name in INSTALLER}
 
 
-def _hash_listed(site: Path, listed: Mapping[str, str], findings: list[Finding]) -> dict[str, str]:
+def _hash_listed(site: Path, listed: Mapping[str, str], into: Surroundings) -> dict[str, str]:
     found: dict[str, str] = {}
     for path, sha256 in listed.items():
+        file = f"{site}/{path}"
         try:
-            found[path] = digest(site / path)
+            found[path] = digest_object(file, into.openssl) if path.endswith(COMPILED) else digest(file)
         except UnverifiableError:
-            findings.append(Finding("missing", path))
+            into.findings.append(Finding("missing", path))
             continue
         if sha256 and found[path] != _hex(sha256):
-            findings.append(Finding("changed", path))
+            into.findings.append(Finding("changed", path))
     return found
 
 
@@ -270,23 +370,10 @@ def _leads_somewhere(entry: os.DirEntry[str]) -> bool:
 # --- interpreter -----------------------------------------------------------------------------------------------------
 
 
-def mapped_objects(besides: Sequence[Path]) -> list[str]:
-    """The files that are in this process as code, but for those below `besides`; on Linux, elsewhere none are known."""
-    found = set()
-    try:
-        with Path("/proc/self/maps").open(encoding="utf-8", errors="surrogateescape") as maps:
-            for line in maps:
-                parts = line.rstrip("\n").split(maxsplit=5)
-                if len(parts) == 6 and "x" in parts[1] and parts[5].startswith("/"):
-                    found.add(parts[5])
-    except OSError:
-        pass
-    return sorted(path for path in found if not any(Path(path).is_relative_to(folder) for folder in besides))
-
-
 def measure_stdlib(stdlib: Path) -> dict[str, str]:
     """The standard library, without its own tests and the packages below it."""
     skip = (
+        CACHE,
         "site-packages",
         "dist-packages",
         "test",
@@ -306,11 +393,38 @@ def measure(sites: Sequence[Path], lock: str, executable: str, stdlib: Path, obj
     """Everything that the server runs on but its own files. `sites` are the folders of packages."""
     found = Surroundings(".".join(map(str, sys.version_info[:3])))
     for path in sorted({os.path.realpath(executable), *objects}):
-        found.objects[path] = digest(path)
+        found.objects[path] = digest_object(path, found.openssl)
     found.stdlib = measure_stdlib(stdlib)
     locked = {name: version for name, (version, _) in parse_lock(lock).items()}
     for site in sites:
         examine_site(site, locked, found)
+    return found
+
+
+def misled(program: Path, stdlib: Path) -> list[Finding]:
+    """What lies around an interpreter and leads it to another standard library, whatever it is told."""
+    real = Path(os.path.realpath(program))
+    beside = [path for folder in {program.parent, real.parent} for path in folder.glob("*._pth")]
+    beside += [*stdlib.parent.glob("python3*.zip"), *real.parent.glob("pybuilddir.txt")]
+    findings = [Finding("unlisted", str(path)) for path in beside]
+    for settings in (folder / "pyvenv.cfg" for folder in (program.parent, program.parent.parent)):
+        lines = settings.read_text("utf-8", "replace").splitlines() if settings.is_file() else []
+        homes = [line.partition("=")[2].strip() for line in lines if line.partition("=")[0].strip().lower() == "home"]
+        findings += [Finding("odd", f"{settings}: {home}") for home in homes if Path(home).resolve() != real.parent]
+    return findings
+
+
+def machine_of(paths: Iterable[str]) -> dict[str, str]:
+    """What lies at these places of the machine; where a path ends in a slash, the names of settings in that folder."""
+    found = {}
+    for path in paths:
+        if not Path(path).exists():
+            found[path] = ABSENT
+        elif path.endswith("/"):
+            names = sorted(name for name in os.listdir(path) if name.lower().endswith((".cnf", ".conf")))  # noqa: PTH208
+            found[path] = hashlib.sha256("\n".join(names).encode("utf-8", "surrogateescape")).hexdigest()
+        else:
+            found[path] = digest(path)
     return found
 
 
@@ -337,7 +451,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
             raise UnverifiableError(f"{path} lists no files")
         for entry in document["files"]:
             entry["path"], entry["sha256"], entry["sha1"]
-        for part in ("objects", "stdlib", "dependencies"):
+        for part in ("dependencies", "machine", "objects", "started", "stdlib"):
             document["surroundings"][part].items()
     except OSError as error:
         raise UnverifiableError(f"{path} cannot be read: {error.strerror}") from None
@@ -361,10 +475,14 @@ def compare_files(manifest: Mapping[str, Any], root: Path) -> list[Finding]:
 
 
 def compare_surroundings(manifest: Mapping[str, Any], found: Surroundings) -> list[Finding]:
-    """What the server runs on with the manifest's. An object that the manifest does not know was not loaded then."""
+    """What the server runs on with the manifest's. An object that the manifest does not know was not loaded then; a
+    path file that the manifest knows may be missing.
+    """
     listed = manifest["surroundings"]
     findings = list(found.findings)
     findings += differences(listed["objects"], found.objects, "")
+    findings += differences(listed["machine"], found.machine)
+    findings += [one for one in differences(listed["started"], found.started) if one.what != "missing"]
     findings += differences(listed["stdlib"], found.stdlib, "standard library: ")
     findings += differences(dict.fromkeys(listed["dependencies"], ""), dict.fromkeys(found.dependencies, ""), "")
     for name, files in found.dependencies.items():
@@ -394,7 +512,11 @@ def verify(manifest: Mapping[str, Any], root: Path, venv: Path | None) -> tuple[
         lock = own_files(root)[0].get(LOCK)
         objects = [path for path in manifest["surroundings"]["objects"] if Path(path).exists()]
         text = "" if lock is None else lock.read_text("utf-8")
-        findings += compare_surroundings(manifest, measure([site], text, executable, stdlib, objects))
+        found = measure([site], text, executable, stdlib, objects)
+        found.machine = machine_of(manifest["surroundings"]["machine"])
+        findings += [*misled(venv / "bin" / "python", stdlib), *compare_surroundings(manifest, found)]
+        if found.others:
+            skipped.append(f"{', '.join(found.others)}: not locked, and not importable for a server started isolated")
     caches = sum(1 for top in PACKAGES for _ in (root / top).rglob(f"{CACHE}/*.pyc"))
     if caches:
         skipped.append(f"{caches} files of bytecode, which a server that was started isolated does not read")

@@ -25,8 +25,10 @@ from rgs.core.replay.instances import Instance, Instances, Lost
 from rgs.core.replay.keys import SigningKey
 from rgs.core.replay.openings import OpenSeat
 from rgs.core.replay.reading import Statement
+from rgs.core.replay.registered import Registered
 from rgs.core.replay.scope import Scope, Sequence
 from rgs.core.replay.sessions import Chain
+from rgs.core.replay.voids import Allowed, Malfunction, Voids
 from rgs.core.rulesets import Ruleset
 from rgs.core.statements import KINDS, KeyRole, Kind
 
@@ -34,8 +36,8 @@ FORMAT: Final = "rgs/audit-state/v1"
 CLASSES: Final[Mapping[str, type]] = {
     kind.__name__: kind
     for kind in (
-        *(Chain, Deal, Deals, DrawAccount, IdSet, Instance, Instances, Lost, OpenSeat, Sequence, SessionLimits),
-        *(SigningKey, Statement, Summary),
+        *(Allowed, Chain, Deal, Deals, DrawAccount, IdSet, Instance, Instances, Lost, Malfunction, OpenSeat),
+        *(Registered, Sequence, SessionLimits, SigningKey, Statement, Summary, Voids),
     )
 }
 _NOT_KEPT: Final = frozenset({"_keys", "_rulebook", "_scope", "statement"})
@@ -128,7 +130,9 @@ def _fields(value: Any) -> list[tuple[str, Any]]:
 def format_replay(replay: Replay, keys: KeyBook) -> dict[str, Any]:
     """What the replay keeps, and the instance keys that it has learnt."""
     instances = [
-        [key.name, key.public_key.hex(), key.parent] for key in keys.known.values() if key.role is KeyRole.INSTANCE
+        [{"instance": key.name, "public_key": key.public_key.hex()}, key.parent, key.since]
+        for key in keys.known.values()
+        if key.role is KeyRole.INSTANCE
     ]
     kept = {name: format_value(one) for name, one in vars(replay).items() if name not in _NOT_KEPT}
     return {"instances": instances, "kept": kept}
@@ -137,8 +141,8 @@ def format_replay(replay: Replay, keys: KeyBook) -> dict[str, Any]:
 def parse_replay(document: Mapping[str, Any], keys: KeyBook, rulebook: Rulebook) -> Replay:
     """The replay that goes on from there, under the key bundle of today. FormatError."""
     try:
-        for name, public_key, parent in document["instances"]:
-            keys.add_instance(name, public_key, parent)
+        for start, parent, since in document["instances"]:
+            keys.add_instance(start, parent, since)
         replay = Replay(keys, rulebook, goes_on=True)
         scope = vars(replay)["_scope"]
         kept = {name: parse_value(one, rulebook, scope) for name, one in document["kept"].items()}

@@ -28,6 +28,7 @@ from certification.replay import read_lines
 from certification.rtp.strategy import Strategy
 from certification.sources import SourceError, open_source
 from certification.tree import read_bundle, read_checkpoint
+from rgs.core.amounts import format_money
 from rgs.core.checkpoints import parse_checkpoint
 from rgs.core.errors import RgsError, UnknownRulesetError
 from rgs.core.monitoring.figures import Played, played
@@ -205,7 +206,8 @@ def tell(watched: Watched) -> Iterator[str]:
     for currency, bets in sorted(tally.money.items()):
         for bet, (staked, returned) in sorted(bets.items()):
             share = f"{100 * returned / staked:.3f} %"
-            yield f"  {bet:<6} staked {staked:>14,} returned {returned:>14,} {currency} minor units: {share}"
+            paid = format_money(returned, currency)
+            yield f"  {bet:<6} staked {format_money(staked, currency):>18} returned {paid:>18}: {share}"
     yield f"  {'figure':<10}{'series':<7}{'rounds':>11}{'exact':>11}{'measured':>11}{'band':>25}{'ln E':>9}{'limit':>8}"
     # The first block is the life so far.
     yield from (_line(one) for one in tally.readings(watched.laws) if one.series == LIFE or tally.block.number > 1)

@@ -175,7 +175,7 @@ class Receipts:
             statement = read_authentic(format_line(ExportLine(envelope, None)), self._keys)
             body = statement.body
             if statement.kind.name == "instance_start" and body["instance"] not in self._started:
-                self._keys.add_instance(body["instance"], body["public_key"], statement.keyid)
+                self._keys.add_instance(body, statement.keyid)
                 self._started.add(body["instance"])
         except VerificationError:
             return False

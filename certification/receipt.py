@@ -50,7 +50,7 @@ def verify_receipt(
     # The start of an instance stands before everything that its key has signed.
     started = read_entry(Entry(leaf_hash(start), parse_envelope(start), place, is_signed=False), keys)
     if started.kind.name == "instance_start" and start != envelope:
-        keys.add_instance(started.body["instance"], started.body["public_key"], started.keyid)
+        keys.add_instance(started.body, started.keyid)
     statement = read_entry(Entry(leaf_hash(envelope), parse_envelope(envelope), place, is_signed=False), keys)
     return statement, sorted(accepted.witnessed), keys.anchored
 

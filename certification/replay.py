@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from rgs.core.amounts import format_money
 from rgs.core.errors import RgsError, VerificationError
 from rgs.core.jurisdictions import Jurisdiction, parse_jurisdiction
 from rgs.core.replay import KeyBook, Replay, Rulebook, Summary
@@ -63,8 +64,7 @@ class _Told:
             return
         if summary and keys:
             sys.stdout.writelines(f"{name:<12} {text}\n" for name, text in _rows(summary, keys))
-            if summary.has_development_keys:
-                sys.stdout.write("DEVELOPMENT KEYS\n")
+            sys.stdout.writelines(f"{text}\n" for text in _warnings(summary))
         verified, failed = (summary.rounds_verified, summary.rounds_failed) if summary else (0, 0)
         sys.stdout.write(f"{verified} rounds verified, {failed} failed, {verdict}\n")
 
@@ -87,12 +87,29 @@ def _rows(summary: Summary, keys: KeyBook) -> Iterator[tuple[str, str]]:
     cut = "; the export is cut, as its scope says" if summary.is_cut else ""
     yield "instances", f"{summary.instances}{cut}"
     exposed = f"at most {summary.draws_exposed} unknown"
+    if summary.is_cut:
+        exposed += " by the windows that are in this export"
     yield "draws", f"{summary.draws_in_rounds} in rounds, {summary.draws_discarded} discarded, {exposed}"
-    yield "private", f"{summary.private_verified} blocks verified, {summary.private_absent} absent"
+    erased = f" ({summary.ids_absent} of them in which ids of the regulator are required)" if summary.ids_absent else ""
+    yield "private", f"{summary.private_verified} blocks verified, {summary.private_absent} absent{erased}"
     for currency in sorted(summary.staked_minor):
         staked, returned = summary.staked_minor[currency], summary.returned_minor[currency]
-        yield currency or "money", f"staked {staked}, returned {returned} minor units"
+        yield (
+            currency or "money",
+            f"staked {format_money(staked, currency)}, returned {format_money(returned, currency)}",
+        )
     yield "root", f"{keys.root} {'as brought from outside' if keys.anchored else 'of the bundle, not anchored'}"
+
+
+def _warnings(summary: Summary) -> Iterator[str]:
+    """What nobody may overlook, though no check failed."""
+    if summary.seats_unrecoverable:
+        yield (
+            f"EXPOSED: {summary.seats_unrecoverable} void seats whose deck nobody was shown (DECK_UNRECOVERABLE):"
+            " what they would have returned is not known"
+        )
+    if summary.has_development_keys:
+        yield "DEVELOPMENT KEYS"
 
 
 def _counts(items: Iterable[tuple[str, int]]) -> str:

@@ -39,7 +39,11 @@ QUORUM: Final = "log quorum"
 CONSISTENCY: Final = "log consistency"
 ENTRY: Final = "log entries"
 TILES: Final = "log tiles"
-CHECKS: Final = (CHECKPOINT, QUORUM, CONSISTENCY, ENTRY, TILES)
+TIMES: Final = "log times"
+ARTIFACTS: Final = "log artifacts"
+CHECKS: Final = (CHECKPOINT, QUORUM, CONSISTENCY, ENTRY, TILES, TIMES, ARTIFACTS)
+MARGIN_S: Final = 300
+"""So far apart may two right clocks be: the house's, a witness's, the auditor's."""
 
 
 def failure(check: str, message: str, **metadata: str | int) -> VerificationError:

@@ -67,8 +67,8 @@ def play_session(channel: grpc.Channel, rounds: int) -> list[bytes]:
         ),
         timeout=TIMEOUT_S,
     )
-    print(f"session {bought.session.regulator_session_id} at the regulator, balance {bought.session.balance_minor}")
     statements, session = [opened.statement, bought.statement], bought.session
+    print(f"session {session.regulator_session_id} at the regulator, balance {euro(session.balance_minor)}")
 
     for _ in range(rounds):
         started = play.StartRound(
@@ -95,14 +95,19 @@ def play_session(channel: grpc.Channel, rounds: int) -> list[bytes]:
         session, round_ = ended.session, ended.round
         outcome = common_pb2.Outcome.Name(round_.outcome).removeprefix("OUTCOME_").lower()
         cards = f"{' '.join(round_.hole_cards)} on {' '.join(round_.board)} against {' '.join(round_.dealer_cards)}"
-        print(f"round {round_.game_code}: {cards}, {outcome}, {round_.returned_minor - round_.staked_minor:+d}")
+        print(f"round {round_.game_code}: {cards}, {outcome}, {euro(round_.returned_minor - round_.staked_minor)}")
 
     end = session_pb2.EndParticipationRequest(request_id=request_id(), session_id=session_id)
     ended_participation = sessions.EndParticipation(end, timeout=TIMEOUT_S)
     close = session_pb2.CloseSessionRequest(request_id=request_id(), session_id=session_id)
     closed = sessions.CloseSession(close, timeout=TIMEOUT_S)
-    print(f"closed, {closed.session.paid_out_minor} paid out")
+    print(f"closed, {euro(closed.session.paid_out_minor)} paid out")
     return [*statements, ended_participation.statement, closed.statement]
+
+
+def euro(amount_minor: int) -> str:
+    """What people read: the contract's amounts are cents here."""
+    return f"{'-' * (amount_minor < 0)}{abs(amount_minor) // 100}.{abs(amount_minor) % 100:02d} EUR"
 
 
 def main(arguments: list[str]) -> int:

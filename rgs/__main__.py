@@ -2,7 +2,7 @@
 
 Imports the standard library and `rgs.manifest` only, so that what is measured has not run yet; from then on the
 measured packages are compiled from the measured bytes. A server begins itself again, isolated (`rgs.launch`). Refuses
-to go on with software that it cannot measure. Exit 0 is success, 1 a refusal, 2 usage.
+to go on with software that it cannot measure. Exit 0 is success, 1 a refusal (3 of a server), 2 usage.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rgs.launch import SurroundingsError, become_isolated, is_isolated
+from rgs.launch import HOPELESS, SurroundingsError, become_isolated, is_isolated
 from rgs.manifest import ManifestError, guard_imports, make_manifest
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             become_isolated(arguments)
         except SurroundingsError as error:
             print(f"rgs: {error}", file=sys.stderr)
-            return 1
+            return HOPELESS
     return run_measured(arguments)
 
 
@@ -38,7 +38,11 @@ def run_measured(arguments: list[str], surroundings: Surroundings | None = None)
         manifest = replace(make_manifest(), surroundings=surroundings)
     except ManifestError as error:
         print(f"rgs: the software cannot be measured: {error}", file=sys.stderr)
-        return 1
+        return HOPELESS if arguments[:1] == ["serve"] else 1
+    for entry in manifest.entries:
+        if surroundings is not None and surroundings.server.get(entry.path) != entry.sha256:
+            print(f"rgs: {entry.path} has changed since the launcher hashed it", file=sys.stderr)
+            return HOPELESS if arguments[:1] == ["serve"] else 1
     guard_imports(manifest)
     status: int = importlib.import_module("rgs.cli").run(arguments, manifest)
     return status

@@ -15,6 +15,7 @@ from rgs.cli.pki import (
     UNREADABLE,
     fingerprint_of,
     is_development,
+    last_ms_of,
     load_certificate,
     parse_party_uri,
     verify_client_certificate,
@@ -33,12 +34,11 @@ def read_certificate(pem: bytes) -> PeerCertificate:
         uris = names.get_values_for_type(x509.UniformResourceIdentifier)
     except (x509.ExtensionNotFound, *UNREADABLE):
         uris = []
-    first, last = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     return PeerCertificate(
         fingerprint=fingerprint_of(certificate),
         uris=uris,
-        first_ms=int(first.timestamp()) * 1000,
-        last_ms=int(last.timestamp()) * 1000,
+        first_ms=int(certificate.not_valid_before_utc.timestamp()) * 1000,
+        last_ms=last_ms_of(certificate),
     )
 
 
@@ -50,7 +50,7 @@ def identify_certificate(pem: bytes, now_ms: int) -> Presented:
     role, party = parse_party_uri(uris[0])
     certificate = load_certificate(pem)
     verify_client_certificate(certificate, role, party, now_ms)
-    return Presented(fingerprint_of(certificate), role, party)
+    return Presented(fingerprint_of(certificate), role, party, last_ms_of(certificate))
 
 
 def admission(client_ca: bytes, books: Books) -> Callable[[Caller], None]:

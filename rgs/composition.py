@@ -14,7 +14,7 @@ import structlog
 from rgs.clients.circuit import CircuitReading
 from rgs.clients.regulator import CentralSystem
 from rgs.clients.wallet import Wallet
-from rgs.clock import Clock
+from rgs.clock import TrustedClock
 from rgs.core.certificates import load_certificate, why_not
 from rgs.service.admin import Admin
 from rgs.service.affairs import Affairs
@@ -37,8 +37,10 @@ from rgs.service.permits import Permits
 from rgs.service.play import Play
 from rgs.service.reporting import Reporting
 from rgs.service.reports import Reports
+from rgs.service.returning import Returning
 from rgs.service.seamless import Seamless
 from rgs.service.sessions import Sessions
+from rgs.service.timekeeping import Timekeeping
 from rgs.service.watch import CountedCentral, Watch, Watched
 from rgs.store.interface import Parties, Store
 
@@ -50,7 +52,7 @@ class Ground:
     store: Store
     parties: Parties
     instance: Instance
-    clock: Clock
+    clock: TrustedClock
     books: Books
     wallet: Wallet
     central: CentralSystem
@@ -80,12 +82,14 @@ class Services:
         self.permits = Permits()
         self.events = Events(store=store, clock=clock)
         counted = CountedCentral(ground.central, clock)
+        self.time = Timekeeping(store=store, clock=clock, node=node)
         self.watch = Watch(
             store=store,
             instance=instance,
             permits=self.permits,
             events=self.events,
             clock=clock,
+            time=self.time,
             central=counted,
             watched=watched,
             node=node,
@@ -121,6 +125,7 @@ class Services:
             central=counted,
             encode=encode,
             reporting=self.reporting,
+            returning=Returning(ground.readings),
         )
         self.sessions = Sessions(
             store=store,
@@ -136,6 +141,15 @@ class Services:
         )
         self.seamless = Seamless(store=store, instance=instance, clock=clock, affairs=self.affairs, play=self.play)
         orders = Orders(store=store, clock=clock)
+        self.certificates = Certificates(
+            store=store,
+            parties=ground.parties,
+            clock=clock,
+            events=self.events,
+            orders=orders,
+            identify=identify,
+            admit=admit,
+        )
         self.admin = Admin(
             store=store,
             clock=clock,
@@ -145,11 +159,8 @@ class Services:
             permits=self.permits,
             events=self.events,
             orders=orders,
-            examine=self.watch.examine,
-            node=node,
-        )
-        self.certificates = Certificates(
-            parties=ground.parties, clock=clock, events=self.events, orders=orders, identify=identify, admit=admit
+            watch=self.watch,
+            verify_admin=self.certificates.verify_admin,
         )
         self.reports = Reports(store)
         self.monitoring = Monitoring(store=store, clock=clock)
@@ -164,7 +175,7 @@ class Services:
         for ruleset in self._ground.books.rulesets.values():
             if load_certificate(ruleset) is None:
                 structlog.get_logger().error("game_without_certificate", game=ruleset.id, why=why_not(ruleset))
-        await self.watch.follow()
+        await self.watch.begin()
 
     def node_keys(self, bundle: bytes, keyid: str, files: KeyFiles) -> NodeKeys:
         """Who follows the key bundle; `keyid` is the node key that has started the instance."""

@@ -38,7 +38,7 @@ class Config:
     `store` is a file, or a PostgreSQL URL. `outward` is the file that names wallets and the central system, if it is
     there (`rgs.outward`). `listen` is `host:port` (port 0: any free one), `workers` the number of
     processes behind it. `log_calls` is whether the log gets a line for every call that may change something.
-    `draws_in_flight_max` is the bound that `instance_start` promises. `drain_s` is how long a stopping server lets
+    `draws_in_flight_max` is how far an instance's draw window may grow. `drain_s` is how long a stopping server lets
     calls finish, in seconds. A round that brings `large_win_minor` or more is a significant event. Where
     `return_alarm_stops`, a return out of its band disables its game. `rules_check_s` and `self_test_s` are the times
     between two looks at the certified files and at the generator's known answers; `surroundings_check_s` that for

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from pathlib import Path
 
 import structlog
 
 from certification import manifest_verify
-from certification.manifest_verify import Finding
+from certification.manifest_verify import Finding, Surroundings
 from rgs import __version__
 from rgs.clients.regulator import SoftwareModule
 from rgs.config import Config
 from rgs.launch import SurroundingsError, measure_surroundings
-from rgs.manifest import Manifest, ManifestError, package_folder
+from rgs.manifest import Manifest, ManifestError
 from rgs.outward import Outward
 from rgs.service.books import Books
 from rgs.service.instance import Artifact
@@ -63,33 +63,33 @@ def _surroundings(manifest: Manifest) -> list[Artifact]:
     """Interpreter, libraries and the rest of the server, one hash a part; nothing where no launcher has measured."""
     if manifest.surroundings is None:
         return []
-    told = {"format": SURROUNDINGS_FORMAT, **manifest.surroundings.condensed()}
+    told = {"format": SURROUNDINGS_FORMAT, **condensed(manifest.surroundings)}
     content = json.dumps(told, ensure_ascii=True, sort_keys=True, separators=(",", ":")).encode("ascii")
     return [Artifact("surroundings", hashlib.sha256(content).hexdigest(), content)]
+
+
+def condensed(found: Surroundings) -> dict[str, object]:
+    """One hash a part, for a signed statement."""
+    return {
+        "dependencies": {name: manifest_verify.hash_of(files) for name, files in sorted(found.dependencies.items())},
+        "machine": dict(sorted(found.machine.items())),
+        "objects": dict(sorted(found.objects.items())),
+        "python": found.python,
+        "server": manifest_verify.hash_of(found.server),
+        "started": dict(sorted(found.started.items())),
+        "stdlib": manifest_verify.hash_of(found.stdlib),
+    }
 
 
 # --- held against what was certified, and against the start -----------------------------------------------------------
 
 
 def verify_certified(path: Path, manifest: Manifest) -> None:
-    """ManifestError, naming what differs, where there is a manifest of `certify manifest --json` and this is other
-    software.
-    """
+    """ManifestError where there is a manifest that the launcher did not compare with, before anything was imported."""
     found = manifest.surroundings
-    if not path.exists():
-        return
-    if found is None:
-        raise ManifestError(f"{path} cannot be compared: the launcher has measured nothing")
-    try:
-        content = manifest_verify.read_manifest(path)
-        known = [name for name in content["surroundings"]["objects"] if Path(name).exists()]
-        objects = {**{name: manifest_verify.digest(name) for name in known}, **found.objects}
-        findings = manifest_verify.compare_files(content, package_folder("rgs").parent)
-        findings += manifest_verify.compare_surroundings(content, replace(found, objects=objects))
-    except manifest_verify.UnverifiableError as error:
-        raise ManifestError(str(error)) from None
-    if findings:
-        raise ManifestError(f"this is not the software of {path}, {len(findings)} differences: {_told(findings)}")
+    if os.path.lexists(path) and (found is None or found.certified != str(path)):
+        compared = found.certified if found is not None and found.certified else "nothing"
+        raise ManifestError(f"{path} is there, and the launcher has compared with {compared}: name the home by --home")
 
 
 def changed_software(manifest: Manifest, measure: Callable[[], Manifest]) -> str:
@@ -115,10 +115,9 @@ def changed_surroundings(manifest: Manifest) -> str:
     except SurroundingsError as error:
         structlog.get_logger().error("surroundings_changed", what=str(error))
         return SURROUNDINGS_CHANGED
-    if again.condensed() == first.condensed():
+    if condensed(again) == condensed(first):
         return ""
-    at_start = {"dependencies": first.dependencies, "objects": first.objects, "stdlib": first.stdlib}
-    findings = manifest_verify.compare_surroundings({"surroundings": at_start}, again)
+    findings = manifest_verify.compare_surroundings({"surroundings": first.listed()}, again)
     what = _told([*findings, *manifest_verify.differences(first.server, again.server)])
     structlog.get_logger().error("surroundings_changed", what=what)
     return SURROUNDINGS_CHANGED

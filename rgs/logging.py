@@ -50,7 +50,7 @@ class LogFile:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._file = os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "w", BUFFER_BYTES, "ascii")
         self._clock = clock
-        self._flushed_ms = clock.now_ms()
+        self._flushed_ms = clock.running_ms()
         self._lock = threading.Lock()
         self.people = people
 
@@ -82,7 +82,7 @@ class LogFile:
                 return
             with contextlib.suppress(OSError):
                 self._file.write(line + "\n")
-            now_ms = self._clock.now_ms()
+            now_ms = self._clock.running_ms()
             if urgent or self.people is not None or now_ms - self._flushed_ms >= FLUSH_AFTER_MS:
                 self._flush()
                 self._flushed_ms = now_ms

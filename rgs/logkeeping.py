@@ -16,7 +16,7 @@ from typing import Final
 import structlog
 
 from rgs.cli.files import read_whole
-from rgs.cli.keyring import load_log_signer
+from rgs.cli.keyring import load_kek, load_log_signer
 from rgs.cli.logfolder import log_prefix, newest_cosigned
 from rgs.clock import Clock
 from rgs.config import Config
@@ -24,6 +24,7 @@ from rgs.core.errors import FormatError, InvalidFieldError
 from rgs.core.policies import POLICY_BYTES_MAX, Policy, parse_policy, self_witnesses
 from rgs.service.cosigned import Cosigned, CosignedNews
 from rgs.service.events import EventCode, Events
+from rgs.service.sealing import Sealer
 from rgs.store.interface import Store
 from rgs.translog.cosigning import Cosigner, Refusal, check_evidence
 from rgs.translog.sequencer import Sequencer
@@ -61,6 +62,7 @@ class LogKeeping:
             signer=load_log_signer(config.keys),
             delay_ms=config.log_delay_s * 1000,
             keys=keys,
+            seal=Sealer(load_kek(config)).seal_private,
         )
         policy = None if config.log_policy is None else read_policy(config.log_policy)
         return cls(config, clock, sequencer, policy)

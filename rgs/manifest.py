@@ -1,8 +1,8 @@
 """The software manifest: SHA-256 of the certified unit, the functional core, its rulesets and the lock (2.13).
 
 Standard library only, and made before any of what it hashes is imported: files are found where the import system would
-find them, without importing them. `guard_imports` then lets the interpreter run exactly those bytes: modules of `rng`
-and `rgs.core` are compiled from source that hashes to its entry, never taken from a bytecode cache.
+find them, without importing them. `guard_imports` then lets the interpreter run exactly those bytes (`rgs.imports`):
+modules of `rng` and `rgs.core` are compiled from source that hashes to its entry, never taken from a bytecode cache.
 
 Refuses links, devices and anything else that is no plain file; refuses to leave out a file because it looks harmless:
 everything that lies in those folders is listed, but `__pycache__`. Says nothing about the interpreter, the libraries or
@@ -17,12 +17,11 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
-from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Final
+
+from rgs.imports import Listing, MeasuredFinder, MeasuredLoader, is_within
 
 if TYPE_CHECKING:
     from certification.manifest_verify import Surroundings
@@ -114,66 +113,23 @@ def find_lock(rgs_folder: Path) -> Path | None:
 
 
 def guard_imports(manifest: Manifest) -> None:
-    """From here on, modules of the measured packages are compiled from the bytes that were hashed, or refused."""
-    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, MeasuredFinder)]
-    sys.meta_path.insert(0, MeasuredFinder(manifest))
+    """From here on, modules of the measured packages are run from the bytes that were hashed, or refused."""
+    tops = {name.partition(".")[0]: package_folder(name.partition(".")[0]).parent for name in PACKAGES}
+    files = {
+        entry.path: (str(tops[top] / entry.path), entry.sha256)
+        for entry in manifest.entries
+        if (top := entry.path.partition("/")[0]) in tops
+    }
+    finder = MeasuredFinder([Listing(files)], PACKAGES)
+    sys.meta_path[:] = [found for found in sys.meta_path if getattr(found, "only", None) != finder.only]
+    sys.meta_path.insert(0, finder)
 
 
 def verify_loaded() -> None:
     """ManifestError if any module of the measured packages came into this process by another way."""
     for name, module in sorted(sys.modules.items()):
-        if _is_measured(name) and not isinstance(getattr(module.__spec__, "loader", None), MeasuredLoader):
+        if is_within(name, PACKAGES) and not isinstance(getattr(module.__spec__, "loader", None), MeasuredLoader):
             raise ManifestError(f"{name} was loaded before it was hashed: start the server with `rgs serve`")
-
-
-_TOP: Final = str(Path(__file__).parents[1])
-
-
-class MeasuredFinder:
-    """A finder for the measured packages only; everything else goes on to the finders behind it."""
-
-    def __init__(self, manifest: Manifest) -> None:
-        self._hashes = {entry.path: entry.sha256 for entry in manifest.entries}
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        """The spec that the path gives, with a loader that checks; ImportError for what is no measured source."""
-        if not _is_measured(fullname):
-            return None
-        spec = PathFinder.find_spec(fullname, path, target)
-        if spec is None and path is None:  # an isolated path does not lead to the folder in which our packages lie
-            spec = PathFinder.find_spec(fullname, [_TOP])
-        if spec is None:
-            return None
-        # A package or a module: `a/b/__init__.py` or `a/b.py`. Anything else (bytecode alone, an extension) has no
-        # entry.
-        name = fullname.replace(".", "/")
-        logical = f"{name}/__init__.py" if spec.submodule_search_locations is not None else f"{name}.py"
-        if not isinstance(spec.loader, SourceFileLoader) or logical not in self._hashes:
-            raise ImportError(f"{fullname} is no source file of the software manifest", name=fullname)
-        spec.loader = MeasuredLoader(fullname, spec.loader.path, self._hashes[logical])
-        return spec
-
-
-class MeasuredLoader(SourceFileLoader):
-    """Compiles one module from source, after comparing its SHA-256 (hex)."""
-
-    def __init__(self, fullname: str, path: str, sha256: str) -> None:
-        super().__init__(fullname, path)
-        self._sha256 = sha256
-
-    def get_code(self, fullname: str) -> CodeType:
-        """The code of the very bytes that were hashed; ImportError if they have changed since."""
-        source = self.get_data(self.path)
-        if hashlib.sha256(source).hexdigest() != self._sha256:
-            raise ImportError(f"{fullname} has changed since the software manifest was made", name=fullname)
-        code: CodeType = self.source_to_code(source, self.path)
-        return code
-
-
-def _is_measured(module: str) -> bool:
-    return any(module == name or module.startswith(f"{name}.") for name in PACKAGES)
 
 
 def _walk(folder: Path, prefix: str = "") -> list[str]:

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rgs.cli.files import read_whole
-from rgs.clients.circuit import CircuitReading
+from rgs.clients.circuit import CENTRAL_SYSTEM, CircuitReading, wallet_name
 from rgs.clients.peer import DEADLINE_MS, OnContradiction, PeerSettings, log_contradiction
 from rgs.clients.regulator_grpc import GrpcCentralSystem
 from rgs.clients.wallet import EmbeddedWallet, Wallet
@@ -89,7 +89,7 @@ class Connections:
 
         self._wallets = {
             name: GrpcWallet(
-                f"wallet of {name}",
+                wallet_name(name),
                 operator.wallet,
                 new_id=new_id,
                 now_ms=monotonic_ms,
@@ -102,7 +102,7 @@ class Connections:
         """None: the embedded register."""
         if outward.central is not None:
             self.central = GrpcCentralSystem(
-                "central system",
+                CENTRAL_SYSTEM,
                 outward.central,
                 new_id=new_id,
                 now_ms=monotonic_ms,

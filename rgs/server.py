@@ -39,11 +39,12 @@ from rgs.api.quotas import Limits
 from rgs.cli.files import read_whole
 from rgs.cli.keyring import load_bundle, load_kek, load_node_signer
 from rgs.cli.reconcile_process import begin_job
+from rgs.cli.stderr import BoundedStderr
 from rgs.cli.workers import SERVING, InstanceLostError
 from rgs.clients.register import EmbeddedRegister
 from rgs.clients.regulator import CentralSystem
 from rgs.clients.wallet import EmbeddedWallet
-from rgs.clock import Clock, ClockWatch, SystemClock
+from rgs.clock import SystemClock
 from rgs.composition import Ground, Services
 from rgs.config import Config
 from rgs.core.errors import InvalidFieldError, RgsError
@@ -90,7 +91,7 @@ class Server:
         config: Config,
         manifest: Manifest,
         *,
-        clock: Clock | None = None,
+        clock: SystemClock | None = None,
         measure: Callable[[], Manifest] = make_manifest,
         log: Log | None = None,
         worker: int = 0,
@@ -144,7 +145,7 @@ class Server:
         config, clock, opened = self._config, self._clock, self._open
         outward = load_outward(config.outward, config.home)
         bundle = load_bundle(config)
-        node_signer = load_node_signer(config, bundle)
+        node_signer = load_node_signer(config, bundle, now_ms=clock.now_ms())
         sealer = Sealer(load_kek(config))
         tls = Tls(
             key=read_whole(config.tls / "server.key", "server key", secret=True),
@@ -199,8 +200,6 @@ class Server:
             ),
             encode=encoder,
             watched=Watched(
-                comparison=ClockWatch(clock.wall_ms if isinstance(clock, SystemClock) else clock.now_ms),
-                follow=clock.follow if isinstance(clock, SystemClock) else _do_nothing,
                 measure=self._changed_software,
                 rules_period_ms=config.rules_check_s * 1000,
                 self_test_period_ms=config.self_test_s * 1000,
@@ -266,7 +265,7 @@ class Server:
             software_version=__version__,
             artifacts=artifacts_of(books, self._manifest),
         )
-        leases = Leases(store=store, clock=clock, instance=instance)
+        leases = Leases(store=store, clock=clock, instance=instance, is_trusted=services.time.is_trusted)
         self.lost = leases.lost
         opened.push_async_callback(keeping.end)  # behind the last statement of the instance
         opened.push_async_callback(self._end, instance, services.events)
@@ -312,11 +311,15 @@ class Server:
         lead("recovery", partial(services.sessions.recover, RECOVERY_AGE_MS if shared else 0))
         lead("interruptions", services.interruptions.finish_due)
         lead("large_wins", events.tell_wins)
+        lead("certificates", services.certificates.look)
         lead("returns", services.monitoring.look)
         if shared:
             lead(LOST_DUTY, leases.look)
-        self._run_in_background("answers", Answers(store, clock, config.retry_window_h).look)
-        files = KeyFiles(partial(read_whole, config.bundle, "key bundle"), partial(load_node_signer, config))
+        self._run_in_background("answers", Answers(store, clock, config.retry_window_h, instance.name).look)
+        files = KeyFiles(
+            partial(read_whole, config.bundle, "key bundle"),
+            lambda bundle: load_node_signer(config, bundle, now_ms=clock.now_ms()),
+        )
         self._run_in_background("keys", services.node_keys(bundle, node_signer.keyid, files).look)
         relay = Relay(services.notices, instance.new_id(clock.now_ms()), store.tell)
         await store.listen(relay.take)
@@ -397,10 +400,6 @@ def _tell_health(endpoint: Endpoint, permits: Permits) -> None:
     endpoint.health.set_serving(session_api.SERVICE, serving=serving)
 
 
-def _do_nothing() -> None:
-    """What a clock does that is nobody's but a test's."""
-
-
 async def _cancelled(task: asyncio.Task[None]) -> None:
     task.cancel()
     await asyncio.wait([task])
@@ -415,7 +414,9 @@ async def _finished(task: asyncio.Task[None], patience_s: float) -> None:
 # --- the process ------------------------------------------------------------------------------------------------------
 
 
-async def run(config: Config, manifest: Manifest, log: Log, worker: int | None, port: int) -> None:
+async def run(
+    config: Config, manifest: Manifest, log: Log, stderr: BoundedStderr, worker: int | None, port: int
+) -> None:
     """Serve until SIGTERM or SIGINT, a worker also until its supervisor has gone. People are told where; from then on
     the log is a file. InstanceLostError.
     """
@@ -439,6 +440,7 @@ async def run(config: Config, manifest: Manifest, log: Log, worker: int | None, 
         gc.freeze()
         while not (told_to_stop.is_set() or server.lost.is_set()):
             log.flush()
+            stderr.look()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(told_to_stop.wait(), BACKGROUND_S)
         structlog.get_logger().info("draining", limit_s=config.drain_s)
@@ -468,13 +470,17 @@ def schedule(config: Config) -> None:
         ) from None
 
 
-def serve(config: Config, manifest: Manifest, *, worker: int | None = None, port: int = 0) -> int:
+def serve(
+    config: Config, manifest: Manifest, stderr: BoundedStderr, *, worker: int | None = None, port: int = 0
+) -> int:
     """`rgs serve`: the log, the loop, the server; 0 after an orderly end. A worker has its number, a log of its own,
-    and shares the port.
+    and shares the port. What is counted of `stderr` stands in the log.
     """
     schedule(config)
     clock = SystemClock()
     path = config.log if worker is None else config.log.with_stem(f"{config.log.stem}-w{worker}")
-    with Log(path, config.log_level, clock) as log, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(run(config, manifest, log, worker, port))
+    with Log(path, config.log_level, clock) as log, contextlib.ExitStack() as ending:
+        ending.callback(stderr.end)
+        runner = ending.enter_context(asyncio.Runner(loop_factory=uvloop.new_event_loop))
+        runner.run(run(config, manifest, log, stderr, worker, port))
     return 0

@@ -17,6 +17,8 @@ from tests.logs import VKEY, make_log
 WITNESS = Ed25519Signer.from_seed(b"a witness far from the house 32b")
 OWN = Ed25519Signer.from_seed(b"a witness of the house itself 32")
 SEEN_S = 1_795_100_000
+LATER = "2099-12-31T23:59:59.999Z"
+"""By the auditor's clock, unless a test says otherwise: whenever the tests run, nothing is still to come."""
 
 
 def vkey_of(name: str, signer: Ed25519Signer) -> str:
@@ -80,6 +82,7 @@ class Case:
         report.unlink(missing_ok=True)
         arguments = [log or str(self.log), "--policy", str(policy), "--state", str(self.state), "--keys", str(keys)]
         arguments += ["--root", self.house.root.keyid] if root else []
+        arguments += [] if "--now" in more else ["--now", LATER]
         status = command.main([*arguments, "--workers", "1", "--json", str(report), *more])
         self.report = json.loads(report.read_text()) if report.exists() else {}
         return status

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.factory import Body, House, Lie, Player, Worker
+from tests.factory import House, Lie, Player, Worker
 
 RICH_MINOR = 10**9
 
 
 class Bettor:
-    """One session; `skip` leaves out legs by their number, from 1."""
+    """One session; `skip` leaves out legs by their number, from 1; `tells_losses`: a round that returns nothing has a
+    credit of 0 behind it.
+    """
 
-    def __init__(self, house: House, worker: Worker, player: Player, skip: Sequence[int]) -> None:
+    def __init__(
+        self, house: House, worker: Worker, player: Player, skip: Sequence[int], *, tells_losses: bool = True
+    ) -> None:
         self._house, self._worker, self._player, self._skip = house, worker, player, skip
+        self._tells_losses = tells_losses
         self._legs = 0
+        self.newest = ""
+        """The id of the newest round."""
         player.funds = RICH_MINOR
 
     def leg(self, direction: str, amount: int, round_id: str) -> None:
@@ -38,6 +45,7 @@ class Bettor:
 
     def play(self, ante: int, actions: Sequence[str]) -> None:
         house, player, round_id = self._house, self._player, self._house.ulid()
+        self.newest = round_id
         self.leg("debit", 2 * ante, round_id)
         house.deal(self._worker, [player], {"ante": ante}, round_id=round_id)
         house.act(player, actions)
@@ -46,29 +54,27 @@ class Bettor:
             self.leg("debit", cost, round_id)
         before = player.returned
         house.settle(self._worker, player)
-        if returned := player.returned - before:
+        if (returned := player.returned - before) or self._tells_losses:
             self.leg("credit", returned, round_id)
 
 
 def bet_by_bet(
-    lie: Lie | None = None, *, jurisdiction: str = "gb-ukgc", skip: Sequence[int] = (), funding: str = "seamless",
-    goes_on: bool = False,
+    lie: Lie | None = None, *, jurisdiction: str = "gb-ukgc", skip: Sequence[int] = (), is_seamless: bool = True,
+    goes_on: bool = False, tells_losses: bool = True, nothing: str = "",
 ) -> House:  # fmt: skip
-    """Four rounds of one session: a debit each before them, one within two of them, credits behind what returns."""
+    """Four rounds of one session: a debit each before them, one within three of them, a credit behind each. The first
+    three return nothing. `nothing` is the direction of a leg of 0 too many behind the third.
+    """
 
-    def told(kind: str, number: int, body: Body) -> None:
-        if kind == "session_open" and funding:
-            body["funding"] = funding
-        if lie is not None:
-            lie(kind, number, body)
-
-    house = House("bets-7", lie=told)
+    house = House("bets-7", lie=lie)
     one = house.start("rgs-1")
-    player = house.open(one, jurisdiction=jurisdiction)
-    bettor = Bettor(house, one, player, skip)
+    player = house.open(one, jurisdiction=jurisdiction, seamless=is_seamless)
+    bettor = Bettor(house, one, player, skip, tells_losses=tells_losses)
     bettor.play(100, ["play_4x"])
     bettor.play(50, ["check", "check", "fold"])
     bettor.play(20, ["check", "play_2x"])
+    if nothing:
+        bettor.leg(nothing, 0, bettor.newest)
     bettor.play(30, ["play_3x"])
     if goes_on:
         bettor.play(10, ["check", "check", "fold"])

@@ -1,8 +1,11 @@
-"""What every test runs under: one printed seed, hypothesis without a clock, files in memory where there is room."""
+"""What every test runs under: one printed seed, hypothesis without a clock, files in memory where there is room, an
+interrupt key that works. At the end each reason of a skipped test is told in words (`tests/skips.py`).
+"""
 
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -10,7 +13,7 @@ from typing import Any
 import hypothesis
 import pytest
 
-from tests import databases
+from tests import databases, skips
 from tests.logcheck import missing
 
 # No deadline: no test is gated on a time. The blob of a failing example is printed, to be replayed as it is.
@@ -35,7 +38,16 @@ def _into_memory() -> None:
         os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
 
 
+def _let_interrupt() -> None:
+    """A shell starts what runs in the background with SIGINT ignored, and children inherit that. The servers that tests
+    start and interrupt have to hear it.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 _into_memory()
+_let_interrupt()
 
 
 @pytest.hookimpl(tryfirst=True)  # before hypothesis reads the option
@@ -59,3 +71,8 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
         f"seed: {config.getoption('hypothesis_seed')} (again with --hypothesis-seed=...)",
         f"independent check of the log, in Go: {missing() or 'built from tools/logcheck'}",
     ]
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):  # a worker's tests are told of by the controller
+        skips.tell(terminalreporter)

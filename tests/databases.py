@@ -2,8 +2,8 @@
 empty store.
 
 The server is of the wheel, or the one that RGS_TEST_POSTGRES names by the URL of a database where databases may be
-made. The first who asks starts it; the last process of the run that used it stops it. A test that cannot get one is
-skipped, saying why.
+made. The first who asks starts it; the last process of the run that used it stops it. A test that cannot get one
+fails, saying why: the README promises that nothing has to be prepared.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import json
 import os
 import shutil
 import signal
-import tempfile
 import time
 import uuid
 from collections.abc import Callable, Coroutine, Iterator
@@ -30,7 +29,7 @@ import pytest
 
 from rgs.store.address import PostgresAddress
 from rgs.store.opening import create_store
-from tests.postgres import QUICK, NoServerError, Server, give
+from tests.postgres import QUICK, NoServerError, Server, give, temporary
 
 SETTING = "RGS_TEST_POSTGRES"
 STOP_LOOKS = 100
@@ -69,14 +68,14 @@ async def _execute(url: str, *statements: str) -> None:
 def _run_folder() -> Path:
     """The same for all workers of a run."""
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
-    folder = Path(tempfile.gettempdir()) / f"rgs-run-{run[:12]}"
+    folder = temporary() / f"rgs-run-{run[:12]}"
     folder.mkdir(exist_ok=True)
     return folder
 
 
 @cache
 def _server() -> tuple[str, str]:
-    """(URL, name of the template database), or a skip."""
+    """(URL, name of the template database), or a failure."""
     if SETTING in os.environ:
         return os.environ[SETTING], _template(os.environ[SETTING])
     folder = _run_folder()
@@ -93,7 +92,7 @@ def _server() -> tuple[str, str]:
         fcntl.flock(held, fcntl.LOCK_SH)
         _AT_END.append(partial(_stop_last, folder, held))
     if "missing" in found:
-        pytest.skip(f"no PostgreSQL here: {found['missing']}")
+        pytest.fail(f"no PostgreSQL here: {found['missing']}")
     return found["url"], found["template"]
 
 

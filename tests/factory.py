@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from rgs.core.cards import format_cards
@@ -21,11 +20,10 @@ from rgs.core.ids import format_game_code, format_ulid
 from rgs.core.jurisdictions import load_jurisdiction
 from rgs.core.merkle import inclusion_path, root_of
 from rgs.core.merkle import leaf_hash as merkle_leaf
-from rgs.core.rounds import outcome_object, rules_object, settlement_objects
-from rgs.core.rulesets import Ruleset, load_ruleset
+from rgs.core.rounds import HOUSE_PARTY, outcome_object, rules_object, settlement_objects
+from rgs.core.rulesets import load_ruleset
 from rgs.core.statements import (
     KINDS,
-    LINK_ZERO,
     Ed25519Signer,
     ExportLine,
     commitment_of,
@@ -40,66 +38,18 @@ from rgs.core.statements import (
 from rgs.core.statements.lines import format_key_bundle
 from rgs.core.times import format_time
 from rng.shuffle import PROCEDURE, transcript_to_deck
+from tests.players import Player, Round, Worker
 from tests.seeded import Bytes
+
+__all__ = ["ADMINS", "MANIFEST", "START_MS", "Body", "House", "Lie", "Player", "Worker", "join"]
 
 Body = dict[str, Any]
 Lie = Callable[[str, int, Body], None]
-"""Called with kind, its count so far from 1, and the body, which it may change in place."""
+"""Called with kind (`<kind> block`: a private block), its count so far from 1, and the body, which it may change."""
 
 START_MS = 1_795_000_000_000
+ADMINS = ("admin-1", "admin-2")
 MANIFEST = hashlib.sha256(b"manifest").hexdigest()
-
-
-@dataclass
-class Worker:
-    """An instance: its key and its counters."""
-
-    name: str
-    node: str
-    signer: Ed25519Signer
-    statement_no: int = 0
-    draw_no: int = 0
-    reseed_counter: int = 0
-
-
-@dataclass
-class Round:
-    """The seat of an open round."""
-
-    round_id: str
-    transcript: bytes
-    salt: bytes
-    commitment: bytes
-    seat: Seat
-    before: int
-    opening: str = ""
-    actions: list[Body] = field(default_factory=list)
-
-
-@dataclass
-class Player:
-    """A session: its chain and its account."""
-
-    session_id: str
-    ruleset: Ruleset
-    table: str
-    participation_id: str
-    link_no: int = 0
-    head: str = LINK_ZERO
-    purchase_no: int = 0
-    stage_no: int = 0
-    bought: int = 0
-    staked: int = 0
-    returned: int = 0
-    paid_out: int = 0
-    second: str = ""
-    starts: int = 0
-    funds: int | None = None
-    round: Round | None = None
-
-    @property
-    def balance(self) -> int:
-        return self.bought - self.staked + self.returned - self.paid_out
 
 
 class House:
@@ -133,6 +83,9 @@ class House:
         self.root = Ed25519Signer.from_seed(self.random.take(32))
         self.nodes: dict[str, Ed25519Signer] = {}
         self.bundle: list[bytes] = []
+        self._ids = 0
+        self._tables: dict[str, str] = {}
+        self._admins: set[str] = set()
         self.store_epoch = self.ulid()
         self.key_statement(self.root, "root_key", {"public_key": self.root.public_key.hex()})
 
@@ -140,6 +93,11 @@ class House:
 
     def ulid(self) -> str:
         return format_ulid(self.clock_ms, self.random.take(10))
+
+    def id16(self, letter: str) -> str:
+        """An id as a regulator gives it."""
+        self._ids += 1
+        return f"{letter}1795{self._ids:06d}AAAAA"
 
     def now(self, passed_ms: int = 700) -> str:
         self.clock_ms += passed_ms
@@ -181,6 +139,9 @@ class House:
         body |= {"link_no": str(player.link_no), "previous": player.head, "session_id": player.session_id}
         private: Body | None = None
         if block is not None:
+            self._count[f"{kind} block"] += 1
+            if self._lie is not None:
+                self._lie(f"{kind} block", self._count[f"{kind} block"], block)
             private = {"block": block, "salt": self.random.take(32).hex()}
             body["private"] = private_hash(bytes.fromhex(private["salt"]), block).hex()
         player.head = self.numbered(worker, kind, body, private)
@@ -229,8 +190,8 @@ class House:
         worker.reseed_counter += 1
         return worker.draw_no, worker.reseed_counter, self.random.transcript()
 
-    def discard(self, worker: Worker) -> str:
-        draw_no, reseed_counter, transcript = self.draw(worker)
+    def discard(self, worker: Worker, draw: tuple[int, int, bytes] | None = None) -> str:
+        draw_no, reseed_counter, transcript = draw or self.draw(worker)
         body = {
             "draw_no": str(draw_no),
             "reason": "LOST_RACE",
@@ -254,6 +215,7 @@ class House:
         jurisdiction: str = "demo",
         table: str = "",
         player: Player | None = None,
+        seamless: bool = False,
     ) -> Player:
         """A new session, or (nobody honest does that) a session_open in the session of `player`."""
         rules, law = load_ruleset(ruleset), load_jurisdiction(jurisdiction)
@@ -266,7 +228,13 @@ class House:
             "test_register": law.test_register_allowed,
             **({"table": table} if table else {}),
         }
-        block = {"player": "p-1", "regulator_session_id": "M1795000000AAAAA"}
+        block = {
+            "player": "p-1",
+            "regulator": "test-register" if law.test_register_allowed else "central-system",
+            "regulator_session_id": self._tables.setdefault(table, self.id16("M")) if table else self.id16("M"),
+        }
+        if seamless:
+            body["funding"], block = "seamless", {"player": "p-1"}
         self.link(worker, player, "session_open", body, block)
         return player
 
@@ -282,7 +250,13 @@ class House:
             "participation_id": player.participation_id,
             "purchase_no": str(player.purchase_no),
         }
-        return self.link(worker, player, "purchase", body, {"regulator_participation_id": "N1795000000BBBBB"})
+        player.regulator_participation_id = player.regulator_participation_id or self.id16("N")
+        return self.link(worker, player, "purchase", body, self._moved(player))
+
+    def _moved(self, player: Player) -> Body:
+        """What stands beside a movement of money: whose right it is for, and which transaction of the wallet."""
+        named = player.regulator_participation_id or self.id16("N")
+        return {"regulator_participation_id": named, "wallet_transaction_id": self.id16("W")}
 
     def end_participation(self, worker: Worker, player: Player) -> str:
         paid_out = player.balance
@@ -295,7 +269,7 @@ class House:
             "staked_minor": str(player.staked),
         }
         player.paid_out = paid_out
-        return self.link(worker, player, "participation_end", body, {"wallet_transaction_id": "w-1"})
+        return self.link(worker, player, "participation_end", body, self._moved(player))
 
     def close(self, worker: Worker, player: Player) -> str:
         return self.link(worker, player, "session_close", {"reason": "PLAYER", "rounds": str(player.stage_no)})
@@ -381,7 +355,7 @@ class House:
                     "action": action,
                     "amount_minor": str(taken.amount_minor),
                     "by": by,
-                    "party": "operator-1",
+                    "party": "operator-1" if by == "player" else HOUSE_PARTY,
                     "phase": taken.phase.value,
                     "request_digest": hashlib.sha256(self.random.take(16)).hexdigest(),
                     "time": self.now(),
@@ -416,13 +390,40 @@ class House:
             seat = game.apply(seat, Action(action["action"]))
         return seat
 
-    def void(self, worker: Worker, player: Player, malfunction: str, reason: str = "MALFUNCTION") -> str:
-        """The open round made void by two admins; DECK_UNRECOVERABLE reveals nothing."""
+    def admins(self, worker: Worker) -> None:
+        """Two admins, each with a certificate that an event tells of; once."""
+        for number, party in enumerate(ADMINS, 1):
+            if party not in self._admins:
+                self._admins.add(party)
+                subject = f"admin {party} {number:064x}"
+                self.event(worker, "CERTIFICATE_ADDED", subject=subject, before="denied", after="allowed")
+
+    def pause(self, worker: Worker, player: Player) -> str:
+        """A malfunction of the open round."""
+        return self.event(worker, actor=ADMINS[0], reason="SCREEN_STUCK", **player.named())
+
+    def void(
+        self,
+        worker: Worker,
+        player: Player,
+        reason: str = "MALFUNCTION",
+        *,
+        paused_by: Worker | None = None,
+        malfunction: str = "",
+    ) -> str:
+        """The open round made void by two admins; DECK_UNRECOVERABLE reveals nothing. `paused_by` is the instance that
+        signs the events, by default the one of the final; `malfunction` the event of a pause before.
+        """
         round_ = player.round
         assert round_ is not None
         game = game_of(player.ruleset)
+        first = paused_by or worker
+        self.admins(first)
+        malfunction = malfunction or self.pause(first, player)
+        proposed = self.now()
+        self.event(first, "VOID_PROPOSED", actor=ADMINS[0], reason=reason, time=proposed, **player.named())
         void: Body = {
-            "approvals": [{"party": party, "time": self.now()} for party in ("admin-1", "admin-2")],
+            "approvals": [{"party": ADMINS[0], "time": proposed}, {"party": ADMINS[1], "time": self.now()}],
             "malfunction": malfunction,
             "reason": reason,
         }

@@ -7,6 +7,7 @@ The oracles over the files that a house leaves are in `tests.oracles`.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import uuid
@@ -18,6 +19,7 @@ from typing import Any, cast
 from rgs.admission import identify_certificate
 from rgs.clients.register import EmbeddedRegister
 from rgs.clients.wallet import EmbeddedWallet
+from rgs.clock import SystemClock
 from rgs.composition import Ground, Services
 from rgs.core.errors import RegulatorUnavailableError, WalletUnavailableError
 from rgs.core.games.types import Action
@@ -39,7 +41,7 @@ from rgs.service.instance import Artifact, Instance
 from rgs.service.requests import Act, BuyParticipation, CloseSession, EndParticipation, OpenSession, StartRound
 from rgs.service.sealing import Kek, Sealer
 from rgs.service.watch import Watched
-from rgs.store.interface import Parties, Store
+from rgs.store.interface import Parties, PartyRow, Store
 from rgs.store.parties import SqliteParties
 from rgs.store.register import RegisterStore
 from rgs.store.sqlite import SqliteStore, create_store
@@ -47,6 +49,8 @@ from rgs.store.wallet import WalletStore
 from tests.peers import Script, ScriptedCentral, ScriptedWallet
 
 NOW_MS = 1_795_000_000_000
+CERTIFICATE_MS = 365 * 86_400_000
+"""So long the certificates of admins hold."""
 STORE_EPOCH = "01JD8ZZZZZ0000000000000000"
 NODE = "node-1"
 ACCOUNT_MINOR = 1_000_000
@@ -61,29 +65,49 @@ Request = OpenSession | BuyParticipation | StartRound | Act | EndParticipation |
 Choose = Callable[[Sequence[str]], str]
 
 
-class FakeClock:
-    """A clock that stands until the test moves it."""
+class FakeClock(SystemClock):
+    """The clock of the house over clocks that stand until the test moves them. `tick` lets time pass; `jump` sets the
+    wall clock, which is `ahead_ms` of what it was; `set_back` is a jump back that somebody has vouched for.
+    """
 
     def __init__(self, time_ms: int = NOW_MS) -> None:
-        self.time_ms = time_ms
+        self._passed_ms = time_ms
+        self.ahead_ms = 0
+        self.database_ahead_ms = 0
+        self.boot = ""
+        super().__init__(lambda: self._passed_ms + self.ahead_ms, lambda: self._passed_ms, lambda: self.boot)
 
-    def now_ms(self) -> int:
-        return self.time_ms
+    def again(self) -> FakeClock:
+        """The same clocks as a process finds them that begins now, on the same machine."""
+        clock = FakeClock(self._passed_ms)
+        clock.ahead_ms, clock.database_ahead_ms, clock.boot = self.ahead_ms, self.database_ahead_ms, self.boot
+        super(FakeClock, clock).__init__(clock._wall_ms, clock._monotonic_ms, clock._boot_id)
+        return clock
 
     def tick(self, milliseconds: int = 1) -> None:
-        self.time_ms += milliseconds
+        if milliseconds < 0:
+            self.set_back(-milliseconds)
+        else:
+            self._passed_ms += milliseconds
 
+    def jump(self, milliseconds: int) -> None:
+        self.ahead_ms += milliseconds
 
-class Agreement:
-    """Two clocks that agree until the test says otherwise."""
+    def set_back(self, milliseconds: int) -> None:
+        self.jump(-milliseconds)
+        self.accept()
 
-    def __init__(self) -> None:
-        self.agrees = True
-        self.jump_ms = 0
+    @property
+    def time_ms(self) -> int:
+        return self.now_ms()
 
-    def look(self) -> int:
-        jump_ms, self.jump_ms = self.jump_ms, 0
-        return jump_ms
+    @time_ms.setter
+    def time_ms(self, time_ms: int) -> None:
+        self.tick(time_ms - self.now_ms())
+
+    def database_ms(self) -> int:
+        """What a database says whose clock is `database_ahead_ms` of what it was."""
+        return self._passed_ms + self.database_ahead_ms
 
 
 # --- answers as JSON --------------------------------------------------------------------------------------------------
@@ -203,6 +227,8 @@ class House:
         """`store` and `parties` are those of a database that the house is to live over, instead of a file."""
         self.folder = folder
         self.clock = clock or FakeClock()
+        if store is not None:  # a database whose clock is the test's, too
+            store.clock_ms = self._database_ms  # type: ignore[method-assign]
         self._account_minor = account_minor
         path = folder / "rgs.db"
         if store is None and not path.exists():
@@ -223,7 +249,6 @@ class House:
         self.wallet_script, self.central_script = Script(WalletUnavailableError), Script(RegulatorUnavailableError)
         self.books = Books(fundings)
         self.parties = parties or SqliteParties(path)
-        self.comparison = Agreement()
         self.software = ""
         self.surroundings = ""
         """What a look at the certified files finds: a code, empty if they are as at the start."""
@@ -242,8 +267,6 @@ class House:
             ),
             encode=encode,
             watched=Watched(
-                self.comparison,
-                lambda: None,
                 lambda: self.software,
                 600_000,
                 86_400_000,
@@ -268,6 +291,16 @@ class House:
             software_version="0.1.0",
             artifacts=[Artifact("rulesets/uth-solo", ruleset.sha256, ruleset.canonical)],
         )
+
+    async def let_in(self, *admins: str) -> None:
+        """Allow a certificate of each admin, as it is done at the machine."""
+        known, now_ms = {row.fingerprint for row in await self.parties.all()}, self.clock.now_ms()
+        for party in admins:
+            fingerprint = hashlib.sha256(party.encode()).hexdigest()
+            if fingerprint not in known:
+                await self.parties.add(
+                    PartyRow(fingerprint, party, Role.ADMIN, "", now_ms, None, now_ms + CERTIFICATE_MS)
+                )
 
     async def stop(self, *, ended: bool = True) -> None:
         """Let go of the folder: with `instance_end`, or without a word as after a power cut."""
@@ -313,6 +346,9 @@ class House:
     async def balance(self, player: str = "anna", operator: str = OPERATOR.party) -> int:
         """What the player's account holds."""
         return (await self.wallet.get_balance(operator=operator, player=player, currency="EUR")).balance_minor
+
+    async def _database_ms(self) -> int | None:
+        return self.clock.database_ms()
 
     async def _open_account(self, operator: str, player: str, currency: str) -> None:
         await self.wallet.open_account(

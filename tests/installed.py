@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from certification.manifest_verify import CACHE, LOCK, PACKAGES, canonical_name, parse_lock, read_record
-from rgs.launch import FLAGS
+from rgs.launch import FLAGS, HOPELESS
 from tools.wheel import build
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -53,7 +53,7 @@ class Installation:
     def refusal(self, **environment: str) -> str:
         """What the launcher says against serving; an error of the home is that it says nothing against it."""
         done = self.launch("serve", "--home", "none", **environment)
-        assert (done.returncode, done.stdout) == (1, ""), done
+        assert (done.returncode, done.stdout) == (HOPELESS, ""), done
         assert done.stderr.startswith("rgs: "), done.stderr
         assert done.stderr.count("\n") == 1, done.stderr
         return "" if "none is no home of a node" in done.stderr else done.stderr.removeprefix("rgs: ").strip()

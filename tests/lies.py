@@ -7,11 +7,25 @@ in a second check as well.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from tests.factory import Body, Lie
+from tests.factory import Body, House, Lie
 
 Change = Callable[[Body], None]
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A fault and how it is built; `exporting` makes the file where it is not simply the house's."""
+
+    name: str
+    check: str
+    build: Callable[[], House]
+    exporting: Callable[[House], bytes] = House.export
+
+    def __str__(self) -> str:
+        return self.name
 
 
 def lie_at(kind: str, nth: int, change: Change) -> Lie:
@@ -70,6 +84,8 @@ def add(*path: str | int, by: int) -> Change:
 Z = "0" * 64
 OTHER_ULID = "01K4ZQ7M2J8T5V9X3B6C1D0EFG"
 RULES_OF_NOBODY = {"id": "uth-solo", "sha256": Z, "version": "1"}
+KEYED, STARTED = "2026-11-18T11:06:41.500Z", "2026-11-18T11:06:42.200Z"
+"""Between the first node key and the first start; between that and the first session."""
 EARLY, LATE = "2001-01-01T00:00:00.000Z", "2099-12-31T23:59:59.999Z"
 
 SMALL: tuple[tuple[str, str, str, int, Change], ...] = (
@@ -101,7 +117,7 @@ SMALL: tuple[tuple[str, str, str, int, Change], ...] = (
     ("link of another session", "7 session", "purchase", 1, put("session_id", value=OTHER_ULID)),
     ("previous of nothing", "7 session", "purchase", 1, put("previous", value=Z)),
     ("previous in the first link", "7 session", "session_open", 1, put("previous", value="1" * 64)),
-    ("time goes back", "7 session", "purchase", 1, put("time", value=EARLY)),
+    ("time goes back", "7 session", "purchase", 1, put("time", value=STARTED)),
     ("purchase 2 before 1", "7 session", "purchase", 1, put("purchase_no", value="2")),
     ("end of another participation", "7 session", "participation_end", 1, put("participation_id", value=OTHER_ULID)),
     ("stage 2 before 1", "7 session", "round_opening", 1, put("stage_no", value="2")),

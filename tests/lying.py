@@ -81,7 +81,7 @@ def void_and_round(lie: Lie | None = None) -> House:
     """A void round of 200, then one that folds for 200."""
     house, one, player = begun(lie=lie)
     house.deal(one, [player], {"ante": 100})
-    house.void(one, player, house.event(one))
+    house.void(one, player)
     house.play(one, player, {"ante": 100}, ["check", "check", "fold"])
     return ended(house, one, player)
 
@@ -120,12 +120,40 @@ def two_instances(lie: Lie | None = None, ends: str = "lost") -> House:
     return house
 
 
+def widen(house: House, worker: Worker, most: int) -> None:
+    """From here on the worker has a draw window of so many."""
+    house.numbered(worker, "draw_window", {"draws_in_flight_max": str(most)})
+
+
+def windowed(*steps: int) -> House:
+    """Draw windows of these sizes one after the other, the start's of 8 before them; 0 stands for sixteen draws in
+    flight at once, of which the last is the first to be accounted for. The instance is lost.
+    """
+    house = House("windows")
+    one, two = house.start("rgs-1", "node-1"), house.start("rgs-2", "node-2")
+    player = house.open(one)
+    house.buy(one, player, 10_000)
+    house.play(one, player, {"ante": 100}, ["play_4x"])
+    for step in steps:
+        if step:
+            widen(house, one, step)
+            continue
+        *before, last = [house.draw(one) for _ in range(16)]
+        for draw in (last, *before):
+            house.discard(one, draw)
+    house.lose(two, one)
+    house.end_participation(two, player)
+    house.close(two, player)
+    house.end(two)
+    return house
+
+
 def void_house(lie: Lie | None = None, reason: str = "MALFUNCTION") -> House:
     """A round that two admins made void after its first decision."""
     house, one, player = begun(lie=lie)
     house.deal(one, [player], {"ante": 100, "trips": 50})
     house.act(player, ["check"])
-    house.void(one, player, house.event(one), reason)
+    house.void(one, player, reason)
     return ended(house, one, player)
 
 

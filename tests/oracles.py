@@ -101,6 +101,16 @@ def verify_numbers(rows: Sequence[StatementRow]) -> None:
         assert sorted(numbers_drawn) == list(range(1, len(numbers_drawn) + 1)), instance
 
 
+def verify_one_affair_a_request(folder: Path) -> None:
+    """No request has asked for money under two ids; an opening that was given up had not asked yet."""
+    query = (
+        "SELECT party, method, request_id FROM affairs WHERE status <> 'failed' GROUP BY party, method, request_id"
+        " HAVING count(*) > 1"
+    )
+    with closing(connect(folder / "rgs.db", read_only=True)) as connection:
+        assert connection.execute(query).fetchall() == []
+
+
 def verify_books(folder: Path, *, account_minor: int = ACCOUNT_MINOR) -> Summary:
     """Nothing is under way: all books tell the same of every participation, and replay agrees."""
     rows = stored_statements(folder)
@@ -138,6 +148,7 @@ def verify_books(folder: Path, *, account_minor: int = ACCOUNT_MINOR) -> Summary
             told[body["participation_id"]] = Account(
                 before.bought_minor, before.staked_minor, before.returned_minor, before.rounds, ended=True
             )
+    verify_one_affair_a_request(folder)
     _verify_main_store(folder, told)
     _verify_totals(folder, rows)
     _verify_wallet(folder, told, account_minor)

@@ -39,7 +39,7 @@ class Script:
         self.is_down = False
         self.calls: list[tuple[str, str]] = []
         """(method, transaction id) of every call, whatever became of it."""
-        self.otherwise: Callable[[str], str] = lambda _: "ok"
+        self.otherwise: Callable[[str], str | RgsError] = lambda _: "ok"
         """What is done where nothing is planned."""
         self._held: list[tuple[str, Callable[[], Awaitable[Any]]]] = []
 

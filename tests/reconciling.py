@@ -10,15 +10,18 @@ import csv
 import io
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from rgs.cli.export_books import receipt_line, register_lines, wallet_lines
 from rgs.core.statements import ExportLine, format_line, parse_canonical, parse_envelope, parse_statement
 from rgs.service.reconciliation import Reconciled, ReconcileRequest, Reconciliation
+from rgs.store.interface import StatementRow
 from rgs.store.reads import SqliteReads
+from rgs.store.register import RegisterStore
 from rgs.store.sqlite import connect
+from rgs.store.wallet import WalletStore
 from tests.house import NODE_KEY, ROOT_KEY, Player, key_bundle, open_house
 from tests.waiting import all_at_once
 
@@ -124,27 +127,31 @@ def play_day(folder: Path, *, is_open: bool = False) -> Day:
     home = folder / "home"
     home.mkdir(parents=True)
     asyncio.run(_play(home, is_open=is_open))
-    day = Day(folder / "day")
-    day.folder.mkdir()
-    from rgs.store.register import RegisterStore  # noqa: PLC0415
-    from rgs.store.wallet import WalletStore  # noqa: PLC0415
-
-    wallet, register = WalletStore(home / "wallet.db"), RegisterStore(home / "register.db")
     connection = connect(home / "rgs.db", read_only=True)
+    try:
+        return export_day(home, all_at_once(SqliteReads(connection).statements_in_order()), folder / "day")
+    finally:
+        connection.close()
+
+
+def export_day(home: Path, rows: Iterable[StatementRow], folder: Path) -> Day:
+    """The files of what a house has played: its statements as they are given, the embedded books of its folder."""
+    day = Day(folder)
+    day.folder.mkdir()
+    wallet, register = WalletStore(home / "wallet.db"), RegisterStore(home / "register.db")
     try:
         day.wallet.write_bytes(b"".join(wallet_lines(wallet.rows())))
         entries = [parse_canonical(entry.body.encode()) for entry in register.entries()]
         day.regulator.write_bytes(b"".join(register_lines(entries)))
-        lines, receipts = [], []
-        for row in all_at_once(SqliteReads(connection).statements_in_order()):
-            private = parse_canonical(row.private) if row.private else None
-            lines.append(format_line(ExportLine(row.envelope, private)) + b"\n")
-            if row.kind == "round_opening":
-                receipts.append(receipt_line(row.envelope))
     finally:
         wallet.close()
         register.close()
-        connection.close()
+    lines, receipts = [], []
+    for row in rows:
+        private = parse_canonical(row.private) if row.private else None
+        lines.append(format_line(ExportLine(row.envelope, private)) + b"\n")
+        if row.kind == "round_opening":
+            receipts.append(receipt_line(row.envelope))
     day.statements.write_bytes(b"".join(lines))
     day.receipts.write_bytes(b"".join(receipts))
     day.keys.write_bytes(key_bundle())

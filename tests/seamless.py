@@ -14,7 +14,7 @@ from rgs.service.requests import OpenSession
 from rgs.store.sqlite import connect
 from rgs.store.wallet import WalletStore
 from tests.house import ACCOUNT_MINOR, House, Player, open_house, read_statement
-from tests.oracles import replay, stored_statements, verify_numbers
+from tests.oracles import replay, stored_statements, verify_numbers, verify_one_affair_a_request
 
 BRITISH = Caller("op-gb", Role.OPERATOR, "gb-ukgc")
 FUNDINGS = {BRITISH.party: Funding.SEAMLESS}
@@ -66,14 +66,26 @@ async def debits(house: House) -> int:
 
 
 def verify_seamless(folder: Path, *, account_minor: int = ACCOUNT_MINOR) -> None:
-    """Nothing is under way: the signed legs are the wallet's movements, one for one, and replay agrees."""
+    """Nothing is under way: the signed legs are the wallet's movements, one for one, every round has its one return,
+    and replay agrees.
+    """
     rows = stored_statements(folder)
     verify_numbers(rows)
+    verify_one_affair_a_request(folder)
     assert replay(folder).failures == 0
     legs: dict[str, tuple[str, int]] = {}
     sums: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
+    returns: list[tuple[str, str]] = []
+    finals: list[tuple[str, str]] = []
+    seamless: set[str] = set()
     for row in rows:
         body = read_statement(row.envelope)
+        if row.kind == "session_open" and "funding" in body:
+            seamless.add(row.session_id)
+        if row.kind == "money_leg" and body["direction"] == "credit":
+            returns.append((body["round_id"], body["amount_minor"]))
+        if row.kind == "round_final" and row.session_id in seamless:
+            finals.append((body["round_id"], body["returned_minor"]))
         if row.kind == "money_leg":
             assert body["transaction_id"] not in legs
             legs[body["transaction_id"]] = (body["direction"], int(body["amount_minor"]))
@@ -81,6 +93,7 @@ def verify_seamless(folder: Path, *, account_minor: int = ACCOUNT_MINOR) -> None
         if row.kind == "round_final":
             sums[row.session_id][1] += int(body["staked_minor"])
             sums[row.session_id][3] += int(body["returned_minor"])
+    assert returns == finals, "every round has one return, of 0 where it was lost"
     for debited, staked, credited, returned in sums.values():
         assert (debited, credited) == (staked, returned)
     with closing(connect(folder / "rgs.db", read_only=True)) as connection:

@@ -26,7 +26,7 @@ from rgs.api.calls import Calls, Methods
 from rgs.api.endpoint import Endpoint, Tls
 from rgs.api.mapping import Encoder
 from rgs.api.quotas import Limits
-from rgs.cli.pki import Issued, fingerprint_of, issue_client
+from rgs.cli.pki import Issued, fingerprint_of, issue_client, last_ms_of
 from rgs.cli.reconcile_job import Ground, run_job
 from rgs.clock import SystemClock
 from rgs.core.note import ED25519, format_vkey, note_key
@@ -224,11 +224,12 @@ class Wire:
         await services.events.flush(everything=True)
 
     async def _allow(self, party: str, role: Role) -> None:
-        fingerprint = fingerprint_of(certificate(party).certificate)
+        issued = certificate(party).certificate
+        fingerprint = fingerprint_of(issued)
         jurisdiction = "demo" if role is Role.OPERATOR else ""
         if fingerprint not in {row.fingerprint for row in await self.house.parties.all()}:
             await self.house.parties.add(
-                PartyRow(fingerprint, party, role.value, jurisdiction, now_ms() - DAY_MS, None)
+                PartyRow(fingerprint, party, role.value, jurisdiction, now_ms() - DAY_MS, None, last_ms_of(issued))
             )
 
 

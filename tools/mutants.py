@@ -1,9 +1,11 @@
-"""`make mutants`: plants each small defect of `tools/mutations.py` in the certified code, and says which no test sees.
+"""`make mutants`: plants each small defect of `tools/mutations.py` in the house's code, and says which no test sees.
 
 `tools/mutants.toml` names the groups of targets with the tests that judge them, and the mutants that no test can kill,
-each with the reason. Writes `certification/mutants.json`: per target what was killed, ran out of CPU time or survived,
-with the hash of every target and of every file the tests read, and the targets that were not run. Exit 0: every
-survivor has its reason; 1: one has none, or a reason is wrong.
+each with the reason. Two parts: `certified` (the generator and the rules) writes `certification/mutants.json`, for the
+dossier: per target what was killed, ran out of CPU time or survived, with the hash of every target and of every file
+the tests read, and the targets that were not run. `rooms` (what is built round them) writes `tools/mutants.jsonl`, a
+line for each mutant as it ends, and goes on from there. Exit 0: every survivor has its reason; 1: one has none, or a
+reason is wrong.
 """
 
 from __future__ import annotations
@@ -14,33 +16,50 @@ import hashlib
 import json
 import os
 import platform
-import random
 import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from tools.forks import KILLED, SURVIVED, TIMEOUT, Tests, Verdict
+from tools.journal import Journal, Line, key_of
 from tools.mutations import Mutant, mutants_of
-from tools.planting import KILLED, SURVIVED, TIMEOUT, judge
+from tools.planting import judge, judge_known
 
-VERSION: Final = "1"
+VERSION: Final = "2"
 CONFIG: Final = "tools/mutants.toml"
 OUTPUT: Final = "certification/mutants.json"
+JOURNAL: Final = "tools/mutants.jsonl"
+CERTIFIED: Final = "certified"
+ROOMS: Final = "rooms"
+OTHERS_MAX: Final = 20
+"""Tests that a known mutant meets behind the one that had killed it."""
 SAME: Final = ("line", "function", "before", "after")
 
 
 @dataclass(frozen=True)
 class Group:
-    """Targets, the tests that judge them, and what else these tests read."""
+    """Targets, the tests that judge them, what else these tests read, the part it is of, a word in the names of tests
+    that are left out, and whether its tests leave threads behind (`tools.planting.Tests`).
+    """
 
     name: str
     targets: list[str]
     tests: list[str]
     inputs: list[str]
+    part: str = CERTIFIED
+    without: str = ""
+    apart: bool = False
+
+    def read(self, root: Path) -> list[str]:
+        """The files that its tests read, themselves among them."""
+        return matched(root, [*self.tests, *self.inputs])
 
 
 def matched(root: Path, patterns: Iterable[str]) -> list[str]:
@@ -54,18 +73,18 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def reason(mutant: Mutant, equivalents: Sequence[dict[str, str]]) -> str:
+def reason(mutant: Mutant | Line, equivalents: Sequence[dict[str, str]]) -> str:
     """Why no test can kill this mutant, "" if nobody says so."""
     told = [each["why"] for each in equivalents if excuses(each, mutant)]
     return told[0] if told else ""
 
 
-def excuses(entry: dict[str, str], mutant: Mutant) -> bool:
+def excuses(entry: dict[str, str], mutant: Mutant | Line) -> bool:
     """Whether an entry means this mutant: same file, same function, same change of the same line; by its number, too,
     where the function has that line more than once.
     """
-    same = all(entry[key] == getattr(mutant, key) for key in ("path", "function", "before", "after"))
-    return same and entry.get("line", str(mutant.line)) == str(mutant.line)
+    is_same = all(entry[key] == getattr(mutant, key) for key in ("path", "function", "before", "after"))
+    return is_same and entry.get("line", str(mutant.line)) == str(mutant.line)
 
 
 def read_config(root: Path) -> tuple[list[Group], list[dict[str, str]]]:
@@ -74,22 +93,33 @@ def read_config(root: Path) -> tuple[list[Group], list[dict[str, str]]]:
     return [Group(**each) for each in document["group"]], document.get("equivalent", [])
 
 
-def entries(judged: Sequence[tuple[Mutant, str, str]], earlier: Mapping[str, Any], root: Path) -> Iterator[Any]:
+def drawn(mutants: Sequence[Mutant], count: int, seed: int) -> list[Mutant]:
+    """So many of them, in order of place. Each draws its own lot, so a change of the source moves few of the others."""
+
+    def lot(mutant: Mutant) -> bytes:
+        words = (str(seed), mutant.path, mutant.function, mutant.before, mutant.after)
+        return hashlib.sha256("|".join(words).encode()).digest()
+
+    chosen = set(sorted(mutants, key=lot)[:count])
+    return [each for each in mutants if each in chosen]
+
+
+def entries(judged: Sequence[tuple[Line, str]], earlier: Mapping[str, Any], root: Path) -> Iterator[Any]:
     """The result, target by target; to what ended in an earlier run, what survived there and was run again is added."""
-    for path in dict.fromkeys(mutant.path for mutant, _, _ in judged):
+    for path in dict.fromkeys(line.path for line, _ in judged):
         rows = [row for row in judged if row[0].path == path]
-        verdicts = [verdict for _, verdict, _ in rows]
+        outcomes = [line.outcome for line, _ in rows]
         before = earlier.get(path, {"killed": 0, "timeout": 0})
         yield {
             "path": path,
             "sha256": sha256(root / path),
             "mutants": before["killed"] + before["timeout"] + len(rows),
-            "killed": before["killed"] + verdicts.count(KILLED),
-            "timeout": before["timeout"] + verdicts.count(TIMEOUT),
+            "killed": before["killed"] + outcomes.count(KILLED),
+            "timeout": before["timeout"] + outcomes.count(TIMEOUT),
             "survived": [
-                {key: getattr(mutant, key) for key in SAME} | {"why": why}
-                for mutant, verdict, why in rows
-                if verdict == SURVIVED
+                {key: getattr(line, key) for key in SAME} | {"why": why}
+                for line, why in rows
+                if line.outcome == SURVIVED
             ],
         }
 
@@ -106,54 +136,58 @@ def read_earlier(files: Iterable[Path], root: Path) -> tuple[list[Any], dict[str
     return [*(each for run in runs for each in run["earlier"]), *told], targets
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the mutants asked for, write the result and say what survived; the exit status."""
-    parser = argparse.ArgumentParser(prog="mutants", description="Mutation tests of the certified code.")
-    parser.add_argument("--root", type=Path, default=Path())
-    parser.add_argument("--target", action="append", default=[], metavar="GLOB", help="only targets like this")
-    parser.add_argument("--sample", type=int, metavar="N", help="only N mutants, drawn by --seed")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument(
-        "--again",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="of its targets, only what survived in FILE",
-    )
-    parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--output", type=Path, help=f"default: {OUTPUT}")
-    asked = parser.parse_args(argv)
-    root, output = asked.root.resolve(), (asked.output or asked.root / OUTPUT).resolve()
+Excuses = Sequence[dict[str, str]]
+Plan = list[tuple[Group, list[Mutant]]]
+
+
+def planned(groups: Sequence[Group], asked: argparse.Namespace, root: Path) -> tuple[Plan, list[str]]:
+    """The mutants of each group that are asked for (of the sample, if there is one), and the targets that are not."""
+    paths = [path for group in groups for path in matched(root, group.targets)]
+    chosen = {path for path in paths if any(fnmatch.fnmatch(path, like) for like in asked.target or ["*"])}
+    whole = [
+        (
+            group,
+            [each for path in matched(root, group.targets) for each in mutants_of(path, (root / path).read_bytes())],
+        )
+        for group in groups
+    ]
+    kept = {mutant for _, mutants in whole for mutant in mutants}
+    if asked.sample is not None:
+        kept = set(drawn([mutant for _, mutants in whole for mutant in mutants], asked.sample, asked.seed))
+    plan = [(group, [each for each in mutants if each.path in chosen and each in kept]) for group, mutants in whole]
+    return plan, [path for path in paths if path not in chosen]
+
+
+def judged(plan: Plan, journal: Journal, root: Path, workers: int) -> list[Line]:
+    """Run what the journal does not know yet; how each mutant ended, in order."""
+    for group, mutants in plan:
+        read, known = group.read(root), journal.lines()
+        new = [each for each in mutants if not (key_of(each) in known and journal.stands(known[key_of(each)], read))]
+        if new:
+            tests = Tests(matched(root, group.tests), group.without, group.apart)
+            judge(group.name, new, tests, root, workers, partial(write, journal, new, read))
+    known = journal.lines()
+    return [known[key_of(mutant)] for _, mutants in plan for mutant in mutants]
+
+
+def write(journal: Journal, mutants: Sequence[Mutant], read: Sequence[str], index: int, verdict: Verdict) -> None:
+    """Write down how one of these mutants ended."""
+    journal.write(mutants[index], verdict, read)
+
+
+def run_certified(groups: Sequence[Group], excused: Excuses, asked: argparse.Namespace, root: Path) -> int:
+    """The part for the dossier, and its result; the status."""
     runs, earlier = read_earlier(asked.again, root)
-    os.chdir(root)
-    sys.path.insert(0, str(root))
-    groups, equivalents = read_config(root)
     alive = {(path, *(each[key] for key in SAME)) for path, run in earlier.items() for each in run["survived"]}
-    targets: list[Any] = []
-    not_run: list[str] = []
-    wrong: list[Mutant] = []
-    for group in groups:
-        paths = matched(root, group.targets)
-        chosen = [path for path in paths if any(fnmatch.fnmatch(path, like) for like in asked.target or ["*"])]
-        not_run += [path for path in paths if path not in chosen]
-        mutants = [mutant for path in chosen for mutant in mutants_of(path, (root / path).read_bytes())]
-        mutants = [
-            each
-            for each in mutants
-            if each.path not in earlier or (each.path, *(getattr(each, key) for key in SAME)) in alive
-        ]
-        if asked.sample is not None and asked.sample < len(mutants):
-            drawn = random.Random(asked.seed).sample(range(len(mutants)), asked.sample)  # noqa: S311 - to be repeated
-            mutants = [mutants[index] for index in sorted(drawn)]
-        if not mutants:
-            continue
-        whys = [reason(mutant, equivalents) for mutant in mutants]
-        with tempfile.TemporaryDirectory() as scratch:
-            verdicts = judge(group.name, mutants, matched(root, group.tests), root, asked.workers, Path(scratch))
-        targets += entries(list(zip(mutants, verdicts, whys, strict=True)), earlier, root)
-        wrong += [m for m, verdict, why in zip(mutants, verdicts, whys, strict=True) if why and verdict != SURVIVED]
-    tests = matched(root, [pattern for group in groups for pattern in (*group.tests, *group.inputs)])
+    plan, not_run = planned(groups, asked, root)
+    plan = [
+        (group, [m for m in mutants if m.path not in earlier or (m.path, *(getattr(m, key) for key in SAME)) in alive])
+        for group, mutants in plan
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        lines = judged(plan, Journal(Path(folder, "journal"), root), root, asked.workers)
+    targets = list(entries([(line, reason(line, excused)) for line in lines], earlier, root))
+    tests = dict.fromkeys(path for group in groups for path in group.read(root))
     git = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)  # noqa: S607
     result = {
         "tool": "tools/mutants.py",
@@ -167,17 +201,115 @@ def main(argv: Sequence[str] | None = None) -> int:
         "tests": [{"path": path, "sha256": sha256(root / path)} for path in tests],
     }
     targets += [target for path, target in earlier.items() if path not in {each["path"] for each in targets}]
-    output.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    file = asked.output or root / OUTPUT
+    file.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    return told(targets, lines, excused)
+
+
+def run_rooms(groups: Sequence[Group], excused: Excuses, asked: argparse.Namespace, root: Path) -> int:
+    """The part round it, whose result is the journal; the status."""
+    journal = Journal(asked.output or root / JOURNAL, root)
+    read = {path: group.read(root) for group in groups for path in matched(root, group.targets)}
+    known = journal.lines().values() if asked.resume else ()
+    journal.keep(line for line in known if line.path in read and journal.stands(line, read[line.path]))
+    plan, _ = planned(groups, asked, root)
+    lines = judged(plan, journal, root, asked.workers)
+    journal.keep(journal.lines().values())
+    return told(list(entries([(line, reason(line, excused)) for line in lines], {}, root)), lines, excused)
+
+
+def recheck(groups: Sequence[Group], excused: Excuses, asked: argparse.Namespace, root: Path) -> int:
+    """Whether what a test has killed once is still killed, of the rooms, by that test or one that killed others of the
+    same function: quick, for no map is made, and nothing is written. The status.
+    """
+    plan, _ = planned(groups, asked, root)
+    everyone = [mutant for _, mutants in plan for mutant in mutants]
+    often = Counter(map(same, everyone))
+    here = {same(each): each for each in everyone if each.within and often[same(each)] == 1}
+    lines = [line for line in Journal(asked.output or root / JOURNAL, root).lines().values() if line.outcome == KILLED]
+    killers: dict[tuple[str, str], list[str]] = {}
+    for line in lines:
+        killers.setdefault((line.path, line.function), []).append(line.test)
+    killed = {here[same(line)]: line.test for line in lines if same(line) in here}
+    mutants = drawn(list(killed), asked.known, asked.seed)
+    chosen = {each: [killed[each], *killers[each.path, each.function][:OTHERS_MAX]] for each in mutants}
+    survived: list[Mutant] = []
+    with tempfile.NamedTemporaryFile() as ends:
+
+        def record(index: int, verdict: Verdict) -> None:
+            if verdict.outcome == SURVIVED:
+                os.write(ends.fileno(), b"%d\n" % index)
+
+        judge_known(chosen, root, asked.workers, record)
+        survived = [mutants[int(index)] for index in Path(ends.name).read_text("ascii").split()]
+    for each in survived:
+        print(f"{each.path}:{each.line}: survived {killed[each]}: {each.before}  ->  {each.after}")
+    unexplained = [each for each in survived if not reason(each, excused)]
+    print(f"{len(mutants)} of {len(killed)} mutants that a test had killed, {len(unexplained)} of them survived")
+    return 1 if unexplained else 0
+
+
+def same(mutant: Mutant | Line) -> tuple[str, str, str, str]:
+    """What names a mutant wherever its line stands."""
+    return mutant.path, mutant.function, mutant.before, mutant.after
+
+
+def told(targets: Sequence[Any], lines: Iterable[Line], excused: Excuses) -> int:
+    """Say what survived, and what is excused though a test sees it; 1 if there is any without a reason, else 0."""
     unexplained = [(target["path"], each) for target in targets for each in target["survived"] if not each["why"]]
     for path, each in unexplained:
         print(f"{path}:{each['line']}: survived: {each['before']}  ->  {each['after']}")
-    for mutant in wrong:
-        print(f"{mutant.path}:{mutant.line}: listed as equivalent, but a test sees it: {mutant.after}")
+    wrong = [line for line in lines if line.outcome != SURVIVED and reason(line, excused)]
+    for line in wrong:
+        print(f"{line.path}:{line.line}: listed as equivalent, but a test sees it: {line.after}")
     for name in ("mutants", "killed", "timeout"):
         print(f"{sum(target[name] for target in targets)} {name}", end=", ")
     print(f"{sum(len(target['survived']) for target in targets)} survived, {len(unexplained)} of them without a reason")
     return 1 if unexplained or wrong else 0
 
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the mutants asked for, write the results and say what survived; the exit status."""
+    parser = argparse.ArgumentParser(prog="mutants", description="Mutation tests of the house's code.")
+    parser.add_argument("--root", type=Path, default=Path())
+    parser.add_argument("--part", choices=tuple(PARTS), help="only this part")
+    parser.add_argument("--target", action="append", default=[], metavar="GLOB", help="only targets like this")
+    parser.add_argument("--sample", type=int, metavar="N", help="only N mutants of a part, drawn by --seed")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--again",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="certified: of its targets, only what survived in FILE",
+    )
+    parser.add_argument("--resume", action="store_true", help="rooms: go on from what the journal knows")
+    parser.add_argument("--known", type=int, metavar="N", help="rooms: N that a test had killed, drawn, under it alone")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--output", type=Path, help=f"of one part; default: {OUTPUT}, {JOURNAL}")
+    asked = parser.parse_args(argv)
+    if asked.output:
+        asked.output = asked.output.resolve()
+    asked.again = [file.resolve() for file in asked.again]
+    root = asked.root.resolve()
+    os.chdir(root)
+    sys.path.insert(0, str(root))
+    groups, excused = read_config(root)
+    if asked.known is not None:
+        return recheck([group for group in groups if group.part == ROOMS], excused, asked, root)
+    status = 0
+    for part in [asked.part] if asked.part else PARTS:
+        its = [group for group in groups if group.part == part]
+        if any(mutants for _, mutants in planned(its, asked, root)[0]):
+            status |= PARTS[part](its, excused, asked, root)
+    return status
+
+
+PARTS: Final[dict[str, Callable[[Sequence[Group], Excuses, argparse.Namespace, Path], int]]] = {
+    CERTIFIED: run_certified,
+    ROOMS: run_rooms,
+}
 
 if __name__ == "__main__":
     sys.exit(main())

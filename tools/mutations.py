@@ -1,9 +1,11 @@
 """Small wrong changes of a source file, one at a time: what mutation testing plants (`tools/mutants.py` runs them).
 
 A pure function from source to mutants. It changes comparisons, arithmetic, numbers by one, truth values, conditions,
-`and` and `or`, bounds of slices, what is returned, codes and names in strings; it deletes statements and exchanges
-`break` and `continue`. It leaves alone what no test of behaviour can see: annotations, docstrings, imports, `__all__`,
-`slots=`, decorators but for their arguments, declarations and blocks for type checkers, prose (texts with a space).
+`and` and `or` and what they join, bounds of slices, what is returned, codes and names in strings; it deletes statements
+and exchanges `break` and `continue`. It leaves alone what no test of behaviour can see: annotations, docstrings,
+imports, `__all__`, `slots=`, decorators but for their arguments, declarations and blocks for type checkers, prose
+(texts with a space). Of a text that is SQL it changes comparisons, `AND` and `OR`, `NULL` or not, the order, `min` and
+`max`.
 """
 
 from __future__ import annotations
@@ -46,6 +48,27 @@ BRANCHES: Final = (ast.If, ast.While, ast.IfExp)
 CACHES: Final = ("cache", "cached_property")
 TYPE_WORDS: Final = {"TypeVar", "NewType", "cast"}
 HEX: Final = re.compile(r"[0-9a-f]{8,}")
+SQL: Final = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH|WHERE|FROM|AND|OR|ORDER|LEFT JOIN|JOIN|ON|INDEXED BY)\b")
+SQL_CHANGES: Final = (
+    (r"(?<![<>])<(?![=>])", "<="),
+    (r"(?<![<>])>(?!=)", ">="),
+    (r"<=", "<"),
+    (r">=", ">"),
+    (r"<>", "="),
+    (r"(?<![<>]) = ", " <> "),
+    (r"\bAND\b(?! \?)", "OR"),
+    (r"\bOR\b(?! IGNORE)", "AND"),
+    (r"\bDESC\b", "ASC"),
+    (r"\bASC\b", "DESC"),
+    (r"\bORDER BY (\w+)(?=$|\)| LIMIT)", r"ORDER BY \1 DESC"),
+    (r"\bIS NULL\b", "IS NOT NULL"),
+    (r"\bIS NOT NULL\b", "IS NULL"),
+    (r"\bNOT (?=IN\b|EXISTS\b)", ""),
+    (r"\bmin\(", "max("),
+    (r"\bmax\(", "min("),
+    (r" \+ 1\b", " + 2"),
+    (r"\bDISTINCT ", ""),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,12 +212,18 @@ def _alternatives(node: ast.AST, *, in_function: bool) -> Iterator[str]:
             yield _bracketed(ast.BinOp(node.left, ARITHMETIC[type(node.op)](), node.right))
         case ast.BoolOp():
             yield _bracketed(ast.BoolOp(ast.Or() if isinstance(node.op, ast.And) else ast.And(), node.values))
+            for index in range(len(node.values)):
+                others = [value for at, value in enumerate(node.values) if at != index]
+                yield _bracketed(ast.BoolOp(node.op, others) if len(others) > 1 else others[0])
         case ast.UnaryOp():
             yield _bracketed(node.operand)
         case ast.Constant():
             yield from _other_values(node.value)
         case ast.JoinedStr():
-            if not any(" " in str(part.value) for part in node.values if isinstance(part, ast.Constant)):
+            parts = [str(part.value) for part in node.values if isinstance(part, ast.Constant)]
+            if parts and SQL.match(parts[0]):
+                yield from _other_sql_parts(node)
+            elif not any(" " in part for part in parts):
                 yield ast.unparse(ast.JoinedStr([*node.values, ast.Constant("X")]))
         case ast.Slice() | ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
             yield from _with_less(node)
@@ -253,10 +282,35 @@ def _other_values(value: object) -> Iterator[str]:
         yield str(value - 1) if value > 0 else f"({value - 1})"
     elif isinstance(value, str) and HEX.fullmatch(value):
         yield repr(value[:-1] + ("1" if value[-1] == "0" else "0"))  # still hex: the vector is read, and is wrong
+    elif isinstance(value, str) and SQL.match(value):
+        yield from (repr(text) for text in _other_sql(value))
     elif isinstance(value, str) and " " not in value:
         yield repr(value + "X")
     elif isinstance(value, bytes):
         yield repr(value + b"X")
+
+
+def _other_sql(text: str) -> Iterator[str]:
+    """Each text with one place of it changed. What assigns (`SET a = ?`) is left alone."""
+    for pattern, other in SQL_CHANGES:
+        for place in re.finditer(pattern, text):
+            if place[0] != " = " or _compares(text[: place.start()]):
+                yield text[: place.start()] + place.expand(other) + text[place.end() :]
+
+
+def _compares(before: str) -> bool:
+    """Whether an `=` after this text compares: the last word that says so is not SET."""
+    words: list[str] = re.findall(r"\b(SET|WHERE|ON|AND|WHEN)\b", before)
+    return not words or words[-1] != "SET"
+
+
+def _other_sql_parts(node: ast.JoinedStr) -> Iterator[str]:
+    for index, part in enumerate(node.values):
+        if isinstance(part, ast.Constant):
+            for text in _other_sql(str(part.value)):
+                changed = copy.deepcopy(node)
+                changed.values[index] = ast.Constant(text)
+                yield ast.unparse(changed)
 
 
 def _bracketed(node: ast.expr) -> str:

@@ -4,7 +4,8 @@ The tests are collected and run once, which says what each covers and costs; the
 code of one function in place and runs the tests that cover its lines, cheap ones first, until one fails. What acts when
 a module is imported (a constant, a default, a function that fills a table) runs in a fork that imports the changed
 source in place of the file, under all tests. Limits are CPU seconds and memory, so a loaded machine kills no mutant.
-Both ways run once without a mutant first: tests that fail as they are judge nothing. Linux only.
+Both ways run once without a mutant first: tests that fail as they are judge nothing. Tests that leave threads behind
+(`apart`) make the map in a process of its own, for a fork has no thread but the one that forked. Linux only.
 """
 
 from __future__ import annotations
@@ -13,149 +14,41 @@ import gc
 import importlib
 import importlib.machinery
 import importlib.util
+import mmap
 import os
 import pickle
-import resource
-import select
 import shutil
-import signal
 import sys
 import tempfile
 import time
 import types
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import coverage
-import hypothesis
 import pytest
 from _pytest.runner import runtestprotocol
 
+from tools.forks import (
+    STATUS,
+    SURVIVED,
+    UNSUITED,
+    Map,
+    Tests,
+    Verdict,
+    bound_cpu,
+    house,
+    limit,
+    load_profile,
+    run_all,
+)
 from tools.mutations import Mutant
 
-IDLE_S: Final = 60  # without a moment of CPU time: it waits for ever; one that computes for ever meets its CPU limit
-MORE_MEMORY: Final = 2 << 30
-KILLED: Final = "killed"
-SURVIVED: Final = "survived"
-TIMEOUT: Final = "timeout"
-UNSUITED: Final = "unsuited"  # for the first way
-IMPORT: Final = ""  # the test, in the map, of what runs before any test
-STATUS: Final = {0: SURVIVED, 1: KILLED, 75: UNSUITED}
-OPTIONS: Final = (
-    *("-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:cov", "-o", "timeout=0", "--hypothesis-seed=0"),
-    *("-o", "addopts=--import-mode=importlib", "-W", "ignore::pytest.PytestAssertRewriteWarning"),
-    *("-m", "not slow_exhaustive"),
-)
-
-
-@dataclass
-class Map:
-    """What one run without mutants says of the tests: their CPU seconds, and who covers which line."""
-
-    cost: dict[str, float] = field(default_factory=dict)
-    covering: dict[tuple[str, int], set[str]] = field(default_factory=dict)
-    failed: list[str] = field(default_factory=list)
-
-    def tests_of(self, mutant: Mutant, mutants: Iterable[Mutant]) -> list[str]:
-        """Tests that reach the mutant's lines (if none is known to, its function's), cheap ones first."""
-        lines: Iterable[int] = range(mutant.line, mutant.last_line + 1)
-        found = self._covering(mutant.path, lines) - {IMPORT}
-        if not found:
-            same = [each for each in mutants if (each.path, each.function) == (mutant.path, mutant.function)]
-            lines = {line for each in same for line in range(each.line, each.last_line + 1)}
-            found = self._covering(mutant.path, lines) - {IMPORT}
-        return sorted(found, key=lambda test: (self.cost[test], test))
-
-    def near(self, path: str, files: Sequence[str]) -> tuple[list[str], list[str]]:
-        """Test files in two parts: the three with most tests that reach anything of the file, and the others."""
-        reaching = {test for (file, _), tests in self.covering.items() if file == path for test in tests}
-        counts = Counter(test.partition("::")[0] for test in reaching - {IMPORT})
-        first = [file for file, _ in counts.most_common(3)]
-        return first, [file for file in files if file not in first]
-
-    def at_import(self, mutant: Mutant) -> bool:
-        """Whether its function ran when the tests were collected, so that what it gave then may have been kept."""
-        return any(IMPORT in self.covering.get((mutant.path, n), ()) for n in range(mutant.line, mutant.last_line + 1))
-
-    def _covering(self, path: str, lines: Iterable[int]) -> set[str]:
-        return {test for line in lines for test in self.covering.get((path, line), ())}
-
-
-# --- one process a mutant ----------------------------------------------------------------------------------------
-
-
-def fork(job: Callable[[], int], cpu_s: float) -> int:
-    """Start a job in a process group of its own, silent, with bounds on CPU time and memory; the process id."""
-    pid = os.fork()
-    if pid:
-        return pid
-    try:
-        os.setsid()
-        quiet = os.open(os.devnull, os.O_RDWR)
-        for descriptor in (0, 1, 2):
-            os.dup2(quiet, descriptor)
-        pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        bound_cpu(cpu_s)
-        resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MORE_MEMORY,) * 2)
-        os._exit(job())
-    except BaseException:  # noqa: BLE001 - the engine's own failure; what tests raise has been caught
-        os._exit(70)
-
-
-def bound_cpu(cpu_s: float) -> None:
-    """End this process (SIGXCPU) once it has used so many CPU seconds."""
-    resource.setrlimit(resource.RLIMIT_CPU, (int(cpu_s) + 1, resource.RLIM_INFINITY))
-
-
-def cpu_time(pid: int) -> str:
-    """What a process and those it waited for have used, in the kernel's words."""
-    return " ".join(Path(f"/proc/{pid}/stat").read_text("ascii", "replace").rpartition(")")[2].split()[11:15])
-
-
-def run_all(
-    jobs: Sequence[tuple[Callable[[], int], float]],
-    mutants: Sequence[Mutant | None],
-    workers: int,
-    say: Callable[[int, str], None],
-) -> list[str]:
-    """Run (job, CPU seconds), one a mutant, in forks, so many at a time; how each ended, in order."""
-    ended = [""] * len(jobs)
-    running: dict[int, tuple[int, int]] = {}  # pidfd -> index, pid
-    seen: dict[int, tuple[str, float]] = {}  # pidfd -> CPU time, and when it was first so
-    waiting = iter(enumerate(jobs))
-    while True:
-        while len(running) < workers and (following := next(waiting, None)):
-            index, (job, cpu_s) = following
-            pid = fork(job, cpu_s)
-            running[os.pidfd_open(pid)] = index, pid
-        if not running:
-            return ended
-        ready, _, _ = select.select(list(running), [], [], 5.0)
-        now = time.monotonic()
-        for pidfd, (_, pid) in running.items():
-            if (cpu := cpu_time(pid)) != seen.get(pidfd, ("", now))[0]:
-                seen[pidfd] = cpu, now
-        idle = [pidfd for pidfd in running if now - seen[pidfd][1] > IDLE_S]
-        for pidfd in {*ready, *idle}:
-            index, pid = running.pop(pidfd)
-            del seen[pidfd]
-            os.close(pidfd)
-            with suppress(ProcessLookupError):
-                os.killpg(pid, signal.SIGKILL)  # also what it has started
-            code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-            if code == 70:
-                raise SystemExit(f"planting failed: {mutants[index]}")
-            ended[index] = TIMEOUT if code in (-signal.SIGXCPU, -signal.SIGKILL) else STATUS.get(code, KILLED)
-            if (mutant := mutants[index]) and ended[index] == SURVIVED:
-                say(1, f"survived: {mutant.path}:{mutant.line}: {mutant.before} -> {mutant.after}")
-            else:
-                say(1, "")
-
+KNOWN_S: Final = 1.0
+"""What a test is taken to cost that has not been measured, in CPU seconds."""
 
 # --- first way: the code of one function, exchanged in place -----------------------------------------------------
 
@@ -163,63 +56,137 @@ def run_all(
 class Warm:
     """A pytest plugin: in place of the usual loop, the run that makes the map, then a fork a mutant."""
 
-    def __init__(self, mutants: Sequence[Mutant], root: Path, workers: int, say: Callable[[int, str], None]) -> None:
+    unreached = STATUS[UNSUITED]
+    """How a mutant ends that no test reaches."""
+
+    def __init__(
+        self,
+        mutants: Sequence[Mutant],
+        root: Path,
+        tests: Tests,
+        workers: int,
+        ended: Callable[[int, Verdict], None],
+    ) -> None:
         sources = sorted({str(root / each.path) for each in mutants})
         self.measured = coverage.Coverage(data_file=None, config_file=False, include=sources)
         self.map = Map()
-        self.verdicts: list[str] = []
-        self.modules: list[str] = []
-        self._mutants, self._root, self._workers, self._say = mutants, root, workers, say
+        self.control = UNSUITED
+        self._mutants, self._root, self.tests, self._workers = mutants, root, tests, workers
+        self._ended = ended
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self) -> None:
         load_profile()
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined] # noqa: SLF001 - one for all forks
-        sources = {path: (self._root / path).read_bytes() for path in {each.path for each in self._mutants}}
-        for item, following in zip(session.items, [*session.items[1:], None], strict=True):
+        folders = session.config._tmp_path_factory  # type: ignore[attr-defined] # noqa: SLF001
+        base = folders.getbasetemp()
+        self.map = self._mapped(session.items, base)
+        self.measured.stop()
+        if not self.map.failed:
+            self._judge({item.nodeid: item for item in session.items if item.nodeid in self.map.cost}, folders, base)
+        return True
+
+    def _chosen(self, mutant: Mutant) -> list[str]:
+        return self.map.tests_of(mutant, self._mutants) if mutant.within else []
+
+    def _mapped(self, items: Sequence[pytest.Item], base: Path) -> Map:
+        return self._apart(items, base / "map") if self.tests.apart else self._measure(items)
+
+    def _measure(self, items: Sequence[pytest.Item]) -> Map:
+        made = Map()
+        for item, following in zip(items, [*items[1:], None], strict=True):
             self.measured.switch_context(item.nodeid)
             started = time.process_time()
             if fails(item, following):
-                self.map.failed.append(item.nodeid)
-            self.map.cost[item.nodeid] = round(time.process_time() - started, 3)
+                made.failed.append(item.nodeid)
+            made.cost[item.nodeid] = round(time.process_time() - started, 3)
         self.measured.stop()
-        for path in sources:
+        for path in {each.path for each in self._mutants}:
             for line, tests in self.measured.get_data().contexts_by_lineno(str(self._root / path)).items():
-                self.map.covering[path, line] = set(tests)
-        self.modules = [name for name in sys.modules if name.split(".")[0] not in house(self._root)]
-        if not self.map.failed:
-            self.verdicts = self._judge({item.nodeid: item for item in session.items}, sources)
-        return True
+                made.covering[path, line] = set(tests)
+        made.modules = [name for name in sys.modules if name.split(".")[0] not in house(self._root)]
+        return made
 
-    def _judge(self, items: dict[str, pytest.Item], sources: dict[str, bytes]) -> list[str]:
+    def _apart(self, items: Sequence[pytest.Item], file: Path) -> Map:
+        pid = os.fork()
+        if not pid:
+            file.write_bytes(pickle.dumps(self._measure(items)))
+            os._exit(0)
+        os.waitpid(pid, 0)
+        made: Map = pickle.loads(file.read_bytes())  # noqa: S301 - our own child wrote it
+        return made
+
+    def _judge(self, items: dict[str, pytest.Item], folders: Any, base: Path) -> None:
+        sources = {path: (self._root / path).read_bytes() for path in {each.path for each in self._mutants}}
+        numbers = {test: number for number, test in enumerate(items, start=1)}
         functions: dict[str, list[types.FunctionType]] = {}
         for each in gc.get_objects():
             if isinstance(each, types.FunctionType):
                 functions.setdefault(each.__code__.co_filename, []).append(each)
 
-        def job(tests: list[str], mutant: Mutant | None) -> Callable[[], int]:
-            def run() -> int:
-                if mutant:
-                    file = str(self._root / mutant.path)
-                    if not exchange(mutant, sources[mutant.path], file, functions.get(file, [])):
-                        return 75
-                chosen = [items[test] for test in tests]
-                for item, following in zip(chosen, [*chosen[1:], None], strict=True):
-                    bound_cpu(time.process_time() + limit(self.map, [item.nodeid]))
-                    if fails(item, following):
-                        return 1
-                return 0
+        def run(tests: Sequence[str], mutant: Mutant | None, folder: Path, mark: Callable[[int], None]) -> int:
+            if mutant:
+                file = str(self._root / mutant.path)
+                if not tests:
+                    return self.unreached
+                if not exchange(mutant, sources[mutant.path], file, functions.get(file, [])):
+                    return STATUS[UNSUITED]
+            folder.mkdir()
+            folders._basetemp = folder  # noqa: SLF001 - one for each fork, which goes with it
+            chosen = [items[test] for test in tests]
+            for item, following in zip(chosen, [*chosen[1:], None], strict=True):
+                bound_cpu(time.process_time() + limit(self.map, [item.nodeid]))
+                mark(numbers[item.nodeid])
+                if fails(item, following):
+                    return 1
+            return 0
 
-            return run
+        def ended(index: int, how: str, number: int) -> None:
+            shutil.rmtree(base / f"fork-{index}", ignore_errors=True)
+            mutant = self._mutants[index]
+            if how == SURVIVED and self.map.at_import(mutant):
+                how = UNSUITED
+            if how != UNSUITED:
+                self._ended(index, Verdict(how, named(items, number) if how != SURVIVED else ""))
 
-        jobs = [(job(list(items), None), limit(self.map, items))]
-        for mutant in self._mutants:
-            tests = self.map.tests_of(mutant, self._mutants) if mutant.within else []
-            jobs.append((job(tests, mutant) if tests else lambda: 75, limit(self.map, tests)))
+        def ended_control(_: int, how: str, number: int) -> None:
+            self.control = how if how == SURVIVED else f"{how} in {named(items, number)}"
+
         gc.freeze()
-        return run_all(jobs, [None, *self._mutants], self._workers, self._say)
+        run_all([(partial(run, list(items), None, base / "control"), limit(self.map, items))], 1, ended_control)
+        if self.control == SURVIVED:
+            chosen = [(each, self._chosen(each)) for each in self._mutants]
+            jobs = [
+                (partial(run, tests, mutant, base / f"fork-{index}"), limit(self.map, tests))
+                for index, (mutant, tests) in enumerate(chosen)
+            ]
+            run_all(jobs, self._workers, ended)
+
+
+class Known(Warm):
+    """The same without a map: each mutant meets the tests it is given, in their order."""
+
+    unreached = STATUS[SURVIVED]
+
+    def __init__(
+        self, chosen: Mapping[Mutant, Sequence[str]], root: Path, workers: int, ended: Callable[[int, Verdict], None]
+    ) -> None:
+        files = sorted({test.partition("::")[0] for tests in chosen.values() for test in tests})
+        super().__init__(list(chosen), root, Tests([file for file in files if (root / file).is_file()]), workers, ended)
+        self._tests_of = chosen
+
+    def _mapped(self, items: Sequence[pytest.Item], base: Path) -> Map:  # noqa: ARG002 - as the other
+        asked = {test for tests in self._tests_of.values() for test in tests}
+        return Map(cost={item.nodeid: KNOWN_S for item in items if item.nodeid in asked})
+
+    def _chosen(self, mutant: Mutant) -> list[str]:
+        return [test for test in self._tests_of[mutant] if test in self.map.cost]
+
+
+def named(tests: Iterable[str], number: int) -> str:
+    """The test of a number, counted from 1; "" for 0."""
+    return ["", *tests][number]
 
 
 def fails(item: pytest.Item, following: pytest.Item | None) -> bool:
@@ -278,123 +245,143 @@ class Finder:
 
 
 class Profiled:
-    """A pytest plugin: the second way's settings."""
+    """A pytest plugin: the second way's settings, and which test it is at."""
+
+    def __init__(self, found: Map, mark: Callable[[int], None]) -> None:
+        self._numbers = {test: number for number, test in enumerate(found.cost, start=1)}
+        self._mark = mark
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self) -> None:
         load_profile()
 
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self._mark(self._numbers.get(nodeid, 0))
 
-def import_job(mutant: Mutant | None, root: Path, parts: Sequence[Sequence[str]], scratch: Path) -> int:
-    """Run test files, part by part, in a process that has imported nothing of the house yet."""
+
+def import_job(
+    mutant: Mutant | None, root: Path, tests: Tests, found: Map, scratch: Path, mark: Callable[[int], None]
+) -> int:
+    """Run test files, the likely ones first, in a process that has imported nothing of the house yet."""
     if mutant:
         source = mutant.applied_to((root / mutant.path).read_bytes())
         sys.meta_path.insert(0, Finder(mutant.path, root, source))
-    base = tempfile.mkdtemp(dir=scratch)
-    options = [*OPTIONS, "--basetemp", f"{base}/tests"]
+    parts = found.near(mutant.path, tests.files) if mutant else [tests.files]
+    base = Path(tempfile.mkdtemp(dir=scratch))
+    options = tests.options(base / "tests")
+    fine = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
     try:
-        codes = (pytest.main([*options, *files], plugins=[Profiled()]) for files in parts if files)
-        passed = all(code == pytest.ExitCode.OK for code in codes)
+        codes = (pytest.main([*options, *files], plugins=[Profiled(found, mark)]) for files in parts if files)
+        passed = all(code in fine for code in codes)
     except BaseException:  # noqa: BLE001 - as above
         passed = False
     shutil.rmtree(base, ignore_errors=True)
     return 0 if passed else 1
 
 
-# --- what both share ---------------------------------------------------------------------------------------------
+# --- both ways, one after the other ---------------------------------------------------------------------------------
 
 
-def load_profile() -> None:
-    """No database, no shrinking, no clock: a counterexample is enough, and the same ones every time."""
-    hypothesis.settings.register_profile(
-        "mutants",
-        parent=hypothesis.settings(),
-        database=None,
-        deadline=None,
-        derandomize=False,  # the seed is given on the command line
-        phases=(hypothesis.Phase.explicit, hypothesis.Phase.generate),
-        suppress_health_check=[hypothesis.HealthCheck.too_slow],
-    )
-    hypothesis.settings.load_profile("mutants")
+def judge_known(
+    chosen: Mapping[Mutant, Sequence[str]], root: Path, workers: int, record: Callable[[int, Verdict], None]
+) -> None:
+    """As `judge`, of mutants that act in a function, each under the tests that are given with it. Those that are no
+    longer there kill nothing.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        _in_child(Known(chosen, root, workers, record), Path(scratch))
+        _read_found("known", Path(scratch, "found"))
 
 
-def limit(found: Map, tests: Iterable[str]) -> float:
-    """CPU seconds for these tests: ten times what they took when nothing was wrong, and a few."""
-    return 3 + 10 * sum(found.cost[test] for test in tests)
+def judge(
+    name: str,
+    mutants: Sequence[Mutant],
+    tests: Tests,
+    root: Path,
+    workers: int,
+    record: Callable[[int, Verdict], None],
+) -> None:
+    """Tell of each mutant, as it ends, how it ended under these tests. SystemExit if they fail without a mutant.
+
+    `record` is called in this process and in forks of it, with the mutant's index.
+    """
+    say = progress(name, mutants)
+
+    def ended(index: int, verdict: Verdict) -> None:
+        record(index, verdict)
+        say(index, verdict)
+
+    with tempfile.TemporaryDirectory() as scratch:
+        done = mmap.mmap(-1, len(mutants) + 1)
+
+        def ended_first(index: int, verdict: Verdict) -> None:
+            done[index] = 1
+            ended(index, verdict)
+
+        _in_child(Warm(mutants, root, tests, workers, ended_first), Path(scratch))
+        found = _read_found(name, Path(scratch, "found"))
+        left = [index for index in range(len(mutants)) if not done[index]]
+        if not left:
+            return
+        for module in found.modules:
+            with suppress(Exception):
+                importlib.import_module(module)
+        planted = [None, *(mutants[index] for index in left)]
+        jobs = [
+            (partial(import_job, each, root, tests, found, Path(scratch)), 30 + limit(found, found.cost))
+            for each in planted
+        ]
+
+        def ended_control(_: int, how: str, number: int) -> None:
+            if how != SURVIVED:
+                raise SystemExit(f"{name}: {how} without a mutant, in a fork, in {named(found.cost, number)}")
+
+        def ended_later(index: int, how: str, number: int) -> None:
+            ended(left[index], Verdict(how, named(found.cost, number) if how != SURVIVED else ""))
+
+        run_all(jobs[:1], 1, ended_control)
+        run_all(jobs[1:], workers, ended_later)
 
 
-def house(root: Path) -> set[str]:
-    """The packages below the root, which forks import anew."""
-    return {path.parent.name for path in root.glob("*/*.py")} | {"conftest", "__main__"}
-
-
-def judge(name: str, mutants: list[Mutant], files: list[str], root: Path, workers: int, scratch: Path) -> list[str]:
-    """How each mutant ended under these test files. Raises SystemExit if the tests fail without one."""
-    say = progress(f"{name}: first way", len(mutants) + 1)
-
-    def warm() -> int:
-        plugin = Warm(mutants, root, workers, say)
-        plugin.measured.start()
-        pytest.main([*OPTIONS, "--basetemp", str(scratch / "warm"), *files], plugins=[plugin])
-        (scratch / "found").write_bytes(pickle.dumps((plugin.map, plugin.modules, plugin.verdicts)))
-        return 0
-
+def _in_child(plugin: Warm, scratch: Path) -> None:
+    """Run pytest with this plugin in a fork, which leaves the map and how it went without a mutant."""
     pid = os.fork()
-    if not pid:
-        devnull = os.open(os.devnull, os.O_RDWR)
-        os.dup2(devnull, 1)
-        os._exit(warm())
-    os.waitpid(pid, 0)
-    found, modules, (control, *verdicts) = read_found(scratch / "found")
-    if control != SURVIVED:
-        raise SystemExit(f"{name}: the tests fail when run a second time without a mutant")
-    for module in modules:
-        with suppress(Exception):
-            importlib.import_module(module)
-    left = [
-        index
-        for index, verdict in enumerate(verdicts)
-        if verdict == UNSUITED or (verdict == SURVIVED and found.at_import(mutants[index]))
-    ]
-    jobs = []
-    planted = [None, *(mutants[index] for index in left)]
-    for mutant in planted:
-        parts = found.near(mutant.path, files) if mutant else [files]
-        jobs.append((bound(import_job, mutant, root, parts, scratch), 30 + limit(found, found.cost)))
-    control, *later = run_all(jobs, planted, workers, progress(f"{name}: second way", len(jobs)))
-    if control != SURVIVED:
-        raise SystemExit(f"{name}: the tests fail in a fork without a mutant")
-    for index, verdict in zip(left, later, strict=True):
-        verdicts[index] = verdict
-    return verdicts
+    if pid:
+        os.waitpid(pid, 0)
+        return
+    try:
+        os.dup2(os.open(os.devnull, os.O_RDWR), 1)
+        plugin.measured.start()
+        pytest.main([*plugin.tests.options(scratch / "warm"), *plugin.tests.files], plugins=[plugin])
+        (scratch / "found").write_bytes(pickle.dumps((plugin.map, plugin.control)))
+    finally:
+        os._exit(0)
 
 
-def bound(job: Callable[..., int], *arguments: object) -> Callable[[], int]:
-    """Return the call, to be made later."""
-    return lambda: job(*arguments)
-
-
-def read_found(path: Path) -> tuple[Map, list[str], list[str]]:
-    """What the warm process left; SystemExit if the tests fail as they are."""
+def _read_found(name: str, path: Path) -> Map:
+    """What the child left; SystemExit if the tests fail as they are."""
     if not path.exists():
-        raise SystemExit("the tests could not be run")
-    found, modules, verdicts = pickle.loads(path.read_bytes())  # noqa: S301 - our own child wrote it
-    path.unlink()
+        raise SystemExit(f"{name}: the tests could not be run")
+    found, control = pickle.loads(path.read_bytes())  # noqa: S301 - our own child wrote it
     if found.failed or not found.cost:
-        raise SystemExit(f"the tests fail without a mutant, or are none: {found.failed}")
-    return found, modules, verdicts
+        raise SystemExit(f"{name}: the tests fail without a mutant, or are none: {found.failed}")
+    if control != SURVIVED:
+        raise SystemExit(f"{name}: without a mutant, run a second time: {control}")
+    made: Map = found
+    return made
 
 
-def progress(what: str, total: int) -> Callable[[int, str], None]:
-    """Say on stderr how far it is, twenty times, and what survives on the way."""
-    terminal, done = os.dup(2), 0
+def progress(what: str, mutants: Sequence[Mutant]) -> Callable[[int, Verdict], None]:
+    """Say on stderr how far it is, twenty times, and what survives on the way. For this process and its forks."""
+    terminal, count = os.dup(2), mmap.mmap(-1, 4)
 
-    def say(count: int, survivor: str = "") -> None:
-        nonlocal done
-        before, done = done, done + count
-        if survivor:
-            os.write(terminal, f"{what}: {survivor}\n".encode())
-        if done * 20 // total > before * 20 // total:
-            os.write(terminal, f"{what}: {done} of {total}\n".encode())
+    def say(index: int, verdict: Verdict) -> None:
+        before = int.from_bytes(count[:4])
+        count[:4] = (before + 1).to_bytes(4)
+        if verdict.outcome == SURVIVED:
+            each = mutants[index]
+            os.write(terminal, f"{what}: survived: {each.path}:{each.line}: {each.before} -> {each.after}\n".encode())
+        if (before + 1) * 20 // len(mutants) > before * 20 // len(mutants):
+            os.write(terminal, f"{what}: {before + 1} of {len(mutants)}\n".encode())
 
     return say

@@ -1,7 +1,8 @@
 """The contract's build steps: Python code from `protos/`, and proof that the committed code is that code.
 
 `generate` writes the packages, `drift` compares them with a fresh generation, `third-party DIR` lays out for buf the
-imports that come with installed packages. Refuses nothing but drift and what the compilers refuse.
+imports that come with installed packages, `contract DIR` writes the whole contract for other languages. Refuses drift,
+what the compilers refuse, and to write a contract into a folder that has something in it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PROTOS = ROOT / "protos"
 SITE_PACKAGES = Path(sysconfig.get_path("purelib"))  # google/rpc/*.proto lie here (googleapis-common-protos)
+WELL_KNOWN = Path(str(files("grpc_tools"))) / "_proto"  # google/protobuf/*.proto
+DETAILS = ("google/rpc/code.proto", "google/rpc/error_details.proto", "google/rpc/status.proto")
+"""What errors are made of (docs/errors.md): clients need it, though our files import but a part."""
 INIT = '"""Generated from `protos/`, never edited: change the contract and run `make protos`."""\n'
 
 
@@ -46,7 +50,7 @@ def compile_protos(names: list[str], *outputs: str) -> None:
     scripts = Path(sys.executable).parent  # not resolved: the plugins stand in the virtual environment
     command = [
         *(sys.executable, "-m", "grpc_tools.protoc"),
-        *(f"-I{PROTOS}", f"-I{files('grpc_tools') / '_proto'}", f"-I{SITE_PACKAGES}"),
+        *(f"-I{PROTOS}", f"-I{WELL_KNOWN}", f"-I{SITE_PACKAGES}"),
         *(f"--plugin=protoc-gen-{plugin}={scripts / f'protoc-gen-{plugin}'}" for plugin in ("mypy", "mypy_grpc")),
         *outputs,
         *names,
@@ -104,6 +108,26 @@ def third_party(folder: Path) -> None:
         shutil.copy(path, folder / "google/rpc")
 
 
+def contract(folder: Path) -> list[str]:
+    """Write every contract file with all that it imports, as import paths below `folder`; what was written. Loaders of
+    other languages need nothing else.
+    """
+    if folder.exists() and any(folder.iterdir()):
+        sys.exit(f"{folder} is not empty: give a new folder")
+    written: dict[str, None] = {}
+    waiting = [*protos(), *DETAILS]
+    while waiting:
+        name = waiting.pop(0)
+        if name in written:
+            continue
+        source = next(root / name for root in (PROTOS, SITE_PACKAGES, WELL_KNOWN) if (root / name).is_file())
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, folder / name)
+        written[name] = None
+        waiting += re.findall(r'(?m)^import\s+(?:public\s+)?"([^"]+)";', source.read_text("utf-8"))
+    return sorted(written)
+
+
 def main() -> int:
     """Run one step; the exit status tells whether it held."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -111,11 +135,14 @@ def main() -> int:
     steps.add_parser("generate", help="write the generated packages")
     steps.add_parser("drift", help="compare them with a fresh generation")
     steps.add_parser("third-party", help="lay out imported contract files for buf").add_argument("folder", type=Path)
+    steps.add_parser("contract", help="write the contract with its imports").add_argument("folder", type=Path)
     arguments = parser.parse_args()
     if arguments.step == "generate":
         write()
     elif arguments.step == "third-party":
         third_party(arguments.folder)
+    elif arguments.step == "contract":
+        print(*contract(arguments.folder), sep="\n")
     elif found := drift():
         print("generated code is not what protos/ says; run `make protos`:", *found, sep="\n  ", file=sys.stderr)
         return 1

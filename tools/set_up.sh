@@ -49,6 +49,10 @@ fi
 
 say "installing the locked packages (a minute or so the first time)"
 rm -f $stamp
+# What is unpacked lies beside where it goes: /tmp may be full, small, or on another file system.
+TMPDIR=$place/$venv/unpacked
+export TMPDIR
+rm -rf "$TMPDIR" && mkdir "$TMPDIR"
 # --only-binary: building a source package would run code, and fetch build requirements, that no hash here covers.
 "$venv/bin/python" -m pip install -qq --disable-pip-version-check --no-input --require-hashes --only-binary :all: \
     -r requirements/dev.txt ||
@@ -59,4 +63,5 @@ rm -f $stamp
 # buf reads imports from a folder; these come with googleapis-common-protos, so that it needs no network (buf.yaml).
 "$venv/bin/python" tools/protos.py third-party $venv/protos
 
+rm -rf "$TMPDIR"
 key >$stamp

@@ -1,8 +1,9 @@
 """The command `certify dossier [--quick] [--out DIR] [--resume] …` and `certify dossier verify DIR` (docs/dossier.md).
 
 Makes: runs the steps of the plan, each result kept in the work folder; writes the bundle into OUT and OUT.zip. Exit 0:
-nothing failed (what did not run is named); 1: something failed; 2: usage. A dossier that failed is written and signed
-like any other. Verifies: exit 0: files and signature hold; 1: they do not; 2: usage.
+everything ran and passed; 1: something failed; 2: usage; 3: nothing failed, and not everything ran (what did not is
+named), as always with --quick. A dossier that failed or is incomplete is written and signed like any other. Verifies:
+exit 0: files and signature hold; 1: they do not; 2: usage.
 
 Refuses to write into a folder that holds anything but an earlier dossier.
 """
@@ -37,6 +38,7 @@ _WORDS: Final = {
     "incomplete": "incomplete: nothing failed, but not everything ran",
     "failed": "FAILED",
 }
+_STATUS: Final = {"passed": 0, "failed": 1, "incomplete": 3}
 _APART: Final = {"manifest": "content", "sbom": "document"}
 """Results of which one field stands in a file of its own, not twice."""
 
@@ -63,7 +65,7 @@ def _make(arguments: Sequence[str]) -> int:
     if signer is None:
         sys.stdout.write("the dossier is NOT SIGNED: no --signing-key and no --home\n")
     sys.stdout.write(f"{_WORDS[document['verdict']]}; {asked.out / 'index.html'}, {_zip_of(asked.out)}\n")
-    return 1 if document["verdict"] == "failed" else 0
+    return _STATUS[document["verdict"]]
 
 
 def make_dossier(

@@ -1,5 +1,8 @@
 """`compiled`: numba's compiler, with the types of the function kept and the machine code cached on disk; its time.
 
+The cache lies in the user's folder for caches, never beside our source as numba would have it: a file there that
+nothing lists keeps a server from starting (docs/manifest.md).
+
 The loops of the enumeration are plain Python functions over integer arrays; without numba they would give the same
 numbers in a day. Refuses floats by habit, not by force: no loop of this package makes one.
 """
@@ -8,12 +11,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Final, Self, TypeVar, cast
 
 import numba
 import numpy as np
 import numpy.typing as npt
-from numba.core import event
+from numba.core import config, event
 
 Compiled = TypeVar("Compiled", bound=Callable[..., Any])
 
@@ -23,9 +26,17 @@ Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
 
 
+_LOCATORS: Final = "UserProvidedCacheLocator,UserWideCacheLocator"
+"""`NUMBA_CACHE_DIR`, then the user's folder for caches."""
+
+
 def compiled(function: Compiled) -> Compiled:
-    """Return the function, compiled at its first call; the code is kept beside it (`NUMBA_CACHE_DIR` elsewhere)."""
-    return cast("Compiled", numba.njit(cache=True, nogil=True)(function))
+    """Return the function, compiled at its first call; where no folder for the cache can be written, at each start."""
+    config.CACHE_LOCATOR_CLASSES = config.CACHE_LOCATOR_CLASSES or _LOCATORS  # type: ignore[attr-defined]
+    try:
+        return cast("Compiled", numba.njit(cache=True, nogil=True)(function))
+    except RuntimeError:  # no locator has a folder
+        return cast("Compiled", numba.njit(nogil=True)(function))
 
 
 class CompileTimer(event.Listener):

@@ -10,8 +10,10 @@ from typing import Final, Protocol
 from rgs.api.calls import Download, Methods, Unary
 from rgs.api.mapping import ROUND_STATUSES, reply_bytes, time_fields
 from rgs.api.outbox import outbox_methods
+from rgs.api.pages import paged
 from rgs.api.returns import returns_methods
 from rgs.core.errors import InvalidFieldError
+from rgs.core.values import check_range
 from rgs.service.admin import Admin, VoidResult
 from rgs.service.callers import Caller
 from rgs.service.certificates import Certificates
@@ -46,6 +48,8 @@ class _Certificate(Protocol):
     def added_ms(self) -> int: ...
     @property
     def removed_ms(self) -> int | None: ...
+    @property
+    def last_ms(self) -> int | None: ...
 
 
 class _Key(Protocol):
@@ -180,16 +184,16 @@ def _reads(admin: Admin, reports: Reports) -> Methods:
     async def list_guards(_caller: Caller, _message: pb.ListGuardsRequest) -> bytes:
         return pb.ListGuardsResponse(guards=map(_guard, admin.guards())).SerializeToString()
 
-    async def list_events(_caller: Caller, message: pb.ListEventsRequest) -> bytes:
+    async def list_events(_caller: Caller, message: pb.ListEventsRequest) -> pb.ListEventsResponse:
         events, token = await reports.list_events(message.code, message.page_size, message.page_token)
-        return pb.ListEventsResponse(events=map(_event, events), next_page_token=token).SerializeToString()
+        return pb.ListEventsResponse(events=map(_event, events), next_page_token=token)
 
-    async def list_totals(_caller: Caller, message: pb.ListTotalsRequest) -> bytes:
+    async def list_totals(_caller: Caller, message: pb.ListTotalsRequest) -> pb.ListTotalsResponse:
         wanted = totals_filter(
             message.first_day, message.last_day, operator=message.operator, player=message.player, game=message.game
         )
         rows, token = await reports.list_totals(wanted, message.page_size, message.page_token)
-        return pb.ListTotalsResponse(totals=_totals(rows), next_page_token=token).SerializeToString()
+        return pb.ListTotalsResponse(totals=_totals(rows), next_page_token=token)
 
     async def export_totals(_caller: Caller, message: pb.ExportTotalsRequest) -> AsyncIterator[bytes]:
         wanted = totals_filter(message.first_day, message.last_day, operator=message.operator)
@@ -199,23 +203,16 @@ def _reads(admin: Admin, reports: Reports) -> Methods:
     return {
         "ListSwitches": Unary(pb.ListSwitchesRequest, list_switches),
         "ListGuards": Unary(pb.ListGuardsRequest, list_guards),
-        "ListEvents": Unary(pb.ListEventsRequest, list_events),
-        "ListTotals": Unary(pb.ListTotalsRequest, list_totals),
+        "ListEvents": paged(pb.ListEventsRequest, list_events),
+        "ListTotals": paged(pb.ListTotalsRequest, list_totals),
         "ExportTotals": Download(pb.ExportTotalsRequest, export_totals),
     }
 
 
 def _subject(message: pb.SetSwitchRequest) -> tuple[str, str]:
     """(scope, subject) of a switch; InvalidFieldError for a field that its scope does not need, or lacks."""
-    scope = _SCOPE_OF.get(message.scope)
-    if scope is None:
-        raise InvalidFieldError(
-            f"scope {message.scope} is none of 1 to {max(_SCOPE_OF)}",
-            field="scope",
-            least=1,
-            limit=max(_SCOPE_OF),
-            value=message.scope,
-        )
+    check_range(message.scope, "scope", min(_SCOPE_OF), max(_SCOPE_OF))
+    scope = _SCOPE_OF[message.scope]
     needed = _SUBJECTS[scope]
     for field in ("operator", "game", "player"):
         value: str = getattr(message, field)
@@ -248,6 +245,7 @@ def _certificate(row: _Certificate) -> pb.Certificate:
         jurisdiction=row.jurisdiction,
         added_time=time_fields(row.added_ms),
         removed_time=time_fields(row.removed_ms or 0),
+        end_time=time_fields(row.last_ms or 0),
     )
 
 

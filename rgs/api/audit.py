@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Protocol
 
 from rgs.api.calls import Download, Methods, Unary
+from rgs.api.pages import paged
 from rgs.api.parsing import verify_logged_request, verify_range, verify_statement_request
 from rgs.service.audit import Audit
 from rgs.service.callers import Caller
@@ -54,7 +55,7 @@ def _statements(audit: Audit) -> Methods:
         )
         return pb.GetStatementResponse(statement=_statement(row)).SerializeToString()
 
-    async def list_statements(caller: Caller, message: pb.ListStatementsRequest) -> bytes:
+    async def list_statements(caller: Caller, message: pb.ListStatementsRequest) -> pb.ListStatementsResponse:
         verify_range(message)
         rows, token = await audit.list_statements(
             caller,
@@ -66,14 +67,14 @@ def _statements(audit: Audit) -> Methods:
             page_size=message.page_size,
             page_token=message.page_token,
         )
-        return pb.ListStatementsResponse(statements=map(_statement, rows), next_page_token=token).SerializeToString()
+        return pb.ListStatementsResponse(statements=map(_statement, rows), next_page_token=token)
 
     async def list_key_statements(_caller: Caller, _message: pb.ListKeyStatementsRequest) -> bytes:
         return pb.ListKeyStatementsResponse(envelopes=audit.key_statements()).SerializeToString()
 
     return {
         "GetStatement": Unary(pb.GetStatementRequest, get_statement),
-        "ListStatements": Unary(pb.ListStatementsRequest, list_statements),
+        "ListStatements": paged(pb.ListStatementsRequest, list_statements),
         "ListKeyStatements": Unary(pb.ListKeyStatementsRequest, list_key_statements),
     }
 

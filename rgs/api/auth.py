@@ -18,13 +18,23 @@ import grpc
 import structlog
 
 from rgs.clock import Clock
-from rgs.core.errors import FormatError, PermissionDeniedError, RgsError, UnauthenticatedError, UnavailableError
+from rgs.core.errors import (
+    FormatError,
+    InvalidFieldError,
+    PermissionDeniedError,
+    RgsError,
+    UnauthenticatedError,
+    UnavailableError,
+)
 from rgs.service.callers import Caller, Role
 
 FAILED_POLLS_MAX: Final = 10
 """So many failed polls of the list in a row, and nobody is let in any more."""
 KNOWN_MAX: Final = 4096
 """Certificates kept as read."""
+METADATA_ENTRIES_MAX: Final = 64
+METADATA_BYTES_MAX: Final = 8 * 1024
+"""Headers of one call, names and values together: a client of gRPC sends a dozen."""
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -235,6 +245,24 @@ class Gate:
                 value=" ".join(peer.uris)[:200],
             )
         return Caller(row.party, Role(row.role), row.jurisdiction)
+
+
+def verify_metadata(context: Context) -> None:
+    """InvalidFieldError for more headers than a caller of this contract has use for. gRPC's own limit is several times
+    as large, and tells a caller nothing: the message that would name his headers is too long to be sent.
+    """
+    entries = context.invocation_metadata() or ()
+    if len(entries) > METADATA_ENTRIES_MAX:
+        raise _too_much("headers", METADATA_ENTRIES_MAX, len(entries))
+    size = sum([len(key) + len(value) for key, value in entries])
+    if size > METADATA_BYTES_MAX:
+        raise _too_much("bytes of headers", METADATA_BYTES_MAX, size)
+
+
+def _too_much(what: str, limit: int, value: int) -> InvalidFieldError:
+    return InvalidFieldError(
+        f"the call came with {value} {what}, at most {limit} are taken", field="metadata", limit=limit, value=value
+    )
 
 
 def certificate_of(context: Context) -> bytes | None:

@@ -26,7 +26,7 @@ from google.rpc.status_pb2 import Status
 from grpc_status import rpc_status
 
 from rgs.api.access import OK, CallLines
-from rgs.api.auth import Context, Gate, certificate_of
+from rgs.api.auth import Context, Gate, certificate_of, verify_metadata
 from rgs.api.errors import FAULT_NUMBERS, INTERNAL, ToActResponse, status_of
 from rgs.api.parsing import parse_message
 from rgs.api.quotas import RETRY_MS, Account, Limits, OpenStream, Quotas, Streams
@@ -115,6 +115,7 @@ class Calls:
             account: Account | None = None
             try:
                 caller = self.admit(certificate_of(context), name, context)
+                verify_metadata(context)
                 account = self.quotas.enter(caller)
                 message = parse_message(method.kind, data)
                 request_id = getattr(message, "request_id", "")
@@ -139,6 +140,7 @@ class Calls:
             try:
                 certificate = certificate_of(context)
                 caller = self.admit(certificate, name, context)
+                verify_metadata(context)
                 stream = self.streams.open(self.quotas.enter(caller))
                 async for answer in method.answers(caller, parse_message(method.kind, data)):
                     self.admit(certificate, name, context)
@@ -170,6 +172,7 @@ class Calls:
             try:
                 certificate = certificate_of(context)
                 caller = self.admit(certificate, name, context)
+                verify_metadata(context)
                 stream = self.streams.open(self.quotas.enter(caller))
                 async with contextlib.aclosing(self._uploaded(name, method.kind, context, stream)) as messages:
                     return await method.answer(caller, messages)

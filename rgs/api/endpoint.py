@@ -27,6 +27,8 @@ from rgs.service.notices import Notices
 
 MESSAGE_BYTES_MAX: Final = 64 * 1024
 """Largest request; the largest that has a meaning is far below a kilobyte."""
+HEADERS_BYTES_MAX: Final = 64 * 1024
+"""Headers of one call as HTTP/2 counts them, with 32 bytes for each; more are refused by gRPC itself."""
 CALLS_MAX: Final = 8_192
 """Calls and open streams of all clients together; more are refused with RESOURCE_EXHAUSTED."""
 
@@ -35,6 +37,10 @@ CANCEL_S: Final = 1.0
 
 OPTIONS: Final[tuple[tuple[str, int], ...]] = (
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
+    # One limit, not gRPC's two of 8 and 16 KiB between which it refuses at random, and so far above our own
+    # (`rgs.api.auth.verify_metadata`) that it is we who tell a caller what is too much.
+    ("grpc.max_metadata_size", HEADERS_BYTES_MAX),
+    ("grpc.absolute_max_metadata_size", HEADERS_BYTES_MAX),
     ("grpc.max_concurrent_streams", 1_024),
     # What a stream may send ahead of being read stays at 64 KiB, however fast the line: requests are small, and who
     # does not read his answers must not fill our memory with questions.
@@ -46,6 +52,7 @@ OPTIONS: Final[tuple[tuple[str, int], ...]] = (
     # are cut off when they have asked too soon more often than twice.
     ("grpc.keepalive_time_ms", 60_000),
     ("grpc.keepalive_timeout_ms", 20_000),
+    ("grpc.http2.ping_timeout_ms", 20_000),  # of the ping itself: the longer of the two counts, and is 60 s by default
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
     ("grpc.http2.max_ping_strikes", 2),

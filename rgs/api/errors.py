@@ -2,7 +2,8 @@
 
 AIP-193: the canonical code, exactly one ErrorInfo (stable reason, domain, every number of the message as metadata),
 field violations as BadRequest, RetryInfo where trying again makes sense. The table is keyed by `RgsError.reason`, so
-that errors of rooms that this one may not import have their rows too; docs/errors.md is made from it.
+that errors of rooms that this one may not import have their rows too; docs/errors.md is made from it
+(`rgs.api.errors_page`). Words of the metadata that the contract has enums for are told by the enums' names.
 
 Refuses to quote an error that is not ours, or that is about our own data: the caller gets an incident id, and the log
 has type and place, never the message and never the values that led to it. An error without a row is treated the same.
@@ -11,7 +12,6 @@ has type and place, never the message and never the values that led to it. An er
 from __future__ import annotations
 
 import hashlib
-import sys
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -38,6 +38,15 @@ TEXT_MAX: Final = 512
 STATUS_BYTES_MAX: Final = 4_608
 """Largest status: in base64, with the message beside it, it stays below the 8 KiB of metadata that gRPC takes."""
 FRAMES_MAX: Final = 20
+ENUMS: Final[Mapping[str, str]] = {
+    "action": "ACTION",
+    "legal": "ACTION",
+    "phase": "PHASE",
+    "scope": "SWITCH_SCOPE",
+    "state": "REPORT_STATE",
+    "status": "ROUND_STATUS",
+}
+"""Metadata whose words are told by the names of an enum of the contract -> what those names begin with."""
 
 ToActResponse = Callable[[SessionView, RoundView], play_pb2.ActResponse]
 
@@ -71,14 +80,15 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
     # Who is asking.
     "CERTIFICATE_NOT_ALLOWED": ErrorRow(
         grpc.StatusCode.UNAUTHENTICATED,
-        "There is no client certificate, or it is not in the allow-list, no longer valid, or says another party.",
+        "The certificate is not in the allow-list, or was removed from it, or ended while its connection was open, or"
+        " says another party than the list.",
     ),
     "ROLE_NOT_ALLOWED": ErrorRow(grpc.StatusCode.PERMISSION_DENIED, "The party's role does not allow this method."),
     # Not there, or not this party's, which reads the same.
     "NOT_FOUND": ErrorRow(grpc.StatusCode.NOT_FOUND, "There is no such thing, or it is not this party's."),
     "UNKNOWN_RULESET": ErrorRow(grpc.StatusCode.NOT_FOUND, "The catalog has no game of this id."),
     # The state does not allow it.
-    "ILLEGAL_ACTION": ErrorRow(_STATE, "The action is not legal in this phase; `legal` lists those that are."),
+    "ILLEGAL_ACTION": ErrorRow(_STATE, "The action is not legal in this phase; `legal` names those that are."),
     "INSUFFICIENT_BALANCE": ErrorRow(_STATE, "The balance of the participation does not cover it."),
     "INSUFFICIENT_FUNDS": ErrorRow(_STATE, "The operator's wallet does not cover the purchase or the bet."),
     "WALLET_REFUSED": ErrorRow(_STATE, "The operator's wallet refuses; `refusal` is its code."),
@@ -92,6 +102,7 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
     ),
     "ROUND_NOT_PAUSED": ErrorRow(_STATE, "The round is not in the state for it: paused already, or not paused."),
     "SECOND_ADMIN_NEEDED": ErrorRow(_STATE, "The admin who proposed a void may not approve it."),
+    "LAST_ADMIN": ErrorRow(_STATE, "No other admin's certificate is allowed and still valid: the last one stays."),
     "REPORT_NOT_DONE": ErrorRow(
         _STATE, "The reconciliation is still running, failed or was interrupted: `state` says which."
     ),
@@ -113,7 +124,7 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
     "ALREADY_SEATED": ErrorRow(_STATE, "The player holds, or held, a participation in this regulator session."),
     "AFFAIR_PENDING": ErrorRow(
         _STATE,
-        "A purchase, bet, end or close of this session is still under way.",
+        "A purchase, bet, end or close of this session is still under way; RetryInfo says when it is tried next.",
     ),
     "TABLE_ONLY": ErrorRow(_STATE, "The game is played at tables only."),
     "GAME_NOT_OFFERED": ErrorRow(
@@ -127,7 +138,12 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
     "DEADLINE_TOO_SHORT": ErrorRow(_STATE, "The time that was left did not suffice to begin; nothing was done."),
     # Two of the same, or a race.
     "IDEMPOTENCY_CONFLICT": ErrorRow(
-        grpc.StatusCode.ALREADY_EXISTS, "The request id was used before with other content."
+        grpc.StatusCode.ALREADY_EXISTS,
+        "The party has used the request id before, for the same method, with other content.",
+    ),
+    "CERTIFICATE_KNOWN": ErrorRow(
+        grpc.StatusCode.ALREADY_EXISTS,
+        "The certificate is in the allow-list already, or was removed from it: then it stays denied, issue another.",
     ),
     "ROUND_CHANGED": ErrorRow(
         grpc.StatusCode.ABORTED,
@@ -212,7 +228,7 @@ def status_of(
         if logged:
             _log_fault(error, incident, method, request_id)
         return _fault(reason if row else INTERNAL, incident)
-    metadata = {key: value[:TEXT_MAX] for key, value in error.metadata.items()}
+    metadata = {key: _told(key, value)[:TEXT_MAX] for key, value in error.metadata.items()}
     if error.field is not None:
         metadata["field"] = error.field[:TEXT_MAX]
     status = _status(row.code, error.message, reason, metadata)
@@ -230,6 +246,11 @@ def status_of(
     if status.ByteSize() > STATUS_BYTES_MAX:
         return _status(row.code, error.message, reason, {"truncated": "true"})
     return status
+
+
+def _told(key: str, value: str) -> str:
+    enum = ENUMS.get(key)
+    return value if enum is None else " ".join(f"{enum}_{word.upper()}" for word in value.split())
 
 
 def _log_fault(error: Exception, incident: str, method: str, request_id: str) -> None:
@@ -258,39 +279,3 @@ def _packed(detail: Message) -> Any:
     packed = Any()
     packed.Pack(detail)
     return packed
-
-
-# --- the catalog in the docs ------------------------------------------------------------------------------------------
-
-_HEAD: Final = """# Errors
-
-Made from the table in `rgs/api/errors.py` by `python -m rgs.api.errors > docs/errors.md`; a test compares the two.
-
-Every error is a canonical gRPC code with a `google.rpc.Status` in the trailing metadata `grpc-status-details-bin` (on
-the `Play` stream: in the answer's `error`). Its details hold exactly one `ErrorInfo`: `reason` as below, `domain`
-`{domain}`, and `metadata` with every number of the message. Messages may change, reasons do not. `INVALID_ARGUMENT`
-names its field in a `BadRequest`. Where a time stands under "again after", and for `TOO_EARLY`, `PARTY_LIMIT` and
-`RECONCILIATION_BUSY`, a `RetryInfo` says when the same request, with the same request id, may be sent again.
-`DATA_LOSS` and `INTERNAL` are faults of the server: their `incident` finds them in its log, unless there were more than
-it tells of in a second.
-
-`CANCELLED`, `DEADLINE_EXCEEDED` and an `UNAVAILABLE` without details come from gRPC itself and leave open whether the
-request took effect: send it again with the same request id. So does a `RESOURCE_EXHAUSTED` without details, which means
-a request above 64 KiB, or a process with more calls and streams than it takes from all parties together.
-
-| reason | code | meaning | again after |
-|---|---|---|---|
-"""
-
-
-def format_catalog() -> str:
-    """The text of docs/errors.md."""
-    rows = [
-        f"| `{reason}` | `{row.code.name}` | {row.meaning} | {f'{row.retry_ms / 1000:g} s' if row.retry_ms else ''} |"
-        for reason, row in ERRORS.items()
-    ]
-    return _HEAD.format(domain=DOMAIN) + "\n".join(rows) + "\n"
-
-
-if __name__ == "__main__":
-    sys.stdout.write(format_catalog())

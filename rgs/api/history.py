@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rgs.api.calls import Methods, Unary
 from rgs.api.mapping import ROUND_STATUSES, round_message, time_fields
+from rgs.api.pages import paged
 from rgs.api.parsing import verify_record_request
 from rgs.service.callers import Caller
 from rgs.service.history import History, RoundSummary
@@ -15,11 +16,11 @@ SERVICE = pb.DESCRIPTOR.services_by_name["HistoryService"].full_name
 def history_methods(history: History) -> Methods:
     """The methods of the service."""
 
-    async def list_rounds(caller: Caller, message: pb.ListRoundsRequest) -> bytes:
+    async def list_rounds(caller: Caller, message: pb.ListRoundsRequest) -> pb.ListRoundsResponse:
         rounds, token = await history.list_rounds(
             caller, message.player, message.page_size, message.page_token, message.operator
         )
-        return pb.ListRoundsResponse(rounds=map(_summary, rounds), next_page_token=token).SerializeToString()
+        return pb.ListRoundsResponse(rounds=map(_summary, rounds), next_page_token=token)
 
     async def get_round_record(caller: Caller, message: pb.GetRoundRecordRequest) -> bytes:
         verify_record_request(message)
@@ -43,7 +44,7 @@ def history_methods(history: History) -> Methods:
         return pb.GetRoundRecordResponse(records=records).SerializeToString()
 
     return {
-        "ListRounds": Unary(pb.ListRoundsRequest, list_rounds),
+        "ListRounds": paged(pb.ListRoundsRequest, list_rounds),
         "GetRoundRecord": Unary(pb.GetRoundRecordRequest, get_round_record),
     }
 

@@ -255,6 +255,9 @@ class Encoder:
             moving.inactive_time.FromMilliseconds(view.inactive_ms)
         if money.ended:
             moving.participation_ended, moving.paid_out_minor = True, money.paid_out_minor
+        if held.wallet_balance_ms:
+            moving.wallet_balance_minor = held.wallet_balance_minor
+            moving.wallet_balance_time.FromMilliseconds(held.wallet_balance_ms)
         if held.close_ms:
             moving.close_time.FromMilliseconds(held.close_ms)
         if view.pending is not None:

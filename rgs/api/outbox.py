@@ -6,6 +6,7 @@ from typing import Final
 
 from rgs.api.calls import Methods, Unary
 from rgs.api.mapping import STAGE_NAMES, reply_bytes, time_fields
+from rgs.api.pages import paged
 from rgs.service.callers import Caller
 from rgs.service.orders import order_of
 from rgs.service.outbox import Outbox, OwedCredit
@@ -17,9 +18,9 @@ _STAGE_OF_REPORTS: Final = frozenset({"stages", "held"})
 def outbox_methods(outbox: Outbox) -> Methods:
     """Four methods of the service."""
 
-    async def list_owed_credits(caller: Caller, message: pb.ListOwedCreditsRequest) -> bytes:
+    async def list_owed_credits(caller: Caller, message: pb.ListOwedCreditsRequest) -> pb.ListOwedCreditsResponse:
         owed, token = await outbox.owed_credits(caller, message.page_size, message.page_token)
-        return pb.ListOwedCreditsResponse(credits=map(_owed, owed), next_page_token=token).SerializeToString()
+        return pb.ListOwedCreditsResponse(credits=map(_owed, owed), next_page_token=token)
 
     async def get_outbox(_caller: Caller, _message: pb.GetOutboxRequest) -> bytes:
         rows, readings = await outbox.figures()
@@ -44,26 +45,28 @@ def outbox_methods(outbox: Outbox) -> Methods:
         ]
         return pb.GetOutboxResponse(figures=figures, peers=peers).SerializeToString()
 
-    async def list_held_reports(_caller: Caller, message: pb.ListHeldReportsRequest) -> bytes:
+    async def list_held_reports(_caller: Caller, message: pb.ListHeldReportsRequest) -> pb.ListHeldReportsResponse:
         held, token = await outbox.held_reports(message.page_size, message.page_token)
         reports = [
             pb.HeldReports(kind=row.kind, subject=row.subject, reason=row.reason, since_time=time_fields(row.since_ms))
             for row in held
         ]
-        return pb.ListHeldReportsResponse(reports=reports, next_page_token=token).SerializeToString()
+        return pb.ListHeldReportsResponse(reports=reports, next_page_token=token)
 
     async def release_reports(caller: Caller, message: pb.ReleaseReportsRequest) -> bytes:
         order = order_of(
             caller, "ReleaseReports", message.request_id,
-            kind=message.kind, subject=message.subject, reason=message.reason,
+            kind=message.kind, subject=message.subject, reason=message.reason, close_out=message.close_out,
         )  # fmt: skip
-        reply = await outbox.release_reports(order, message.kind, message.subject, message.reason)
+        reply = await outbox.release_reports(
+            order, message.kind, message.subject, message.reason, close_out=message.close_out
+        )
         return reply_bytes("ReleaseReports", reply)
 
     return {
-        "ListOwedCredits": Unary(pb.ListOwedCreditsRequest, list_owed_credits),
+        "ListOwedCredits": paged(pb.ListOwedCreditsRequest, list_owed_credits),
         "GetOutbox": Unary(pb.GetOutboxRequest, get_outbox),
-        "ListHeldReports": Unary(pb.ListHeldReportsRequest, list_held_reports),
+        "ListHeldReports": paged(pb.ListHeldReportsRequest, list_held_reports),
         "ReleaseReports": Unary(pb.ReleaseReportsRequest, release_reports),
     }
 

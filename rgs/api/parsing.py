@@ -20,10 +20,15 @@ from rgs.core.ids import check_name, check_reference, check_request_id, check_ul
 from rgs.core.ledger import PARTICIPATION_MINOR_MAX
 from rgs.core.limits import SessionLimits
 from rgs.core.money import parse_currency
+from rgs.core.values import check_range
 from rgs.service.requests import Act, BuyParticipation, CloseSession, EndParticipation, OpenSession, StartRound
 from rgs.v1 import audit_pb2, common_pb2, history_pb2, play_pb2, session_pb2
 
 AMOUNT_MINOR_MAX: Final = PARTICIPATION_MINOR_MAX
+NUMBER_MAX: Final = (1 << 63) - 1
+"""Largest number of a stage, a purchase, a statement or a round's version: that of an int64."""
+TOKEN_BYTES_MAX: Final = 1024
+"""Longest session token, in bytes of UTF-8."""
 BETS_MAX: Final = 8
 """Bets of one request; no game has as many."""
 _BET: Final = re.compile(r"[a-z][a-z0-9_]{0,15}", re.ASCII)
@@ -95,6 +100,7 @@ def parse_open_session(message: session_pb2.OpenSessionRequest) -> OpenSession:
         currency=_currency(message.currency),
         operator_reference=check_reference(message.operator_reference, "operator_reference"),
         limits=_limits(message.limits),
+        session_token=_token(message.session_token),
     )
 
 
@@ -168,27 +174,30 @@ def _verify_either(one: str, has_one: bool, others: list[bool], names: tuple[str
 
 
 def _number(value: int, field: str) -> int:
-    if value < 1:
-        raise InvalidFieldError(f"{field} {value} is below 1", field=field, limit=1, value=value)
-    return value
+    return check_range(value, field, 1, NUMBER_MAX)
 
 
 def _amount(value: int, field: str) -> int:
-    if not 1 <= value <= AMOUNT_MINOR_MAX:
-        raise InvalidFieldError(
-            f"{field} {value} is outside 1 to {AMOUNT_MINOR_MAX}",
-            field=field,
-            least=1,
-            limit=AMOUNT_MINOR_MAX,
-            value=value,
-        )
-    return value
+    return check_range(value, field, 1, AMOUNT_MINOR_MAX)
 
 
 def _limits(message: common_pb2.SessionLimits) -> SessionLimits:
     limits = SessionLimits(message.loss_minor, message.stake_minor, message.duration_ms)
     limits.verify()
     return limits
+
+
+def _token(text: str) -> str:
+    """As it is; its length is all that an error says of it."""
+    size = len(text.encode("utf-8"))
+    if size > TOKEN_BYTES_MAX:
+        raise InvalidFieldError(
+            f"session_token has {size} bytes, more than {TOKEN_BYTES_MAX}",
+            field="session_token",
+            limit=TOKEN_BYTES_MAX,
+            value=size,
+        )
+    return text
 
 
 def _bets(bets: Iterable[common_pb2.Bet]) -> dict[str, int]:
@@ -209,16 +218,7 @@ def _bets(bets: Iterable[common_pb2.Bet]) -> dict[str, int]:
 
 
 def _action(value: int) -> Action:
-    action = ACTION_OF.get(value)
-    if action is None:
-        raise InvalidFieldError(
-            f"action {value} is none of 1 to {max(ACTION_OF)}",
-            field="action",
-            least=1,
-            limit=max(ACTION_OF),
-            value=value,
-        )
-    return action
+    return ACTION_OF[check_range(value, "action", min(ACTION_OF), max(ACTION_OF))]
 
 
 def _currency(text: str) -> str:

@@ -22,7 +22,7 @@ from typing import Any, Final
 import grpc
 from google.protobuf.message import DecodeError
 
-from rgs.api.auth import Context, certificate_of
+from rgs.api.auth import Context, certificate_of, verify_metadata
 from rgs.api.calls import Calls, Methods, Unary, end_with
 from rgs.api.mapping import ROUND_STATUSES, field_bytes, reply_bytes, round_message, tag_of
 from rgs.api.parsing import parse_act, parse_message, parse_start_round
@@ -55,8 +55,14 @@ def play_methods(play: Play) -> Methods:
         return reply_bytes("Act", await play.act(caller, parse_act(message)))
 
     async def get_round(caller: Caller, message: pb.GetRoundRequest) -> bytes:
-        view, opening, final = await play.get_round(caller, message.session_id, message.round_id)
-        response = pb.GetRoundResponse(round=round_message(view), opening=opening, final=final)
+        view, opening, final, session = await play.get_round(caller, message.session_id, message.round_id)
+        response = pb.GetRoundResponse(
+            round=round_message(view),
+            opening=opening,
+            final=final,
+            regulator_session_id=session.regulator_session_id,
+            regulator_participation_id=session.regulator_participation_id,
+        )
         return response.SerializeToString()
 
     return {
@@ -88,6 +94,7 @@ class PlayStream:
         listener: _Listener | None = None
         try:
             caller = self._calls.admit(certificate, STREAM_NAME, context)
+            verify_metadata(context)
             stream = self._calls.streams.open(self._calls.quotas.of(caller))
             listener = _Listener(self._calls, self._notices, certificate, context, stream)
             while True:
@@ -210,6 +217,8 @@ def _notice_bytes(notice: Notice) -> bytes:
         status=ROUND_STATUSES[notice.status],
         paused=bool(notice.malfunction_code),
         malfunction_code=notice.malfunction_code,
+        regulator_session_id=notice.regulator_session_id,
+        regulator_participation_id=notice.regulator_participation_id,
     )
     return pb.PlayResponse(notice=told).SerializeToString()
 

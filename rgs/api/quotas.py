@@ -66,10 +66,10 @@ class Account:
 
     def enter(self) -> None:
         """A call or message has come; PartyLimitError if it is one too many."""
-        now_us = self._clock.now_ms() * 1_000
+        now_us = self._clock.running_ms() * 1_000
         ahead_us = self._paid_us - now_us
         if not 0 <= ahead_us <= SECOND_US:
-            ahead_us = 0  # nothing came for a second; or the clock has stepped back, which is not the party's doing
+            ahead_us = 0  # nothing came for a second
         if ahead_us + self._step_us > SECOND_US:
             retry_ms = max(RETRY_MS, (ahead_us + self._step_us - SECOND_US) // 1_000)
             limit = self._limits.messages_per_s

@@ -14,6 +14,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from rgs.api.calls import Download, Methods, Unary, Upload
 from rgs.api.mapping import time_fields
+from rgs.api.pages import paged
 from rgs.core.errors import InvalidFieldError
 from rgs.core.times import TIME_MS_MAX, format_time, parse_time
 from rgs.service import reconciliation_runs as runs
@@ -80,18 +81,16 @@ def _submissions(submissions: Submissions) -> Methods:
         stored = await _take(submissions, caller, REGISTER, messages, None)
         return pb.SubmitRegisterResponse(submission=_submission(stored)).SerializeToString()
 
-    async def list_submissions(caller: Caller, message: pb.ListSubmissionsRequest) -> bytes:
+    async def list_submissions(caller: Caller, message: pb.ListSubmissionsRequest) -> pb.ListSubmissionsResponse:
         operator = operator_of(caller, message.operator)
         found, token = await submissions.page(operator, message.page_size, message.page_token)
-        return pb.ListSubmissionsResponse(
-            submissions=map(_submission, found), next_page_token=token
-        ).SerializeToString()
+        return pb.ListSubmissionsResponse(submissions=map(_submission, found), next_page_token=token)
 
     return {
         "SubmitWalletStatement": Upload(pb.SubmitWalletStatementRequest, submit_wallet),
         "SubmitReceipts": Upload(pb.SubmitReceiptsRequest, submit_receipts),
         "SubmitRegister": Upload(pb.SubmitRegisterRequest, submit_register),
-        "ListSubmissions": Unary(pb.ListSubmissionsRequest, list_submissions),
+        "ListSubmissions": paged(pb.ListSubmissionsRequest, list_submissions),
     }
 
 
@@ -238,12 +237,12 @@ def _runs(running: ReconciliationRuns, reports: ReconciliationReports) -> Method
 
 
 def _reports(reports: ReconciliationReports) -> Methods:
-    async def list_reports(caller: Caller, message: pb.ListReportsRequest) -> bytes:
+    async def list_reports(caller: Caller, message: pb.ListReportsRequest) -> pb.ListReportsResponse:
         operator = operator_of(caller, message.operator)
         found, token = await reports.page(operator, message.page_size, message.page_token)
-        return pb.ListReportsResponse(reports=map(_summary, found), next_page_token=token).SerializeToString()
+        return pb.ListReportsResponse(reports=map(_summary, found), next_page_token=token)
 
-    async def list_breaks(caller: Caller, message: pb.ListBreaksRequest) -> bytes:
+    async def list_breaks(caller: Caller, message: pb.ListBreaksRequest) -> pb.ListBreaksResponse:
         rows, token = await reports.breaks(
             operator_of(caller, message.operator),
             message.report_id,
@@ -251,7 +250,7 @@ def _reports(reports: ReconciliationReports) -> Methods:
             message.page_size,
             message.page_token,
         )
-        return pb.ListBreaksResponse(breaks=map(_break, rows), next_page_token=token).SerializeToString()
+        return pb.ListBreaksResponse(breaks=map(_break, rows), next_page_token=token)
 
     async def resolve_break(caller: Caller, message: pb.ResolveBreakRequest) -> bytes:
         entry_no = await reports.resolve(
@@ -270,8 +269,8 @@ def _reports(reports: ReconciliationReports) -> Methods:
         return pb.CountersignResponse(countersignatures=count).SerializeToString()
 
     return {
-        "ListReports": Unary(pb.ListReportsRequest, list_reports),
-        "ListBreaks": Unary(pb.ListBreaksRequest, list_breaks),
+        "ListReports": paged(pb.ListReportsRequest, list_reports),
+        "ListBreaks": paged(pb.ListBreaksRequest, list_breaks),
         "ResolveBreak": Unary(pb.ResolveBreakRequest, resolve_break),
         "Countersign": Unary(pb.CountersignRequest, countersign),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rgs.api.calls import Methods, Unary
 from rgs.api.mapping import Encoder, reply_bytes, time_fields
+from rgs.api.pages import paged
 from rgs.api.parsing import (
     parse_buy_participation,
     parse_close_session,
@@ -38,16 +39,15 @@ def session_methods(sessions: Sessions, encoder: Encoder) -> Methods:
     async def close_session(caller: Caller, message: pb.CloseSessionRequest) -> bytes:
         return reply_bytes("CloseSession", await sessions.close(caller, parse_close_session(message)))
 
-    async def list_sessions(caller: Caller, message: pb.ListSessionsRequest) -> bytes:
+    async def list_sessions(caller: Caller, message: pb.ListSessionsRequest) -> pb.ListSessionsResponse:
         views, token = await sessions.list(
             caller, message.player, message.open_only, message.page_size, message.page_token
         )
-        response = pb.ListSessionsResponse(sessions=map(encoder.session, views), next_page_token=token)
-        return response.SerializeToString()
+        return pb.ListSessionsResponse(sessions=map(encoder.session, views), next_page_token=token)
 
-    async def list_open_rounds(caller: Caller, message: pb.ListOpenRoundsRequest) -> bytes:
+    async def list_open_rounds(caller: Caller, message: pb.ListOpenRoundsRequest) -> pb.ListOpenRoundsResponse:
         rounds, token = await sessions.list_open_rounds(caller, message.page_size, message.page_token)
-        return pb.ListOpenRoundsResponse(rounds=map(_open_round, rounds), next_page_token=token).SerializeToString()
+        return pb.ListOpenRoundsResponse(rounds=map(_open_round, rounds), next_page_token=token)
 
     return {
         "OpenSession": Unary(pb.OpenSessionRequest, open_session),
@@ -55,8 +55,8 @@ def session_methods(sessions: Sessions, encoder: Encoder) -> Methods:
         "BuyParticipation": Unary(pb.BuyParticipationRequest, buy_participation),
         "EndParticipation": Unary(pb.EndParticipationRequest, end_participation),
         "CloseSession": Unary(pb.CloseSessionRequest, close_session),
-        "ListSessions": Unary(pb.ListSessionsRequest, list_sessions),
-        "ListOpenRounds": Unary(pb.ListOpenRoundsRequest, list_open_rounds),
+        "ListSessions": paged(pb.ListSessionsRequest, list_sessions),
+        "ListOpenRounds": paged(pb.ListOpenRoundsRequest, list_open_rounds),
     }
 
 
@@ -75,4 +75,6 @@ def _open_round(found: OpenRound) -> pb.OpenRound:
         paused=bool(round_.malfunction),
         malfunction_code=round_.malfunction_code,
         staked_minor=staked_so_far(round_),
+        regulator_session_id=found.session.regulator_session_id,
+        regulator_participation_id=found.session.regulator_participation_id,
     )

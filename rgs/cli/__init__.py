@@ -3,7 +3,8 @@ call | simulate | conformance | witness | reconcile | export | receipt | dispute
 
 Every error that the house knows ends in one line on stderr: what is wrong, then the stable reason with field, limit and
 value. Exit 0 is success, 1 a refusal, 2 a command, option or setting that is not understood, 130 an interrupt; for
-`reconcile` and `conformance` 2 is a verdict, and 1 all else. Refuses to show a traceback for what is not a bug.
+`reconcile` and `conformance` 2 is a verdict, and 1 all else. `serve` has 1 for what may pass and 3 for what will not
+until a person changes something. Refuses to show a traceback for what is not a bug.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ import typer
 from rgs import __version__
 from rgs.cli import dispute, erase, export, export_books, init, keys, log, migrate, party, receipt, recover, serve
 from rgs.cli.options import part
+from rgs.cli.workers import InstanceLostError, ServingAlreadyError
 from rgs.core.errors import FormatError, InvalidFieldError, RgsError, UnavailableError, UnknownFieldError
-from rgs.launch import SurroundingsError
+from rgs.launch import HOPELESS, SurroundingsError
 from rgs.manifest import Manifest, ManifestError
+from rgs.store.changes import StoreAwayError
 from rng import __version__ as rng_version
-from rng.errors import RngError
+from rng.errors import RngError, SelfTestError
 
 _TOLD: Final = ("field", "limit", "value")
 _LATER: Final = {
@@ -35,6 +38,8 @@ _LATER: Final = {
 }
 _VERDICT_IS_2: Final = (["reconcile"], ["conformance"])
 """Where 2 says what was found: open breaks, failed checks."""
+_MAY_PASS: Final = (UnavailableError, StoreAwayError, ServingAlreadyError, InstanceLostError)
+"""What may be otherwise at the next start of a server, without anybody's doing."""
 _RECONCILE: Final = "Compare the record with the operator's wallet and the regulator's register."
 _PASSED_ON: Final = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
@@ -87,11 +92,14 @@ def run(argv: list[str], manifest: Manifest) -> int:
         what = error.format_message().replace("Value error, ", "").rstrip(".")
         return _fail(f"{what} (see `{where} --help`)", error.exit_code)
     except RgsError as error:
-        return _fail(_describe(error), 2 if _is_usage(error) and argv[:1] not in _VERDICT_IS_2 else 1)
+        if _is_usage(error) and argv[:1] not in _VERDICT_IS_2:
+            return _fail(_describe(error), 2)
+        return _fail(_describe(error), _refusal(argv, hopeless=not isinstance(error, _MAY_PASS)))
     except RngError as error:
-        return _fail(f"{error.detail} [{error.reason}]")
+        hopeless = isinstance(error, SelfTestError)
+        return _fail(f"{error.detail} [{error.reason}]", _refusal(argv, hopeless=hopeless))
     except (ManifestError, SurroundingsError) as error:
-        return _fail(str(error))
+        return _fail(str(error), _refusal(argv, hopeless=True))
     except OSError as error:
         return _fail(": ".join(str(part) for part in (error.filename, error.strerror or error) if part))
     except Exception as error:
@@ -99,6 +107,10 @@ def run(argv: list[str], manifest: Manifest) -> int:
         if type(error).__module__.partition(".")[0] not in {"sqlite3", "asyncpg"}:
             raise
         return _fail(f"the store cannot be used: {error} [{UnavailableError.reason}]")
+
+
+def _refusal(argv: list[str], *, hopeless: bool) -> int:
+    return HOPELESS if hopeless and argv[:1] == ["serve"] else 1
 
 
 def _is_usage(error: RgsError) -> bool:

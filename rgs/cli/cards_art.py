@@ -1,7 +1,6 @@
-"""Cards, hands and money as a terminal shows them: suit symbols in colour, or plain letters where there are none.
+"""Cards and hands as a terminal shows them: suit symbols in colour, or plain letters where there are none.
 
-Takes the texts of the contract ("As", "full_house", minor units). Refuses to write an amount in decimals in a currency
-whose decimals it does not know: it shows minor units then, and says so.
+Takes the texts of the contract ("As", "full_house"). Refuses a card that is none.
 """
 
 from __future__ import annotations
@@ -17,10 +16,7 @@ _SYMBOLS: Final = {"c": "♣", "d": "♦", "h": "♥", "s": "♠"}
 _RED: Final = frozenset("dh")
 _EDGES: Final = (("╭────╮", "│", "╰────╯"), ("+----+", "|", "+----+"))  # and where only ASCII can be shown
 _BACK: Final = ("░░░░", "////")
-_CENTS: Final = frozenset({"CHF", "EUR", "GBP", "USD"})
-"""Currencies of a hundred minor units; of others the decimals are not known here."""
 CARD_ROWS: Final = 3
-_DIGITS_MAX: Final = 15
 
 
 def draw_cards(cards: Sequence[str], places: int, *, face_down: bool = False, plain: bool = False) -> list[Text]:
@@ -58,31 +54,6 @@ def _face(card: str, *, plain: bool) -> Text:
     text.pad_left(3 - len(text))
     text.pad_right(4 - len(text))
     return text
-
-
-def format_amount(amount_minor: int, currency: str, *, signed: bool = False) -> str:
-    """`1,234.50 EUR`; `+` before a gain where `signed`."""
-    sign = "-" if amount_minor < 0 else "+" if signed and amount_minor else ""
-    if currency not in _CENTS:
-        return f"{sign}{abs(amount_minor)} minor units of {currency}"
-    whole, cents = divmod(abs(amount_minor), 100)
-    return f"{sign}{whole:,}.{cents:02d} {currency}"
-
-
-def typed_amount(amount_minor: int, currency: str) -> str:
-    """An amount as a person would type it. Inverse of `parse_amount`."""
-    return f"{amount_minor // 100}.{amount_minor % 100:02d}" if currency in _CENTS else str(amount_minor)
-
-
-def parse_amount(text: str, currency: str) -> int | None:
-    """Minor units of what a person types (`5`, `5.5`, `5,50`); None if it is no amount, or finer than the currency."""
-    whole, _, part = text.strip().replace(",", ".").partition(".")
-    digits = whole + part
-    if not (whole and digits.isascii() and digits.isdecimal() and len(whole) <= _DIGITS_MAX):
-        return None
-    if currency not in _CENTS:
-        return None if part else int(whole)
-    return None if len(part) > 2 else int(whole) * 100 + int(part.ljust(2, "0"))
 
 
 def format_elapsed(elapsed_ms: int) -> str:

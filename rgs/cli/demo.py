@@ -22,7 +22,6 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from rgs.cli.cards_art import format_amount
 from rgs.cli.client import CallError, Client, Identity
 from rgs.cli.demo_checks import verify_export, verify_history, verify_keys, verify_owed, verify_wallet
 from rgs.cli.demo_log import audit_log, start_witness, verify_audit
@@ -36,6 +35,7 @@ from rgs.cli.keyring import read_bundle, read_fingerprint
 from rgs.cli.server_process import ServerProcess
 from rgs.cli.terminal import open_console
 from rgs.config import load_config
+from rgs.core.amounts import format_money
 from rgs.core.errors import InvalidFieldError, RgsError
 
 FOLDER: Final = Path("var/demo")
@@ -173,7 +173,7 @@ def _live(
         _together(leaving, lambda part, _: part.player.try_to_leave())
         _together(buying, lambda part, _: part.player.try_to_buy())
         owed_minor = verify_owed(client, [part.player.sessions[-1] for part in leaving])
-        owed = format_amount(owed_minor, CURRENCY)
+        owed = format_money(owed_minor, CURRENCY)
         step.what = f"wallet silent: {owed} owed to {len(leaving)}, {len(buying)} debits unheard of"
     with steps.step("central system silent") as step:
         peers.regulator.misbehave(SILENT_REGULATOR)

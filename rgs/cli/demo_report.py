@@ -19,11 +19,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 from rich.text import Text
 
-from rgs.cli.cards_art import format_amount
 from rgs.cli.demo_log import command as log_command
 from rgs.cli.demo_player import CURRENCY, PlayedSession
 from rgs.cli.demo_reconcile import Found, command
 from rgs.cli.evidence import Evidence
+from rgs.core.amounts import format_money
 
 _STEP_WIDTH: Final = 68
 _BAR: Final = 24
@@ -153,7 +153,7 @@ def _add_game(table: Table, sessions: Sequence[PlayedSession], together: str = "
         str(len(rounds)),
         str(sum(round_.has_folded for round_ in rounds)),
         str(sum(round_.has_side_bet for round_ in rounds)),
-        *(format_amount(amount, CURRENCY).removesuffix(f" {CURRENCY}") for amount in amounts),
+        *(format_money(amount, CURRENCY).removesuffix(f" {CURRENCY}") for amount in amounts),
     )
 
 
@@ -195,7 +195,7 @@ def _proved(proof: Proof, root: str) -> Table:
         ("history", f"{proof.listed_rounds} rounds listed, one of each session found by date and code"),
         *_faults(proof.faults),
         ("again", f"{proof.repeats} requests sent again, each under the id that it had"),
-        ("wallet", f"moved {format_amount(proof.wallet_minor, CURRENCY, signed=True)}, as the sessions come to"),
+        ("wallet", f"moved {format_money(proof.wallet_minor, CURRENCY, signed=True)}, as the sessions come to"),
         ("draws", f"{in_rounds} in rounds, {discarded} discarded, {unknown} unknown"),
         ("replay", f"{verified} rounds verified, {failed} failed, {replay['verdict']}{development}"),
         ("books", f"{_compared(proof.end)}: {proof.end.document['verdict']}"),

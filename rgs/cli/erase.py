@@ -1,8 +1,8 @@
 """`rgs erase-player`: forget who a player was, when the law no longer asks for it (docs/keys.md). A store file is
 written anew then, so that no free page of it remembers; where the disk has no room for that, it says so.
 
-Refuses inside the retention period, saying until when; refuses a store file that a server holds. What the operator's
-wallet, the regulator and backups know is theirs to erase.
+Refuses inside the retention period, saying until when, and while the clock is not trusted; refuses a store file that a
+server holds. What the operator's wallet, the regulator and backups know is theirs to erase.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from rgs.manifest import Manifest
 from rgs.service.answers import Answers
 from rgs.service.erasure import Erasable, Erased, Erasure
 from rgs.service.events import Events
+from rgs.service.timekeeping import Timekeeping
 from rgs.store.changes import StoreError
 from rgs.store.opening import open_reads, overwrite_freed
+from rgs.store.privates import PRIVATES_FILE, SealedPrivates
 
 
 def command(
@@ -45,19 +47,31 @@ def command(
     return 0
 
 
+def _erase_beside_the_log(config: Config, session_ids: tuple[str, ...]) -> None:
+    """The sealed private blocks first: cut short behind this, the player is still found, and erased, the next time."""
+    if (config.translog / PRIVATES_FILE).is_file():
+        sealed = SealedPrivates(config.translog / PRIVATES_FILE)
+        try:
+            sealed.erase(session_ids)
+        finally:
+            sealed.close()
+
+
 async def _erase(config: Config, manifest: Manifest, operator: str, player: str) -> Erased:
     reads = await open_reads(config.store)
     try:  # a refusal signs nothing
-        looked = Erasable(store=reads, clock=SystemClock(), retention_days=config.retention_days)
-        await looked.look(operator, player)
+        clock = SystemClock()
+        await Timekeeping(store=reads, clock=clock, node=config.node).begin()
+        looking = Erasable(store=reads, clock=clock, retention_days=config.retention_days)
+        looked = await looking.look(operator, player)
     finally:
         await reads.close()
-    async with signing(config, manifest, "PLAYER_ERASED") as (store, _):
-        clock = SystemClock()
+    _erase_beside_the_log(config, looked.session_ids)
+    async with signing(config, manifest, "PLAYER_ERASED") as (store, instance):
         events = Events(store=store, clock=clock)
         erasure = Erasure(store=store, clock=clock, events=events, retention_days=config.retention_days)
         erased = await erasure.erase(operator, player)
-        answers = Answers(store, clock, config.retry_window_h)
+        answers = Answers(store, clock, config.retry_window_h, instance.name)
         while await answers.look():  # what was answered to him, as far as nobody may ask for it again
             pass
         return erased

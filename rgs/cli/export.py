@@ -246,7 +246,7 @@ async def _write(
         file.write(data)
 
     if plan.reason:
-        for line in scope_lines(plan, load_node_signer(config), now_ms()):
+        for line in scope_lines(plan, load_node_signer(config, now_ms=now_ms()), now_ms()):
             write(line)
     total = None if plan.reason == SELECTION else sum(plan.instances.values())
     async for row in exporter.rows(plan):

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Annotated, Final
 
 import typer
+from cryptography import x509
 
 from rgs.cli.files import (
     PUBLIC_MODE,
@@ -53,6 +54,7 @@ from rgs.cli.pki import (
     issue_client,
     issue_outward,
     issue_server,
+    last_ms_of,
     make_development_ca,
 )
 from rgs.config import CONFIG_FILE, Config, load_config
@@ -159,8 +161,8 @@ def _fill(home: Path, node: str, read: ReadEntropy, time_ms: int, store: Postgre
     write_new(home / CONFIG_FILE, config.encode("utf-8"), PUBLIC_MODE if store is None else SECRET_MODE)
     write_new(home / "kek" / "kek.json", format_kek({1: read(KEK_BYTES)}), SECRET_MODE)
     _make_keys(home / "keys", node, read, time_ms)
-    fingerprints = _make_certificates(home / "tls", node, read, time_ms)
-    making = _make_store(home / "store" / "rgs.db" if store is None else store, fingerprints, read, time_ms)
+    clients = _make_certificates(home / "tls", node, read, time_ms)
+    making = _make_store(home / "store" / "rgs.db" if store is None else store, clients, read, time_ms)
     with ThreadPoolExecutor(1) as alone:  # with a loop of its own: our caller may run in one
         alone.submit(asyncio.run, making).result()
 
@@ -179,18 +181,18 @@ def _make_keys(folder: Path, node: str, read: ReadEntropy, time_ms: int) -> None
     write_new(folder / ROOT_FINGERPRINT, f"{root.keyid}\n".encode("ascii"), PUBLIC_MODE)
 
 
-def _make_certificates(folder: Path, node: str, read: ReadEntropy, time_ms: int) -> dict[str, str]:
-    """Write authority, server, the node's own for outward calls, and clients; the clients' fingerprints by party."""
+def _make_certificates(folder: Path, node: str, read: ReadEntropy, time_ms: int) -> dict[str, x509.Certificate]:
+    """Write authority, server, the node's own for outward calls, and clients; the clients' certificates by party."""
     authority = make_development_ca(read, time_ms)
     write_issued(folder / "ca", authority)
     write_issued(folder / "server", issue_server(authority, SERVER_NAMES, read, time_ms))
     write_issued(folder / OUTWARD, issue_outward(authority, node, read, time_ms))
-    fingerprints: dict[str, str] = {}
+    clients: dict[str, x509.Certificate] = {}
     for role, party in DEMO_PARTIES:
         issued = issue_client(authority, role, party, read, time_ms)
         write_issued(folder / "clients" / party, issued)
-        fingerprints[party] = fingerprint_of(issued.certificate)
-    return fingerprints
+        clients[party] = issued.certificate
+    return clients
 
 
 def write_issued(stem: Path, issued: Issued) -> None:
@@ -199,13 +201,21 @@ def write_issued(stem: Path, issued: Issued) -> None:
     write_new(stem.with_name(f"{stem.name}.pem"), issued.certificate_pem, PUBLIC_MODE)
 
 
-async def _make_store(where: StoreAddress, fingerprints: dict[str, str], read: ReadEntropy, time_ms: int) -> None:
+def allowed_row(certificate: x509.Certificate, role: Role, party: str, jurisdiction: str, time_ms: int) -> PartyRow:
+    """The row of the allow-list for a certificate that is allowed now."""
+    last_ms = last_ms_of(certificate)
+    return PartyRow(fingerprint_of(certificate), party, role, jurisdiction, time_ms, None, last_ms)
+
+
+async def _make_store(
+    where: StoreAddress, clients: dict[str, x509.Certificate], read: ReadEntropy, time_ms: int
+) -> None:
     await create_store(where, format_ulid(time_ms, read(ULID_RANDOM_BYTES)))
     parties = await open_parties(where)
     try:
         for role, party in DEMO_PARTIES:
             jurisdiction = DEMO if role is Role.OPERATOR else ""
-            await parties.add(PartyRow(fingerprints[party], party, role, jurisdiction, time_ms, None))
+            await parties.add(allowed_row(clients[party], role, party, jurisdiction, time_ms))
     finally:
         await parties.close()
 

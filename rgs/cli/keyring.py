@@ -88,10 +88,11 @@ def load_bundle(config: Config) -> bytes:
     return read_bundle(config.keys)
 
 
-def load_node_signer(config: Config, bundle: bytes | None = None) -> Signer:
+def load_node_signer(config: Config, bundle: bytes | None = None, *, now_ms: int | None = None) -> Signer:
     """The signer of this node, the newest key of its name in the verified bundle, by default the one on disk.
 
-    FileRefusedError, VerificationError (not in force).
+    FileRefusedError, VerificationError (not in force, or of a time that is still to come at `now_ms`: what it signed
+    now would be dated before it).
     """
     content = load_bundle(config) if bundle is None else bundle
     rows = [row for row in list_keys(content) if row.role == "node" and row.name == config.node]
@@ -101,6 +102,13 @@ def load_node_signer(config: Config, bundle: bytes | None = None) -> Signer:
     if newest.state != "in force":
         raise VerificationError(
             f"the key {newest.keyid} of node {config.node} is {newest.state}: make another with `rgs keys node-new`",
+            field="node",
+            value=config.node,
+        )
+    if now_ms is not None and newest.time > (now := format_time(now_ms)):
+        raise VerificationError(
+            f"the key {newest.keyid} of node {config.node} is dated {newest.time}, and it is {now}:"
+            " set the clock of this machine right, or wait until then",
             field="node",
             value=config.node,
         )

@@ -1,7 +1,7 @@
 """`rgs migrate`: bring a store to the schema of this version. Forward only, whole or not at all.
 
-A server refuses a store of any other schema. Refuses a file that a server holds; of a database all nodes must have been
-stopped, and two migrations at once wait for one another.
+A server refuses a store of any other schema. Refuses a file that a server holds and a database in which a lease still
+runs, naming whose; two migrations at once wait for one another.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """`rgs party add | list | remove`: the allow-list, from fingerprint to party and role (ARCHITECTURE section 3).
 
 Works while a server runs: it notices by the store's counter. Refuses a certificate whose one URI does not say the same
-role and party, an operator without a jurisdiction, and one whose jurisdiction does not allow the development CA that
-this home trusts.
+role and party, an operator without a jurisdiction, one whose jurisdiction does not allow the development CA that this
+home trusts, a certificate that was removed before, and to remove the last certificate of an admin.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 
 from rgs.cli.files import FileRefusedError, check_fingerprint, read_whole
-from rgs.cli.init import write_issued
+from rgs.cli.init import allowed_row, write_issued
 from rgs.cli.options import HOME, HomeOption, entropy, note, now_ms, open_home
 from rgs.cli.pki import (
     Issued,
     fingerprint_of,
     is_development,
     issue_client,
+    last_ms_of,
     load_certificate,
     load_certificates,
     load_issued,
@@ -37,6 +38,7 @@ from rgs.core.ids import check_name
 from rgs.core.jurisdictions import SHIPPED_JURISDICTIONS, load_jurisdiction
 from rgs.core.times import format_time
 from rgs.service.callers import Role
+from rgs.service.certificates import ends_soon
 from rgs.store.interface import Parties, PartyRow
 from rgs.store.opening import open_parties, open_reads
 
@@ -74,7 +76,7 @@ async def _add(config: Config, role: Role, party: str, jurisdiction: str, cert: 
         if cert is not None:
             certificate = load_certificate(read_whole(cert, "certificate"))
             verify_client_certificate(certificate, role, party, time_ms)
-            await parties.add(PartyRow(fingerprint_of(certificate), party, role, jurisdiction, time_ms, None))
+            await parties.add(allowed_row(certificate, role, party, jurisdiction, time_ms))
             if not _is_issued_by(certificate, ca_pem):
                 note(f"note: no authority of {config.ca} signed it; TLS takes it only with a chain that leads there")
         else:
@@ -83,12 +85,14 @@ async def _add(config: Config, role: Role, party: str, jurisdiction: str, cert: 
             stem = _stem(config, party, fingerprint_of(certificate))
             write_issued(stem, issued)
             try:
-                await parties.add(PartyRow(fingerprint_of(certificate), party, role, jurisdiction, time_ms, None))
+                await parties.add(allowed_row(certificate, role, party, jurisdiction, time_ms))
             except BaseException:
                 for suffix in (".pem", ".key"):
                     stem.with_name(stem.name + suffix).unlink()
                 raise
             print(f"wrote {stem}.pem and {stem}.key (give them to {party}, then delete the key here)")
+    if ends_soon(last_ms_of(certificate), time_ms):
+        note(f"warning: the certificate ends at {format_time(last_ms_of(certificate))}: add the next one before")
     print(f"allowed {fingerprint_of(certificate)} as {role} {party}{f' in {jurisdiction}' if jurisdiction else ''}")
     return 0
 
@@ -101,7 +105,16 @@ def list_(
     """List the allowed certificates, one a line, with columns separated by tabs."""
     for row in asyncio.run(_listed(open_home(home), everything=everything)):
         state = "allowed" if row.removed_ms is None else f"removed {format_time(row.removed_ms)}"
-        columns = (row.fingerprint, row.role, row.party, row.jurisdiction or "-", format_time(row.added_ms), state)
+        ends = "end not known" if row.last_ms is None else f"ends {format_time(row.last_ms)}"
+        columns = (
+            row.fingerprint,
+            row.role,
+            row.party,
+            row.jurisdiction or "-",
+            format_time(row.added_ms),
+            state,
+            ends,
+        )
         print("\t".join(columns))
     return 0
 
@@ -111,7 +124,7 @@ def remove(
     fingerprint: Annotated[str, typer.Argument(help="Hex SHA-256 of the certificate, as `rgs party list` shows it.")],
     home: HomeOption = HOME,
 ) -> int:
-    """Deny a certificate from now on, also on connections that are open."""
+    """Deny a certificate from now on, also on connections that are open: for good, and not the last of an admin."""
     plain = check_fingerprint(fingerprint)
     asyncio.run(_remove(open_home(home), plain))
     print(f"removed {plain}")

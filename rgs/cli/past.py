@@ -13,12 +13,13 @@ from typing import Any, Final
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from rgs.cli.cards_art import card_text, format_amount
+from rgs.cli.cards_art import card_text
 from rgs.cli.client import CallError, Client
 from rgs.cli.desk import Desk
 from rgs.cli.proof import Keys, RoundProof
 from rgs.cli.screen import line, table_of
 from rgs.cli.words import Choice
+from rgs.core.amounts import format_money
 from rgs.core.errors import FormatError, VerificationError
 from rgs.core.times import format_time
 from rgs.v1.catalog_pb2 import Game
@@ -80,7 +81,7 @@ class Past:
         heads = [words(f"past.{name}") for name in ("no", "date", "code", "game")]
         table = table_of(" ", *heads, right=[words(f"past.{name}") for name in ("staked", "returned")])
         for number, row in enumerate(rows, 1):
-            amounts = [format_amount(amount, row.currency) for amount in (row.staked_minor, row.returned_minor)]
+            amounts = [format_money(amount, row.currency) for amount in (row.staked_minor, row.returned_minor)]
             table.add_row(" ", str(number), _date(row), row.game_code, row.game, *amounts)
         told = f"{words('past.page', page=page)}, {words('past.which')}"
         return Group(table, line(told, "dim"))
@@ -122,7 +123,7 @@ class Past:
                     time=format_time(taken.time.ToMilliseconds())[11:19],
                     phase=words.known(f"phase.{phase}", phase),
                     action=self._desk.screen.action(game, taken.action).text,
-                    **({"amount": format_amount(taken.amount_minor, currency)} if taken.amount_minor else {}),
+                    **({"amount": format_money(taken.amount_minor, currency)} if taken.amount_minor else {}),
                 )
                 + (f" ({words(by)})" if words.has(by) else "")
             )
@@ -163,7 +164,7 @@ class Past:
         else:
             steps.append(words("proof.step.unrevealed"))
         names = ("balance_before", "staked", "returned", "balance_after")
-        amounts = [format_amount(int(body[f"{name}_minor"]), record.summary.currency) for name in names]
+        amounts = [format_money(int(body[f"{name}_minor"]), record.summary.currency) for name in names]
         before, staked, returned, after = amounts
         steps.append(words("proof.step.settlement", before=before, staked=staked, returned=returned, after=after))
         return [*steps, words("proof.step.shown")]

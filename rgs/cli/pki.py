@@ -166,6 +166,11 @@ def fingerprint_of(certificate: x509.Certificate) -> str:
     return certificate.fingerprint(hashes.SHA256()).hex()
 
 
+def last_ms_of(certificate: x509.Certificate) -> int:
+    """The last moment of its validity, in milliseconds since 1970."""
+    return int(certificate.not_valid_after_utc.timestamp()) * 1000
+
+
 def verify_client_certificate(certificate: x509.Certificate, role: Role, party: str, now_ms: int) -> None:
     """InvalidFieldError naming what is wrong with a certificate that is to stand for this party."""
     now = _moment(now_ms)

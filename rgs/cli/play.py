@@ -16,7 +16,6 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from rgs.cli.cards_art import format_amount
 from rgs.cli.client import CallError, Client, Identity, OutcomeUnknownError, address_of
 from rgs.cli.desk import Desk
 from rgs.cli.files import check_fingerprint
@@ -28,6 +27,7 @@ from rgs.cli.sitting import LeftError, Sitting
 from rgs.cli.terminal import InputEndedError, Keyboard, open_console
 from rgs.cli.words import LANGUAGES, Choice, language_of, load_words
 from rgs.config import Config, check_address
+from rgs.core.amounts import format_money
 from rgs.core.errors import InvalidFieldError, UnavailableError
 from rgs.v1.catalog_pb2 import Game, ListGamesRequest
 from rgs.v1.common_pb2 import SESSION_STATUS_OPEN, SessionView
@@ -102,7 +102,7 @@ def _resumed(client: Client, desk: Desk, player: str) -> SessionView | None:
     for session in client.call(client.sessions.ListSessions, request).sessions:
         if session.status != SESSION_STATUS_OPEN:
             continue
-        balance = format_amount(session.balance_minor, session.currency)
+        balance = format_money(session.balance_minor, session.currency)
         ids = {"game": session.game_name, "session": session.regulator_session_id, "amount": balance}
         desk.say(desk.words("say.left_open", **ids))
         if desk.choose("resume", "ignore", default="resume") == "resume":

@@ -75,7 +75,7 @@ class Keys:
         start = read_statement(_line(stored), self._book)
         if start.kind.name != "instance_start" or start.body["instance"] != instance:
             raise KEY.failure(f"statement 1 of instance {instance} is not its start")
-        self._book.add_instance(instance, start.body["public_key"], start.keyid)
+        self._book.add_instance(start.body, start.keyid)
         self._instances.add(instance)
 
 

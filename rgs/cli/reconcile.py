@@ -23,10 +23,11 @@ from rgs.cli.files import FileRefusedError, read_whole
 from rgs.cli.keyring import load_bundle, load_node_signer, parse_private_key
 from rgs.cli.options import note, now_ms, open_home
 from rgs.cli.reconcile_job import Ground, run_job
+from rgs.core.amounts import format_money
 from rgs.core.errors import FormatError, InvalidFieldError
 from rgs.core.ids import check_name
 from rgs.core.jurisdictions import parse_jurisdiction
-from rgs.core.reconcile.classes import MEANINGS, BreakClass
+from rgs.core.reconcile.classes import CLOCK_LIMIT_S, MEANINGS, BreakClass
 from rgs.core.reconcile.lines import RowRefusedError
 from rgs.core.reconcile.mapping import parse_rfc3339
 from rgs.core.reconcile.resolutions import Resolution, format_entry, read_resolutions
@@ -69,6 +70,9 @@ def reconcile(  # noqa: PLR0913, PLR0917 - one parameter an option
     overdue: Annotated[
         int | None, typer.Option(help="Seconds after which an open round is overdue, not the jurisdiction's.", min=0)
     ] = None,
+    clock_limit: Annotated[
+        int, typer.Option(help="Seconds by which the clocks of wallet and register may differ from ours.", min=0)
+    ] = CLOCK_LIMIT_S,
     operator: Annotated[str | None, typer.Option(help="Only this operator's sessions.")] = None,
     earlier: Annotated[Path | None, typer.Option(help="The folder of an earlier report, for the difference.")] = None,
     resolutions: Annotated[Path | None, typer.Option(help="The file that `resolve` appends to.")] = None,
@@ -97,6 +101,7 @@ def reconcile(  # noqa: PLR0913, PLR0917 - one parameter an option
         as_of_ms=None if as_of is None else _moment(as_of, "as_of"),
         cut_off_s=cut_off,
         overdue_s=overdue,
+        clock_limit_s=clock_limit,
         operator=None if operator is None else check_name(operator, "operator"),
         memory_mb=memory_mb,
         allow_rejects=allow_rejects,
@@ -127,7 +132,9 @@ def _told(done: Reconciled, out: Path) -> None:
             title = MEANINGS[BreakClass(row["class"])].title
             print(f"{row['open']:>9} open  {row['resolved']:>6} resolved  {title}")
     for currency, amount in document["owed"].items():
-        print(f"owed to players: {amount} minor units {currency}")
+        print(f"owed to players: {format_money(amount, currency)}")
+    for date in document["days_in_part"]:
+        note(f"the register's totals of {date} are not compared: the period covers a part of that day")
     if not document["is_signed"]:
         note("the report is not signed: no --signing-key and no --home")
     print(f"{done.verdict}: {done.open_breaks} open breaks, {done.rejected} rejected rows; report in {out}")

@@ -14,23 +14,27 @@ from typing import Annotated
 import typer
 
 from rgs.cli.files import read_whole
-from rgs.cli.keyring import load_bundle
+from rgs.cli.keyring import load_bundle, load_kek
 from rgs.cli.options import HOME, HomeOption, note, open_home
 from rgs.cli.signing import signing
 from rgs.clock import SystemClock
 from rgs.config import Config
+from rgs.core.amounts import format_money
 from rgs.core.checkpoints import Checkpoint
 from rgs.core.errors import InvalidFieldError
 from rgs.core.note import parse_note
 from rgs.core.policies import parse_policy, verify_checkpoint
 from rgs.core.replay.keys import KeyBook
 from rgs.core.rounds import DECK_UNRECOVERABLE
+from rgs.core.sessions import Session, SessionStatus
 from rgs.manifest import Manifest
-from rgs.service.recovery import REASON, Recovered, plan_import, sign_recovery
+from rgs.service.recovery import REASON, Recovered, plan_import, sign_recovery, with_privates
+from rgs.service.sealing import Sealer
 from rgs.store.interface import RECOVERING
 from rgs.store.opening import import_gap, open_reads
+from rgs.store.privates import PRIVATES_FILE, SealedPrivates
 from rgs.store.recovery import Import
-from rgs.translog.gap import find_gap
+from rgs.translog.gap import Missing, find_gap
 
 
 def command(
@@ -64,7 +68,7 @@ async def _recover(config: Config, manifest: Manifest, log: Path, seen: Checkpoi
     try:
         gap = await find_gap(reads, log, KeyBook(load_bundle(config)), seen)
         is_begun = bool(await reads.meta(RECOVERING))
-        planned = await plan_import(reads, gap)
+        planned = await plan_import(reads, _with_privates(config, log, gap))
     finally:
         await reads.close()
     _tell_gap(planned)
@@ -84,11 +88,24 @@ async def _recover(config: Config, manifest: Manifest, log: Path, seen: Checkpoi
     return 0
 
 
+def _with_privates(config: Config, log: Path, gap: list[Missing]) -> list[Missing]:
+    """The gap with what is kept of its private blocks beside the log."""
+    if not (log / PRIVATES_FILE).is_file():
+        return gap
+    sealed = SealedPrivates(log / PRIVATES_FILE)
+    try:
+        return with_privates(gap, sealed, Sealer(load_kek(config)))
+    finally:
+        sealed.close()
+
+
 def _tell_gap(planned: Import) -> None:
     kinds = Counter(str(row[2]) for row in planned.statements)
     print(f"the store lacks {len(planned.statements)} statements")
     for kind in sorted(kinds):
         print(f"  {kind}\t{kinds[kind]}")
+    if planned.privates or planned.lost_privates:
+        print(f"  private blocks\t{len(planned.privates)} are here, {planned.lost_privates} are lost")
 
 
 def _tell_recovered(recovered: Recovered, planned: Import) -> None:
@@ -97,8 +114,15 @@ def _tell_recovered(recovered: Recovered, planned: Import) -> None:
         reason = REASON if round_.sealed else DECK_UNRECOVERABLE
         print(f"to be voided by two admins: round {round_.round_id} of session {round_.session_id}, reason {reason}")
     for session in planned.new_sessions.values():
-        print(
-            f"session {session.session_id} of {session.operator} was opened in the gap: who plays it is not known here;"
-            f" balance {session.balance_minor} {session.currency}"
-        )
+        if not session.player:
+            _tell_nameless(session)
     print("next: start the server, void these rounds, and `rgs reconcile` with the wallet and the register")
+
+
+def _tell_nameless(session: Session) -> None:
+    """A session of the gap whose private blocks are lost: what is to be done about it, if anything."""
+    said = f"session {session.session_id} of {session.operator} was opened in the gap, and who played it is lost"
+    if session.status is SessionStatus.CLOSED or session.participation.ended:
+        print(f"{said}: it has ended, nothing is owed")
+    else:
+        print(f"{said}: balance {format_money(session.balance_minor, session.currency)}, to be paid by hand")

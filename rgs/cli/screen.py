@@ -17,9 +17,10 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from rgs.cli.cards_art import CARD_ROWS, draw_cards, format_amount, format_elapsed, hand_text
+from rgs.cli.cards_art import CARD_ROWS, draw_cards, format_elapsed, hand_text
 from rgs.cli.client import CallError
 from rgs.cli.words import Choice, Words
+from rgs.core.amounts import format_money
 from rgs.core.replay.reading import Statement
 from rgs.core.times import format_time
 from rgs.v1.catalog_pb2 import Game, Paytable, ReturnFigure
@@ -58,8 +59,8 @@ class Screen:
             self._named("participation_id", session.regulator_participation_id or "-", justify="right"),
         )
         money.add_row(
-            self._named("balance", format_amount(session.balance_minor, session.currency), "bold"),
-            self._named("net", format_amount(session.net_position_minor, session.currency, signed=True)),
+            self._named("balance", format_money(session.balance_minor, session.currency), "bold"),
+            self._named("net", format_money(session.net_position_minor, session.currency, signed=True)),
             self._named("time", format_elapsed(session.elapsed_ms)),
             self._named("round", round_.game_code if round_ is not None else "-", justify="right"),
         )
@@ -78,9 +79,9 @@ class Screen:
         """What is left of the limits that the operator gave, where it gave any."""
         left = []
         if session.HasField("loss_left_minor"):
-            left.append(self.words("say.left_loss", amount=format_amount(session.loss_left_minor, session.currency)))
+            left.append(self.words("say.left_loss", amount=format_money(session.loss_left_minor, session.currency)))
         if session.HasField("stake_left_minor"):
-            left.append(self.words("say.left_stake", amount=format_amount(session.stake_left_minor, session.currency)))
+            left.append(self.words("say.left_stake", amount=format_money(session.stake_left_minor, session.currency)))
         if session.HasField("time_left_ms"):
             left.append(self.words("say.left_time", time=format_elapsed(session.time_left_ms)))
         if left:
@@ -106,9 +107,9 @@ class Screen:
         rows += [Text.assemble(_label(you, row, width), mine[row], "  ", hands[row]) for row in range(CARD_ROWS)]
         bets = Text("  ")
         for bet in round_.bets:
-            amount = format_amount(bet.amount_minor, currency)
+            amount = format_money(bet.amount_minor, currency)
             bets.append(f"{self.words.bet(game, bet.bet)} ", "dim").append(amount).append("   ")
-        bets.append(f"{self.words('felt.staked')} ", "dim").append(format_amount(round_.staked_minor, currency), "bold")
+        bets.append(f"{self.words('felt.staked')} ", "dim").append(format_money(round_.staked_minor, currency), "bold")
         commitment = Text.assemble((f"  {self.words('felt.commitment')} {round_.commitment.hex()}", "dim"))
         return Group(*rows, bets, commitment)
 
@@ -120,7 +121,7 @@ class Screen:
             text.append(f"[{choice.key}] ", "bold" if legal.available else "dim")
             text.append(choice.text, "" if legal.available else "dim")
             if legal.cost_minor:
-                text.append(f" {format_amount(legal.cost_minor, currency)}", "" if legal.available else "dim")
+                text.append(f" {format_money(legal.cost_minor, currency)}", "" if legal.available else "dim")
             if not legal.available:
                 text.append(f" ({self.words.known(f'unavailable.{legal.reason}', legal.reason)})", "dim")
             text.append("   ")
@@ -136,7 +137,7 @@ class Screen:
         """Who won, and what became of every bet."""
         table = Table.grid(padding=(0, 3, 0, 0))
         for row in round_.settlement:
-            stake, returned = (format_amount(amount, currency) for amount in (row.stake_minor, row.returned_minor))
+            stake, returned = (format_money(amount, currency) for amount in (row.stake_minor, row.returned_minor))
             back = Text.assemble((f"{self.words('outcome.back')} ", "dim"), returned, justify="right")
             result = BetResult.Name(row.result).removeprefix("BET_RESULT_")
             became = Text(self.words.known(f"result.{result}", "?"), _STYLES.get(result, ""))
@@ -160,7 +161,7 @@ class Screen:
             inside = the_dealer[0].lower() + the_dealer[1:]
             text.append(", " + self.words("outcome.not_qualified", dealer=inside))
         net_minor = round_.returned_minor - round_.staked_minor
-        net = format_amount(net_minor, currency, signed=True)
+        net = format_money(net_minor, currency, signed=True)
         return text.append(f"   {net}", "bold green" if net_minor > 0 else "")
 
     # --- statements ---------------------------------------------------------------------------------------------------
@@ -206,7 +207,7 @@ class Screen:
         parts += [Text(), tables, Text()]
         for limit in game.limits:
             least, most, step = (
-                format_amount(amount, game.currency) for amount in (limit.min_minor, limit.max_minor, limit.step_minor)
+                format_money(amount, game.currency) for amount in (limit.min_minor, limit.max_minor, limit.step_minor)
             )
             bet = self.words.bet(game.game, limit.bet)
             parts.append(line(self.words("rules.limits", bet=bet, least=least, most=most, step=step)))

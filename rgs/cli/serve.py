@@ -14,6 +14,7 @@ import typer
 
 from rgs.cli.init import ensure_home, report
 from rgs.cli.options import HOME, HomeOption, entropy, now_ms, open_home, part
+from rgs.cli.stderr import BoundedStderr
 from rgs.cli.workers import Plan, port_kept, serving_alone, supervise, worker_command
 from rgs.clock import SystemClock
 from rgs.config import LOG_LEVELS, Config
@@ -65,11 +66,12 @@ def command(
 
 
 def _serve(config: Config, manifest: Manifest, worker: int | None = None, port: int = 0) -> int:
-    server = part("rgs.server", "server")
-    verify_isolated()
-    verify_loaded()
-    part("rgs.declared", "server").verify_certified(config.certified, manifest)
-    status: int = server.serve(config, manifest, worker=worker, port=port)
+    with BoundedStderr() as stderr:  # before there is a thread
+        server = part("rgs.server", "server")
+        verify_isolated()
+        verify_loaded()
+        part("rgs.declared", "server").verify_certified(config.certified, manifest)
+        status: int = server.serve(config, manifest, stderr, worker=worker, port=port)
     return status
 
 

@@ -30,13 +30,14 @@ async def signing(
     config: Config, manifest: Manifest, reason: str, *, recovers: bool = False
 ) -> AsyncIterator[tuple[Store, Instance]]:
     """The store, signing as an instance that ends with the block, for this reason; `recovers` a restored store."""
-    node_signer = load_node_signer(config, load_bundle(config))
+    clock = SystemClock()
+    node_signer = load_node_signer(config, load_bundle(config), now_ms=clock.now_ms())
     shared = isinstance(config.store, PostgresAddress)
     store = await open_store(config.store)
     try:
         instance = Instance(
             store=store,
-            clock=SystemClock(),
+            clock=clock,
             sealer=Sealer(load_kek(config)),
             node=config.node,
             worker=WORKER,

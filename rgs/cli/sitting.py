@@ -12,12 +12,12 @@ from typing import Final, TypeVar
 import grpc
 from google.protobuf.message import Message
 
-from rgs.cli.cards_art import format_amount, parse_amount, typed_amount
 from rgs.cli.client import CallError, Client, OutcomeUnknownError
 from rgs.cli.desk import Desk
 from rgs.cli.past import Past
 from rgs.cli.proof import Keys, SessionProof
 from rgs.cli.screen import line
+from rgs.core.amounts import format_money, parse_money, typed_money
 from rgs.core.errors import FormatError, VerificationError
 from rgs.v1.catalog_pb2 import Game
 from rgs.v1.common_pb2 import ROUND_STATUS_OPEN, SESSION_STATUS_CLOSED, Action, Bet, RoundView, SessionView
@@ -114,8 +114,8 @@ class Sitting:
 
     def _buy(self, default_minor: int) -> None:
         session = self._session
-        most = format_amount(session.purchase_left_minor, session.currency)
-        default = typed_amount(min(default_minor, session.purchase_left_minor), session.currency)
+        most = format_money(session.purchase_left_minor, session.currency)
+        default = typed_money(min(default_minor, session.purchase_left_minor), session.currency)
         self._desk.say(self._words("say.buy", amount=most))
         answer = self._desk.ask(self._words("say.how_much"), default)
         if answer.lower() == self._words("say.leave_word"):
@@ -137,7 +137,7 @@ class Sitting:
     def _leave(self) -> None:
         """Offer to give the balance back and close; LeftError if the session is to stay open."""
         session = self._session
-        back = format_amount(session.balance_minor, session.currency)
+        back = format_money(session.balance_minor, session.currency)
         match self._desk.choose("close", "keep", "back", default="back", amount=back):
             case "keep":
                 raise LeftError
@@ -157,7 +157,7 @@ class Sitting:
         view = self._session = closed.session
         self._verify(closed.statement)
         bought, staked, returned, back = (
-            format_amount(amount, view.currency)
+            format_money(amount, view.currency)
             for amount in (view.bought_minor, view.staked_minor, view.returned_minor, view.paid_out_minor)
         )
         told = self._words("say.closed", bought=bought, staked=staked, returned=returned, back=back)
@@ -172,7 +172,7 @@ class Sitting:
             self._bets = {"ante": ante_minor}
         self._draw()
         placed = ", ".join(
-            f"{self._words.bet(self._game.game, bet)} {format_amount(amount, session.currency)}"
+            f"{self._words.bet(self._game.game, bet)} {format_money(amount, session.currency)}"
             for bet, amount in self._bets.items()
         )
         self._desk.say(*self._screen.limits_left(session), "")
@@ -200,9 +200,9 @@ class Sitting:
         for limit in self._game.limits:
             hint = ""
             if limit.required:
-                largest = format_amount(session.largest_ante_minor, session.currency)
+                largest = format_money(session.largest_ante_minor, session.currency)
                 hint = " " + self._words("say.up_to", amount=largest)
-            default = typed_amount(self._bets.get(limit.bet, 0), session.currency)
+            default = typed_money(self._bets.get(limit.bet, 0), session.currency)
             answer = self._desk.ask(f"{self._words.bet(self._game.game, limit.bet)}{hint}", default)
             amount_minor = self._amount(answer)
             if amount_minor is None:
@@ -302,7 +302,7 @@ class Sitting:
 
     def _amount(self, answer: str) -> int | None:
         """Minor units of what was typed; None, with a note, where it is no amount."""
-        amount_minor = parse_amount(answer, self._session.currency)
+        amount_minor = parse_money(answer, self._session.currency)
         if amount_minor is None:
             self._desk.note(line(f"✗ {self._words('say.no_amount', text=answer)}", "yellow"))
         return amount_minor

@@ -5,9 +5,10 @@ itself, has a number of its own in the names of its instances, and shares the po
 is found and kept here. It says `serving` on its standard output once it does. Its standard input ends with the
 supervisor, however that ends; then it drains by itself.
 
-A worker that ends unasked is begun again, after a pause that grows. SIGTERM and SIGINT let all of them drain; SIGHUP
-replaces one after the other, each once the one before it serves. Refuses to share a home with another `rgs serve`, to
-share the port with a stranger, and to go on with a worker that does not start.
+A worker that ends unasked is begun again, after a pause that grows; one that cannot start until a person changes
+something, as its exit status says, is not. SIGTERM and SIGINT let all of them drain; SIGHUP replaces one after the
+other, each once the one before it serves. Refuses to share a home with another `rgs serve`, to share the port with a
+stranger, and to go on with a worker that does not start.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from typing import Final
 import structlog
 
 from rgs.core.errors import InvalidFieldError, RgsError
-from rgs.launch import isolated_command
+from rgs.launch import HOPELESS, isolated_command
 
 LOCK: Final = "serve.lock"
 SERVING: Final = b"serving\n"
@@ -36,6 +37,8 @@ PAUSE_MAX_S: Final = 30.0
 """Before a worker that ended unasked is begun again: doubled each time, up to the second."""
 STEADY_S: Final = 60.0
 """Who served so long before it ended is begun again as if for the first time."""
+USAGE: Final = 2
+"""Exit status of a worker whose settings are not understood: as hopeless as `HOPELESS`."""
 FIRST_TRIES: Final = 3
 """So many starts without serving in a row end a supervisor of which no worker has served yet."""
 TRIES: Final = 8
@@ -159,10 +162,13 @@ class Worker:
 class Slot:
     """The place of a worker: whoever has its number now."""
 
-    def __init__(self, number: int, plan: Plan, any_served: asyncio.Event) -> None:
+    def __init__(
+        self, number: int, plan: Plan, any_served: asyncio.Event, others_serve: Callable[[Slot], bool]
+    ) -> None:
         self._number = number
         self._plan = plan
         self._any_served = any_served
+        self._others_serve = others_serve
         self._stopping = asyncio.Event()
         self._worker: Worker | None = None
         self._asked = False
@@ -171,9 +177,16 @@ class Slot:
         self.serving = asyncio.Event()
         self.failures = 0
         """Starts in a row that did not come to serve."""
+        self._hopeless = asyncio.Event()
+        """The last start did not come to serve, and no other will until a person changes something."""
+        self._told = asyncio.Event()
+        """A person has asked for something: a replacement, or the end."""
 
     async def keep(self) -> int:
-        """Begin the worker, again and again, until `stop`, then 0; or its status once it has failed too often."""
+        """Begin the worker, again and again, until `stop`, then 0; or its status once it has failed too often. A start
+        that is hopeless ends it at once where no other worker serves, and else waits for the next `replace`: what
+        somebody wrote into the settings must not take those down that run by the ones before.
+        """
         pause_s = PAUSE_S
         while not self._stopping.is_set():
             self._asked = False
@@ -181,6 +194,13 @@ class Slot:
             status = await self._run()
             if self._asked:
                 pause_s = PAUSE_S
+                continue
+            if self._hopeless.is_set():
+                structlog.get_logger().error("worker_hopeless", worker=self._number, status=status)
+                if not self._others_serve(self):
+                    return status
+                await self._told.wait()
+                self._told.clear()
                 continue
             if self.failures >= (TRIES if self._any_served.is_set() else FIRST_TRIES):
                 return status if status > 0 else 1
@@ -195,14 +215,26 @@ class Slot:
     def stop(self) -> None:
         """Let the worker drain, and begin no other."""
         self._stopping.set()
+        self._told.set()
         self._end()
 
-    async def replace(self) -> None:
-        """Let the worker drain, also one that is being begun, and return when another one serves in its place."""
+    async def replace(self) -> bool:
+        """Let the worker drain, also one that is being begun, and return when another one serves in its place, or
+        False when that one's start is hopeless.
+        """
+        self._told.set()
         await self._begun.wait()
+        self._told.clear()
         self.serving.clear()
+        self._hopeless.clear()
         self._end()
-        await self.serving.wait()
+        ends = [asyncio.ensure_future(event.wait()) for event in (self.serving, self._hopeless)]
+        try:
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for end in ends:
+                end.cancel()
+        return self.serving.is_set()
 
     async def _run(self) -> int:
         async with Worker.begun(self._plan.command(self._number), self._plan.inherited) as worker:
@@ -217,9 +249,12 @@ class Slot:
                     if not self._asked:  # it may say so after it was asked to end: who replaces it waits for the next
                         self.serving.set()
                     structlog.get_logger().info("worker_serves", worker=self._number, pid=worker.pid)
-                else:
-                    self.failures += not self._asked
-                return await worker.ended()
+                    return await worker.ended()
+                status = await worker.ended()
+                self.failures += not self._asked
+                if status in (HOPELESS, USAGE) and not self._asked:
+                    self._hopeless.set()
+                return status
             finally:
                 self.serving.clear()
                 self._begun.clear()
@@ -238,7 +273,7 @@ class Supervisor:
 
     def __init__(self, plan: Plan) -> None:
         any_served = asyncio.Event()
-        self.slots = [Slot(number, plan, any_served) for number in range(plan.workers)]
+        self.slots = [Slot(number, plan, any_served, self._others_serve) for number in range(plan.workers)]
         self._hung_up = asyncio.Event()
         self._stopping = asyncio.Event()
 
@@ -272,8 +307,14 @@ class Supervisor:
             self._hung_up.clear()
             structlog.get_logger().info("rolling_restart")
             for slot in self.slots:
-                await slot.replace()
-            structlog.get_logger().info("rolling_restart_done")
+                if not await slot.replace():
+                    structlog.get_logger().error("rolling_restart_given_up")
+                    break
+            else:
+                structlog.get_logger().info("rolling_restart_done")
+
+    def _others_serve(self, one: Slot) -> bool:
+        return any(slot.serving.is_set() for slot in self.slots if slot is not one)
 
     async def _tell_all_serve(self) -> None:
         for slot in self.slots:

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
-from rgs.core.errors import InvalidFieldError, UnavailableError
+from rgs.core.errors import UnavailableError
+from rgs.core.values import check_range
 
 AMOUNT_MINOR_MAX: Final = 10**18 - 1
 """Largest amount of a message: the 18 digits that an integer of a statement holds."""
@@ -21,15 +22,7 @@ _Result = TypeVar("_Result")
 
 def check_amount(amount_minor: int, field: str, least: int) -> int:
     """The amount if it is a whole number from `least` to AMOUNT_MINOR_MAX; InvalidFieldError naming `field` if not."""
-    if type(amount_minor) is not int or not least <= amount_minor <= AMOUNT_MINOR_MAX:
-        raise InvalidFieldError(
-            f"{field} {amount_minor!r} is no whole number from {least} to {AMOUNT_MINOR_MAX}",
-            field=field,
-            least=least,
-            limit=AMOUNT_MINOR_MAX,
-            value=amount_minor,
-        )
-    return amount_minor
+    return check_range(amount_minor, field, least, AMOUNT_MINOR_MAX)
 
 
 class OwnThread:

@@ -4,6 +4,8 @@ What it implements: ARCHITECTURE 2.17 (unknown is a state) under load. After `fa
 answer the circuit opens: for `open_ms` no call is sent, then one is let through as a probe; its answer closes the
 circuit, its silence opens it again. A refusal by the peer is an answer.
 
+Opening is a warning in the technical log, closing a line of information: one each, however often a probe fails between.
+
 Refuses to wait, to retry, and to decide what a call without an answer has done: a call that it does not let through is
 raised as unavailable like one that was not answered, for callers act on both alike.
 """
@@ -16,10 +18,19 @@ from dataclasses import dataclass
 from enum import StrEnum, unique
 from typing import Final
 
+import structlog
+
 from rgs.core.errors import UnavailableError
 
+CENTRAL_SYSTEM: Final = "central system"
+"""What logs and readings call the regulator's."""
 RETRY_MIN_MS: Final = 1
 """What a refused call is told at least, in milliseconds."""
+
+
+def wallet_name(operator: str) -> str:
+    """What logs and readings call an operator's wallet."""
+    return f"wallet of {operator}"
 
 
 @unique
@@ -44,6 +55,8 @@ class CircuitReading:
     """Calls that were not sent: circuit open, or too many in flight."""
     silent_since_ms: int | None
     """When the first of the calls in a row without an answer was given up; None once one is answered."""
+    closings: int = 0
+    """How often the circuit has closed again since the start."""
 
 
 class Circuit:
@@ -72,6 +85,7 @@ class Circuit:
         self._unknown = 0
         self._turned_away = 0
         self._silent_since_ms: int | None = None
+        self._closings = 0
 
     def reading(self) -> CircuitReading:
         """The state now."""
@@ -82,7 +96,13 @@ class Circuit:
         else:
             state = CircuitState.OPEN
         return CircuitReading(
-            self._name, state, self._in_flight, self._unknown, self._turned_away, self._silent_since_ms
+            self._name,
+            state,
+            self._in_flight,
+            self._unknown,
+            self._turned_away,
+            self._silent_since_ms,
+            self._closings,
         )
 
     @contextmanager
@@ -127,6 +147,10 @@ class Circuit:
 
     def _settle(self, outcome: Outcome, probe: bool) -> None:
         if outcome.is_answered:
+            if self._open_until_ms is not None:
+                self._closings += 1
+                silent_ms = self._now_ms() - (self._silent_since_ms or 0)
+                structlog.get_logger().info("circuit_closed", peer=self._name, silent_ms=silent_ms)
             self._failures, self._open_until_ms, self._silent_since_ms = 0, None, None
             return
         now_ms = self._now_ms()
@@ -135,6 +159,10 @@ class Circuit:
         if self._silent_since_ms is None:
             self._silent_since_ms = now_ms
         if probe or self._failures >= self._failures_max:
+            if self._open_until_ms is None:
+                structlog.get_logger().warning(
+                    "circuit_open", peer=self._name, failures=self._failures, open_ms=self._open_ms
+                )
             self._open_until_ms = now_ms + self._open_ms
 
 

@@ -393,7 +393,7 @@ def _verify_past(time_ms: int, now_ms: int) -> None:
 
 
 def _unexpected(rejection: Rejection, what: str, expected: int, value: int) -> RgsError:
-    return refusal_of(rejection, f"{what} {value} where {expected} is expected", expected=expected, value=value)
+    return refusal_of(rejection, f"{what} {value} where {expected} is expected", limit=expected, value=value)
 
 
 def _above(rejection: Rejection, what: str, limit: int, value: int) -> RgsError:

@@ -62,17 +62,17 @@ REFUSALS: Final[Mapping[str, RefusalRow]] = {
     "DATE_IN_FUTURE": RefusalRow(_STATE, "A time after the system's own clock, or a day that is not over."),
     "ALREADY_SEATED": RefusalRow(_STATE, "The player has, or had, a participation in the session."),
     "PARTICIPATION_ENDED": RefusalRow(_STATE, "The participation has ended."),
-    "PURCHASE_GAP": RefusalRow(_STATE, "Not the purchase number that comes next; `expected` is."),
+    "PURCHASE_GAP": RefusalRow(_STATE, "Not the purchase number that comes next; `limit` is."),
     "ABOVE_MAXIMUM": RefusalRow(_STATE, "All purchases of the participation together would exceed the cap."),
     "LIMIT_REACHED": RefusalRow(_STATE, "A limit of the player's that the central system keeps."),
-    "STAGE_GAP": RefusalRow(_STATE, "Not the stage number that comes next; `expected` is; `index`."),
+    "STAGE_GAP": RefusalRow(_STATE, "Not the stage number that comes next; `limit` is; `index`."),
     "AVAILABLE_MISMATCH": RefusalRow(_STATE, "Not a balance that the purchases and stages before it leave; `index`."),
     "STAKE_NOT_COVERED": RefusalRow(_STATE, "More staked than was bought and returned; `index`."),
     "ENDED_TWICE": RefusalRow(_STATE, "The participation has ended before."),
-    "ROUNDS_MISMATCH": RefusalRow(_STATE, "Not as many stages told as the end claims rounds; `expected`."),
-    "BALANCE_MISMATCH": RefusalRow(_STATE, "The final balance is not bought - staked + returned; `expected`."),
+    "ROUNDS_MISMATCH": RefusalRow(_STATE, "Not as many stages told as the end claims rounds; `limit`."),
+    "BALANCE_MISMATCH": RefusalRow(_STATE, "The final balance is not bought - staked + returned; `limit`."),
     "SEATED": RefusalRow(_STATE, "A participation of the session has not ended."),
-    "TOTALS_MISMATCH": RefusalRow(_STATE, "The day's totals are not what was told; `expected`."),
+    "TOTALS_MISMATCH": RefusalRow(_STATE, "The day's totals are not what was told; `limit`."),
     "JURISDICTION_REFUSED": RefusalRow(_STATE, "This system does not serve that jurisdiction, or that game in it."),
     ALIGNMENT_RUNNING: RefusalRow(
         StatusCode.UNAVAILABLE, "An alignment is running: nothing was entered, send it again later."
@@ -273,5 +273,5 @@ def _refusal(refused: RefusedError) -> RgsError:
         if refused.retry_after_ms:
             later.metadata["retry_after_ms"] = str(refused.retry_after_ms)
         return later
-    told = {key: refused.metadata[key] for key in ("limit", "value", "expected", "index") if key in refused.metadata}
+    told = {key: refused.metadata[key] for key in ("limit", "value", "index") if key in refused.metadata}
     return refusal_of(Rejection(refused.reason), refused.message, field=refused.metadata.get("field"), **told)

@@ -100,8 +100,10 @@ class Wallet(Protocol):
         reference: str,
         leg: Leg = Leg.PURCHASE,
         round_reference: str = "",
+        session_token: str = "",
     ) -> Receipt:
-        """Take `amount_minor` (> 0) from the player: ACCEPTED or DUPLICATE.
+        """Take `amount_minor` (> 0) from the player: ACCEPTED or DUPLICATE. `session_token` is the operator's own, no
+        part of what a retry repeats.
 
         Errors, the first that applies: IdempotencyConflictError, TransactionRolledBackError, WalletRefusedError,
         InsufficientFundsError. Each of the last three is final for this id: it never takes money afterwards.
@@ -192,6 +194,7 @@ class EmbeddedWallet:
         reference: str,
         leg: Leg = Leg.PURCHASE,
         round_reference: str = "",
+        session_token: str = "",  # noqa: ARG002 - nobody gives the embedded wallet one to know
     ) -> Receipt:
         """As in `Wallet`. Insufficient funds and an unknown account are kept, so that no late copy can succeed."""
         check_ulid(transaction_id, "transaction_id")

@@ -141,12 +141,13 @@ class GrpcWallet:
         reference: str,
         leg: Leg = Leg.PURCHASE,
         round_reference: str = "",
+        session_token: str = "",
     ) -> Receipt:
         """As in `Wallet`."""
         check_amount(amount_minor, "amount_minor", 1)
         format_reference(DEBIT_LEGS, leg, reference, round_reference)
         movement = _movement(operator, player, currency, amount_minor, transaction_id, reference, leg, round_reference)
-        request = pb.DebitRequest(attempt_id=self._new_id(), movement=movement)
+        request = pb.DebitRequest(attempt_id=self._new_id(), movement=movement, session_token=session_token)
         response = await self._call(self._stub.Debit, "Debit", request, _agreeing(movement, _MOVED), transaction_id)
         return _receipt(response.receipt)
 

@@ -176,6 +176,12 @@ class SecondAdminError(RgsError):
     reason = "SECOND_ADMIN_NEEDED"
 
 
+class LastAdminError(RgsError):
+    """No other admin's certificate is allowed and still valid: the last one is not removed."""
+
+    reason = "LAST_ADMIN"
+
+
 class LossLimitError(RgsError):
     """The session's loss limit does not cover it."""
 
@@ -288,9 +294,15 @@ class NumberExpectedError(RgsError):
 
 
 class IdempotencyConflictError(RgsError):
-    """The request id was used before with other content."""
+    """The party has used the request id before, for the same method, with other content."""
 
     reason = "IDEMPOTENCY_CONFLICT"
+
+
+class CertificateKnownError(RgsError):
+    """The certificate is in the allow-list, or was removed from it: a removed one stays denied."""
+
+    reason = "CERTIFICATE_KNOWN"
 
 
 class RoundChangedError(RgsError):

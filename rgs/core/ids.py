@@ -29,6 +29,16 @@ def format_ulid(time_ms: int, random: bytes) -> str:
     return "".join([_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5)])
 
 
+def ulid_time_ms(text: str) -> int | None:
+    """When a ULID was made, in milliseconds; None for a text that is none. Inverse of `format_ulid` in its time."""
+    if _ULID.fullmatch(text) is None:
+        return None
+    number = 0
+    for character in text[:10]:
+        number = number << 5 | _CROCKFORD.index(character)
+    return number
+
+
 def check_ulid(text: str, field: str) -> str:
     """`text` if it is a ULID; InvalidFieldError naming `field` otherwise."""
     if _ULID.fullmatch(text) is None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rgs.core.errors import InsufficientBalanceError, InvalidFieldError, LossLimitError, RgsError, StakeLimitError
+from rgs.core.errors import InsufficientBalanceError, LossLimitError, RgsError, StakeLimitError
 from rgs.core.ledger import PARTICIPATION_MINOR_MAX, Participation
+from rgs.core.values import check_range
 
 DURATION_MS_MAX = 365 * 86_400_000
 
@@ -35,10 +36,7 @@ class SessionLimits:
             ("stake_minor", self.stake_minor, PARTICIPATION_MINOR_MAX),
             ("duration_ms", self.duration_ms, DURATION_MS_MAX),
         ):
-            if not 0 <= value <= most:
-                raise InvalidFieldError(
-                    f"limits.{name} {value} is outside 0..{most}", field=f"limits.{name}", limit=most, value=value
-                )
+            check_range(value, f"limits.{name}", 0, most)
 
 
 class Room(NamedTuple):

@@ -65,7 +65,8 @@ class Odds:
             raise StakeStepError(
                 f"{format_odds(self)} on {stake_minor} would pay part of a minor unit",
                 odds=format_odds(self),
-                stake_minor=stake_minor,
+                value=stake_minor,
+                limit=self.per,
                 rule="U-10",
             )
         return stake_minor + winnings_minor

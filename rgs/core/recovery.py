@@ -1,8 +1,9 @@
 """From statements to the state that they leave: how a restored store is brought up to its log (docs/keys.md).
 
-Pure. A statement tells all of a session but what is private: a session that only the log knows has no player and no
-regulator's id. What a player had decided and no final tells is lost, and so is a deck that only the lost store held;
-such rounds cannot be played on. Refuses nothing: the statements were verified before.
+Pure. A statement tells all of a session but what is private, and its private block tells that, where it is there still:
+without it a session that only the log knows has no player and no regulator's id. What a player had decided and no final
+tells is lost, and so is a deck that only the lost store held; such rounds cannot be played on. Refuses nothing: the
+statements were verified before.
 """
 
 from __future__ import annotations
@@ -19,17 +20,19 @@ from rgs.core.statements import format_canonical
 from rgs.core.times import parse_time
 
 Body = Mapping[str, Any]
+Block = Mapping[str, str]
+"""A private block, empty where it is not there any more."""
 
 
-def session_of(body: Body) -> Session:
+def session_of(body: Body, block: Block) -> Session:
     """The session that a `session_open` begins, before its first link."""
     limits = body.get("limits", {})
     names = ("loss_minor", "stake_minor", "duration_ms")
     return Session(
         session_id=body["session_id"],
         operator=body["operator"],
-        player="",
-        operator_reference="",
+        player=block.get("player", ""),
+        operator_reference=block.get("operator_reference", ""),
         ruleset_id=body["ruleset"]["id"],
         jurisdiction_id=body["jurisdiction"]["id"],
         currency=body["currency"],
@@ -42,7 +45,7 @@ def session_of(body: Body) -> Session:
     )
 
 
-def advance_session(session: Session, kind: str, body: Body, hash_: bytes) -> Session:
+def advance_session(session: Session, kind: str, body: Body, block: Block, hash_: bytes) -> Session:
     """The session behind one more link of its chain."""
     money = session.participation
     after = replace(
@@ -52,6 +55,8 @@ def advance_session(session: Session, kind: str, body: Body, hash_: bytes) -> Se
         link_no=int(body["link_no"]),
         link_hash=hash_.hex(),
         pending_affair="",
+        regulator_session_id=block.get("regulator_session_id", session.regulator_session_id),
+        regulator_participation_id=block.get("regulator_participation_id", session.regulator_participation_id),
     )
     match kind:
         case "session_open":

@@ -41,9 +41,15 @@ ROUND_TRANSITIONS: Mapping[RoundStatus, frozenset[RoundStatus]] = {
 """Never a void after settlement (ARCHITECTURE 2.20)."""
 
 
+HOUSE_PARTY = "rgs"
+"""Party of a decision that nobody sent: taken by a timer or by the rule for interrupted rounds."""
+
+
 @dataclass(frozen=True, slots=True)
 class TakenAction:
-    """A decision as it stands in the final. `party` is who sent it, `request_digest` hex of its request."""
+    """A decision as it stands in the final. `party` is who sent it (the session's operator, for its player), or
+    HOUSE_PARTY; `request_digest` hex of its request.
+    """
 
     phase: str
     action: str

@@ -25,6 +25,7 @@ from rgs.core.errors import (
 from rgs.core.ledger import PARTICIPATION_MINOR_MAX, Participation
 from rgs.core.limits import Room, SessionLimits, room_of
 from rgs.core.statements import LINK_ZERO
+from rgs.core.values import changed
 
 
 class SessionStatus(StrEnum):
@@ -77,6 +78,12 @@ class Session:
     limits: SessionLimits = field(default_factory=SessionLimits)
     funding: Funding = Funding.PARTICIPATION
     """As the operator was funded when the session was opened: it never changes."""
+    wallet_balance_minor: int = 0
+    """Funded bet by bet: what the operator's wallet told last, what had been credited to it by then, and when. Time 0:
+    it has told nothing yet.
+    """
+    wallet_credited_minor: int = 0
+    wallet_balance_ms: int = 0
     pending_affair: str = ""
     """Purchase, end or close that is under way: its durable intent is stored, its effect not yet."""
     link_no: int = 0
@@ -98,6 +105,26 @@ class Session:
         return room
 
     @property
+    def offer(self) -> Room:
+        """What is offered: the room, and no more than what the wallet told last with what rounds have returned since.
+        Something else may have changed its balance: whoever asks for more is not refused by it, the wallet decides.
+        """
+        room = self.room
+        if not self.wallet_balance_ms:
+            return room
+        returned = self.participation.paid_out_minor - self.wallet_credited_minor
+        return room._replace(balance_minor=min(room.balance_minor, self.wallet_balance_minor + returned))
+
+    def told(self, balance_minor: int, time_ms: int) -> Session:
+        """The session when its wallet has told a balance."""
+        return changed(
+            self,
+            wallet_balance_minor=balance_minor,
+            wallet_credited_minor=self.participation.paid_out_minor,
+            wallet_balance_ms=time_ms,
+        )
+
+    @property
     def is_seamless(self) -> bool:
         return self.funding is Funding.SEAMLESS
 
@@ -105,12 +132,14 @@ class Session:
         """How long rounds may still be started; None without a limit."""
         return max(0, self.open_ms + self.limits.duration_ms - now_ms) if self.limits.duration_ms else None
 
-    def verify_in_time(self, now_ms: int, inactivity_ms: int) -> None:
-        """SessionInactiveError once the jurisdiction's inactivity has passed: no new round, no purchase."""
-        if now_ms - self.last_ms > inactivity_ms:
+    def verify_in_time(self, idle_ms: int, inactivity_ms: int) -> None:
+        """SessionInactiveError once nothing has happened for longer than the jurisdiction's inactivity: no new round,
+        no purchase.
+        """
+        if idle_ms > inactivity_ms:
             raise SessionInactiveError(
-                f"nothing happened in this session for {now_ms - self.last_ms} ms, the limit is {inactivity_ms}",
-                value=now_ms - self.last_ms,
+                f"nothing happened in this session for {idle_ms} ms, the limit is {inactivity_ms}",
+                value=idle_ms,
                 limit=inactivity_ms,
                 session_id=self.session_id,
             )
@@ -124,6 +153,18 @@ class Session:
                 value=now_ms - self.open_ms,
                 session_id=self.session_id,
             )
+
+    def may_start(self, now_ms: int, inactivity_ms: int) -> bool:
+        """Whether the session leaves room for another round at all: it is open, its participation runs, it is in time,
+        and nothing else of it is under way. A round in play does not count: the next one comes behind it.
+        """
+        return (
+            self.status is SessionStatus.OPEN
+            and not self.pending_affair
+            and not self.participation.ended
+            and self.time_left_ms(now_ms) != 0
+            and now_ms - self.last_ms <= inactivity_ms
+        )
 
     def verify_open(self) -> None:
         """SessionClosedError after the close; RegulatorUnavailableError while the regulator's id is outstanding."""

@@ -1,13 +1,15 @@
-"""Frozen values that change often: a copy with some fields changed, cheaply.
+"""Frozen values that change often: a copy with some fields changed, cheaply. Whole numbers between two bounds.
 
-What `dataclasses.replace` does, for frozen dataclasses without slots: the fields are copied as one mapping, where a
-constructor would set each of some thirty fields by itself on every step of a round. Refuses a field that the value does
-not have, and values with a `__post_init__`, which would not run.
+`changed` does what `dataclasses.replace` does, for frozen dataclasses without slots: the fields are copied as one
+mapping, where a constructor would set each of some thirty fields by itself on every step of a round. Refuses a field
+that the value does not have, and values with a `__post_init__`, which would not run.
 """
 
 from __future__ import annotations
 
 from typing import Any, TypeVar
+
+from rgs.core.errors import InvalidFieldError
 
 _Value = TypeVar("_Value")
 
@@ -23,3 +25,13 @@ def changed(value: _Value, **fields: Any) -> _Value:
     if len(state) != count or hasattr(kind, "__post_init__"):
         raise TypeError(f"{kind.__name__} has no such field, or checks itself when it is made")
     return new
+
+
+def check_range(value: int, field: str, least: int, most: int) -> int:
+    """The value if it is a whole number from `least` to `most`; InvalidFieldError with the bound that it breaks."""
+    if type(value) is int and least <= value <= most:
+        return value
+    if type(value) is not int:
+        raise InvalidFieldError(f"{field} {value!r} is no whole number", field=field, limit=least, value=value)
+    which, limit = ("below", least) if value < least else ("above", most)
+    raise InvalidFieldError(f"{field} {value} is {which} {limit}", field=field, limit=limit, value=value)

@@ -85,7 +85,7 @@ def round_view(
 ) -> RoundView:
     """The view of one seat of a round after its decisions so far; `settlement` is given once it is settled.
 
-    `room` is the session's: it names the reason why a decision is not available.
+    `room` is what the session offers: it names the reason why a decision is not available.
     """
     game = game_of(seat.ruleset)
     shown = game.view(seat)
@@ -146,11 +146,14 @@ def blind_view(round_: Round, ruleset: Ruleset, *, actions_hash: bytes) -> Round
 
 
 def _legal_actions(seat: Seat, room: Room | None) -> tuple[LegalAction, ...]:
+    """What the seat's funds cover, and of it what the room does; in a session funded bet by bet that may be less."""
     legal = game_of(seat.ruleset).legal_actions(seat)
-    if room is None or all(action.available for action in legal):
+    if room is None or all(action.available and action.cost_minor <= room.minor for action in legal):
         return legal
     return tuple(
-        action if action.available else action._replace(reason=room.reason_against(action.cost_minor))
+        action
+        if action.available and action.cost_minor <= room.minor
+        else action._replace(available=False, reason=room.reason_against(action.cost_minor))
         for action in legal
     )
 
@@ -161,13 +164,14 @@ def session_view(
     """The view of a session at `now_ms`."""
     game = game_of(ruleset)
     until_ms = session.close_ms if session.status is SessionStatus.CLOSED else max(now_ms, session.last_ms)
-    money, room = session.participation, session.room
+    room = session.offer
+    may_start = session.may_start(until_ms, jurisdiction.inactivity_ms)
     return SessionView(
         session=session,
         ruleset=ruleset,
         jurisdiction=jurisdiction,
         elapsed_ms=until_ms - session.open_ms,
-        largest_ante_minor=0 if money.ended else game.largest_ante(ruleset, room.minor, {}),
+        largest_ante_minor=game.largest_ante(ruleset, room.minor, {}) if may_start else 0,
         purchase_left_minor=_purchase_left(session, jurisdiction),
         open_round=open_round,
         room=room,

@@ -5,14 +5,17 @@ Refuses to scale two things on two axes: one chart, one unit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
+
+from rgs.core.amounts import format_money
 
 WIDTH: Final = 720
 ROW: Final = 26
 LABEL: Final = 250
-NUMBER: Final = 70
+NUMBER: Final = 130
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +49,10 @@ class Chart:
     series: tuple[str, ...]
 
 
-def stacked(rows: Sequence[tuple[str, Sequence[int]]], series: Sequence[str]) -> Chart:
-    """One bar a row, made of one part a series; parts of nothing are left out."""
+def stacked(
+    rows: Sequence[tuple[str, Sequence[int]]], series: Sequence[str], told: Callable[[int], str] = "{:,}".format
+) -> Chart:
+    """One bar a row, made of one part a series; parts of nothing are left out. `told` writes a number for people."""
     most = max((sum(parts) for _, parts in rows), default=0) or 1
     room = WIDTH - LABEL - NUMBER
     lines = []
@@ -56,13 +61,14 @@ def stacked(rows: Sequence[tuple[str, Sequence[int]]], series: Sequence[str]) ->
         for number, value in enumerate(parts):
             width = room * value / most
             if value:
-                bars.append(Bar(x, place * ROW + 4, max(width, 2.0), number, f"{label}, {series[number]}: {value}"))
+                words = f"{label}, {series[number]}: {told(value)}"
+                bars.append(Bar(x, place * ROW + 4, max(width, 2.0), number, words))
             x += width
-        lines.append(Line(label, place * ROW + 17, tuple(bars), x + 6, f"{sum(parts):,}"))
+        lines.append(Line(label, place * ROW + 17, tuple(bars), x + 6, told(sum(parts))))
     return Chart(len(rows) * ROW + 4, tuple(lines), tuple(series))
 
 
-def sources(totals: Sequence[Mapping[str, Any]], name: str) -> list[tuple[str, Chart]]:
+def sources(totals: Sequence[Mapping[str, Any]], name: str, word: str) -> list[tuple[str, Chart]]:
     """(currency, one bar a day and source) of one amount: what the three books say of the same days."""
     sums: dict[tuple[str, str, str], int] = {}
     for row in totals:
@@ -72,5 +78,5 @@ def sources(totals: Sequence[Mapping[str, Any]], name: str) -> list[tuple[str, C
     for currency in sorted({key[0] for key in sums}):
         keys = sorted(key for key in sums if key[0] == currency)
         rows = [(f"{date} {source}", [sums[currency, date, source]]) for _, date, source in keys]
-        charts.append((currency, stacked(rows, (name,))))
+        charts.append((currency, stacked(rows, (word,), partial(format_money, currency=currency))))
     return charts

@@ -13,9 +13,12 @@ from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
+from rgs.core.amounts import format_money
 from rgs.reporting.charts import LABEL, WIDTH, sources, stacked
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
+_NBSP: Final = "\u00a0"
+"""An amount is not torn from its currency at the end of a line."""
 _ROWS_MAX: Final = 200
 """Breaks of one class on the page; the rest is in breaks.csv."""
 
@@ -30,8 +33,15 @@ def _template() -> Template:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters["number"] = lambda value: f"{value:,}"
+    environment.filters["number"] = "{:,}".format
+    environment.filters["money"] = lambda amount_minor, currency: format_money(amount_minor, currency).replace(
+        " ", _NBSP
+    )
     return environment.get_template("reconciliation.html.j2")
+
+
+def _money(amount_minor: int, currency: str) -> str:
+    return format_money(amount_minor, currency).replace(" ", _NBSP)
 
 
 def render_page(document: Mapping[str, Any], sha256: str) -> str:
@@ -55,6 +65,6 @@ def render_page(document: Mapping[str, Any], sha256: str) -> str:
         money_charts=[
             (title, currency, chart)
             for name, title in (("bought_minor", "Bought"), ("paid_out_minor", "Paid out"))
-            for currency, chart in (sources(document["totals"], name) if len(days) <= 31 else [])
+            for currency, chart in (sources(document["totals"], name, title.lower()) if len(days) <= 31 else [])
         ],
     )

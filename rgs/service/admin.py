@@ -31,12 +31,12 @@ from rgs.service.callers import Reply, SessionLocks
 from rgs.service.decks import Decks
 from rgs.service.endings import voided
 from rgs.service.events import EventCode, Events, event_draft
-from rgs.service.notices import Notice, Notices
+from rgs.service.notices import Notices, notice_of
 from rgs.service.orders import Order, Orders
 from rgs.service.permits import GUARDS, GuardState, Permits
+from rgs.service.watch import Watch
 from rgs.store.changes import (
     Change,
-    LatchCleared,
     Record,
     StoreError,
     SwitchOff,
@@ -77,7 +77,7 @@ class VoidResult:
 class Admin:
     """Mutating calls of admins: the repeat of an order gets its stored answer.
 
-    `examine` looks at what a guard guards, now: a code, or empty if it is sound.
+    `verify_admin` says since when an event tells that a party is an admin, and refuses one who is none any more.
     """
 
     def __init__(
@@ -91,8 +91,8 @@ class Admin:
         permits: Permits,
         events: Events,
         orders: Orders,
-        examine: Callable[[str], Awaitable[str]],
-        node: str,
+        watch: Watch,
+        verify_admin: Callable[[str], Awaitable[int]],
     ) -> None:
         self._store = store
         self._clock = clock
@@ -102,8 +102,8 @@ class Admin:
         self._permits = permits
         self._events = events
         self._orders = orders
-        self._examine = examine
-        self._node = node
+        self._watch = watch
+        self._verify_admin = verify_admin
 
     # --- switches -------------------------------------------------------------------------------------------------
 
@@ -145,14 +145,15 @@ class Admin:
     async def clear_guard(self, order: Order, name: str, reason: str) -> Reply:
         """Clear a guard, its latch with it; the signed event. It opens if what it guards is sound, looked at now.
 
-        A generator that has failed stays failed: its latch is gone, but the guard opens with the next start only.
+        A generator that has failed stays failed: its latch is gone, but the guard opens with the next start only. A
+        wall clock that was set is right if the admin says so, unless the database's clock says otherwise.
         """
         check_code(reason, "reason")
         if name not in GUARDS:
             raise NotFoundError(f"there is no guard {name[:40]}", kind="guard", field="name", value=name[:40])
         if (known := await self._orders.known(order)) is not None:
             return known
-        code = await self._examine(name)
+        code = await self._watch.examine(name)
         signed = await self._events.tell(
             EventCode.GUARD_CLEARED,
             actor=order.caller.party,
@@ -160,10 +161,10 @@ class Admin:
             before=self._permits.guard(name).code or OPEN,
             after=code or OPEN,
             reason=reason,
-            records=(LatchCleared(self._node, name),),
+            records=self._watch.clearing(name),
             answer=order.answer(self._clock.now_ms()),
         )
-        self._permits.clear_latch(name, code, self._clock.now_ms())
+        await self._watch.cleared(name, code)
         return Reply(b"", signed.envelope)
 
     # --- malfunctions and voids -----------------------------------------------------------------------------------
@@ -202,7 +203,7 @@ class Admin:
                 pauses=True,
             )
             (signed,) = await self._store.commit(change)
-        self._tell(round_, RoundStatus.OPEN, code)
+        self._notices.tell(notice_of(session, round_id, RoundStatus.OPEN, code))
         return Reply(b"", signed.envelope)
 
     async def resume_round(self, order: Order, round_id: str, reason: str) -> Reply:
@@ -233,7 +234,7 @@ class Admin:
                 records=(VoidProposalEnd(round_id),),
             )
             (signed,) = await self._store.commit(change)
-        self._tell(round_, RoundStatus.OPEN, "")
+        self._notices.tell(notice_of(session, round_id, RoundStatus.OPEN))
         return Reply(b"", signed.envelope)
 
     async def propose_void(self, order: Order, round_ids: Sequence[str], reason: str) -> tuple[VoidResult, ...]:
@@ -273,16 +274,25 @@ class Admin:
 
     async def _propose(self, item: Order, round_: Round, reason: str) -> None:
         self._verify_reason(round_, reason)
-        now_ms = self._clock.now_ms()
-        await self._events.tell(
+        party, session = item.caller.party, await self._session(round_)
+        now_ms = max(await self._verify_admin(party), await self._now_ms(session, round_))
+        draft = event_draft(
             EventCode.VOID_PROPOSED,
-            actor=item.caller.party,
+            now_ms,
+            actor=party,
+            before="PAUSED",
+            after="VOID_PROPOSED",
             reason=reason,
             session_id=round_.session_id,
             round_id=round_.round_id,
-            records=(VoidProposal(round_.round_id, reason, item.caller.party, now_ms),),
+        )
+        change = Change(
+            session=replace(session, version=session.version + 1),
+            drafts=(draft,),
+            records=(VoidProposal(round_.round_id, reason, party, now_ms),),
             answer=item.answer(now_ms, RoundStatus.OPEN.value.encode()),
         )
+        await self._store.commit(change)
 
     def _verify_reason(self, round_: Round, reason: str) -> None:
         """A deck that can be opened is revealed; looked at when proposed and again when approved."""
@@ -306,14 +316,14 @@ class Admin:
             )
         self._verify_reason(round_, proposal.reason)
         session = await self._session(round_)
-        now_ms = max(await self._now_ms(session, round_), proposal.time_ms)
+        now_ms = max(await self._verify_admin(party), await self._now_ms(session, round_), proposal.time_ms)
         void = Void(proposal.reason, round_.malfunction, ((proposal.party, proposal.time_ms), (party, now_ms)))
         opened = None if proposal.reason == DECK_UNRECOVERABLE else self._decks.open(round_)
         change = voided(session, round_, void, opened, now_ms)
         change.records = (VoidProposalEnd(round_id),)
         change.answer = item.answer(now_ms, RoundStatus.VOID.value.encode())
         await self._store.commit(change)
-        self._tell(round_, RoundStatus.VOID, "")
+        self._notices.tell(notice_of(session, round_id, RoundStatus.VOID))
 
     # --- both -----------------------------------------------------------------------------------------------------
 
@@ -347,9 +357,6 @@ class Admin:
         row = await self._store.statement_of_hash(bytes.fromhex(round_.malfunction))
         logged_ms = 0 if row is None else parse_time(json.loads(parse_envelope(row.envelope).payload)["time"])
         return max(self._clock.now_ms(), session.last_ms, logged_ms)
-
-    def _tell(self, round_: Round, status: RoundStatus, malfunction_code: str) -> None:
-        self._notices.tell(Notice(round_.session_id, round_.round_id, status, malfunction_code))
 
 
 def _check_rounds(round_ids: Sequence[str]) -> None:

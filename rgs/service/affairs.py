@@ -27,8 +27,8 @@ from rgs.core.errors import (
     NotFoundError,
     RegulatorUnavailableError,
     RgsError,
+    RoundChangedError,
     SessionChangedError,
-    TransactionRolledBackError,
     UnavailableError,
     WalletUnavailableError,
 )
@@ -36,11 +36,15 @@ from rgs.core.rounds import rules_object
 from rgs.core.sessions import Session, SessionStatus
 from rgs.core.statements import SALT_BYTES, private_hash
 from rgs.core.times import format_date, format_time
+from rgs.core.views import SessionView
 from rgs.service.books import Books
 from rgs.service.callers import Encode, Reply, verify_same_content
+from rgs.service.endings import balance_told
 from rgs.service.instance import Instance
 from rgs.service.movements import Movement, Movements, gap_ms, is_standing
+from rgs.service.refusals import format_refusal, given_up, refusal_of
 from rgs.service.reporting import Reporting
+from rgs.service.returning import Returning
 from rgs.store.changes import (
     Affair,
     AffairStage,
@@ -48,8 +52,10 @@ from rgs.store.changes import (
     Change,
     DayCount,
     Draft,
+    Record,
     SessionRaceError,
     StoreError,
+    TokenDropped,
 )
 from rgs.store.interface import Store
 
@@ -75,6 +81,7 @@ class Affairs:
         central: CentralSystem,
         encode: Encode,
         reporting: Reporting,
+        returning: Returning,
     ) -> None:
         self._store = store
         self._instance = instance
@@ -84,6 +91,7 @@ class Affairs:
         self._central = central
         self._encode = encode
         self._reporting = reporting
+        self.returning = returning
         self.report_stages = reporting.report_stages
         self.steps: dict[str, Callable[[Affair, Session], Awaitable[Reply]]] = {
             "open": self._open,
@@ -96,19 +104,27 @@ class Affairs:
         """Do what is left of the affair, under its session's lock. Raises what stopped it; unavailable means: again
         later. SessionChangedError: another process has brought it to its end.
         """
-        session = await self._session(affair)
         try:
-            return await self.steps[affair.kind](affair, session)
+            return await self.steps[affair.kind](affair, await self._session(affair))
         except StoreError:
+            raise
+        except SessionChangedError:
+            stored = await self._store.affair(affair.affair_id)
+            if stored is not None and stored.status == "undone":  # what the other process was told is told again
+                raise refusal_of(stored) from None
             raise
         except RgsError as error:
             if isinstance(error, UnavailableError) or affair.kind in OWED:
                 await self._note(affair.affair_id, error)
             raise
 
+    def told(self, method: str, view: SessionView, envelope: bytes) -> Reply:
+        """The reply to a request whose affair is done, with the session as it is now."""
+        return Reply(self._encode(method, view, None), envelope)
+
     async def give_up_opening(self, affair: Affair) -> None:
         """End the opening of a session before its first outward call: the same request was answered with another."""
-        await self._fail_opening(affair, await self._session(affair))
+        await self._fail_opening(affair, await self._session(affair), None)
 
     async def _session(self, affair: Affair) -> Session:
         """The session as it stands, with the affair under way: what ends the affair changes both in one commit."""
@@ -125,15 +141,10 @@ class Affairs:
         return session
 
     async def resume(self, affair: Affair, digest: bytes) -> Reply:
-        """The answer to a request that began this affair before. TransactionRolledBackError if it was given up."""
+        """The answer to a request that began this affair before; the refusal that has ended it, if one has."""
         verify_same_content(affair.digest, digest, affair.request_id, affair.method)
         if affair.status == "undone":
-            raise TransactionRolledBackError(
-                f"{affair.method} {affair.request_id} was given up ({affair.reason}) and its debit rolled back: nothing"
-                " was taken; ask anew under another request id",
-                transaction_id=affair.affair_id,
-                refusal=affair.reason,
-            )
+            raise refusal_of(affair)
         return await self.advance(affair)
 
     async def _note(self, affair_id: str, error: RgsError) -> None:
@@ -157,6 +168,8 @@ class Affairs:
     async def _open(self, affair: Affair, session: Session) -> Reply:
         jurisdiction = self._books.jurisdictions[session.jurisdiction_id]
         if session.is_seamless:
+            with contextlib.suppress(RgsError):  # it says what is offered, and is asked for only once
+                session = session.told(await self.movements.balance(session), self._time_of(session))
             return await self._opened(affair, session, {}, {"funding": session.funding.value})
         try:
             granted = await self._central.open_session(
@@ -174,8 +187,8 @@ class Affairs:
             )
         except UnavailableError:
             raise
-        except RgsError:
-            await self._fail_opening(affair, session)
+        except RgsError as refusal:
+            await self._fail_opening(affair, session, refusal)
             raise
         opened = replace(
             session,
@@ -272,7 +285,7 @@ class Affairs:
         except RgsError as refusal:
             # Over already: by an answer that was lost, for nobody else ends it. The player has his money to get.
             if refusal.metadata.get("rejection") != Rejection.ENDED_TWICE:
-                await self._fail(affair, session)
+                await self._fail(affair, session, refusal)
                 raise
         # Owed to the player from here on: repeated until accepted, never cancelled.
         await self.movements.credit(self._movement(affair, session, paid_out, session.participation_id, Leg.PAYOUT))
@@ -308,7 +321,7 @@ class Affairs:
             raise
         except RgsError as refusal:
             if refusal.metadata.get("rejection") != Rejection.SESSION_CLOSED:  # as above: closed already, by us
-                await self._fail(affair, session)
+                await self._fail(affair, session, refusal)
                 raise
         return await self._closed(affair, session)
 
@@ -338,7 +351,7 @@ class Affairs:
         """
         if affair.stage == AffairStage.UNDOING:
             raise await self.undone(affair, session, movement, None)
-        is_old = self._clock.now_ms() - affair.created_ms >= UNDO_AFTER_MS
+        is_old = self._clock.passed_ms(affair.created_ms) >= UNDO_AFTER_MS
         if affair.stage == AffairStage.UNKNOWN or (is_old and affair.stage == AffairStage.BEGUN):
             known = await self.movements.known(movement)
             if known is not None and is_standing(known):
@@ -346,33 +359,33 @@ class Affairs:
             if known is None and is_old:
                 raise await self.undone(affair, session, movement, WalletUnavailableError("the debit never arrived"))
         try:
-            return await self.movements.debit(movement)
+            return await self.movements.debit(movement, await self._token_of(session))
         except UnavailableError:
             raise
-        except RgsError:
-            await self._fail(affair, session)
+        except RgsError as refusal:
+            await self._fail(affair, session, refusal)
             raise
 
+    async def _token_of(self, session: Session) -> str:
+        """The operator's token of the session, empty where he has given none. TokenSealedError."""
+        sealed = await self._store.session_token(session.session_id)
+        return self._instance.sealer.unseal_token(session.session_id, sealed) if sealed else ""
+
     async def undone(self, affair: Affair, session: Session, movement: Movement, refusal: RgsError | None) -> RgsError:
-        """Roll the debit back and end the affair; what its caller is told. Raises UnavailableError while the wallet
-        does not answer. `refusal` is why; None where that was stored before.
+        """Roll the debit back and end the affair; what its caller is told, now and for ever. Raises UnavailableError
+        while the wallet does not answer. `refusal` is why; None where that was stored before.
         """
-        # Who was told at once that it failed may try again; who was told nothing yet is told that it was given up.
-        status = "failed" if not affair.attempts and affair.stage == AffairStage.BEGUN else "undone"
+        # Whoever waits since the beginning is told why; who was told that it is unknown, that it was given up.
+        is_first = not affair.attempts and affair.stage == AffairStage.BEGUN
         if affair.stage != AffairStage.UNDOING:
             # Durable before the first rollback leaves: from here on nothing else may be done with the debit.
             reason = refusal.reason if refusal is not None else affair.reason
             affair, session = await self.stage(replace(affair, reason=reason), session, AffairStage.UNDOING)
         await self.movements.rollback(movement)
-        ended = replace(session, version=session.version + 1, pending_affair="")
-        await self._commit(Change(session=ended, affair=replace(affair, status=status)))
-        if refusal is not None and not isinstance(refusal, UnavailableError):
-            return refusal
-        return TransactionRolledBackError(
-            f"{affair.method} was given up ({affair.reason}) and its debit rolled back: nothing was taken",
-            transaction_id=affair.affair_id,
-            refusal=affair.reason,
-        )
+        if refusal is None or not is_first or isinstance(refusal, UnavailableError | RoundChangedError):
+            refusal = given_up(affair)
+        await self._fail(affair, session, refusal)
+        return refusal
 
     async def stage(self, affair: Affair, session: Session, stage: AffairStage) -> tuple[Affair, Session]:
         """Affair and session behind a commit that no other process can have made otherwise."""
@@ -403,6 +416,7 @@ class Affairs:
         encoded = self._encode(affair.method, self._books.view(session, now_ms), None)
         change = Change(
             session=session,
+            records=(*_left_over(session), *(balance_told(session) if affair.kind == "open" else ())),
             drafts=(Draft(kind, body, private),),
             answer=Answer(affair.party, affair.method, affair.request_id, affair.digest, encoded, now_ms),
             affair=replace(affair, status="done"),
@@ -411,15 +425,19 @@ class Affairs:
         (signed,) = await self._commit(change)
         return Reply(encoded, signed.envelope)
 
-    async def _fail_opening(self, affair: Affair, session: Session) -> None:
-        await self._fail(affair, replace(session, status=SessionStatus.CLOSED, close_ms=self._time_of(session)))
+    async def _fail_opening(self, affair: Affair, session: Session, refusal: RgsError | None) -> None:
+        closed = replace(session, status=SessionStatus.CLOSED, close_ms=self._time_of(session))
+        await self._fail(affair, closed, refusal)
 
-    async def _fail(self, affair: Affair, session: Session) -> None:
-        """The affair ends without effect; the error is not stored, so that the operator may try again with a new
-        request.
+    async def _fail(self, affair: Affair, session: Session, refusal: RgsError | None) -> None:
+        """The affair has come to nothing; `refusal` is the answer of its request from this commit on. None: the request
+        has another one.
         """
         session = replace(session, version=session.version + 1, pending_affair="")
-        await self._commit(Change(session=session, affair=replace(affair, status="failed")))
+        ended = replace(affair, status="failed")
+        if refusal is not None:
+            ended = replace(affair, status="undone", refusal=format_refusal(refusal))
+        await self._commit(Change(session=session, affair=ended, records=_left_over(session)))
 
     async def _commit(self, change: Change) -> Any:
         try:
@@ -433,6 +451,11 @@ class Affairs:
 
     def _time_of(self, session: Session) -> int:
         return max(self._clock.now_ms(), session.last_ms)
+
+
+def _left_over(session: Session) -> tuple[Record, ...]:
+    """What goes with a session that is closed."""
+    return (TokenDropped(session.session_id),) if session.status is SessionStatus.CLOSED else ()
 
 
 def _changed() -> SessionChangedError:

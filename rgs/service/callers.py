@@ -63,7 +63,7 @@ def verify_same_content(stored: bytes, digest: bytes, request_id: str, method: s
     """IdempotencyConflictError if a request id comes again with other content (AIP-155)."""
     if stored != digest:
         raise IdempotencyConflictError(
-            f"request_id {request_id} was used before with other content",
+            f"request_id {request_id} was used before for {method} with other content",
             field="request_id",
             value=request_id,
             method=method,

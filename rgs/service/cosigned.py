@@ -55,11 +55,11 @@ class CosignedNews:
         self._events = events
         self._clock = clock
         self._told = known()
-        self._told_ms = clock.now_ms()
+        self._told_ms = clock.running_ms()
 
     async def look(self) -> None:
         """Sign an event if a newer checkpoint is known and the last one was told a while ago. StoreError."""
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.running_ms()
         if now_ms - self._told_ms < PERIOD_MS:
             return
         newest = self._known()

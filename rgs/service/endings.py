@@ -31,7 +31,7 @@ from rgs.core.times import format_date, format_time
 from rgs.core.values import changed
 from rgs.core.views import RoundView, round_view
 from rgs.service.decks import Opened
-from rgs.store.changes import Affair, Change, DayCount, Draft, StageReport
+from rgs.store.changes import Affair, BalanceTold, Change, DayCount, Draft, Record, StageReport
 
 
 def taken_action(seat: Seat, now_ms: int, *, by: str, party: str, digest: bytes) -> TakenAction:
@@ -71,6 +71,17 @@ def leg_draft(direction: str, amount_minor: int, transaction_id: str, round_id: 
         "transaction_id": transaction_id,
     }
     return Draft("money_leg", body)
+
+
+def balance_told(session: Session) -> tuple[Record, ...]:
+    """What the session's wallet has told, to be kept; nothing where it has told nothing."""
+    if not session.wallet_balance_ms:
+        return ()
+    return (
+        BalanceTold(
+            session.wallet_balance_minor, session.wallet_credited_minor, session.wallet_balance_ms, session.session_id
+        ),
+    )
 
 
 def settled(
@@ -185,12 +196,13 @@ def owed_return(session: Session, credit_id: str, amount_minor: int, round_id: s
 
 
 def _credited(change: Change, session: Session, round_: Round, now_ms: int) -> Change:
-    """The end of a round in seamless mode: what it returns is owed from this commit on, under an id of its own."""
+    """The end of a round in seamless mode: what it returns is owed from this commit on, under an id of its own. A
+    credit of 0 tells the wallet that the round has ended, and is owed like any other.
+    """
     amount_minor = round_.returned_minor
-    if amount_minor:
-        digest = hashlib.sha256(f"rgs/return/v1\0{round_.round_id}".encode("ascii")).digest()
-        credit_id = format_ulid(now_ms, digest[:ULID_RANDOM_BYTES])
-        leg = leg_draft("credit", amount_minor, credit_id, round_.round_id, now_ms)
-        change.drafts, change.main = (*change.drafts, leg), -2
-        change.owed = owed_return(session, credit_id, amount_minor, round_.round_id, now_ms)
+    digest = hashlib.sha256(f"rgs/return/v1\0{round_.round_id}".encode("ascii")).digest()
+    credit_id = format_ulid(now_ms, digest[:ULID_RANDOM_BYTES])
+    leg = leg_draft("credit", amount_minor, credit_id, round_.round_id, now_ms)
+    change.drafts, change.main = (*change.drafts, leg), -2
+    change.owed = owed_return(session, credit_id, amount_minor, round_.round_id, now_ms)
     return change

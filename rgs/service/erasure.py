@@ -9,7 +9,7 @@ last one has not passed: the law that asks for the record goes before the wish t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rgs.clock import Clock
 from rgs.core.errors import NotFoundError, RetentionError
@@ -29,6 +29,7 @@ class Erased:
 
     sessions: int
     blocks: int
+    session_ids: tuple[str, ...] = field(default=(), compare=False)
 
 
 class Erasable:
@@ -42,22 +43,29 @@ class Erasable:
 
     async def look(self, operator: str, player: str) -> Erased:
         """How much an erasure would be. NotFoundError, RetentionError, StoreError."""
-        sessions = blocks = 0
+        blocks = 0
+        sessions: list[str] = []
         before = ROW_MAX
         while page := await self._reads.sessions_of(operator, player, open_only=False, before=before, limit=_PAGE):
             before = page[-1][0]
             for _, session in page:
                 await self._verify_over(session)
-                sessions += 1
+                sessions.append(session.session_id)
                 blocks += await self._blocks(session.session_id)
         if not sessions or not player:
             raise NotFoundError("the store knows no such player of this operator", kind="player", field="player")
-        return Erased(sessions, blocks)
+        return Erased(len(sessions), blocks, tuple(sessions))
 
     async def _verify_over(self, session: Session) -> None:
         name = session.session_id
         if session.status is not SessionStatus.CLOSED:
             raise RetentionError(f"session {name} of this player is not closed", session_id=name)
+        if not self._clock.is_trusted:
+            raise RetentionError(
+                f"session {name} of this player has to be kept while time is not trusted: let an admin clear the guard"
+                " clock at the running server",
+                session_id=name,
+            )
         until_ms = session.close_ms + self._retention_days * _DAY_MS
         if self._clock.now_ms() < until_ms:
             raise RetentionError(

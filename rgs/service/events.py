@@ -45,6 +45,7 @@ class EventCode(StrEnum):
     PEER_CONTRADICTION = "PEER_CONTRADICTION"
     REPORTS_HELD = "REPORTS_HELD"
     REPORTS_RELEASED = "REPORTS_RELEASED"
+    REPORTS_CLOSED_OUT = "REPORTS_CLOSED_OUT"
     CHECKPOINT_KNOWN = "CHECKPOINT_KNOWN"
     WITNESS_REFUSED = "WITNESS_REFUSED"
     PLAYER_ERASED = "PLAYER_ERASED"
@@ -129,7 +130,7 @@ class Events:
 
     async def flush(self, *, everything: bool = False) -> None:
         """Sign what was counted, once a minute."""
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.running_ms()
         if not self._counted or (not everything and now_ms - self._since_ms < FLOOD_PERIOD_MS):
             return
         counted, self._counted, self._since_ms = self._counted, Counter(), now_ms

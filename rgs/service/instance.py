@@ -3,10 +3,12 @@
 
 Start: `instance_start` under the node key, `instance_lost` for the worker of the same number that ended without a word
 (and, where the store has one process, for every other), the artifacts in force, the generator's life events; only then
-the first draw. End: `instance_end` with the number of the last draw. Draws in flight are bounded by what
-`instance_start` promised. `turn` goes on as the node's next instance, under another node key, without a stop: new
-rounds wait until the draws in flight are committed, then one transaction ends the one instance and starts the other.
-Refuses to draw once the generator has failed: dealt rounds are played out, new ones are not begun.
+the first draw. End: `instance_end` with the number of the last draw. Draws in flight are bounded by the draw window,
+which is what a lost instance leaves unknown: a few at the start, and under load doubled by a `draw_window` that is
+committed before the first draw beyond the old one; draws wait for it. `turn` goes on as the node's next instance,
+under another node key, without a stop: new rounds wait until the draws in flight are committed, then one transaction
+ends the one instance and starts the other, with a window that is small again. Refuses to draw once the generator has
+failed: dealt rounds are played out, new ones are not begun.
 """
 
 from __future__ import annotations
@@ -31,6 +33,8 @@ from rng.generator import Draw, Generator
 from rng.scaling import below
 
 KEY_SEED_BYTES = 32
+FIRST_WINDOW = 16
+"""Draws in flight that an instance begins with: more than a quiet process ever has."""
 RNG_GUARD = "rng"
 """The guard that a failure of the generator latches."""
 KEYS_CHANGED = "KEYS_CHANGED"
@@ -63,8 +67,8 @@ class Instance:
         draws_in_flight_max: int = 1024,
         known: Callable[[], Cosigned | None] = lambda: None,
     ) -> None:
-        """`shared`: other processes live over this store, each with a lease of its own (`rgs.service.leases`). `known`:
-        the newest cosigned checkpoint of the log.
+        """`shared`: other processes live over this store, each with a lease of its own (`rgs.service.leases`).
+        `draws_in_flight_max` is how far the draw window may grow. `known`: the newest cosigned checkpoint of the log.
         """
         self._known = known
         self._store = store
@@ -76,6 +80,7 @@ class Instance:
         self._draws_in_flight_max = draws_in_flight_max
         self._in_flight = 0
         self._last_draw_no = 0
+        self._growing: asyncio.Task[None] | None = None
         self._landed = asyncio.Event()
         """Set when the last draw in flight has been committed or accounted for."""
         self._turning: asyncio.Task[None] | None = None
@@ -168,7 +173,7 @@ class Instance:
             **self._software,
             **({} if cosigned is None else {"checkpoint": cosigned.body()}),
             "boot_no": str(boot_no),
-            "draws_in_flight_max": str(self._draws_in_flight_max),
+            "draws_in_flight_max": str(min(FIRST_WINDOW, self._draws_in_flight_max)),
             "node": self._node,
             "public_key": signer.public_key.hex(),
             "time": format_time(now_ms),
@@ -195,9 +200,37 @@ class Instance:
         await asyncio.shield(self._turning)
 
     async def turned(self) -> None:
-        """Return when no other instance is about to begin: ask before a draw, and draw without another wait between."""
+        """Return when no other instance is about to begin."""
         while self._turning is not None:
             await asyncio.wait([self._turning])
+
+    async def ready(self) -> None:
+        """Return when a draw has nothing to wait for: ask before each, and draw without another wait between.
+
+        StoreError: the window is full and its growth could not be committed.
+        """
+        await self.turned()
+        while self._draws_out >= self._store.draw_window < self._draws_in_flight_max:
+            if self._growing is None:
+                self._growing = asyncio.create_task(self._grow())
+                self._growing.add_done_callback(lambda done: done.cancelled() or done.exception())
+            growing = self._growing
+            await asyncio.wait([growing])  # whoever is cancelled here leaves the growth to the others
+            growing.result()
+            await self.turned()
+
+    async def _grow(self) -> None:
+        """Twice the window, durable."""
+        window = min(2 * self._store.draw_window, self._draws_in_flight_max)
+        try:
+            await self._sign("draw_window", {"draws_in_flight_max": str(window)})
+        finally:
+            self._growing = None
+
+    @property
+    def _draws_out(self) -> int:
+        """Draws that are made and in no durable statement."""
+        return self._in_flight + self._store.draws_owed
 
     async def _turn(
         self,
@@ -211,6 +244,8 @@ class Instance:
             while self._in_flight:
                 self._landed.clear()
                 await self._landed.wait()
+            if self._growing is not None:  # it is of this instance
+                await asyncio.wait([self._growing])
             if self.failure:
                 raise RngUnavailableError("the generator is in its error state: start the server again")
             await self._store.commit(self._turn_change(node_signer, signer, generator, boot_no, drafts))
@@ -288,12 +323,10 @@ class Instance:
         """A deck's transcript; RngUnavailableError after a failure, or with too many draws not yet committed."""
         if self._turning is not None:
             raise RngUnavailableError("another instance is about to begin")
-        in_flight = self._in_flight + self._store.draws_owed
-        if in_flight >= self._draws_in_flight_max:
+        in_flight, window = self._draws_out, self._store.draw_window
+        if in_flight >= window:
             raise RngUnavailableError(
-                f"{in_flight} draws wait for their commit, the limit is {self._draws_in_flight_max}",
-                value=in_flight,
-                limit=self._draws_in_flight_max,
+                f"{in_flight} draws wait for their commit, the limit is {window}", value=in_flight, limit=window
             )
         try:
             draw = self._generator.draw()

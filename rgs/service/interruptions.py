@@ -1,7 +1,8 @@
 """Interrupted rounds: left longer than their jurisdiction allows, they are finished by the ruleset's default decisions.
 
 ARCHITECTURE 2.5, RULEBOOK T-2, C-10; the same way forward as a player's decision, with `by` = rule. Refuses a paused
-round and one whose deck cannot be opened: those are for the admins.
+round and one whose deck cannot be opened: those are for the admins; and to decide anything while time is not trusted,
+asked for each round as it is looked at.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from rgs.clock import Clock
 from rgs.core.games import game_of
 from rgs.core.games.types import Phase
-from rgs.core.rounds import Round, RoundStatus, TakenAction
+from rgs.core.rounds import HOUSE_PARTY, Round, RoundStatus, TakenAction
 from rgs.core.sessions import Session
 from rgs.core.statements import next_actions_hash, request_digest
 from rgs.service.books import Books
@@ -17,14 +18,13 @@ from rgs.service.callers import SessionLocks
 from rgs.service.decks import Decks
 from rgs.service.endings import after_decisions, settled, taken_action
 from rgs.service.events import EventCode, event_draft
-from rgs.service.notices import Notice, Notices
+from rgs.service.notices import Notices, notice_of
 from rgs.service.sealing import DeckSealedError
 from rgs.store.changes import SessionRaceError
 from rgs.store.interface import Store
 
 FINISH_BATCH = 100
 """Rounds in play looked at in one page."""
-RULE_PARTY = "rgs"
 """Who takes a decision by rule."""
 
 
@@ -51,7 +51,10 @@ class Interruptions:
 
     def finish_ms(self, session: Session) -> int:
         """When the round is finished by rule: the jurisdiction's period after something last happened in it."""
-        return idle_since(session) + self._books.jurisdictions[session.jurisdiction_id].finish_after_s * 1000
+        return self._clock.counted_from(idle_since(session)) + self._period_ms(session)
+
+    def _period_ms(self, session: Session) -> int:
+        return self._books.jurisdictions[session.jurisdiction_id].finish_after_s * 1000
 
     async def finish_due(self) -> int:
         """Look through the rounds in play that were begun long enough ago; how many were finished.
@@ -64,12 +67,12 @@ class Interruptions:
             for row_id, round_ in rows:
                 after = row_id
                 finished += await self._finish_if_due(round_)
-            if min(round_.start_ms for _, round_ in rows) + self._soonest_ms > self._clock.now_ms():
+            if self._clock.passed_ms(min(round_.start_ms for _, round_ in rows)) < self._soonest_ms:
                 break
         return finished
 
     async def _finish_if_due(self, round_: Round) -> bool:
-        if round_.start_ms + self._soonest_ms > self._clock.now_ms():
+        if self._clock.passed_ms(round_.start_ms) < self._soonest_ms:
             return False
         session = await self._store.session(round_.session_id, fresh=True)
         if session is None or not self._is_due(session, round_):
@@ -83,13 +86,13 @@ class Interruptions:
                 await self._finish(session, current)
             except (DeckSealedError, SessionRaceError):
                 return False
-        self._notices.tell(Notice(round_.session_id, round_.round_id, RoundStatus.SETTLED, ""))
+        self._notices.tell(notice_of(session, round_.round_id, RoundStatus.SETTLED))
         return True
 
     def _is_due(self, session: Session, round_: Round) -> bool:
         if round_.status is not RoundStatus.OPEN or round_.malfunction:
             return False
-        return self._clock.now_ms() >= self.finish_ms(session)
+        return self._clock.passed_ms(idle_since(session)) >= self._period_ms(session)
 
     async def _finish(self, session: Session, round_: Round) -> None:
         now_ms = max(self._clock.now_ms(), session.last_ms)
@@ -101,7 +104,7 @@ class Interruptions:
         while seat.phase is not Phase.SHOWDOWN:
             game = game_of(seat.ruleset)
             seat = game.apply(seat, game.default_action(seat))
-            taken.append(taken_action(seat, now_ms, by="rule", party=RULE_PARTY, digest=digest))
+            taken.append(taken_action(seat, now_ms, by="rule", party=HOUSE_PARTY, digest=digest))
             running = next_actions_hash(running, taken[-1].body())
         round_, session = after_decisions(round_, session, tuple(taken), now_ms)
         change, _, _ = settled(session, round_, opened, seat, running, now_ms)

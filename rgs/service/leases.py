@@ -4,12 +4,14 @@ An instance is alive while its row in the store says so; every commit checks tha
 end it: it is renewed every second, by the database's clock. Whoever leads the duty `lost` signs `instance_lost` for
 instances whose lease has run out; the row's last numbers are compared in the same transaction, so that nobody is lost
 twice or with a wrong number. Refuses to declare anybody lost before its own lease has been renewed without a failure
-for as long as a lease lasts: after the database was away, all renew before one looks.
+for as long as a lease lasts: after the database was away, all renew before one looks; and while time is not trusted: a
+database whose clock was set has every lease run out at once.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import structlog
 
@@ -26,28 +28,40 @@ INSTANCE_LOST = "INSTANCE_LOST"
 class Leases:
     """Renews and looks; each to be called once a second."""
 
-    def __init__(self, *, store: Store, clock: Clock, instance: Instance) -> None:
+    def __init__(
+        self, *, store: Store, clock: Clock, instance: Instance, is_trusted: Callable[[], Awaitable[bool]]
+    ) -> None:
+        """`is_trusted` asks the database for its time, by which leases run out, and compares it with ours."""
         self._store = store
         self._clock = clock
         self._instance = instance
-        self._steady_ms = clock.now_ms()
-        """Since when every renewal was answered."""
+        self._is_trusted = is_trusted
+        self._steady_ms = clock.running_ms()
+        """Since when every renewal was answered, by the clock that nobody sets."""
         self.lost = asyncio.Event()
         """This instance was declared lost: nothing can be committed in its name any more."""
 
     async def renew(self) -> None:
-        """Go on living for a lease. StoreError: the store does not answer, and the old lease runs on."""
+        """Go on living for a lease. StoreError: the store does not answer, and the old lease runs on.
+
+        An answer is about the instance that was asked for: where a turn has ended that one meanwhile, its successor
+        has a lease of its own.
+        """
+        asked = self._instance.name
         try:
-            is_alive = await self._store.renew_lease(LEASE_MS)
+            is_alive = await self._store.renew_lease(asked, LEASE_MS)
         except BaseException:
-            self._steady_ms = self._clock.now_ms()
+            self._steady_ms = self._clock.running_ms()
             raise
-        if not is_alive and not self.lost.is_set():
-            structlog.get_logger().error("instance_lost", instance=self._instance.name)
+        if is_alive:
+            return
+        await self._instance.turned()  # the store may show the turn before this process knows of it
+        if self._instance.name == asked and not self.lost.is_set():
+            structlog.get_logger().error("instance_lost", instance=asked)
             self.lost.set()
 
     async def look(self) -> int:
         """Sign for the instances whose lease has run out; how many were. For the leader of LOST_DUTY."""
-        if self._clock.now_ms() - self._steady_ms < LEASE_MS:
+        if self._clock.running_ms() - self._steady_ms < LEASE_MS or not await self._is_trusted():
             return 0
         return await self._instance.tell_lost()

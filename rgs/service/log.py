@@ -22,6 +22,7 @@ from rgs.core.note import parse_note, parse_vkey, verify_note
 from rgs.core.receipts import format_key_path, narrow_bundle
 from rgs.core.shards import parse_origin
 from rgs.core.statements.lines import format_key_bundle
+from rgs.core.values import check_range
 from rgs.service.audit import Audit
 from rgs.service.callers import Caller
 from rgs.store.interface import StatementRow
@@ -120,7 +121,7 @@ class PublicLog:
         shard = await self._shard(origin)
         new = new or shard.size
         for field, value, limit in (("new_size", new, shard.size), ("old_size", old, new)):
-            _check_range(field, value, limit)
+            check_range(value, field, 0, limit)
         return Consistency(shard.origin, old, new, await _read(shard.consistency, old, new))
 
     async def entries(
@@ -135,7 +136,7 @@ class PublicLog:
             origin, start_index, mark = _parse_resume(resume_token, origin, start_index)
         shard = await self._shard(origin)
         field = "resume_token" if mark else "start_index"
-        _check_range(field, start_index, shard.size)
+        check_range(start_index, field, 0, shard.size)
         if mark and mark != _mark(await _read(shard.leaf, start_index - 1)):
             limit = "of the log as it is"
             raise InvalidFieldError(
@@ -191,13 +192,6 @@ async def _read(read: Callable[..., _T], *values: object) -> _T:
         return await asyncio.to_thread(read, *values)
     except (LogRefusedError, VerificationError, FormatError) as error:
         raise LogUnreadableError(f"the log cannot be read: {error}") from error
-
-
-def _check_range(field: str, value: int, limit: int) -> None:
-    if not 0 <= value <= limit:
-        raise InvalidFieldError(
-            f"{field} {value} is outside 0 to {limit}", field=field, least=0, limit=limit, value=value
-        )
 
 
 # --- resume tokens ----------------------------------------------------------------------------------------------------

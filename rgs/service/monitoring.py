@@ -108,8 +108,8 @@ class Monitoring:
                 number, goes_on = await self._read(instance, at)
                 at, batches = at + number, batches + 1
             read += at - after_no
-        if self._clock.now_ms() - self._late_ms >= LATE_PERIOD_MS:
-            self._late_ms = self._clock.now_ms()
+        if self._clock.running_ms() - self._late_ms >= LATE_PERIOD_MS:
+            self._late_ms = self._clock.running_ms()
             await self._read_late()
         return read
 
@@ -138,7 +138,7 @@ class Monitoring:
                 opening = _body(row.opening)
                 if row.final:
                     await self._count(batch, opening, row)
-                elif self._clock.now_ms() - parse_time(opening["time"]) < PATIENCE_MS:
+                elif self._clock.passed_ms(parse_time(opening["time"])) < PATIENCE_MS:
                     self._waits[instance], goes_on = read_no, False
                     break
                 else:

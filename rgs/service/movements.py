@@ -11,11 +11,23 @@ import hashlib
 from typing import Final, TypedDict
 
 from rgs.clients.wallet import Leg, Receipt, TransactionStatus, Wallet
-from rgs.core.errors import IdempotencyConflictError, RgsError, UnavailableError, WalletUnavailableError
+from rgs.core.errors import (
+    AffairPendingError,
+    IdempotencyConflictError,
+    RgsError,
+    UnavailableError,
+    WalletUnavailableError,
+)
+from rgs.core.sessions import Session
+from rgs.store.interface import Store
 
 GAP_FIRST_MS: Final = 1_000
 GAP_LAST_MS: Final = 300_000
 """Between two attempts of recovery: none after the first, then doubling up to this."""
+AHEAD_MS: Final = 5_000
+"""So far a time may be ahead of ours that another process has written down."""
+GAP_MAX_MS: Final = GAP_LAST_MS * 5 // 4
+"""The longest that `gap_ms` gives."""
 _STANDS: Final = frozenset({TransactionStatus.ACCEPTED, TransactionStatus.DUPLICATE})
 _GONE: Final = frozenset({TransactionStatus.ROLLED_BACK, TransactionStatus.REFUSED})
 
@@ -44,6 +56,13 @@ def gap_ms(name: str, attempts: int) -> int:
     return plain * 3 // 4 + plain * chance // (2 << 32)
 
 
+async def tell_next_attempt(store: Store, error: AffairPendingError, now_ms: int) -> None:
+    """Put into the error when the server tries the affair next: not before then does it help to ask again."""
+    affair = await store.affair(error.metadata["affair_id"])
+    wait_ms = 0 if affair is None else affair.next_ms - now_ms
+    error.metadata["retry_after_ms"] = str(max(GAP_FIRST_MS, wait_ms))
+
+
 class Movements:
     """The wallet, asked so that a repeat does no harm."""
 
@@ -56,10 +75,19 @@ class Movements:
             operator=movement["operator"], player=movement["player"], transaction_id=movement["transaction_id"]
         )
 
-    async def debit(self, movement: Movement) -> Receipt:
-        """Take the money. UnavailableError: it may have been taken. Another RgsError: it was not, and never will be."""
+    async def balance(self, session: Session) -> int:
+        """What the player's account holds now. Any RgsError: it is not known."""
+        told = await self._wallet.get_balance(
+            operator=session.operator, player=session.player, currency=session.currency
+        )
+        return told.balance_minor
+
+    async def debit(self, movement: Movement, session_token: str) -> Receipt:
+        """Take the money; only a debit carries the operator's token. UnavailableError: it may have been taken. Another
+        RgsError: it was not, and never will be.
+        """
         try:
-            return await self._wallet.debit(**movement)
+            return await self._wallet.debit(**movement, session_token=session_token)
         except IdempotencyConflictError as conflict:
             return await self._standing(movement, conflict)
 

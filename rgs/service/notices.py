@@ -11,12 +11,13 @@ import asyncio
 import json
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import structlog
 
 from rgs.core.errors import RgsError
 from rgs.core.rounds import RoundStatus
+from rgs.core.sessions import Session
 
 NOTICES_MAX = 32
 """Notices that wait for one listener."""
@@ -26,12 +27,22 @@ RELAY_MAX = 256
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What happened; `malfunction_code` is set while the round is paused."""
+    """What happened; `malfunction_code` is set while the round is paused. The regulator's ids are empty where the
+    session has none.
+    """
 
     session_id: str
     round_id: str
     status: RoundStatus
     malfunction_code: str
+    regulator_session_id: str
+    regulator_participation_id: str
+
+
+def notice_of(session: Session, round_id: str, status: RoundStatus, malfunction_code: str = "") -> Notice:
+    """The notice of what happened to a round of the session."""
+    ids = session.regulator_session_id, session.regulator_participation_id
+    return Notice(session.session_id, round_id, status, malfunction_code, *ids)
 
 
 class Notices:
@@ -105,14 +116,13 @@ class Relay:
 
 def format_notice(origin: str, notice: Notice) -> str:
     """A notice as one line of JSON, with who tells it."""
-    fields = [origin, notice.session_id, notice.round_id, notice.status.value, notice.malfunction_code]
-    return json.dumps(fields, separators=(",", ":"))
+    return json.dumps([origin, *astuple(notice)], separators=(",", ":"))
 
 
 def parse_notice(text: str) -> tuple[str, Notice]:
     """Who tells what; ValueError for a text that `format_notice` did not make."""
     fields = json.loads(text)
-    if not isinstance(fields, list) or len(fields) != 5 or not all(isinstance(field, str) for field in fields):
+    if not isinstance(fields, list) or len(fields) != 7 or not all(isinstance(field, str) for field in fields):
         raise ValueError("not a notice")
-    origin, session_id, round_id, status, malfunction_code = fields
-    return origin, Notice(session_id, round_id, RoundStatus(status), malfunction_code)
+    origin, session_id, round_id, status, *rest = fields
+    return origin, Notice(session_id, round_id, RoundStatus(status), *rest)

@@ -1,7 +1,7 @@
 """What waits outside, for people: credits that are owed, reports that were set aside, how much is unknown since when.
 
-ARCHITECTURE 2.17. Refuses an operator the sight of another's, and to cancel anything: what is owed is paid, and what
-was refused is told again once an admin says so.
+ARCHITECTURE 2.17. Refuses an operator the sight of another's, and to cancel money: what is owed is paid. What was
+refused is told again once an admin says so, or closed out by an admin with a reason, where it can never be taken.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from rgs.service.callers import Caller, Reply, Role
 from rgs.service.events import EventCode, Events
 from rgs.service.orders import Order, Orders
 from rgs.service.pages import check_page_size, format_key_token, parse_key_token
-from rgs.store.changes import Affair, AffairStage, ReportsHeld, ReportsReleased
+from rgs.service.reporting import STAGES
+from rgs.store.changes import Affair, AffairStage, Record, ReportsHeld, ReportsReleased
+from rgs.store.closing_out import DayClosedOut, StagesClosedOut
 from rgs.store.interface import Store
 from rgs.store.outbox import OutboxRow
 
@@ -78,10 +80,10 @@ class Outbox:
 
     async def log(self) -> None:
         """A line in the technical log, once a minute while something waits: how much, how much of it unknown."""
-        now_ms = self._clock.now_ms()
-        if now_ms - self._logged_ms < LOG_PERIOD_MS:
+        running_ms, now_ms = self._clock.running_ms(), self._clock.now_ms()
+        if running_ms - self._logged_ms < LOG_PERIOD_MS:
             return
-        self._logged_ms = now_ms
+        self._logged_ms = running_ms
         rows, _ = await self.figures()
         if rows:
             structlog.get_logger().info(
@@ -99,8 +101,10 @@ class Outbox:
         token = format_key_token(rows[limit - 1].kind, rows[limit - 1].subject) if len(rows) > limit else ""
         return tuple(rows[:limit]), token
 
-    async def release_reports(self, order: Order, kind: str, subject: str, reason: str) -> Reply:
-        """Tell again what was set aside; the signed event."""
+    async def release_reports(
+        self, order: Order, kind: str, subject: str, reason: str, *, close_out: bool = False
+    ) -> Reply:
+        """Tell again what was set aside, or with `close_out` drop it for good; the signed event."""
         check_code(reason, "reason")
         if (known := await self._orders.known(order)) is not None:
             return known
@@ -109,13 +113,17 @@ class Outbox:
             raise NotFoundError(
                 f"nothing is held of {kind[:20]} {subject[:80]}", kind="report", field="subject", value=subject[:80]
             )
+        dropped: tuple[Record, ...] = ()
+        if close_out:
+            dropped = (StagesClosedOut(subject) if kind == STAGES else DayClosedOut(subject),)
         signed = await self._events.tell(
-            EventCode.REPORTS_RELEASED,
+            EventCode.REPORTS_CLOSED_OUT if close_out else EventCode.REPORTS_RELEASED,
             actor=order.caller.party,
             subject=f"{kind} {subject}",
             before=held.reason,
+            after="QUEUED",
             reason=reason,
-            records=(ReportsReleased(kind, subject),),
+            records=(ReportsReleased(kind, subject), *dropped),
             answer=order.answer(self._clock.now_ms()),
         )
         return Reply(b"", signed.envelope)

@@ -7,6 +7,7 @@ import binascii
 import re
 
 from rgs.core.errors import InvalidFieldError
+from rgs.core.values import check_range
 
 PAGE_SIZE_DEFAULT = 50
 PAGE_SIZE_MAX = 200
@@ -18,15 +19,8 @@ _POSITION_MAX = 1 << 62
 
 
 def check_page_size(page_size: int) -> int:
-    """The number of rows of a page; InvalidFieldError outside 0..200, 0 means the default."""
-    if not 0 <= page_size <= PAGE_SIZE_MAX:
-        raise InvalidFieldError(
-            f"page_size {page_size} is outside 0..{PAGE_SIZE_MAX}",
-            field="page_size",
-            limit=PAGE_SIZE_MAX,
-            value=page_size,
-        )
-    return page_size or PAGE_SIZE_DEFAULT
+    """The number of rows of a page, 1 to PAGE_SIZE_MAX, 0 for the default; InvalidFieldError for any other."""
+    return check_range(page_size, "page_size", 1, PAGE_SIZE_MAX) if page_size else PAGE_SIZE_DEFAULT
 
 
 def format_page_token(*position: int) -> str:

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from rgs.clock import Clock
 from rgs.core.errors import (
+    AffairPendingError,
     InsufficientBalanceError,
     NotFoundError,
     RegulatorUnavailableError,
@@ -48,8 +49,9 @@ from rgs.core.views import RoundView, round_view
 from rgs.service.books import Books, moved, owned_session
 from rgs.service.callers import Caller, Encode, Reply, RoundMovedError, SessionLocks, reply_of
 from rgs.service.decks import Decks, Opened
-from rgs.service.endings import after_decisions, leg_draft, settled, taken_action
+from rgs.service.endings import after_decisions, balance_told, leg_draft, settled, taken_action
 from rgs.service.instance import Instance
+from rgs.service.movements import tell_next_attempt
 from rgs.service.permits import Permits
 from rgs.service.requests import Act, StartRound
 from rgs.store.changes import Affair, Answer, Change, Draft, SessionRaceError
@@ -146,8 +148,10 @@ class Play:
             except ToldError as told:
                 raise told.error from None
 
-    async def get_round(self, caller: Caller, session_id: str, round_id: str) -> tuple[RoundView, bytes, bytes]:
-        """(view, opening, final or empty) of a round of the session."""
+    async def get_round(
+        self, caller: Caller, session_id: str, round_id: str
+    ) -> tuple[RoundView, bytes, bytes, Session]:
+        """(view, opening, final or empty, session) of a round of the session."""
         while True:
             session = await owned_session(self._store, caller, session_id)
             round_ = await self._store.round(check_ulid(round_id, "round_id"), fresh=True)
@@ -156,7 +160,7 @@ class Play:
             opening, final = await self._store.round_envelopes(round_id)
             if round_.status is RoundStatus.OPEN and await moved(self._store, session):
                 continue
-            return self._decks.view(round_, final, session.room), opening, final
+            return self._decks.view(round_, final, session.offer), opening, final, session
 
     async def open_round_of(self, session: Session) -> tuple[RoundView | None, bytes]:
         """(view, opening) of the session's round in play, (None, empty) where none is."""
@@ -168,7 +172,7 @@ class Play:
         if round_.status is not RoundStatus.OPEN:  # another process has ended it since the session was read
             return None, b""
         opening, _ = await self._store.round_envelopes(round_.round_id)
-        return self._decks.view(round_, b"", session.room), opening
+        return self._decks.view(round_, b"", session.offer), opening
 
     # --- start ----------------------------------------------------------------------------------------------------
 
@@ -204,7 +208,7 @@ class Play:
     async def _deal(
         self, session: Session, request: StartRound, bets: tuple[tuple[str, int], ...], asked: Asked, round_id: str
     ) -> Reply:
-        await self._instance.turned()  # the last wait before the draw is committed
+        await self._instance.ready()  # the last wait before the draw is committed
         now_ms = max(self._clock.now_ms(), session.last_ms)
         salt = self._instance.random_bytes(SALT_BYTES)
         draw = self._instance.draw()
@@ -281,7 +285,7 @@ class Play:
             last_ms=now_ms,
         )
         seat = seat_of(round_, ruleset, transcript_to_deck(draw.transcript))
-        view = round_view(round_, seat, actions_hash=first_actions_hash(commitment), room=after.room)
+        view = round_view(round_, seat, actions_hash=first_actions_hash(commitment), room=after.offer)
         body = self._encode("StartRound", self._books.view(after, now_ms), view)
         opening = {**opening_body(round_, deal, seat_body), "time": format_time(now_ms)}
         change = Change(
@@ -293,6 +297,7 @@ class Play:
             ),
             answer=Answer(asked.party, "StartRound", request.request_id, asked.digest, body, now_ms),
             affair=None if affair is None else replace(affair, status="done"),
+            records=() if affair is None else balance_told(after),
             draw_no=draw.draw_no,
             discard=_discarded(draw, round_id, now_ms),
         )
@@ -303,7 +308,7 @@ class Play:
         self._permits.verify_may_start(session.operator, session.ruleset_id, session.player)
         self._books.verify_offered(session.ruleset_id, session.jurisdiction_id)
         jurisdiction = self._books.jurisdictions[session.jurisdiction_id]
-        session.verify_in_time(now_ms, jurisdiction.inactivity_ms)
+        session.verify_in_time(self._clock.passed_ms(session.last_ms), jurisdiction.inactivity_ms)
         session.verify_duration(now_ms)
         if jurisdiction.regulator_ids_required and not (
             session.regulator_session_id and session.regulator_participation_id
@@ -380,13 +385,14 @@ class Play:
         if affair is not None:
             session = changed(session, pending_affair="")
         if decided.phase is not Phase.SHOWDOWN:
-            view = round_view(round_, decided, actions_hash=running, room=session.room)
+            view = round_view(round_, decided, actions_hash=running, room=session.offer)
             change = Change(session=session, round=round_, main=None)
         else:
             change, session, view = settled(session, round_, opened, decided, running, now_ms)
         body = self._encode("Act", self._books.view(session, now_ms), view)
         change.drafts = (*_legs(affair, round_.round_id, now_ms), *change.drafts)
-        change.affair = None if affair is None else replace(affair, status="done")
+        if affair is not None:
+            change.affair, change.records = replace(affair, status="done"), balance_told(session)
         change.answer = Answer(asked.party, "Act", request.request_id, asked.digest, body, now_ms)
         signed = await self._store.commit(change)
         return Reply(body, b"" if change.main is None else signed[change.main].envelope)
@@ -397,7 +403,7 @@ class Play:
         return RoundMovedError(
             f"round_version {version} was sent where {round_.version} stands",
             session=self._books.view(session, now_ms),
-            round_=self._decks.view(round_, final, session.room),
+            round_=self._decks.view(round_, final, session.offer),
             field="round_version",
             value=version,
             limit=round_.version,
@@ -408,7 +414,7 @@ class Play:
         try:
             return game_of(seat.ruleset).apply(seat, action)
         except InsufficientBalanceError as error:
-            session.room.verify_covers(int(error.metadata["cost_minor"]), "action", seat.ruleset.rules.funds_rule)
+            session.room.verify_covers(int(error.metadata["value"]), "action", seat.ruleset.rules.funds_rule)
             raise
 
     # --- both -----------------------------------------------------------------------------------------------------
@@ -435,6 +441,8 @@ class Play:
                     return reply_of(answer, digest)
                 stands, fresh = await owned_session(self._store, caller, request.session_id), True
                 if stands.version == session.version and not isinstance(error, SessionRaceError):
+                    if isinstance(error, AffairPendingError):
+                        await tell_next_attempt(self._store, error, self._clock.now_ms())
                     raise
                 session = stands
         raise SessionChangedError("the session was changed by another request; read it again")

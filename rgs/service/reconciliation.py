@@ -21,7 +21,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from rgs.core.errors import InvalidFieldError, VerificationError
-from rgs.core.reconcile.extract import Extract
+from rgs.core.reconcile.balances import match_balances
+from rgs.core.reconcile.classes import CLOCK_LIMIT_S
+from rgs.core.reconcile.extract import NO_BLOCK, Extract
 from rgs.core.reconcile.facts import Break
 from rgs.core.reconcile.lines import escape_cell
 from rgs.core.reconcile.matching import Terms, match_money
@@ -30,7 +32,7 @@ from rgs.core.reconcile.records import (
     match_overdue,
     match_receipt,
     match_round,
-    match_session,
+    match_sessions,
     match_total,
 )
 from rgs.core.reconcile.report import (
@@ -51,7 +53,7 @@ from rgs.core.reconcile.rows import read_receipt, read_regulator, read_wallet
 from rgs.core.replay import KeyBook, Rulebook
 from rgs.core.statements import KINDS, ExportLine, Signer, format_canonical, format_line, seal_envelope
 from rgs.core.statements.lines import KEY_BUNDLE_BYTES_MAX
-from rgs.core.times import format_date, format_time
+from rgs.core.times import format_date, format_time, parse_date
 from rgs.reporting.page import render_page
 from rgs.service.reconcile_sources import Outside, Rows, Verified, read_mapping
 from rgs.service.reconciliation_files import (
@@ -68,6 +70,7 @@ from rgs.store.reconciliation import MEMORY_MB_MIN, Comparison
 
 MEMORY_MB: Final = 2048
 FOREVER_MS: Final = 1 << 62
+DAY_MS: Final = 86_400_000
 _BREAK_COLUMNS: Final = (
     *("break_id", "class", "state", "owed", "subject", "operator", "player", "currency", "game", "amount_minor"),
     *("time", "age", "action", "found", "resolved_by", "approved_by", "reason", "evidence"),
@@ -94,6 +97,7 @@ class ReconcileRequest:
     as_of_ms: int | None = None
     cut_off_s: int | None = None
     overdue_s: int | None = None
+    clock_limit_s: int = CLOCK_LIMIT_S
     operator: str | None = None
     memory_mb: int = MEMORY_MB
     allow_rejects: bool = False
@@ -187,6 +191,8 @@ class _Run:
         self._rows = Rows(self._work)
         self._inputs: list[Input] = []
         self._rejects: list[tuple[str, int, str]] = []
+        self._days_in_part: set[str] = set()
+        """Days of which the period covers a part: what the register says of the whole day is not compared."""
         given = [path.resolve() for path in (request.wallet, request.receipts, request.regulator) if path is not None]
         self._store = Comparison(self._work, memory_mb=request.memory_mb, files=given)
 
@@ -200,6 +206,7 @@ class _Run:
             terms = self._terms(extract, is_cut=verified.summary.is_cut)
             if self._request.operator is not None:
                 self._store.keep_operator(self._request.operator)
+            self._name_nameless(extract, terms)
             if self._request.keep_extract:
                 self._store.write_legs(self._work / "legs.parquet")
                 (self._work / "legs.parquet").rename(self._folder / "legs.parquet")
@@ -219,11 +226,26 @@ class _Run:
     def _verify(self, extract: Extract) -> Verified:
         verified = Verified(self._keys, self._rulebook, extract)
         self._inputs.append(verified.read(self._request.statements, self._rows, self._tell))
-        self._rejects += verified.rejects
-        if self._request.operator is None and len(extract.operators) > 1:
-            names = ", ".join(sorted(extract.operators))
+        names, operator = ", ".join(sorted(extract.operators)), self._request.operator
+        if operator is None and len(extract.operators) > 1:
             raise InvalidFieldError(f"the statements are of {names}: name one operator", field="operator", limit=names)
+        if operator is not None and extract.operators and operator not in extract.operators:
+            raise InvalidFieldError(
+                f"the statements are of {names}, none is of {operator}: nothing would be compared",
+                field="operator", limit=names, value=operator,
+            )  # fmt: skip
         return verified
+
+    def _name_nameless(self, extract: Extract, terms: Terms) -> None:
+        """Find by other ids what has lost its own; what is found nowhere is a reject."""
+        left = self._store.name_nameless(terms)
+        nowhere = [
+            ("statements", 0, f"{statement}: {NO_BLOCK}")
+            for statement, session_id in extract.missing.items()
+            if (statement in left and terms.wallet) or (session_id in left and terms.regulator)
+        ]
+        self._rejects += nowhere
+        self._inputs[0] = replace(self._inputs[0], rejected=len(nowhere))
 
     def _read_others(self) -> None:
         outside = Outside(self._store, self._rows)
@@ -253,6 +275,7 @@ class _Run:
             regulator_until_ms=until_ms,
             receipts_until_ms=until_ms,
             is_cut=is_cut,
+            clock_limit_ms=request.clock_limit_s * 1000,
         )
 
     # --- comparing ---
@@ -268,11 +291,14 @@ class _Run:
             for seats, stages in store.rounds():
                 yield from match_round(seats[0] if seats else None, stages, terms)
             for sessions, known, ends in store.sessions():
-                yield from match_session(sessions[0] if sessions else None, known, ends, terms)
+                yield from match_sessions(sessions, known, ends, terms)
             yield from self._totals_declared(terms)
         if terms.receipts:
             for seats, receipts in store.receipts():
                 yield from match_receipt(seats[0] if seats else None, receipts, terms)
+        if terms.wallet:
+            for account in store.accounts():
+                yield from match_balances(account, terms)
         for seat in store.open_seats():
             yield from match_overdue(seat, terms)
         for session in store.ended():
@@ -285,6 +311,11 @@ class _Run:
             for name, value in zip(("rounds", "bought", "paid_out", "staked", "returned"), numbers, strict=True):
                 kept[name] = kept.get(name, 0) + int(value)
         for date, operator, currency, rounds, bought, staked, returned, paid_out in self._store.declared():
+            begun_ms = parse_date(date)
+            if not terms.is_whole(begun_ms, begun_ms + DAY_MS):
+                if terms.is_in_part(begun_ms, begun_ms + DAY_MS):
+                    self._days_in_part.add(date)
+                continue
             declared = {
                 "bought": bought, "paid_out": paid_out, "returned": returned, "rounds": rounds, "staked": staked,
             }  # fmt: skip
@@ -365,7 +396,9 @@ class _Run:
             "checks": independence(sources),
             "classes": findings.classes(),
             "compared": asdict(counts),
+            "clock_limit_s": request.clock_limit_s,
             "cut_off_s": request.cut_off_s,
+            "days_in_part": sorted(self._days_in_part),
             "difference": None,
             "files": files,
             "format": FORMAT,

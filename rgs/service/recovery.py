@@ -5,6 +5,9 @@ its player has decided in the gap is not known: two admins void them. Last, one 
 epochs before and after and gives the store the new one: its signature is that of the change, and the next
 `instance_start` bears it. Cut short anywhere, it is run again.
 
+The log does not say who played: the private blocks lie beside it, sealed (rgs.store.privates), and come back with the
+statements. Where they are lost, sessions that were opened in the gap stand without player and without regulator's ids.
+
 Returns that were credited bet by bet are owed again under their ids: a wallet that has them says so.
 
 Refuses to settle anything, to guess players, and to end an affair that the log does not tell of: reconciliation does.
@@ -13,20 +16,22 @@ Refuses to settle anything, to guess players, and to end an affair that the log 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rgs.clock import Clock
 from rgs.core.recovery import advance_session, end_round, round_of, session_of
 from rgs.core.rounds import Round
 from rgs.core.sessions import Session
-from rgs.core.statements import KINDS
+from rgs.core.statements import KINDS, parse_canonical, private_hash
 from rgs.core.times import format_date, parse_time
 from rgs.service.endings import owed_return
 from rgs.service.events import EventCode, event_draft
 from rgs.service.instance import Instance
+from rgs.service.sealing import Sealer
 from rgs.store.changes import Change, DayCount, MetaSet, StageReport
 from rgs.store.interface import LOG_EPOCH, RECOVERING, Store, StoreReads
+from rgs.store.privates import SealedPrivates
 from rgs.store.recovery import Import, InstanceState
 from rgs.translog.gap import Missing
 
@@ -42,6 +47,22 @@ class Recovered:
     paused: tuple[Round, ...]
     before: str
     after: str
+
+
+def with_privates(gap: Sequence[Missing], sealed: SealedPrivates, sealer: Sealer) -> list[Missing]:
+    """The gap, each statement with its private block where that can be opened, and is the one that was signed for."""
+    return [replace(missing, private=_private_of(missing, sealed, sealer)) for missing in gap]
+
+
+def _private_of(missing: Missing, sealed: SealedPrivates, sealer: Sealer) -> bytes:
+    due = missing.body.get("private")
+    kept = None if due is None else sealed.find(missing.instance, missing.statement_no)
+    private = None if kept is None else sealer.unseal_private(missing.hash, kept)
+    if private is None:
+        return b""
+    document = parse_canonical(private)
+    is_signed_for = private_hash(bytes.fromhex(document["salt"]), document["block"]).hex() == due
+    return private if is_signed_for else b""
 
 
 async def plan_import(reads: StoreReads, gap: Sequence[Missing]) -> Import:
@@ -63,6 +84,10 @@ async def plan_import(reads: StoreReads, gap: Sequence[Missing]) -> Import:
              missing.body.get("session_id", "") if kind.linked else "", int(missing.body.get("link_no", "0")),
              round_id or missing.body.get("round_id", ""), seat_no, missing.hash, missing.envelope)
         )  # fmt: skip
+        if missing.private:
+            planned.privates.append((missing.instance, missing.statement_no, missing.private))
+        elif "private" in missing.body:
+            planned.lost_privates += 1
         if missing.kind == "artifact":
             planned.artifacts.append((missing.body["sha256"], missing.body["name"], missing.content))
     planned.instances = {name: state for name, state in planned.instances.items() if name in touched}
@@ -92,10 +117,10 @@ def _count(planned: Import, missing: Missing) -> set[str]:
 
 async def _link(planned: Import, reads: StoreReads, missing: Missing) -> tuple[str, int]:
     """Take one link of a session; the round and seat that it is about."""
-    body, kind = missing.body, missing.kind
+    body, kind, block = missing.body, missing.kind, _block(missing)
     session = await _session(planned, reads, missing)
     states = planned.new_sessions if session.session_id in planned.new_sessions else planned.sessions
-    after = states[session.session_id] = advance_session(session, kind, body, missing.hash)
+    after = states[session.session_id] = advance_session(session, kind, body, block, missing.hash)
     day = format_date(after.last_ms)
     match kind:
         case "round_opening":
@@ -106,7 +131,7 @@ async def _link(planned: Import, reads: StoreReads, missing: Missing) -> tuple[s
             ended = await _end(planned, reads, missing)
             planned.ended.append((ended, after.currency))
             planned.days.append(_played(after, ended))
-            if after.regulator_session_id:
+            if not after.is_seamless:
                 planned.reports.append((_report(after, ended), missing.hash.hex()))
             return ended.round_id, ended.seat_no
         case "purchase":
@@ -119,9 +144,15 @@ async def _link(planned: Import, reads: StoreReads, missing: Missing) -> tuple[s
         case "participation_end":
             paid = int(body["paid_out_minor"])
             planned.days.append(DayCount(after.operator, after.currency, day, ends=1, final_balance_minor=paid))
+            # All of its stages were told before its end was: the central system takes no end before them.
+            planned.reports = [row for row in planned.reports if row[0].session_id != after.session_id]
         case _:
             pass
     return "", 0
+
+
+def _block(missing: Missing) -> Mapping[str, str]:
+    return parse_canonical(missing.private)["block"] if missing.private else {}
 
 
 async def _session(planned: Import, reads: StoreReads, missing: Missing) -> Session:
@@ -131,7 +162,7 @@ async def _session(planned: Import, reads: StoreReads, missing: Missing) -> Sess
         return found
     stored = await reads.session(session_id)
     if stored is None:
-        planned.new_sessions[session_id] = made = session_of(missing.body)
+        planned.new_sessions[session_id] = made = session_of(missing.body, _block(missing))
         return made
     kind = _AFFAIR_OF.get(missing.kind, "")
     if missing.kind == "money_leg":  # a debit: a credit stands behind its final

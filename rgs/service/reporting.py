@@ -101,7 +101,11 @@ class Reporting:
     # --- days -----------------------------------------------------------------------------------------------------
 
     async def align_days(self) -> int:
-        """Tell the totals of days that are over, again where later reports have changed them; how many were taken."""
+        """Tell the totals of days that are over, again where later reports have changed them; how many were taken. No
+        day is over while time is not trusted.
+        """
+        if not self._clock.is_trusted:
+            return 0
         until_ms = self._clock.now_ms() - ALIGN_AFTER_MS
         day = format_date(until_ms)
         counts = await self._store.days_to_align(day, until_ms - until_ms % DAY_MS, ALIGN_BATCH)

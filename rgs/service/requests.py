@@ -62,7 +62,9 @@ class Act:
 
 @dataclass(frozen=True, slots=True)
 class OpenSession:
-    """`game` is a ruleset id, `player` the operator's pseudonym."""
+    """`game` is a ruleset id, `player` the operator's pseudonym, `session_token` the operator's own, for his wallet: no
+    part of the digest.
+    """
 
     request_id: str
     game: str
@@ -70,6 +72,7 @@ class OpenSession:
     currency: str
     operator_reference: str
     limits: SessionLimits = field(default_factory=SessionLimits)
+    session_token: str = field(default="", repr=False)
 
     def digest(self, party: str) -> bytes:
         return request_digest(

@@ -1,9 +1,13 @@
-"""Salt and transcript between draw and end: AES-256-GCM under a key of the instance (ARCHITECTURE 2.9; NIST SP
-800-38D).
+"""What the store holds sealed: salt and transcript between draw and end, an operator's token of a session. AES-256-GCM
+(ARCHITECTURE 2.9; NIST SP 800-38D).
 
 key = HKDF-SHA-256(KEK epoch, info = instance), nonce = draw number in 12 bytes, associated data = SHA-256 of the
 deal core. A draw number is used once per instance, so no nonce repeats under a key. The KEK lives outside store and
-backup. Refuses to name a key, a salt or a transcript in an error.
+backup. Refuses to name a key, a salt, a transcript or a token in an error.
+
+A session's token, and private blocks that are kept beside the log (docs/keys.md 5), are sealed under keys of their own:
+HKDF-SHA-256(KEK epoch, info = the session's id, or the hash of the statement). A session has at most one token, and a
+statement one private block, whose hash it holds: each key seals one text, and sealing it again gives the same bytes.
 """
 
 from __future__ import annotations
@@ -17,10 +21,14 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from rgs.core.errors import UnavailableError
+from rgs.core.errors import UnavailableError, WalletUnavailableError
 from rgs.core.statements import SALT_BYTES
 
 _INFO = b"rgs/seal/v1|"
+_INFO_TOKEN = b"rgs/token/v1|"
+_INFO_PRIVATE = b"rgs/seal-private/v1|"
+_NONCE_ONCE = bytes(12)
+"""Of a key that seals one text."""
 _CACHE_MAX = 1024
 
 
@@ -28,6 +36,10 @@ class DeckSealedError(UnavailableError):
     """The sealed deck of a round cannot be opened with the keys at hand."""
 
     reason = "DECK_UNRECOVERABLE"
+
+
+class TokenSealedError(WalletUnavailableError):
+    """The sealed token of a session cannot be opened with the keys at hand: no debit leaves without it."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +74,43 @@ class Sealer:
             raise DeckSealedError("the sealed deck of this round cannot be opened") from None
         return plain[:SALT_BYTES], plain[SALT_BYTES:]
 
+    def seal_token(self, session_id: str, token: str) -> bytes:
+        """One byte of epoch, then the ciphertext of the token with its tag."""
+        epoch = self._kek.current
+        return bytes([epoch]) + AESGCM(self._derived(epoch, _INFO_TOKEN + session_id.encode("ascii"))).encrypt(
+            _NONCE_ONCE, token.encode("utf-8"), None
+        )
+
+    def unseal_token(self, session_id: str, sealed: bytes) -> str:
+        """The token; TokenSealedError if key or data are not the right ones."""
+        try:
+            key = self._derived(sealed[0], _INFO_TOKEN + session_id.encode("ascii"))
+            return AESGCM(key).decrypt(_NONCE_ONCE, sealed[1:], None).decode("utf-8")
+        except (InvalidTag, KeyError, IndexError):
+            raise TokenSealedError("the sealed token of this session cannot be opened") from None
+
+    def seal_private(self, statement_hash: bytes, private: bytes) -> bytes:
+        """One byte of epoch, then the ciphertext of the private block and its salt, with its tag."""
+        epoch = self._kek.current
+        cipher = AESGCM(self._derived(epoch, _INFO_PRIVATE + statement_hash))
+        return bytes([epoch]) + cipher.encrypt(_NONCE_ONCE, private, None)
+
+    def unseal_private(self, statement_hash: bytes, sealed: bytes) -> bytes | None:
+        """What was sealed; None where the key-encryption key is not here any more, or the bytes are others."""
+        try:
+            cipher = AESGCM(self._derived(sealed[0], _INFO_PRIVATE + statement_hash))
+            return cipher.decrypt(_NONCE_ONCE, sealed[1:], None)
+        except (InvalidTag, KeyError, IndexError):
+            return None
+
     def _cipher(self, epoch: int, instance: str) -> AESGCM:
         cipher = self._ciphers.get((epoch, instance))
         if cipher is None:
-            derived = HKDF(SHA256(), 32, salt=None, info=_INFO + instance.encode("ascii")).derive(self._kek.keys[epoch])
+            derived = self._derived(epoch, _INFO + instance.encode("ascii"))
             if len(self._ciphers) >= _CACHE_MAX:
                 self._ciphers.clear()
             cipher = self._ciphers[epoch, instance] = AESGCM(derived)
         return cipher
+
+    def _derived(self, epoch: int, info: bytes) -> bytes:
+        return HKDF(SHA256(), 32, salt=None, info=info).derive(self._kek.keys[epoch])

@@ -14,15 +14,24 @@ from collections.abc import Awaitable
 from dataclasses import replace
 from typing import Any
 
-from rgs.clients.wallet import Leg
+from rgs.clients.wallet import Leg, Receipt, TransactionStatus
 from rgs.clock import Clock
-from rgs.core.errors import GuardClosedError, RgsError, RngUnavailableError, UnavailableError
+from rgs.core.errors import (
+    DisabledError,
+    DurationLimitError,
+    GuardClosedError,
+    RgsError,
+    RngUnavailableError,
+    SessionChangedError,
+    UnavailableError,
+)
 from rgs.core.games.types import Action
 from rgs.core.sessions import Session
 from rgs.core.statements import format_canonical
 from rgs.core.values import changed
 from rgs.service.affairs import Affairs
 from rgs.service.callers import Reply
+from rgs.service.endings import balance_told
 from rgs.service.instance import Instance
 from rgs.service.movements import Movement
 from rgs.service.play import Play, ToldError
@@ -51,7 +60,7 @@ class Seamless:
         if known is None:
             session.verify_no_affair()
             return None
-        return await self._told(session, party, request, self._affairs.resume(known, digest))
+        return await self._heard(session, party, request, self._affairs.resume(known, digest))
 
     async def fund(
         self, session: Session, party: str, request: StartRound | Act, digest: bytes, amount_minor: int
@@ -63,14 +72,16 @@ class Seamless:
             await self._store.commit(Change(session=begun, affair=affair))
         except RequestSeenError:
             raise SessionRaceError("the session was changed by another request") from None
-        return await self._told(session, party, request, self._affairs.advance(affair))
+        return await self._heard(session, party, request, self._affairs.advance(affair))
 
-    async def _told(self, session: Session, party: str, request: StartRound | Act, advance: Awaitable[Reply]) -> Reply:
+    async def _heard(self, session: Session, party: str, request: StartRound | Act, advance: Awaitable[Reply]) -> Reply:
         """What the affair comes to. An error that is its end, or that it is not at its end, is not looked at again."""
         try:
             reply = await advance
         except SessionRaceError:
             raise
+        except SessionChangedError as error:  # another process has moved it: what it has come to is looked at again
+            raise SessionRaceError(error.message) from None
         except RgsError as error:
             if await self._store.answer(party, type(request).__name__, request.request_id) is not None:
                 raise
@@ -98,10 +109,11 @@ class Seamless:
                 self._play.verify_may_deal(session)
             except RgsError as refusal:
                 raise await self._affairs.undone(affair, session, movement, refusal) from None
-        await self._affairs.paid(affair, session, movement)
+        session = self._told(session, await self._affairs.paid(affair, session, movement))
         try:
+            self._play.verify_may_deal(session)  # the wallet may have taken its time
             return await self._play.deal_paid(session, request, affair, detail["round_id"])
-        except (GuardClosedError, RngUnavailableError) as refusal:
+        except (DisabledError, DurationLimitError, GuardClosedError, RngUnavailableError) as refusal:
             raise await self._affairs.undone(affair, session, movement, refusal) from None
 
     async def _act(self, affair: Affair, session: Session) -> Reply:
@@ -122,17 +134,26 @@ class Seamless:
                 raise
             except RgsError as refusal:  # it was ended by rule or void, or is paused: the money goes back
                 raise await self._affairs.undone(affair, session, movement, refusal) from None
-        await self._affairs.paid(affair, session, movement)
+        session = self._told(session, await self._affairs.paid(affair, session, movement))
         return await self._play.decide_paid(session, request, affair)
 
     async def _return(self, affair: Affair, session: Session) -> Reply:
         """The credit of a round's return: owed until the wallet takes it, whatever becomes of the session."""
         round_id = json.loads(affair.detail)["round_id"]
-        await self._affairs.movements.credit(self._movement(affair, session, Leg.RETURN, round_id))
-        await self._store.commit(Change(affair=replace(affair, status="done")))
+        receipt = await self._affairs.movements.credit(self._movement(affair, session, Leg.RETURN, round_id))
+        done = Change(affair=replace(affair, status="done"))
+        if receipt.status is TransactionStatus.ACCEPTED:  # the balance of a repeat is that of then
+            done.records = balance_told(self._told(session, receipt))
+        await self._store.commit(done)
         return Reply(b"", b"")
 
     # --- inside ---------------------------------------------------------------------------------------------------
+
+    def _told(self, session: Session, receipt: Receipt) -> Session:
+        """With the balance that the wallet tells in its receipt. A debit is the session's newest movement."""
+        if receipt.balance_after_minor is None:
+            return session
+        return session.told(receipt.balance_after_minor, max(self._clock.now_ms(), session.last_ms))
 
     def _movement(self, affair: Affair, session: Session, leg: Leg, round_id: str) -> Movement:
         return Movement(

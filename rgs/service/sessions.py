@@ -11,9 +11,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from rgs.clients import AMOUNT_MINOR_MAX
 from rgs.clock import Clock
 from rgs.core.errors import (
-    InvalidFieldError,
+    AffairPendingError,
     JurisdictionError,
     NotFoundError,
     RgsError,
@@ -24,17 +25,19 @@ from rgs.core.errors import (
 from rgs.core.ids import check_reference, check_request_id
 from rgs.core.rounds import Round
 from rgs.core.sessions import Funding, Session, SessionStatus
+from rgs.core.values import check_range
 from rgs.core.views import PendingAffair, SessionView
 from rgs.service.affairs import Affairs
 from rgs.service.books import Books, moved, owned_session
-from rgs.service.callers import Caller, Reply, Role, SessionLocks, reply_of
+from rgs.service.callers import Caller, Reply, Role, SessionLocks, reply_of, verify_same_content
 from rgs.service.instance import Instance
 from rgs.service.interruptions import Interruptions, idle_since
+from rgs.service.movements import AHEAD_MS, tell_next_attempt
 from rgs.service.pages import PAGE_SIZE_MAX, check_page_size, format_page_token, parse_page_token
 from rgs.service.permits import Permits
 from rgs.service.play import Play
 from rgs.service.requests import BuyParticipation, CloseSession, EndParticipation, OpenSession
-from rgs.store.changes import Affair, Change, RequestSeenError, SessionRaceError
+from rgs.store.changes import Affair, Change, RequestSeenError, SessionRaceError, TokenKept
 from rgs.store.interface import Store
 
 
@@ -50,6 +53,7 @@ class OpenRound:
     """A round in play: how long nothing has happened, and when it will be finished by rule (0: it is paused)."""
 
     round: Round
+    session: Session
     idle_ms: int
     finish_ms: int
 
@@ -119,12 +123,10 @@ class Sessions:
             await self._open_account(caller.party, request.player, request.currency)
         affair = self._affair("open", caller, session.session_id, "OpenSession", request.request_id, digest, now_ms)
         async with self._locks.of(session.session_id):
-            if await self._begin(replace(session, pending_affair=affair.affair_id), affair):
-                answer = await self._store.answer(caller.party, "OpenSession", request.request_id)
-                if answer is None:
+            if await self._begin(replace(session, pending_affair=affair.affair_id), affair, request.session_token):
+                if await self._store.opening_of_request(caller.party, request.request_id) is None:
                     return await self._advance(affair)
                 await self._affairs.give_up_opening(affair)  # another process was done with it between our two looks
-                return reply_of(answer, digest)
         known = await self._opened_before(caller, request.request_id, digest)
         if known is None:
             raise SessionChangedError("the session was changed by another request; read it again")
@@ -137,16 +139,10 @@ class Sessions:
             session.verify_may_buy(request.purchase_no)
             self._permits.verify_enabled(session.operator, session.ruleset_id, session.player)
             jurisdiction = self._books.jurisdictions[session.jurisdiction_id]
-            session.verify_in_time(self._clock.now_ms(), jurisdiction.inactivity_ms)
+            session.verify_in_time(self._clock.passed_ms(session.last_ms), jurisdiction.inactivity_ms)
             session.participation.buy(request.amount_minor, cap_minor=jurisdiction.participation_cap_minor)
 
-        if request.amount_minor < 1:
-            raise InvalidFieldError(
-                f"amount_minor {request.amount_minor} is below 1",
-                field="amount_minor",
-                limit=1,
-                value=request.amount_minor,
-            )
+        check_range(request.amount_minor, "amount_minor", 1, AMOUNT_MINOR_MAX)
         return await self._run(
             "purchase", "BuyParticipation", caller, request, request.session_id, prepare,
             amount_minor=request.amount_minor, purchase_no=request.purchase_no,
@@ -164,12 +160,16 @@ class Sessions:
         """Continue affairs that are under way, oldest first; how many came to their end. One that breaks holds up no
         other: what broke first is raised after the last. Younger ones than `min_age_ms` are left to whoever began them.
         """
-        finished, last_ms = 0, self._clock.now_ms() - min_age_ms
+        finished, now_ms = 0, self._clock.now_ms()
+        self._affairs.returning.begin()
         broken: Exception | None = None
         page = await self._store.pending_affairs(PAGE_SIZE_MAX)
         while page:
             for listed in page:
-                if listed.created_ms > last_ms or listed.next_ms > self._clock.now_ms():
+                # A time that is further ahead is from before the clock was set back.
+                if now_ms - min_age_ms < listed.created_ms <= now_ms + AHEAD_MS:
+                    continue
+                if not self._affairs.returning.is_due(listed, now_ms):
                     continue
                 async with self._locks.of(listed.session_id):
                     affair = await self._store.affair(listed.affair_id)
@@ -235,7 +235,7 @@ class Sessions:
             if session is None:
                 raise NotFoundError(f"no session {round_.session_id}", kind="session", session_id=round_.session_id)
             finish_ms = 0 if round_.malfunction else self._interruptions.finish_ms(session)
-            found.append(OpenRound(round_, max(0, now_ms - idle_since(session)), finish_ms))
+            found.append(OpenRound(round_, session, max(0, now_ms - idle_since(session)), finish_ms))
         return tuple(found), format_page_token(rows[limit - 1][0]) if len(rows) > limit else ""
 
     # --- both -----------------------------------------------------------------------------------------------------
@@ -290,8 +290,10 @@ class Sessions:
                 try:
                     prepare(session)
                     break
-                except RgsError:
+                except RgsError as error:
                     if not await moved(self._store, session):  # else it says something of what is past
+                        if isinstance(error, AffairPendingError):
+                            await tell_next_attempt(self._store, error, self._clock.now_ms())
                         raise
             now_ms = max(self._clock.now_ms(), session.last_ms)
             affair = self._affair(
@@ -310,9 +312,22 @@ class Sessions:
         """As `_known`, under the lock of the session that the request began: one opening may come twice at once."""
         affair = await self._store.affair_of_request(caller.party, "OpenSession", request_id)
         if affair is None:
-            return await self._known(caller, "OpenSession", request_id, digest)
+            known = await self._known(caller, "OpenSession", request_id, digest)
+            return known or await self._opened_long_ago(caller, request_id, digest)
         async with self._locks.of(affair.session_id):
             return await self._known(caller, "OpenSession", request_id, digest)
+
+    async def _opened_long_ago(self, caller: Caller, request_id: str, digest: bytes) -> Reply | None:
+        """The session that this request has opened, as it is now, and its signed opening: the request id stays with the
+        session when its stored answer has gone.
+        """
+        affair = await self._store.opening_of_request(caller.party, request_id)
+        if affair is None:
+            return None
+        verify_same_content(affair.digest, digest, request_id, affair.method)
+        view, _ = await self.get(caller, affair.session_id)
+        (opening,) = await self._store.statements_of_session(affair.session_id, 0, 1)
+        return self._affairs.told(affair.method, view, opening.envelope)
 
     async def _known(self, caller: Caller, method: str, request_id: str, digest: bytes) -> Reply | None:
         """The stored answer, or the continued affair, of a request that came before; None for a new one."""
@@ -335,10 +350,15 @@ class Sessions:
                 raise
             return reply_of(answer, affair.digest)
 
-    async def _begin(self, session: Session, affair: Affair) -> bool:
-        """Store the intent; False if another request was first."""
+    async def _begin(self, session: Session, affair: Affair, token: str = "") -> bool:
+        """Store the intent, an opening's with the operator's token; False if another request was first."""
+        change = Change(session=session, affair=affair)
+        if token:
+            change.records = (
+                TokenKept(session.session_id, self._instance.sealer.seal_token(session.session_id, token)),
+            )
         try:
-            await self._store.commit(Change(session=session, affair=affair))
+            await self._store.commit(change)
         except (SessionRaceError, RequestSeenError):
             return False
         return True

@@ -222,7 +222,7 @@ class Upload:
         stored = submission_of(self._folder.name, json.loads((self._folder / SUBMISSION).read_text("ascii")))
         if (stored.header, stored.sha256) != (again.header, again.sha256):
             raise IdempotencyConflictError(
-                f"request_id {again.header.request_id} was used before with other content",
+                f"request_id {again.header.request_id} was used before for {_METHODS[self._source]} with other content",
                 field="request_id", value=again.header.request_id, method=_METHODS[self._source],
             )  # fmt: skip
         return stored

@@ -5,13 +5,14 @@ sound, and no more.
     self_test  its known answers, asked again from time to time and on demand
     rules      the certified files hash to what was measured at the start, looked at from time to time and on demand;
                interpreter, libraries and the rest of the server too, once a day and on demand
-    clock      the wall clock was set: until it has agreed with the monotonic one for a while
+    clock      time is not trusted (`rgs.clock`): until the database's clock vouches for the wall clock, or an admin
+               does; latched, so that no restart makes it trusted
     register   the central system has left the last calls unanswered; rounds of sessions that have their ids go on
     store      a commit failed: until one succeeds, which is the one that tells of it
     log        the transparency log does not agree with the store, or statements wait too long for it: until it is sound
 
 A guard closes in memory first and is told of by a signed event as soon as the store takes it. Refuses to open what an
-admin has to clear, and to stop a round that was dealt.
+admin has to clear, and to stop a round that was dealt. Its own pauses are counted on the clock that nobody sets.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import structlog
 
@@ -36,12 +37,13 @@ from rgs.clients.regulator import (
     SessionClose,
     SessionOpening,
 )
-from rgs.clock import Clock
+from rgs.clock import TrustedClock
 from rgs.core.errors import RegulatorUnavailableError, RgsError, RngUnavailableError
 from rgs.service.events import EventCode, Events, event_draft
 from rgs.service.instance import RNG_GUARD, Instance
 from rgs.service.permits import Permits
-from rgs.store.changes import Change, Draft, StageReport, StoreError
+from rgs.service.timekeeping import CLOCK_GUARD, Timekeeping
+from rgs.store.changes import Change, Draft, LatchCleared, LatchSet, Record, StageReport, StoreError
 from rgs.store.interface import Store
 
 REGISTER_FAILURES_MAX = 3
@@ -54,31 +56,20 @@ RULES_CLOSED_PERIOD_MS = 10_000
 """How often the certified files are looked at while they are not what they were."""
 RESTART_NEEDED = "RESTART_NEEDED"
 """Why a guard stays closed that an admin has cleared: what it guards is sound in a new process only."""
-TIME_JUMP, UNANSWERED, COMMIT_FAILED, SELF_TEST_FAILED = "TIME_JUMP", "UNANSWERED", "COMMIT_FAILED", "SELF_TEST_FAILED"
+UNANSWERED, COMMIT_FAILED, SELF_TEST_FAILED = "UNANSWERED", "COMMIT_FAILED", "SELF_TEST_FAILED"
 
 _Answer = TypeVar("_Answer")
-
-
-class Comparison(Protocol):
-    """The wall clock compared with one that nobody sets."""
-
-    @property
-    def agrees(self) -> bool: ...
-
-    def look(self) -> int:
-        """The jump since the last look in milliseconds."""
-        ...
 
 
 class CountedCentral:
     """A central system, with a count of the calls in a row that it has left unanswered."""
 
-    def __init__(self, central: CentralSystem, clock: Clock) -> None:
+    def __init__(self, central: CentralSystem, clock: TrustedClock) -> None:
         self._central = central
         self._clock = clock
         self.failures = 0
         self.failed_ms = 0
-        """When the last unanswered call was given up."""
+        """When the last unanswered call was given up, by the clock that nobody sets."""
 
     async def open_session(self, opening: SessionOpening) -> RegulatorSession:
         return await self._counted(self._central.open_session(opening))
@@ -109,7 +100,7 @@ class CountedCentral:
             answer = await call
         except RegulatorUnavailableError:
             self.failures += 1
-            self.failed_ms = self._clock.now_ms()
+            self.failed_ms = self._clock.running_ms()
             raise
         except RgsError as refusal:
             self.failures = 0  # a refusal is an answer
@@ -127,12 +118,9 @@ class CountedCentral:
 class Watched:
     """What is looked at besides store, generator and register, and how often.
 
-    `measure` hashes the certified files: a code, empty if they are what they were. `follow` lets the clock take the
-    wall clock's time again.
+    `measure` hashes the certified files: a code, empty if they are what they were.
     """
 
-    comparison: Comparison
-    follow: Callable[[], None]
     measure: Callable[[], str]
     rules_period_ms: int
     self_test_period_ms: int
@@ -153,12 +141,14 @@ class Watch:
         instance: Instance,
         permits: Permits,
         events: Events,
-        clock: Clock,
+        clock: TrustedClock,
+        time: Timekeeping,
         central: CountedCentral,
         watched: Watched,
         node: str,
     ) -> None:
         self._node = node
+        self._time = time
         self._followed = -1
         """How often switches had changed when they were read last."""
         self._store = store
@@ -169,13 +159,22 @@ class Watch:
         self._central = central
         self._watched = watched
         # Both were looked at when the process and its generator began.
-        self._measured_ms = self._surveyed_ms = self._tested_ms = clock.now_ms()
-        self._untold: list[Draft] = []
+        self._measured_ms = self._surveyed_ms = self._tested_ms = clock.running_ms()
+        self._untold: list[tuple[Draft, tuple[Record, ...]]] = []
+        """Events, each with what it leaves in the store."""
+        self._latched: set[str] = set()
+        """Guards whose latch this process has seen in the store: only that one can be found cleared."""
         store.on_failure = self._commit_failed
+
+    async def begin(self) -> None:
+        """Before anything is signed: what the store has to say of the clock, and what was left closed. StoreError."""
+        await self._time.begin()
+        await self.follow()
+        self._close_clock()
 
     async def look(self) -> None:
         """See what is sound, close and open guards, and tell of it as far as the store takes it."""
-        self._look_at_clock()
+        await self._look_at_clock()
         self._look_at_register()
         self._look_at_generator()
         self._look_at_log()
@@ -189,12 +188,16 @@ class Watch:
         if changes != self._followed:
             self._permits.load_switches(await self._store.switches())
             self._followed = changes
+        seen = set(self._latched)
         latched = {latch.guard: latch for latch in await self._store.latches(self._node)}
         for latch in latched.values():
-            self._permits.close_guard(latch.guard, latch.code, latch.time_ms, latched=True)
-        for state in self._permits.guards():
-            if state.latched and state.name not in latched:
-                self._permits.clear_latch(state.name, await self.examine(state.name), self._clock.now_ms())
+            if latch.guard != CLOCK_GUARD or self._clock.against:  # a process that runs has seen its clocks itself
+                self._permits.close_guard(latch.guard, latch.code, latch.time_ms, latched=True)
+        gone = seen - set(latched)
+        self._latched = (self._latched - gone) | set(latched)
+        for name in gone:
+            if self._permits.guard(name).latched:
+                await self.cleared(name, await self.examine(name))
 
     async def examine(self, name: str) -> str:
         """What stands against opening a guard now, a code; empty if nothing does."""
@@ -205,8 +208,9 @@ class Watch:
                 return RESTART_NEEDED if self._failed_test() else ""
             case "rules":
                 return await asyncio.to_thread(self._survey)
-            case "clock":
-                return "" if self._watched.comparison.agrees else TIME_JUMP
+            case "clock":  # an admin's word stands for the wall clock's own jump, and for no other clock
+                await self._time.ask()
+                return self._clock.differs
             case "register":
                 self._central.failures = 0
                 return ""
@@ -217,26 +221,42 @@ class Watch:
             case _:  # looked after elsewhere, and opened there
                 return self._permits.guard(name).code
 
+    def clearing(self, name: str) -> tuple[Record, ...]:
+        """What an admin's clearing of a guard leaves in the store, in the commit that tells of it."""
+        return (LatchCleared(self._node, name), *(self._time.vouched() if name == CLOCK_GUARD else ()))
+
+    async def cleared(self, name: str, code: str) -> None:
+        """An admin has cleared the guard, and it was examined: it opens, or stays closed for what `code` says."""
+        if name == CLOCK_GUARD and not code:
+            await self._time.accept()
+        self._permits.clear_latch(name, code, self._clock.now_ms())
+
     # --- one guard each -------------------------------------------------------------------------------------------
 
-    def _look_at_clock(self) -> None:
-        jump_ms = self._watched.comparison.look()
-        if jump_ms:
-            if self._close("clock", TIME_JUMP):
-                now_ms = self._clock.now_ms()
-                self._note(event_draft(EventCode.TIME_JUMP, now_ms, subject="clock", after=f"{jump_ms:+d} ms"))
-            else:
-                self._events.count(EventCode.TIME_JUMP, TIME_JUMP)
-        elif self._watched.comparison.agrees and self._permits.guard("clock").closed:
-            self._watched.follow()
-            self._open("clock")
+    async def _look_at_clock(self) -> None:
+        await self._try(self._time.look())
+        jump_ms = self._clock.take_jump()
+        was_open = self._close_clock()
+        if jump_ms and was_open:
+            now_ms = self._clock.now_ms()
+            self._note(event_draft(EventCode.TIME_JUMP, now_ms, subject=CLOCK_GUARD, after=f"{jump_ms:+d} ms"))
+        elif jump_ms:
+            self._events.count(EventCode.TIME_JUMP, EventCode.TIME_JUMP)
+        if self._clock.is_trusted and self._permits.guard(CLOCK_GUARD).closed:
+            self._open(CLOCK_GUARD, LatchCleared(self._node, CLOCK_GUARD))
+        await self._try(self._time.keep(self._store))
+
+    def _close_clock(self) -> bool:
+        """Close the guard while time is not trusted; whether it was open."""
+        code, now_ms = self._clock.against, self._clock.now_ms()
+        return bool(code) and self._close(CLOCK_GUARD, code, LatchSet(self._node, CLOCK_GUARD, code, now_ms))
 
     def _look_at_register(self) -> None:
         central, closed = self._central, self._permits.guard("register").closed
         if central.failures >= REGISTER_FAILURES_MAX:
             if not closed:
                 self._close("register", UNANSWERED)
-            elif self._clock.now_ms() - central.failed_ms > REGISTER_QUIET_MS:
+            elif self._clock.running_ms() - central.failed_ms > REGISTER_QUIET_MS:
                 central.failures = 0
         elif closed and not central.failures:
             self._open("register")
@@ -256,7 +276,7 @@ class Watch:
     async def _look_at_rules(self) -> None:
         closed = self._permits.guard("rules").closed
         period_ms = RULES_CLOSED_PERIOD_MS if closed else self._watched.rules_period_ms
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.running_ms()
         survey_due = now_ms - self._surveyed_ms >= self._watched.surroundings_period_ms
         if now_ms - self._measured_ms < period_ms and not survey_due:
             return
@@ -275,7 +295,7 @@ class Watch:
         return self._watched.measure() or self._watched.surroundings()
 
     def _look_at_self_test(self) -> None:
-        if self._instance.failure or self._clock.now_ms() - self._tested_ms < self._watched.self_test_period_ms:
+        if self._instance.failure or self._clock.running_ms() - self._tested_ms < self._watched.self_test_period_ms:
             return
         if self._failed_test():
             self._close("self_test", SELF_TEST_FAILED)
@@ -283,7 +303,7 @@ class Watch:
 
     def _failed_test(self) -> bool:
         """Run the self-test: whether it failed, which ends the generator."""
-        self._tested_ms = self._clock.now_ms()
+        self._tested_ms = self._clock.running_ms()
         try:
             self._instance.selftest()
         except RngUnavailableError:
@@ -295,42 +315,48 @@ class Watch:
 
     # --- in memory first, then signed -----------------------------------------------------------------------------
 
-    def _close(self, name: str, code: str, *, latched: bool = False) -> bool:
-        """Close the guard; whether it was open."""
+    def _close(self, name: str, code: str, *records: Record, latched: bool = False) -> bool:
+        """Close the guard, latched where `records` leave a latch; whether it was open."""
+        latched = latched or bool(records)
         now_ms = self._clock.now_ms()
         if not self._permits.close_guard(name, code, now_ms, latched=latched):
             return False
         structlog.get_logger().error("guard_closed", guard=name, code=code, latched=latched)
         self._note(
-            event_draft(EventCode.GUARD_CLOSED, now_ms, subject=name, before="OPEN", after="CLOSED", reason=code)
+            event_draft(EventCode.GUARD_CLOSED, now_ms, subject=name, before="OPEN", after="CLOSED", reason=code),
+            *records,
         )
         return True
 
-    def _open(self, name: str) -> None:
+    def _open(self, name: str, *records: Record) -> None:
+        """Open the guard, with its latch where `records` clear one."""
         code = self._permits.guard(name).code
-        if self._permits.open_guard(name):
+        if self._permits.open_guard(name, clear_latch=bool(records)):
             structlog.get_logger().warning("guard_opened", guard=name, code=code)
-            self._note(self._opened(name, code))
+            self._note(self._opened(name, code), *records)
 
     def _opened(self, name: str, code: str) -> Draft:
         now_ms = self._clock.now_ms()
         return event_draft(EventCode.GUARD_OPENED, now_ms, subject=name, before="CLOSED", after="OPEN", reason=code)
 
-    def _note(self, draft: Draft) -> None:
-        if len(self._untold) < UNTOLD_MAX:
-            self._untold.append(draft)
+    def _note(self, draft: Draft, *records: Record) -> None:
+        if records or len(self._untold) < UNTOLD_MAX:
+            self._untold.append((draft, records))
 
     async def _tell(self) -> None:
         """Sign what is not told yet. With the store's guard closed, that commit is the probe that opens it."""
-        if self._instance.failure:
-            await self._try(self._instance.tell_failure())
+        if self._instance.failure and await self._try(self._instance.tell_failure()):
+            self._latched.add(RNG_GUARD)
         store = self._permits.guard("store")
-        drafts = list(self._untold)
+        told = list(self._untold)
+        drafts = [draft for draft, _ in told]
         if store.closed:
             drafts.append(self._opened("store", store.code))
-        if not drafts or not await self._try(self._store.commit(Change(drafts=tuple(drafts)))):
+        records = tuple(record for _, left in told for record in left)
+        if not drafts or not await self._try(self._store.commit(Change(drafts=tuple(drafts), records=records))):
             return
-        del self._untold[: len(drafts) - store.closed]
+        del self._untold[: len(told)]
+        self._latched |= {record.guard for record in records if isinstance(record, LatchSet)}
         if store.closed:
             self._permits.open_guard("store")
             structlog.get_logger().warning("guard_opened", guard="store", code=store.code)

@@ -60,6 +60,7 @@ class Fault(StrEnum):
     NOT_FINAL = "not_final"  # a debit that was not covered succeeds later
     TOKEN_FIRST = "token_first"  # noqa: S105 - the token is looked at before the transaction: an expired one stops a repeat
     ZERO_TAKEN = "zero_taken"  # a debit of nothing is accepted
+    ZERO_REFUSED = "zero_refused"  # a credit of nothing is refused as malformed
     FORGETFUL = "forgetful"  # GetTransaction knows nothing
     WRONG_BALANCE = "wrong_balance"  # GetBalance tells one minor unit more
 

@@ -164,6 +164,9 @@ class SimulatedWallet:
         asked = await self._asked(movement, call, CREDIT_LEGS)
         known, undone = await self._entries(movement)
         self._refuse_retry(call, movement, known or undone)
+        if Fault.ZERO_REFUSED in call.faults and movement.amount_minor == 0:
+            self._commit(call, Fault.ZERO_REFUSED, movement)
+            raise WireError("INVALID_FIELD", "a credit of 0", {"field": "amount_minor"})
         if self._lies(call, Fault.NO_CONFLICT, known, asked):
             return pb.CreditResponse(receipt=self._receipt(movement, self._as_repeat(known), call))
         if self._doubles(call, known, asked, "credit"):

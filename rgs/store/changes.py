@@ -15,6 +15,7 @@ from rgs.core.errors import RgsError, UnavailableError
 from rgs.core.rounds import Round
 from rgs.core.sessions import Session
 from rgs.core.statements import Signer
+from rgs.store.closing_out import ClosedOut
 from rgs.store.erasure import PlayerErased
 from rgs.store.returns import ReturnsRecord
 
@@ -35,6 +36,10 @@ class StoreRefusedError(RgsError):
     """The store is not fit to be opened: in use by another process, of another schema, or of a dead instance."""
 
     reason = "STORE_REFUSED"
+
+
+class StoreAwayError(StoreRefusedError):
+    """The store cannot be had now: another process holds it, or no database answers. It may be had in a moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +100,9 @@ class AffairStage(IntEnum):
 class Affair:
     """A multi-step affair (ARCHITECTURE 2.17): durable from before its first outward call until it is done.
 
-    `status`: pending, done, failed (refused before money moved), undone (its debit was rolled back). `attempts` that
-    were not answered or refused, the last for `reason`; `next_ms` is when recovery tries again.
+    `status`: pending, done, undone (it came to nothing, refused or rolled back: `refusal` is what its request is told
+    for ever), failed (as undone, and its request has another answer, or none). `attempts` that were not answered or
+    refused, the last for `reason`; `next_ms` is when recovery tries again.
     """
 
     affair_id: str
@@ -116,6 +122,8 @@ class Affair:
     attempts: int = 0
     next_ms: int = 0
     reason: str = ""
+    refusal: str = ""
+    """The error that has ended it, as `rgs.service.refusals` writes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,11 +259,14 @@ class CertificateOn:
     party: str
     role: str
     jurisdiction: str
+    last_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class CertificateOff:
-    """An allowed certificate is denied."""
+    """An allowed certificate is denied; not the last one of an admin. Behind AllowListChanged, so that two of them do
+    not pass each other by.
+    """
 
     removed_ms: int
     fingerprint: str
@@ -263,7 +274,7 @@ class CertificateOff:
 
 @dataclass(frozen=True, slots=True)
 class AllowListChanged:
-    """The counter by which everybody notices."""
+    """The counter by which everybody notices: whoever has moved it holds the list until the commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +302,31 @@ class LargeWinTold:
     round_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class TokenKept:
+    """The operator's token of a session, sealed."""
+
+    session_id: str
+    sealed: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenDropped:
+    """The session is closed: nothing is debited for it any more."""
+
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class BalanceTold:
+    """What a session's wallet told last. It decides nothing, so it is written beside the session's version."""
+
+    balance_minor: int
+    credited_minor: int
+    time_ms: int
+    session_id: str
+
+
 Record = (
     VoidProposal
     | VoidProposalEnd
@@ -305,9 +341,13 @@ Record = (
     | MetaSet
     | LargeWin
     | LargeWinTold
+    | TokenKept
+    | TokenDropped
+    | BalanceTold
     | DayAligned
     | ReportsHeld
     | ReportsReleased
+    | ClosedOut
     | PlayerErased
     | ReturnsRecord
 )

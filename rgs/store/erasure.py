@@ -23,7 +23,9 @@ class PrivatesErased(_OfPlayer):
 
 
 class AffairsErased(_OfPlayer):
-    """What the requests behind the player's ended affairs asked."""
+    """What the requests behind the player's ended affairs asked and were told, and the digest: a late repeat finds
+    other content.
+    """
 
 
 class RoundsErased(_OfPlayer):
@@ -42,12 +44,23 @@ class SwitchErased(_OfPlayer):
     """That the player is disabled."""
 
 
+class TokensErased(_OfPlayer):
+    """The operator's tokens of the player's sessions."""
+
+
 class SessionsErased(_OfPlayer):
     """Whose the sessions were, to the operator and to the regulator."""
 
 
 PlayerErased = (
-    PrivatesErased | AffairsErased | RoundsErased | TotalsMoved | TotalsErased | SwitchErased | SessionsErased
+    PrivatesErased
+    | AffairsErased
+    | RoundsErased
+    | TotalsMoved
+    | TotalsErased
+    | SwitchErased
+    | TokensErased
+    | SessionsErased
 )
 
 
@@ -60,6 +73,7 @@ def erasure_of(operator: str, player: str) -> tuple[PlayerErased, ...]:
         TotalsMoved(operator, player),
         TotalsErased(operator, player),
         SwitchErased(operator, player),
+        TokensErased(operator, player),
         SessionsErased(operator, player),
     )
 
@@ -71,7 +85,7 @@ ERASE_SQL: Final[dict[type, str]] = {
         AND s.statement_no = privates.statement_no)
     """,
     AffairsErased: """
-        UPDATE affairs SET detail = '' WHERE status <> 'pending' AND session_id IN
+        UPDATE affairs SET detail = '', refusal = '', digest = x'' WHERE status <> 'pending' AND session_id IN
         (SELECT session_id FROM sessions WHERE operator = ? AND player = ?)
     """,
     RoundsErased: "UPDATE rounds SET player = '' WHERE operator = ? AND player = ?",
@@ -86,6 +100,10 @@ ERASE_SQL: Final[dict[type, str]] = {
     """,
     TotalsErased: "DELETE FROM totals WHERE operator = ? AND player = ?",
     SwitchErased: "DELETE FROM switches WHERE scope = 'player' AND subject = ? || '/' || ?",
+    TokensErased: """
+        DELETE FROM session_tokens WHERE session_id IN
+        (SELECT session_id FROM sessions WHERE operator = ? AND player = ?)
+    """,
     SessionsErased: """
         UPDATE sessions SET player = '', operator_reference = '', regulator_session_id = '',
         regulator_participation_id = '' WHERE operator = ? AND player = ?

@@ -31,6 +31,8 @@ class Identity:
     signer: Signer | None = None
     statement_no: int = 0
     draw_no: int = 0
+    draw_window: int = 0
+    """Draws that may be in flight at once, as its durable statements say."""
 
 
 class Group:
@@ -44,6 +46,7 @@ class Group:
         """The last number that is durable already."""
         self.statement_no = identity.statement_no
         self.draw_no = identity.draw_no
+        self.draw_window = identity.draw_window
         self.new_sessions: list[tuple[Any, ...]] = []
         self.sessions: list[tuple[Any, ...]] = []
         self.new_rounds: list[tuple[Any, ...]] = []
@@ -64,7 +67,9 @@ class Group:
     @property
     def identity(self) -> Identity:
         """As whom the store signs once the group is durable."""
-        return replace(self._identity, statement_no=self.statement_no, draw_no=self.draw_no)
+        return replace(
+            self._identity, statement_no=self.statement_no, draw_no=self.draw_no, draw_window=self.draw_window
+        )
 
     def begin(self, turn: Turn, previous: Group) -> Signed:
         """Statement 1 of an instance that follows another: `instance_start` under the node key, with the numbers that
@@ -83,6 +88,7 @@ class Group:
         }
         signed = sign_statement(turn.start.kind, body, self.instance, 1, turn.node_signer)
         self.statement_no = 1
+        self.draw_window = window_of(turn.start)
         self.statements.append((self.instance, 1, signed.kind, "", "", 0, "", 0, signed.hash, signed.envelope))
         return signed
 
@@ -98,6 +104,8 @@ class Group:
             body["session_id"], body["link_no"], body["previous"] = session_id, str(link_no), previous
         signed = sign_statement(draft.kind, body, self.instance, statement_no, signer)
         self.statement_no = statement_no
+        if draft.kind == "draw_window":
+            self.draw_window = window_of(draft)
         if draft.kind == "discarded_draw":
             self.draw_no = max(self.draw_no, int(draft.body["draw_no"]))
         self.statements.append(
@@ -181,6 +189,11 @@ class Group:
         won_minor = ended.returned_minor - ended.staked_minor
         if 0 < self._large_win_minor <= won_minor:
             self.records.append(LargeWin(ended.round_id, ended.session_id, won_minor, ended.end_ms))
+
+
+def window_of(draft: Draft) -> int:
+    """The draw window that an `instance_start` or `draw_window` promises."""
+    return int(draft.body["draws_in_flight_max"])
 
 
 def sign_statement(kind: str, body: dict[str, Any], instance: str, statement_no: int, signer: Signer) -> Signed:

@@ -115,6 +115,8 @@ class PartyRow:
     jurisdiction: str
     added_ms: int
     removed_ms: int | None
+    last_ms: int | None = None
+    """The last moment of its validity; None where it was added before schema 5."""
 
 
 class StoreReads(Protocol):
@@ -125,6 +127,12 @@ class StoreReads(Protocol):
 
     async def changes(self, key: str) -> int:
         """A counter of changes, `switches` or `parties`: it rises in the commit that changes one of them."""
+
+    async def clock_ms(self) -> int | None:
+        """The database's own clock; None where the database is a file."""
+
+    async def newest_envelope(self) -> bytes:
+        """The newest statement's, by row number; empty in an empty store."""
 
     # --- the play path --------------------------------------------------------------------------------------------
 
@@ -138,6 +146,8 @@ class StoreReads(Protocol):
         """The round; `fresh` as for `session`."""
 
     async def answer(self, party: str, method: str, request_id: str) -> Answer | None: ...
+    async def session_token(self, session_id: str) -> bytes:
+        """The sealed token of a session, empty where it has none."""
 
     # --- affairs and reports --------------------------------------------------------------------------------------
 
@@ -146,6 +156,7 @@ class StoreReads(Protocol):
         """The one that the session waits for; what is owed waits beside it."""
 
     async def affair_of_request(self, party: str, method: str, request_id: str) -> Affair | None: ...
+    async def opening_of_request(self, party: str, request_id: str) -> Affair | None: ...
     async def pending_affairs(self, limit: int, after: str = "") -> list[Affair]: ...
     async def owed_affairs(self, operator: str, after: str, limit: int) -> list[Affair]: ...
     async def owed_return(self, session_id: str) -> Affair | None: ...
@@ -221,6 +232,12 @@ class Store(StoreReads, Protocol):
     def draws_owed(self) -> int:
         """Draws that were not used and whose account is not durable yet: they are in flight still."""
 
+    @property
+    def draw_window(self) -> int:
+        """Draws of this instance that may be in flight at once, as its durable statements say: what its start promised,
+        or the last `draw_window` since.
+        """
+
     async def start_instance(
         self, *, instance: str, node: str, boot_no: int, worker: int, start_ms: int, start: Draft, node_signer: Signer,
         signer: Signer,
@@ -241,13 +258,14 @@ class Store(StoreReads, Protocol):
 
     async def forget_answers(self, now_ms: int, before_ms: int) -> int:
         """Drop stored answers from before a time, a share of them or a whole day's, and make room for those of the days
-        from now on. Called now and then by one process: 0 when there is nothing more to drop.
+        from now on. Never one that is younger than `now_ms - before_ms` by the database's own clock. Called now and
+        then by one process: 0 when there is nothing more to drop.
         """
 
     # --- many processes over one store; a file has one, which leads everything and hears nothing --------------------
 
-    async def renew_lease(self, lease_ms: int) -> bool:
-        """This instance lives at least so long, by the database's clock; False if it was ended by another."""
+    async def renew_lease(self, instance: str, lease_ms: int) -> bool:
+        """The instance lives at least so long, by the database's clock; False if it has ended, whoever ended it."""
 
     async def lapsed_instances(self) -> list[InstanceRow]:
         """Other instances that have not ended, but whose lease has, or whose worker has begun anew: whoever leads signs
@@ -279,9 +297,9 @@ class Parties(Protocol):
         """All certificates that were ever allowed."""
 
     async def add(self, row: PartyRow) -> None:
-        """Allow a certificate. A party keeps its role and jurisdiction: other ones are refused."""
+        """Allow a certificate; what `rgs.store.allowed.verify_new` raises."""
 
     async def remove(self, fingerprint: str, removed_ms: int) -> None:
-        """Deny a certificate from now on; NotFoundError if it is not allowed."""
+        """Deny a certificate from now on; what `rgs.store.allowed.removable` raises."""
 
     async def close(self) -> None: ...

@@ -12,7 +12,7 @@ from rgs.core.rounds import Round, RoundStatus
 from rgs.core.sessions import Session
 from rgs.core.statements import KINDS
 from rgs.core.values import changed
-from rgs.store.changes import Change, Signed
+from rgs.store.changes import BalanceTold, Change, Signed
 
 FRESH_MAX: Final = 10_000
 """Sessions kept in memory, some kilobytes each."""
@@ -48,10 +48,24 @@ class Memory:
         self._fresh.clear()
         self._session_of.clear()
 
+    def _take_balances(self, change: Change) -> None:
+        """What wallets have told beside the versions of their sessions."""
+        for record in change.records:
+            if isinstance(record, BalanceTold) and record.session_id in self._fresh:
+                session, round_ = self._fresh[record.session_id]
+                told = changed(
+                    session,
+                    wallet_balance_minor=record.balance_minor,
+                    wallet_credited_minor=record.credited_minor,
+                    wallet_balance_ms=record.time_ms,
+                )
+                self._fresh[record.session_id] = (told, round_)
+
     def keep(self, change: Change, signed: tuple[Signed, ...]) -> None:
         """Keep what was just committed."""
         session = change.session
         if session is None:
+            self._take_balances(change)
             return
         links = [statement for statement in signed if KINDS[statement.kind].linked]
         if links:

@@ -51,9 +51,15 @@ class OutboxReads(ABC):
         return None if row is None else Affair(*row)
 
     async def affair_of_request(self, party: str, method: str, request_id: str) -> Affair | None:
-        """The affair that this request began, while it is pending, and for ever if its debit was rolled back."""
+        """The affair that this request began, while it is pending, and for ever if it came to nothing."""
         query = SELECT_AFFAIR + "WHERE request_id = ? AND method = ? AND party = ? AND status IN ('pending', 'undone')"
         row = await self._row(query, request_id, method, party)
+        return None if row is None else Affair(*row)
+
+    async def opening_of_request(self, party: str, request_id: str) -> Affair | None:
+        """The affair by which this `OpenSession` has opened its session, for ever: no request opens two."""
+        which = "WHERE request_id = ? AND method = 'OpenSession' AND party = ? AND kind = 'open' AND status = 'done'"
+        row = await self._row(SELECT_AFFAIR + which, request_id, party)
         return None if row is None else Affair(*row)
 
     async def pending_affairs(self, limit: int, after: str = "") -> list[Affair]:

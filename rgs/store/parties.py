@@ -12,12 +12,17 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-from rgs.core.errors import NotFoundError
-from rgs.store.changes import StoreRefusedError
+from rgs.store.allowed import removable, verify_new
+from rgs.store.changes import AllowListChanged, CertificateOff, StoreRefusedError
 from rgs.store.interface import PartyRow
+from rgs.store.rows import RECORD_SQL
 from rgs.store.sqlite import connect, verify_schema
 
-_COUNT: Final = "UPDATE meta SET value = CAST(value AS INTEGER) + 1 WHERE key = 'parties'"
+_ROWS: Final = """
+    SELECT c.fingerprint, c.party, p.role, p.jurisdiction, c.added_ms, c.removed_ms, c.last_ms FROM certificates c
+    JOIN parties p ON p.party = c.party WHERE c.removed_ms IS NULL OR ? ORDER BY c.added_ms, c.fingerprint
+"""
+_ADD_PARTY: Final = "INSERT INTO parties (party, role, jurisdiction, added_ms) VALUES (?, ?, ?, ?)"
 
 
 class SqliteParties:
@@ -49,39 +54,29 @@ class SqliteParties:
         return self._rows(removed_too=True)
 
     async def add(self, row: PartyRow) -> None:
-        """Allow a certificate. A party keeps its role and jurisdiction: other ones are refused."""
+        """Allow a certificate; what `verify_new` raises."""
         try:
             with self._transaction():
-                query = "SELECT role, jurisdiction FROM parties WHERE party = ?"
-                found = self._db.execute(query, (row.party,)).fetchone()
-                if found is None:
-                    self._db.execute(
-                        "INSERT INTO parties (party, role, jurisdiction, added_ms) VALUES (?, ?, ?, ?)",
-                        (row.party, row.role, row.jurisdiction, row.added_ms),
-                    )
-                elif found != (row.role, row.jurisdiction):
-                    raise StoreRefusedError(
-                        f"party {row.party} is {found[0]} in jurisdiction {found[1] or '-'} already", party=row.party
-                    )
+                known = self._rows(removed_too=True)
+                verify_new(row, known)
+                if all(other.party != row.party for other in known):
+                    self._db.execute(_ADD_PARTY, (row.party, row.role, row.jurisdiction, row.added_ms))
                 self._db.execute(
-                    "INSERT INTO certificates (fingerprint, party, added_ms) VALUES (?, ?, ?)",
-                    (row.fingerprint, row.party, row.added_ms),
+                    "INSERT INTO certificates (fingerprint, party, added_ms, last_ms) VALUES (?, ?, ?, ?)",
+                    (row.fingerprint, row.party, row.added_ms, row.last_ms),
                 )
-                self._db.execute(_COUNT)
+                self._db.execute(RECORD_SQL[AllowListChanged])
         except sqlite3.IntegrityError:
             raise StoreRefusedError(
-                "this certificate is or was in the allow-list", fingerprint=row.fingerprint
+                f"the store takes no party {row.party} of role {row.role}", party=row.party, role=row.role
             ) from None
 
     async def remove(self, fingerprint: str, removed_ms: int) -> None:
-        """Deny a certificate from now on; NotFoundError if it is not allowed."""
+        """Deny a certificate from now on; what `removable` raises."""
         with self._transaction():
-            query = "UPDATE certificates SET removed_ms = ? WHERE fingerprint = ? AND removed_ms IS NULL"
-            if self._db.execute(query, (removed_ms, fingerprint)).rowcount != 1:
-                raise NotFoundError(
-                    "no such certificate in the allow-list", kind="certificate", fingerprint=fingerprint
-                )
-            self._db.execute(_COUNT)
+            removable(fingerprint, self._rows(removed_too=True), removed_ms)
+            self._db.execute(RECORD_SQL[CertificateOff], (removed_ms, fingerprint))
+            self._db.execute(RECORD_SQL[AllowListChanged])
 
     async def close(self) -> None:
         self._db.close()
@@ -99,8 +94,4 @@ class SqliteParties:
             raise
 
     def _rows(self, *, removed_too: bool) -> list[PartyRow]:
-        query = (
-            "SELECT c.fingerprint, c.party, p.role, p.jurisdiction, c.added_ms, c.removed_ms FROM certificates c"
-            " JOIN parties p ON p.party = c.party WHERE c.removed_ms IS NULL OR ? ORDER BY c.added_ms, c.fingerprint"
-        )
-        return [PartyRow(*row) for row in self._db.execute(query, (removed_too,))]
+        return [PartyRow(*row) for row in self._db.execute(_ROWS, (removed_too,))]

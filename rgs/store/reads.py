@@ -86,6 +86,15 @@ class Reads(OutboxReads, ReturnsReads):
         row = await self._row("SELECT value FROM meta WHERE key = ?", key)
         return "" if row is None else str(row[0])
 
+    async def clock_ms(self) -> int | None:
+        """The database's own clock; None where the database is a file."""
+        return None
+
+    async def newest_envelope(self) -> bytes:
+        """The newest statement's, by row number; empty in an empty store."""
+        row = await self._row("SELECT envelope FROM statements ORDER BY id DESC LIMIT 1")
+        return b"" if row is None else bytes(row[0])
+
     # --- the play path --------------------------------------------------------------------------------------------
 
     # Nothing is kept in memory here: what is read is always fresh.
@@ -102,6 +111,11 @@ class Reads(OutboxReads, ReturnsReads):
         """The stored answer of a request, its signed statement with it."""
         row = await self._row(_ANSWER, request_id, method, party)
         return None if row is None else Answer(*row)
+
+    async def session_token(self, session_id: str) -> bytes:
+        """The sealed token of a session, empty where it has none."""
+        row = await self._row("SELECT sealed FROM session_tokens WHERE session_id = ?", session_id)
+        return b"" if row is None else bytes(row[0])
 
     # --- rounds in play, admins, totals ---------------------------------------------------------------------------
 

@@ -165,13 +165,29 @@ class Comparison:
         for statement in sql.WITHOUT_OTHERS:
             self._run(statement)
 
+    def name_nameless(self, terms: Terms) -> set[str]:
+        """Give legs and sessions without their private block the ids under which wallet and register know the same
+        participation or session. What stays without: hashes of legs, which are set aside, and ids of sessions.
+        """
+        if not self._one(sql.HAS_NAMELESS)[0]:
+            return set()
+        if terms.wallet:
+            for exactly in (True, False):
+                self._run(sql.NAME_LEGS, {"exactly": exactly})
+        for statement in (*sql.NAME_SESSIONS, sql.NAME_PURCHASES):
+            self._run(statement)
+        left = {statement or session for statement, session in self._run(sql.STILL_NAMELESS).fetchall()}
+        self._run(sql.SET_ASIDE if terms.wallet else sql.STAND_IN)
+        return left
+
     def join(self, terms: Terms) -> None:
         """Find what does not agree in plain. Call once, after everything is loaded."""
         period = {"from_ms": terms.from_ms, "to_ms": terms.to_ms}
+        clocks = {"clock_limit_ms": terms.clock_limit_ms}
         told = {"is_regulator": terms.regulator}
         self._run(sql.UNKNOWN_SESSIONS, told)
         if terms.wallet:
-            self._run(sql.MONEY_JOIN, period)
+            self._run(sql.MONEY_JOIN, period | clocks)
             self._run(sql.MONEY_TAKE)
             joined, legs, rows = self._one(sql.MONEY_COUNTS)
             if not joined == legs == rows:  # some id stands twice on a side and still agrees: look for it
@@ -180,8 +196,8 @@ class Comparison:
             self._run(sql.LEGS_ALL)
         self._run(sql.TICKETS, told)
         if terms.regulator:
-            self._run(sql.TICKETS_TAKE)
-            self._run(sql.ROUNDS_TAKE)
+            self._run(sql.TICKETS_TAKE, clocks)
+            self._run(sql.ROUNDS_TAKE, clocks)
         if terms.receipts:
             self._run(sql.RECEIPTS_TAKE)
         self._run(sql.PARTICIPATIONS, period)
@@ -195,6 +211,15 @@ class Comparison:
                 [WalletRow(*row) for row in rows],
                 [Ticket(*row) for row in tickets],
             )
+
+    def accounts(self) -> Iterator[Iterator[tuple[WalletRow, bool]]]:
+        """The rows of each account whose balances do not follow from one another in plain, in order of time, with
+        whether something else is said of the row's transaction.
+        """
+        if self._one(sql.TELLS_BALANCES)[0]:
+            self._run(sql.ACCOUNTS)
+            for _, rows in groupby(self._stream(0, sql.SELECT_ACCOUNTS), key=itemgetter(0)):
+                yield ((WalletRow(*fields[:-1]), bool(fields[-1])) for _, _, fields in rows)
 
     def unknown_sessions(self) -> set[str]:
         """Regulator's ids of sessions in the record that the register does not have."""

@@ -20,17 +20,18 @@ LIMITS: Final = (
 
 TABLES: Final = (
     """CREATE TABLE legs (transaction_id VARCHAR, kind VARCHAR, amount_minor BIGINT, currency VARCHAR, operator VARCHAR,
-        player VARCHAR, game VARCHAR, session_id VARCHAR, participation_id VARCHAR, purchase_no BIGINT,
-        regulator_session_id VARCHAR, regulator_participation_id VARCHAR, source VARCHAR, time_ms BIGINT,
-        statement VARCHAR, is_sound BOOLEAN)""",
+        player VARCHAR, game VARCHAR, session_id VARCHAR, participation_id VARCHAR, reference VARCHAR,
+        purchase_no BIGINT, regulator_session_id VARCHAR, regulator_participation_id VARCHAR, source VARCHAR,
+        begun_ms BIGINT, time_ms BIGINT, statement VARCHAR, is_sound BOOLEAN)""",
     """CREATE TABLE seats (session_id VARCHAR, stage_no BIGINT, round_id VARCHAR, opening VARCHAR, final VARCHAR,
         available_minor BIGINT, staked_minor BIGINT, returned_minor BIGINT, opened_ms BIGINT, ended_ms BIGINT,
         due_ms BIGINT, status VARCHAR, currency VARCHAR, operator VARCHAR, game VARCHAR, player VARCHAR,
         regulator_session_id VARCHAR, regulator_participation_id VARCHAR, is_sound BOOLEAN)""",
     """CREATE TABLE sessions (session_id VARCHAR, operator VARCHAR, currency VARCHAR, game VARCHAR, player VARCHAR,
-        regulator_session_id VARCHAR, test_register BOOLEAN, opened_ms BIGINT, closed_ms BIGINT, ended_ms BIGINT,
-        participation_id VARCHAR, regulator_participation_id VARCHAR, bought_minor BIGINT, staked_minor BIGINT,
-        returned_minor BIGINT, paid_out_minor BIGINT, rounds BIGINT, is_whole BOOLEAN, is_sound BOOLEAN)""",
+        regulator_session_id VARCHAR, test_register BOOLEAN, opened_ms BIGINT, closed_ms BIGINT, ending_ms BIGINT,
+        ended_ms BIGINT, participation_id VARCHAR, regulator_participation_id VARCHAR, bought_minor BIGINT,
+        staked_minor BIGINT, returned_minor BIGINT, paid_out_minor BIGINT, rounds BIGINT, is_whole BOOLEAN,
+        is_sound BOOLEAN)""",
     """CREATE TABLE wallet (transaction_id VARCHAR, kind VARCHAR, player VARCHAR, currency VARCHAR, amount_minor BIGINT,
         time_ms BIGINT, reference VARCHAR, status VARCHAR, balance_after_minor BIGINT, operator VARCHAR,
         book VARCHAR)""",
@@ -59,9 +60,9 @@ LOAD: Final = {
     "legs": """INSERT INTO legs SELECT * FROM read_csv(?, auto_detect = false, header = false, delim = chr(9),
         quote = '', escape = '', nullstr = '\\N', columns = {'transaction_id': 'VARCHAR', 'kind': 'VARCHAR',
         'amount_minor': 'BIGINT', 'currency': 'VARCHAR', 'operator': 'VARCHAR', 'player': 'VARCHAR', 'game': 'VARCHAR',
-        'session_id': 'VARCHAR', 'participation_id': 'VARCHAR', 'purchase_no': 'BIGINT',
+        'session_id': 'VARCHAR', 'participation_id': 'VARCHAR', 'reference': 'VARCHAR', 'purchase_no': 'BIGINT',
         'regulator_session_id': 'VARCHAR', 'regulator_participation_id': 'VARCHAR', 'source': 'VARCHAR',
-        'time_ms': 'BIGINT', 'statement': 'VARCHAR', 'is_sound': 'BOOLEAN'})""",
+        'begun_ms': 'BIGINT', 'time_ms': 'BIGINT', 'statement': 'VARCHAR', 'is_sound': 'BOOLEAN'})""",
     "seats": """INSERT INTO seats SELECT * FROM read_csv(?, auto_detect = false, header = false, delim = chr(9),
         quote = '', escape = '', nullstr = '\\N', columns = {'session_id': 'VARCHAR', 'stage_no': 'BIGINT',
         'round_id': 'VARCHAR', 'opening': 'VARCHAR', 'final': 'VARCHAR', 'available_minor': 'BIGINT',
@@ -72,9 +73,10 @@ LOAD: Final = {
     "sessions": """INSERT INTO sessions SELECT * FROM read_csv(?, auto_detect = false, header = false, delim = chr(9),
         quote = '', escape = '', nullstr = '\\N', columns = {'session_id': 'VARCHAR', 'operator': 'VARCHAR',
         'currency': 'VARCHAR', 'game': 'VARCHAR', 'player': 'VARCHAR', 'regulator_session_id': 'VARCHAR',
-        'test_register': 'BOOLEAN', 'opened_ms': 'BIGINT', 'closed_ms': 'BIGINT', 'ended_ms': 'BIGINT',
-        'participation_id': 'VARCHAR', 'regulator_participation_id': 'VARCHAR', 'bought_minor': 'BIGINT',
-        'staked_minor': 'BIGINT', 'returned_minor': 'BIGINT', 'paid_out_minor': 'BIGINT', 'rounds': 'BIGINT',
+        'test_register': 'BOOLEAN', 'opened_ms': 'BIGINT', 'closed_ms': 'BIGINT', 'ending_ms': 'BIGINT',
+        'ended_ms': 'BIGINT', 'participation_id': 'VARCHAR', 'regulator_participation_id': 'VARCHAR',
+        'bought_minor': 'BIGINT', 'staked_minor': 'BIGINT', 'returned_minor': 'BIGINT',
+        'paid_out_minor': 'BIGINT', 'rounds': 'BIGINT',
         'is_whole': 'BOOLEAN', 'is_sound': 'BOOLEAN'})""",
     "wallet": """INSERT INTO wallet SELECT * FROM read_csv(?, auto_detect = false, header = false, delim = chr(9),
         quote = '', escape = '', nullstr = '\\N', columns = {'transaction_id': 'VARCHAR', 'kind': 'VARCHAR',
@@ -154,12 +156,14 @@ PARQUET_SCHEMA: Final = "SELECT column_name, column_type FROM (DESCRIBE SELECT *
 PARQUET_ROWS: Final = "SELECT * FROM read_parquet(?, file_row_number = true) ORDER BY file_row_number"
 ATTACH_LEGS: Final = ("DROP TABLE legs", "CREATE TABLE legs AS SELECT * FROM read_parquet(?)")
 
-# --- one operator of several: what is another's by its own word goes; what names no operator stays ---
+# --- one operator of several: what is another's by its own word goes, unless the record has it as this one's; what
+# names no operator stays ---
 
 ONE_OPERATOR: Final = (
-    "DELETE FROM wallet WHERE operator NOT IN ('', ?)",
+    """DELETE FROM wallet WHERE operator NOT IN ('', ?)
+        AND transaction_id NOT IN (SELECT transaction_id FROM legs)""",
     """CREATE TABLE others AS SELECT regulator_session_id FROM r_sessions WHERE operator NOT IN ('', ?)
-        ORDER BY regulator_session_id""",
+        AND regulator_session_id NOT IN (SELECT regulator_session_id FROM sessions) ORDER BY regulator_session_id""",
     "DELETE FROM r_totals WHERE operator NOT IN ('', ?)",
 )
 WITHOUT_OTHERS: Final = (
@@ -176,6 +180,10 @@ MONEY_JOIN: Final = """CREATE TABLE joined AS
     SELECT CASE WHEN l.transaction_id = w.transaction_id AND l.kind = w.kind AND l.amount_minor = w.amount_minor
         AND (l.currency = w.currency OR l.currency = '') AND (l.player = w.player OR l.player = '' OR w.player = '')
         AND w.status = 'accepted' AND l.is_sound
+        AND (l.operator = w.operator OR l.operator = '' OR w.operator = '')
+        AND (w.reference = '' OR w.reference = l.reference
+            OR (l.source = 'money_leg' AND w.reference = l.session_id))
+        AND w.time_ms BETWEEN l.begun_ms - $clock_limit_ms AND l.time_ms + $clock_limit_ms
         AND (l.time_ms >= $from_ms AND l.time_ms < $to_ms) = (w.time_ms >= $from_ms AND w.time_ms < $to_ms)
         THEN NULL ELSE coalesce(l.transaction_id, w.transaction_id) END AS key, count(*) AS n
     FROM legs l FULL JOIN wallet w ON l.transaction_id = w.transaction_id GROUP BY 1"""
@@ -190,6 +198,8 @@ LEGS_ALL: Final = (
 )
 TICKETS: Final = """CREATE TABLE tickets AS SELECT coalesce(l.transaction_id, nullif(p.transaction_id, ''),
     'participation ' || p.regulator_participation_id || ' purchase ' || p.purchase_no) AS key, p.*,
+    coalesce((SELECT min(r.currency) FROM r_sessions r WHERE r.regulator_session_id = p.regulator_session_id), '')
+        AS currency,
     (NOT $is_regulator OR p.regulator_session_id IN (SELECT regulator_session_id FROM sessions)) AS is_known
     FROM r_purchases p LEFT JOIN (SELECT regulator_participation_id, purchase_no, min(transaction_id) AS transaction_id
         FROM legs WHERE source = 'purchase' GROUP BY 1, 2) l
@@ -198,6 +208,10 @@ TICKETS_TAKE: Final = """INSERT INTO money SELECT coalesce(l.transaction_id, t.k
     FROM (SELECT * FROM legs WHERE source = 'purchase') l FULL JOIN tickets t ON l.transaction_id = t.key
     WHERE l.transaction_id IS NULL OR t.key IS NULL OR l.amount_minor <> t.amount_minor
         OR (l.player <> t.player AND l.player <> '' AND t.player <> '')
+        OR (l.regulator_session_id <> t.regulator_session_id AND l.regulator_session_id <> '')
+        OR (l.regulator_participation_id <> t.regulator_participation_id AND l.regulator_participation_id <> '')
+        OR (l.transaction_id <> t.transaction_id AND t.transaction_id <> '') OR l.purchase_no <> t.purchase_no
+        OR t.time_ms NOT BETWEEN l.begun_ms - $clock_limit_ms AND l.time_ms + $clock_limit_ms
     UNION SELECT key FROM tickets GROUP BY key HAVING count(*) > 1 ORDER BY 1"""
 
 SELECT_LEGS: Final = """SELECT transaction_id, l.* FROM legs l WHERE transaction_id IN (SELECT key FROM money)
@@ -205,7 +219,7 @@ SELECT_LEGS: Final = """SELECT transaction_id, l.* FROM legs l WHERE transaction
 SELECT_WALLET: Final = """SELECT transaction_id, w.* FROM wallet w WHERE transaction_id IN (SELECT key FROM money)
     ORDER BY transaction_id, time_ms, kind DESC, amount_minor, player, currency, status, reference"""
 SELECT_TICKETS: Final = """SELECT key, regulator_session_id, regulator_participation_id, purchase_no, player,
-    amount_minor, transaction_id, time_ms, is_known FROM tickets WHERE key IN (SELECT key FROM money)
+    amount_minor, transaction_id, time_ms, currency, is_known FROM tickets WHERE key IN (SELECT key FROM money)
         AND (regulator_session_id = '' OR regulator_session_id NOT IN (SELECT regulator_session_id FROM unknown))
     ORDER BY key, time_ms, regulator_participation_id, purchase_no, amount_minor"""
 UNKNOWN_SESSIONS: Final = """CREATE TABLE unknown AS SELECT DISTINCT s.regulator_session_id FROM sessions s
@@ -220,13 +234,15 @@ ROUNDS_TAKE: Final = """INSERT INTO rounds
         ON s.regulator_participation_id = r.regulator_participation_id AND s.stage_no = r.stage_no
     WHERE (s.stage_no IS NULL OR r.stage_no IS NULL OR s.opening <> r.opening OR s.final <> r.final
         OR s.available_minor <> r.available_minor OR s.staked_minor <> r.staked_minor
-        OR s.returned_minor <> r.returned_minor) AND NOT (r.stage_no IS NULL AND s.status = 'open')
+        OR s.returned_minor <> r.returned_minor OR s.regulator_session_id <> r.regulator_session_id
+        OR r.time_ms < s.ended_ms - $clock_limit_ms) AND NOT (r.stage_no IS NULL AND s.status = 'open')
     UNION SELECT regulator_participation_id, stage_no FROM r_stages GROUP BY 1, 2 HAVING count(*) > 1 ORDER BY 1, 2"""
 SELECT_ROUND_SEATS: Final = """SELECT (regulator_participation_id, s.stage_no), s.* FROM seats s
     WHERE (regulator_participation_id, s.stage_no) IN (SELECT (participation, stage_no) FROM rounds)
         AND regulator_session_id NOT IN (SELECT regulator_session_id FROM unknown)
     ORDER BY regulator_participation_id, s.stage_no, session_id"""
 SELECT_STAGES: Final = """SELECT (regulator_participation_id, r.stage_no), r.*,
+        coalesce((SELECT min(k.currency) FROM r_sessions k WHERE k.regulator_session_id = r.regulator_session_id), ''),
         r.regulator_session_id IN (SELECT regulator_session_id FROM sessions) AS is_known
     FROM r_stages r WHERE (regulator_participation_id, r.stage_no) IN (SELECT (participation, stage_no) FROM rounds)
         AND regulator_session_id NOT IN (SELECT regulator_session_id FROM unknown)
@@ -245,7 +261,7 @@ SELECT_OPEN_SEATS: Final = "SELECT * FROM seats WHERE status = 'open' ORDER BY s
 SELECT_SESSIONS: Final = """SELECT regulator_session_id, s.* FROM sessions s WHERE regulator_session_id <> ''
     ORDER BY regulator_session_id, session_id"""
 SELECT_REGISTER_SESSIONS: Final = """SELECT r.regulator_session_id, r.regulator_session_id, r.reference, r.operator,
-        r.currency, r.opened_ms, coalesce(c.n, 0), coalesce(c.time_ms, 0)
+        r.currency, r.opened_ms, r.ruleset, r.test_register, coalesce(c.n, 0), coalesce(c.time_ms, 0)
     FROM r_sessions r LEFT JOIN (SELECT regulator_session_id, count(*) AS n, min(time_ms) AS time_ms FROM r_closes
         GROUP BY 1) c ON c.regulator_session_id = r.regulator_session_id
     ORDER BY r.regulator_session_id, r.opened_ms, r.reference"""
@@ -253,6 +269,72 @@ SELECT_REGISTER_ENDS: Final = """SELECT regulator_session_id, regulator_session_
     final_balance_minor, time_ms FROM r_ends
     ORDER BY regulator_session_id, regulator_participation_id, time_ms, final_balance_minor, rounds"""
 SELECT_ENDED: Final = "SELECT * FROM sessions WHERE ended_ms > 0 ORDER BY session_id"
+
+# --- what has no id of its own, for its private block is gone: found by the participation or session that it names ---
+
+HAS_NAMELESS: Final = """SELECT EXISTS (SELECT 1 FROM legs WHERE transaction_id = '')
+    OR EXISTS (SELECT 1 FROM sessions WHERE regulator_session_id = '' AND is_whole)"""
+NAME_LEGS: Final = """UPDATE legs SET transaction_id = f.transaction_id FROM (
+    SELECT l.statement, w.transaction_id
+    FROM (SELECT statement, participation_id AS reference, kind, CASE WHEN $exactly THEN amount_minor END AS amount,
+            row_number() OVER (PARTITION BY participation_id, kind, amount ORDER BY time_ms, statement) AS n
+        FROM legs WHERE transaction_id = '' AND participation_id <> '') l
+    JOIN (SELECT transaction_id, reference, kind, CASE WHEN $exactly THEN amount_minor END AS amount,
+            row_number() OVER (PARTITION BY reference, kind, amount ORDER BY time_ms, transaction_id) AS n
+        FROM wallet WHERE status = 'accepted' AND kind <> 'rollback'
+            AND transaction_id NOT IN (SELECT transaction_id FROM legs)
+            AND transaction_id NOT IN (SELECT transaction_id FROM wallet WHERE kind = 'rollback')
+            AND reference IN (SELECT participation_id FROM legs WHERE transaction_id = '')) w
+    ON l.reference = w.reference AND l.kind = w.kind AND l.n = w.n AND l.amount IS NOT DISTINCT FROM w.amount) f
+    WHERE legs.statement = f.statement"""
+NAME_SESSIONS: Final = (
+    """UPDATE sessions SET regulator_session_id = r.id FROM (SELECT reference, min(regulator_session_id) AS id
+        FROM r_sessions WHERE reference <> '' GROUP BY reference HAVING count(*) = 1) r
+        WHERE sessions.regulator_session_id = '' AND sessions.session_id = r.reference""",
+    """UPDATE sessions SET regulator_participation_id = p.id FROM (SELECT regulator_session_id,
+            min(regulator_participation_id) AS id FROM r_purchases GROUP BY 1
+            HAVING count(DISTINCT regulator_participation_id) = 1) p
+        WHERE sessions.regulator_participation_id = '' AND sessions.participation_id <> ''
+            AND sessions.regulator_session_id = p.regulator_session_id""",
+    """UPDATE seats SET regulator_session_id = s.regulator_session_id,
+        regulator_participation_id = s.regulator_participation_id FROM sessions s WHERE seats.session_id = s.session_id
+        AND (seats.regulator_session_id = '' OR seats.regulator_participation_id = '')""",
+    """UPDATE legs SET regulator_session_id = s.regulator_session_id,
+        regulator_participation_id = s.regulator_participation_id FROM sessions s WHERE legs.session_id = s.session_id
+        AND (legs.regulator_session_id = '' OR legs.regulator_participation_id = '')""",
+)
+NAME_PURCHASES: Final = """UPDATE legs SET transaction_id = p.transaction_id
+    FROM (SELECT regulator_participation_id, purchase_no, min(transaction_id) AS transaction_id FROM r_purchases
+        WHERE transaction_id <> '' AND regulator_participation_id <> '' GROUP BY 1, 2) p
+    WHERE legs.transaction_id = '' AND legs.source = 'purchase' AND legs.purchase_no = p.purchase_no
+        AND legs.regulator_participation_id = p.regulator_participation_id"""
+STILL_NAMELESS: Final = """SELECT statement, '' FROM legs WHERE transaction_id = ''
+    UNION ALL SELECT '', session_id FROM sessions WHERE regulator_session_id = '' ORDER BY 1, 2"""
+SET_ASIDE: Final = "DELETE FROM legs WHERE transaction_id = ''"
+STAND_IN: Final = "UPDATE legs SET transaction_id = 'statement ' || statement WHERE transaction_id = ''"
+
+# --- balances: accounts in which some balance is not what another row begins from. In a chain of rows the balances
+# before and those after are the same but for the first and the last; which row it is, Python finds. ---
+
+TELLS_BALANCES: Final = "SELECT EXISTS (SELECT 1 FROM wallet WHERE balance_after_minor >= 0)"
+ACCOUNTS: Final = """CREATE TABLE accounts AS SELECT player, currency
+    FROM (SELECT player, currency, time_ms, balance_after_minor AS after, balance_after_minor
+            - CASE WHEN status <> 'accepted' THEN 0 WHEN kind = 'debit' THEN -amount_minor ELSE amount_minor END
+            AS before
+        FROM wallet WHERE status <> 'pending' AND player <> '')
+    GROUP BY 1, 2 HAVING count(*) > 1 AND max(after) >= 0 AND (min(coalesce(after, -1)) < 0
+        OR sum(hash(after)) - sum(hash(before)) <> hash(arg_max(after, time_ms))::HUGEINT
+            - hash(arg_min(before, time_ms))::HUGEINT)"""
+SELECT_ACCOUNTS: Final = """SELECT (player, currency), transaction_id, kind, player, currency, amount_minor, at_ms,
+        reference, status, CASE WHEN balance_after_minor >= 0 THEN balance_after_minor END, operator, book, is_doubtful
+    FROM (SELECT w.*, m.key IS NOT NULL AS is_doubtful, CASE WHEN m.key IS NULL THEN w.time_ms
+            ELSE coalesce(l.time_ms, w.time_ms) END AS at_ms
+        FROM wallet w LEFT JOIN (SELECT DISTINCT key FROM money) m ON m.key = w.transaction_id
+        LEFT JOIN (SELECT transaction_id, min(time_ms) AS time_ms FROM legs GROUP BY 1) l
+            ON l.transaction_id = w.transaction_id
+        WHERE w.status <> 'pending' AND (w.player, w.currency) IN (SELECT (player, currency) FROM accounts))
+    ORDER BY player, currency, at_ms, transaction_id, kind, amount_minor, status"""
+"""A row that is doubtful stands where the record has it, for its time may be what is wrong."""
 
 # --- totals ---
 

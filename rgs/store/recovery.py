@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from rgs.core.rounds import Round
-from rgs.core.sessions import Session
+from rgs.core.sessions import Session, SessionStatus
 from rgs.store.changes import Affair, DayCount, StageReport
 from rgs.store.rows import (
+    DROP_TOKEN,
     INSERT_AFFAIR,
     INSERT_DAY,
+    INSERT_PRIVATE,
     INSERT_TOTALS,
     UPDATE_ROUND,
     UPDATE_SESSION,
@@ -55,6 +57,10 @@ class Import:
     instances: dict[str, InstanceState] = field(default_factory=dict)
     statements: list[tuple[Any, ...]] = field(default_factory=list)
     """Rows of the table, in the order of the log."""
+    privates: list[tuple[str, int, bytes]] = field(default_factory=list, repr=False)
+    """(instance, statement number, private block) of what is there still."""
+    lost_privates: int = 0
+    """Statements with a private block that nobody has any more."""
     artifacts: list[tuple[str, str, bytes]] = field(default_factory=list)
     new_sessions: dict[str, Session] = field(default_factory=dict)
     sessions: dict[str, Session] = field(default_factory=dict)
@@ -73,9 +79,14 @@ class Import:
 def shared_rows(gap: Import) -> list[tuple[str, list[tuple[Any, ...]]]]:
     """What has no row number of its own: texts, each with its rows. New sessions and rounds must be there before."""
     return [
+        (INSERT_PRIVATE, list(gap.privates)),
         (END_AFFAIRS, list(gap.affairs)),
         (INSERT_AFFAIR, [affair_insert(owed) for owed in gap.owed]),
         (UPDATE_SESSION, [session_update(one, one.link_no, one.link_hash) for one in gap.sessions.values()]),
+        (
+            DROP_TOKEN,
+            [(one.session_id,) for one in gap.sessions.values() if one.status is SessionStatus.CLOSED],
+        ),
         (UPDATE_ROUND, [round_update(one) for one in gap.rounds.values()]),
         (INSERT_TOTALS, [totals_row(ended, currency) for ended, currency in gap.ended]),
         (INSERT_DAY, [day_row(count) for count in gap.days]),

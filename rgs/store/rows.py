@@ -15,6 +15,7 @@ from rgs.core.times import format_date
 from rgs.store.changes import (
     Affair,
     AllowListChanged,
+    BalanceTold,
     CertificateOff,
     CertificateOn,
     DayAligned,
@@ -30,9 +31,12 @@ from rgs.store.changes import (
     StageReport,
     SwitchOff,
     SwitchOn,
+    TokenDropped,
+    TokenKept,
     VoidProposal,
     VoidProposalEnd,
 )
+from rgs.store.closing_out import CLOSE_OUT_SQL
 from rgs.store.erasure import ERASE_SQL
 from rgs.store.returns import RETURNS_ONE_ROW, RETURNS_SQL
 
@@ -41,7 +45,7 @@ SELECT_SESSION: Final = """
     last_ms, version, close_ms, regulator_session_id, test_register, participation_id, regulator_participation_id,
     bought_minor, staked_minor, returned_minor, paid_out_minor, ended, purchase_no, stage_no, rounds, open_round_id,
     last_start_ms, code_count, pending_affair, limit_loss_minor, limit_stake_minor, limit_duration_ms, funding,
-    link_no, link_hash, id FROM sessions
+    link_no, link_hash, wallet_balance_minor, wallet_credited_minor, wallet_balance_ms, id FROM sessions
 """
 INSERT_SESSION: Final = """
     INSERT INTO sessions (status, last_ms, version, close_ms, regulator_session_id, test_register, participation_id,
@@ -86,20 +90,21 @@ INSERT_STATEMENT: Final = """
 """
 SELECT_AFFAIR: Final = """
     SELECT affair_id, session_id, kind, status, party, method, request_id, digest, amount_minor, purchase_no,
-    created_ms, detail, stage, attempts, next_ms, reason FROM affairs
+    created_ms, detail, stage, attempts, next_ms, reason, refusal FROM affairs
 """
 INSERT_AFFAIR: Final = """
     INSERT INTO affairs (affair_id, session_id, kind, status, party, method, request_id, digest, amount_minor,
-    purchase_no, created_ms, detail, stage, attempts, next_ms, reason) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
-    ?, ?, ?) ON CONFLICT (affair_id) DO UPDATE SET status = excluded.status, stage = excluded.stage, attempts =
-    excluded.attempts, next_ms = excluded.next_ms, reason = excluded.reason WHERE affairs.status = 'pending' AND
-    (excluded.status <> 'pending' OR excluded.stage >= affairs.stage)
+    purchase_no, created_ms, detail, stage, attempts, next_ms, reason, refusal) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+    ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (affair_id) DO UPDATE SET status = excluded.status, stage = excluded.stage,
+    attempts = excluded.attempts, next_ms = excluded.next_ms, reason = excluded.reason, refusal = excluded.refusal
+    WHERE affairs.status = 'pending' AND (excluded.status <> 'pending' OR excluded.stage >= affairs.stage)
 """
 """What has ended stays ended, and a stage never falls: a note that comes late changes nothing."""
 SELECT_REPORTS: Final = """
     SELECT id, session_id, stage_no, regulator_session_id, regulator_participation_id, available_minor,
     staked_minor, returned_minor, opening_hash, end_ms, final_hash FROM stage_reports
 """
+INSERT_PRIVATE: Final = "INSERT INTO privates (instance, statement_no, private) VALUES (?, ?, ?)"
 INSERT_REPORT: Final = """
     INSERT INTO stage_reports (session_id, stage_no, regulator_session_id, regulator_participation_id,
     available_minor, staked_minor, returned_minor, opening_hash, end_ms, final_hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?,
@@ -122,6 +127,7 @@ INSERT_DAY: Final = """
     returned_minor = d.returned_minor + excluded.returned_minor, ends = d.ends + excluded.ends,
     final_balance_minor = d.final_balance_minor + excluded.final_balance_minor
 """
+DROP_TOKEN: Final = "DELETE FROM session_tokens WHERE session_id = ?"  # noqa: S105 - SQL
 RECORD_SQL: Final[dict[type, str]] = {
     VoidProposal: "INSERT OR REPLACE INTO voids (round_id, reason, party, time_ms) VALUES (?, ?, ?, ?)",
     VoidProposalEnd: "DELETE FROM voids WHERE round_id = ?",
@@ -131,10 +137,15 @@ RECORD_SQL: Final[dict[type, str]] = {
     LatchCleared: "DELETE FROM latches WHERE node = ? AND guard = ?",
     PartyOn: "INSERT OR IGNORE INTO parties (party, role, jurisdiction, added_ms) VALUES (?, ?, ?, ?)",
     CertificateOn: (
-        "INSERT INTO certificates (fingerprint, added_ms, party) SELECT ?, ?, party FROM parties"
-        " WHERE party = ? AND role = ? AND jurisdiction = ?"
+        "INSERT INTO certificates (fingerprint, added_ms, party, last_ms) SELECT ?1, ?2, party, ?6 FROM parties"
+        " WHERE party = ?3 AND role = ?4 AND jurisdiction = ?5"
     ),
-    CertificateOff: "UPDATE certificates SET removed_ms = ? WHERE fingerprint = ? AND removed_ms IS NULL",
+    CertificateOff: """
+        UPDATE certificates SET removed_ms = ?1 WHERE fingerprint = ?2 AND removed_ms IS NULL AND (
+        NOT EXISTS (SELECT 1 FROM parties p WHERE p.party = certificates.party AND p.role = 'admin')
+        OR EXISTS (SELECT 1 FROM certificates c JOIN parties p ON p.party = c.party
+        WHERE p.role = 'admin' AND c.fingerprint <> ?2 AND c.removed_ms IS NULL AND c.last_ms > ?1))
+    """,
     AllowListChanged: "UPDATE meta SET value = CAST(value AS INTEGER) + 1 WHERE key = 'parties'",
     MetaSet: "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)",
     LargeWin: "INSERT INTO large_wins (round_id, session_id, won_minor, end_ms) VALUES (?, ?, ?, ?)",
@@ -142,6 +153,13 @@ RECORD_SQL: Final[dict[type, str]] = {
     DayAligned: "UPDATE register_days SET aligned = ? WHERE operator = ? AND day = ? AND currency = ?",
     ReportsHeld: "INSERT OR IGNORE INTO held_reports (kind, subject, reason, since_ms) VALUES (?, ?, ?, ?)",
     ReportsReleased: "DELETE FROM held_reports WHERE kind = ? AND subject = ?",
+    TokenKept: "INSERT INTO session_tokens (session_id, sealed) VALUES (?, ?)",
+    TokenDropped: DROP_TOKEN,
+    **CLOSE_OUT_SQL,
+    BalanceTold: (
+        "UPDATE sessions SET wallet_balance_minor = ?, wallet_credited_minor = ?, wallet_balance_ms = ?"
+        " WHERE session_id = ?"
+    ),
     **ERASE_SQL,
     **RETURNS_SQL,
 }
@@ -209,6 +227,9 @@ def session_from(row: Row) -> Session:
         funding=Funding(row[31]),
         link_no=row[32],
         link_hash=row[33],
+        wallet_balance_minor=row[34],
+        wallet_credited_minor=row[35],
+        wallet_balance_ms=row[36],
     )
 
 
@@ -286,7 +307,7 @@ def affair_insert(affair: Affair) -> tuple[Any, ...]:
     return (
         affair.affair_id, affair.session_id, affair.kind, affair.status, affair.party, affair.method, affair.request_id,
         affair.digest, affair.amount_minor, affair.purchase_no, affair.created_ms,
-        affair.detail, int(affair.stage), affair.attempts, affair.next_ms, affair.reason,
+        affair.detail, int(affair.stage), affair.attempts, affair.next_ms, affair.reason, affair.refusal,
     )  # fmt: skip
 
 

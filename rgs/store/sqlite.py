@@ -28,13 +28,14 @@ from rgs.store.changes import (
     RequestSeenError,
     SessionRaceError,
     Signed,
+    StoreAwayError,
     StoreError,
     StoreRefusedError,
     SwitchOff,
     SwitchOn,
     Turn,
 )
-from rgs.store.group import Group, Identity, sign_statement
+from rgs.store.group import Group, Identity, sign_statement, window_of
 from rgs.store.interface import InstanceRow
 from rgs.store.memory import Memory
 from rgs.store.migrations import Migration, steps, verify_version
@@ -42,6 +43,7 @@ from rgs.store.reads import SqliteReads
 from rgs.store.rows import (
     INSERT_AFFAIR,
     INSERT_DAY,
+    INSERT_PRIVATE,
     INSERT_REPORT,
     INSERT_ROUND,
     INSERT_SESSION,
@@ -62,7 +64,6 @@ KIND: Final = "sqlite"
 FORGOTTEN_MAX: Final = 500
 """Stored answers that one transaction drops."""
 
-_INSERT_PRIVATE: Final = "INSERT INTO privates (instance, statement_no, private) VALUES (?, ?, ?)"
 _INSERT_ANSWER: Final = (
     "INSERT INTO answers (party, method, request_id, digest, body, instance, statement_no, time_ms)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
@@ -176,7 +177,7 @@ def _hold(lock: IO[str], path: Path) -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        raise StoreRefusedError(f"the store at {path} is in use by another process", path=path) from None
+        raise StoreAwayError(f"the store at {path} is in use by another process", path=path) from None
 
 
 class SqliteStore(SqliteReads):
@@ -218,6 +219,11 @@ class SqliteStore(SqliteReads):
         """Draws that were not used and whose account is not durable yet: they are in flight still."""
         return len(self._owed) + self.writer.draws_unknown
 
+    @property
+    def draw_window(self) -> int:
+        """Draws of this instance that may be in flight at once, as its durable statements say."""
+        return self._identity.draw_window
+
     def _owe(self, change: Change) -> None:
         if change.discard is not None:
             self._owed.append(change.discard)
@@ -240,7 +246,7 @@ class SqliteStore(SqliteReads):
             self._db.execute(INSERT_STATEMENT, row)
             self._db.execute(_ADVANCE_INSTANCE, (1, 0, instance, 0))
             self._db.execute("COMMIT")
-        self._identity = Identity(instance, signer, 1)
+        self._identity = Identity(instance, signer, 1, draw_window=window_of(start))
         return signed
 
     async def commit(self, change: Change) -> tuple[Signed, ...]:
@@ -280,7 +286,7 @@ class SqliteStore(SqliteReads):
     def _drop_answers(self, before_ms: int) -> int:
         return self._db.execute(_DELETE_ANSWERS, (FORGOTTEN_MAX, before_ms)).rowcount
 
-    async def renew_lease(self, lease_ms: int) -> bool:  # noqa: ARG002 - the lock file is the lease
+    async def renew_lease(self, instance: str, lease_ms: int) -> bool:  # noqa: ARG002 - the lock file is the lease
         return True
 
     async def lapsed_instances(self) -> list[InstanceRow]:
@@ -405,7 +411,7 @@ class SqliteStore(SqliteReads):
             (INSERT_SESSION, group.new_sessions),
             (INSERT_ROUND, group.new_rounds),
             (INSERT_STATEMENT, group.statements),
-            (_INSERT_PRIVATE, group.privates),
+            (INSERT_PRIVATE, group.privates),
             (_INSERT_ANSWER, group.answers),
             (INSERT_AFFAIR, group.affairs),
             (INSERT_REPORT, group.reports),

@@ -170,8 +170,8 @@ class Cosigner:
 
     async def finish(self) -> None:
         """Have the last checkpoint cosigned, best effort and not for long."""
-        self._period_ms, began_ms = 0, self._clock.now_ms()
-        while self._sequencer.leads and self._clock.now_ms() - began_ms < FINISH_MS:
+        self._period_ms, began_ms = 0, self._clock.running_ms()
+        while self._sequencer.leads and self._clock.running_ms() - began_ms < FINISH_MS:
             await self.work()
             if self.is_settled:
                 await self._keep()
@@ -195,7 +195,7 @@ class Cosigner:
                 self._ended = None
 
     def _begin_round(self) -> None:
-        now_ms, current = self._clock.now_ms(), self._round
+        now_ms, current = self._clock.running_ms(), self._round
         if current is not None and (now_ms - current.began_ms < self._period_ms or self._pending(current)):
             return
         due = self._newest
@@ -211,7 +211,7 @@ class Cosigner:
 
     def _pending(self, current: _Round) -> bool:
         """Whether somebody's answer in this round is worth waiting for."""
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.running_ms()
         return any(
             state.is_asked and now_ms - state.asked_ms < PATIENCE_MS
             for name, state in self._states.items()
@@ -219,7 +219,7 @@ class Cosigner:
         )
 
     def _ask(self) -> None:
-        current, now_ms, loop = self._round, self._clock.now_ms(), asyncio.get_running_loop()
+        current, now_ms, loop = self._round, self._clock.running_ms(), asyncio.get_running_loop()
         if current is None:
             return
         for name, state in self._states.items():
@@ -302,13 +302,13 @@ class Cosigner:
 
     def _failed(self, name: str, code: str, why: str) -> None:
         state = self._states[name]
-        state.again_ms = self._clock.now_ms() + RETRY_MS
+        state.again_ms = self._clock.running_ms() + RETRY_MS
         if code != state.failure:
             structlog.get_logger().warning("witness_failed", witness=name, code=code, why=why)
         state.failure = code
 
     async def _tell_refusals(self) -> None:
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.running_ms()
         for state in self._states.values():
             refusal = state.refusal
             if refusal is not None and refusal.code != state.told and now_ms - state.told_ms >= TOLD_MS:

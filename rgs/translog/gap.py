@@ -8,7 +8,7 @@ the store has gone on by itself since: then there are two histories, and no prog
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -31,13 +31,16 @@ STORE_FORKED = "STORE_FORKED"
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A statement of the log that the store has not. `content` is the file that an artifact names, else empty."""
+    """A statement of the log that the store has not. `content` is the file that an artifact names, else empty;
+    `private` its private block with the salt, empty where it has none or nobody has it any more: the log has none.
+    """
 
     kind: str
     body: dict[str, Any]
     hash: bytes
     envelope: bytes
     content: bytes = b""
+    private: bytes = field(default=b"", repr=False)
 
     @property
     def instance(self) -> str:
@@ -114,7 +117,7 @@ def _verify(entry: Missing, keys: KeyBook) -> None:
     if entry.kind == "instance_start":
         if key.name != entry.body["node"]:
             raise VerificationError(f"the start of {entry.instance} is signed by the key of {key.name}")
-        keys.add_instance(entry.instance, entry.body["public_key"], parse_envelope(entry.envelope).keyid)
+        keys.add_instance(entry.body, parse_envelope(entry.envelope).keyid)
     elif key.name != entry.instance:
         raise VerificationError(f"a statement of {entry.instance} is signed by the key of {key.name}")
 

@@ -8,7 +8,7 @@ sequence, and stand before all others that wait.
 
 One process leads, by the store's word and the lock on the log's folder; the others stand by. Refuses to sign anything
 where log, databases and store do not agree, saying why in `code`; whoever watches the guards asks for it. It is never
-waited for by a game.
+waited for by a game. With `seal` it keeps the private blocks of what it logs, sealed, beside the log and never in it.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from rgs.core.statements.kinds import parse_statement
 from rgs.core.tiles import TILE_WIDTH
 from rgs.store.checkpoints import Checkpoints
 from rgs.store.interface import InstanceRow, StatementRow, Store
+from rgs.store.privates import PRIVATES_FILE, SealedPrivate, SealedPrivates
 from rgs.store.sequence import Sequence as Order
 from rgs.store.sequence import Shard
 from rgs.translog.directory import LogDirectory, LogRefusedError
@@ -75,6 +76,8 @@ class _Open:
         held.callback(self.checkpoints.close)
         self.order = Order(folder / ORDER_FILE)
         held.callback(self.order.close)
+        self.privates = SealedPrivates(folder / PRIVATES_FILE)
+        held.callback(self.privates.close)
         self.shard: Shard
         self.writer: ShardWriter
 
@@ -109,9 +112,11 @@ class Sequencer:
         signer: Signer,
         delay_ms: int,
         keys: Callable[[], Sequence[bytes]] = tuple,
+        seal: Callable[[bytes, bytes], bytes] | None = None,
     ) -> None:
         """`prefix` is the origin without its half-year; `delay_ms` is how long a statement may wait; `keys` gives the
-        statements of the key bundle in service, verified.
+        statements of the key bundle in service, verified; `seal` makes of a statement's hash and its private block what
+        is kept beside the log (docs/keys.md 5): without it none is kept.
         """
         self._store = store
         self._clock = clock
@@ -120,6 +125,7 @@ class Sequencer:
         self._signer = signer
         self._delay_ms = delay_ms
         self._keys = keys
+        self._seal = seal
         self._keys_seen: Sequence[bytes] = ()
         """Of the key bundle, as it was compared with the log."""
         self._open: _Open | None = None
@@ -133,7 +139,7 @@ class Sequencer:
         self._owed: dict[str, int] = {}
         self._owed_since_ms = 0
         self._worst_lag_ms = 0
-        self._told_ms = clock.now_ms()
+        self._told_ms = clock.running_ms()
         self.on_published: Callable[[bytes], None] = lambda _: None
         """Told of each signed checkpoint when it is public; where this process begins to lead, of the last one of the
         shard before and of the newest.
@@ -158,7 +164,7 @@ class Sequencer:
     @property
     def lag_ms(self) -> int:
         """For how long at least the oldest statement that is not in the log has been seen."""
-        return self._clock.now_ms() - self._owed_since_ms if self._owed else 0
+        return self._clock.running_ms() - self._owed_since_ms if self._owed else 0
 
     @property
     def code(self) -> str:
@@ -180,7 +186,7 @@ class Sequencer:
             return
         if self._accusation is not None:
             raise self._accusation.with_traceback(None)
-        if self._refusal is not None and self._clock.now_ms() - self._refused_ms < RETRY_MS:
+        if self._refusal is not None and self._clock.running_ms() - self._refused_ms < RETRY_MS:
             raise self._refusal
         try:
             opened = self._open or await self._take_over()
@@ -192,7 +198,7 @@ class Sequencer:
         except BaseException as error:
             # What has landed is not known: from the durable state again.
             if isinstance(error, LogRefusedError):
-                self._refusal, self._refused_ms = error, self._clock.now_ms()
+                self._refusal, self._refused_ms = error, self._clock.running_ms()
             await asyncio.shield(self._let_go())
             raise
         self._refusal = None
@@ -200,7 +206,7 @@ class Sequencer:
     async def finish(self) -> None:
         """Bring in what is left, best effort: no more will come."""
         try:
-            self._looked_ms = self._clock.now_ms() - FULL_LOOK_MS
+            self._looked_ms = self._clock.running_ms() - FULL_LOOK_MS
             await self.work()
         except Exception as error:  # noqa: BLE001 - whatever it was, the next start goes on from here
             structlog.get_logger().warning("log_not_finished", exc_info=error)
@@ -241,7 +247,7 @@ class Sequencer:
         count = await self._run(opened.order.count, shard.number)
         if count == size:
             name = half_year(self._clock.now_ms())
-            if name > parse_origin(shard.origin)[1]:
+            if name > parse_origin(shard.origin)[1] and self._clock.is_trusted:
                 await self._run(self._next_shard, opened, format_origin(self._prefix, name))
                 return True
             positions = await self._run(opened.order.positions)
@@ -259,12 +265,23 @@ class Sequencer:
         entries = [] if size or not shard.first else [shard.first]
         entries += [row.envelope for row in rows]
         artifacts = [await self._artifact(row) for row in rows if row.kind == "artifact"]
+        await self._run(opened.privates.add, self._sealed(rows))
         await self._run(opened.writer.write, entries, artifacts)
         await self._run(opened.writer.sign)
         await self._run(opened.writer.publish)
         self.on_published(opened.writer.newest.note)
         # What came meanwhile waits for the next call, so that a checkpoint is not made for every statement.
         return count > size or len(rows) == BATCH
+
+    def _sealed(self, rows: Sequence[StatementRow]) -> list[SealedPrivate]:
+        """The private blocks of the rows, sealed."""
+        if self._seal is None:
+            return []
+        return [
+            SealedPrivate(row.instance, row.statement_no, row.session_id, self._seal(row.hash, row.private))
+            for row in rows
+            if row.private
+        ]
 
     def _next_shard(self, opened: _Open, origin: str) -> None:
         """The shard that grows is finished: the next one begins with its last checkpoint."""
@@ -276,7 +293,7 @@ class Sequencer:
 
     async def _look(self) -> None:
         """How far every instance has come, at one moment: nothing that a statement stands on is missing then."""
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.running_ms()
         alive = await self._store.instances(alive_only=True)
         names = frozenset(row.instance for row in alive)
         if names != self._alive or now_ms - self._looked_ms >= FULL_LOOK_MS:
@@ -352,7 +369,7 @@ class Sequencer:
 
     def _progress(self, positions: dict[str, int], size: int) -> None:
         """See whether all that was waited for has its place; if so, what is waited for from now on."""
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.running_ms()
         self._worst_lag_ms = max(self._worst_lag_ms, self.lag_ms)
         if all(last <= positions.get(name, 0) for name, last in self._owed.items()):
             self._owed = {name: last for name, last in self._counters.items() if last > positions.get(name, 0)}
@@ -363,7 +380,7 @@ class Sequencer:
 
     async def _stand_by(self) -> None:
         """Another process leads: see that it does its work."""
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.running_ms()
         if now_ms - self._watched_ms >= STAND_BY_MS:
             self._watched_ms = now_ms
             positions = await self._run(_positions, self._folder)
@@ -379,7 +396,7 @@ class Sequencer:
         if opened is not None:
             self._keys_seen = ()
             await self._verify_store(opened)
-            self._looked_ms = self._clock.now_ms() - FULL_LOOK_MS
+            self._looked_ms = self._clock.running_ms() - FULL_LOOK_MS
             structlog.get_logger().debug("log_led", origin=opened.shard.origin, size=opened.writer.size, vkey=self.vkey)
             for note in (opened.shard.first, opened.writer.newest.note if opened.writer.size else b""):
                 if note:

@@ -230,6 +230,10 @@ Global___AddCertificateResponse: _TypeAlias = AddCertificateResponse  # noqa: Y0
 
 @_typing.final
 class RemoveCertificateRequest(_message.Message):
+    """Denied from the next message on, and for good: a removed certificate is not added again. The last certificate of an
+    admin that is allowed and still valid is not removed.
+    """
+
     DESCRIPTOR: _descriptor.Descriptor
 
     REQUEST_ID_FIELD_NUMBER: _builtins.int
@@ -322,6 +326,7 @@ class Certificate(_message.Message):
     JURISDICTION_FIELD_NUMBER: _builtins.int
     ADDED_TIME_FIELD_NUMBER: _builtins.int
     REMOVED_TIME_FIELD_NUMBER: _builtins.int
+    END_TIME_FIELD_NUMBER: _builtins.int
     fingerprint: _builtins.str
     party: _builtins.str
     role: _builtins.str
@@ -330,6 +335,10 @@ class Certificate(_message.Message):
     def added_time(self) -> _timestamp_pb2.Timestamp: ...
     @_builtins.property
     def removed_time(self) -> _timestamp_pb2.Timestamp: ...
+    @_builtins.property
+    def end_time(self) -> _timestamp_pb2.Timestamp:
+        """When it ends by itself; unset where that was not kept."""
+
     def __init__(
         self,
         *,
@@ -339,10 +348,11 @@ class Certificate(_message.Message):
         jurisdiction: _builtins.str = ...,
         added_time: _timestamp_pb2.Timestamp | None = ...,
         removed_time: _timestamp_pb2.Timestamp | None = ...,
+        end_time: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["added_time", b"added_time", "removed_time", b"removed_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["added_time", b"added_time", "end_time", b"end_time", "removed_time", b"removed_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["added_time", b"added_time", "fingerprint", b"fingerprint", "jurisdiction", b"jurisdiction", "party", b"party", "removed_time", b"removed_time", "role", b"role"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["added_time", b"added_time", "end_time", b"end_time", "fingerprint", b"fingerprint", "jurisdiction", b"jurisdiction", "party", b"party", "removed_time", b"removed_time", "role", b"role"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1393,10 +1403,13 @@ class ReleaseReportsRequest(_message.Message):
     KIND_FIELD_NUMBER: _builtins.int
     SUBJECT_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    CLOSE_OUT_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     kind: _builtins.str
     subject: _builtins.str
     reason: _builtins.str
+    close_out: _builtins.bool
+    """Drop what is held instead of telling it again: for stages that the central system can never take."""
     def __init__(
         self,
         *,
@@ -1404,10 +1417,11 @@ class ReleaseReportsRequest(_message.Message):
         kind: _builtins.str = ...,
         subject: _builtins.str = ...,
         reason: _builtins.str = ...,
+        close_out: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["kind", b"kind", "reason", b"reason", "request_id", b"request_id", "subject", b"subject"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["close_out", b"close_out", "kind", b"kind", "reason", b"reason", "request_id", b"request_id", "subject", b"subject"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -260,7 +260,7 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ReleaseReports(self, request, context):
-        """Tell it again; takes a reason, and is an event.
+        """Tell it again, or close it out: then it is told never again. Takes a reason, and is an event.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

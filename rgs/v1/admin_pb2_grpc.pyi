@@ -67,7 +67,7 @@ class AdminServiceStub:
     ListHeldReports: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListHeldReportsRequest, _admin_pb2.ListHeldReportsResponse]
     """What the central system has refused and was set aside."""
     ReleaseReports: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ReleaseReportsRequest, _admin_pb2.ReleaseReportsResponse]
-    """Tell it again; takes a reason, and is an event."""
+    """Tell it again, or close it out: then it is told never again. Takes a reason, and is an event."""
 
 @_typing.type_check_only
 class AdminServiceAsyncStub(AdminServiceStub):
@@ -108,7 +108,7 @@ class AdminServiceAsyncStub(AdminServiceStub):
     ListHeldReports: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListHeldReportsRequest, _admin_pb2.ListHeldReportsResponse]  # type: ignore[assignment]
     """What the central system has refused and was set aside."""
     ReleaseReports: _aio.UnaryUnaryMultiCallable[_admin_pb2.ReleaseReportsRequest, _admin_pb2.ReleaseReportsResponse]  # type: ignore[assignment]
-    """Tell it again; takes a reason, and is an event."""
+    """Tell it again, or close it out: then it is told never again. Takes a reason, and is an event."""
 
 class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
     """What the house's admins do. Every change is a signed event with before, after, who and why; reasons are codes.
@@ -260,6 +260,6 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.ReleaseReportsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.ReleaseReportsResponse, _abc.Awaitable[_admin_pb2.ReleaseReportsResponse]]:
-        """Tell it again; takes a reason, and is an event."""
+        """Tell it again, or close it out: then it is told never again. Takes a reason, and is an event."""
 
 def add_AdminServiceServicer_to_server(servicer: AdminServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -621,6 +621,8 @@ class SessionView(_message.Message):
     INACTIVE_TIME_FIELD_NUMBER: _builtins.int
     FUNDING_FIELD_NUMBER: _builtins.int
     PENDING_FIELD_NUMBER: _builtins.int
+    WALLET_BALANCE_MINOR_FIELD_NUMBER: _builtins.int
+    WALLET_BALANCE_TIME_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     status: Global___SessionStatus.ValueType
     game_name: _builtins.str
@@ -644,7 +646,9 @@ class SessionView(_message.Message):
     next_stage_no: _builtins.int
     next_purchase_no: _builtins.int
     largest_ante_minor: _builtins.int
-    """The largest ante that covers every option of a round, side bets aside; 0 where none does."""
+    """The largest ante of the next round that covers every option of it, side bets aside. 0 where none does, and where the
+    session takes no further round: not open, ended, out of time, inactive, or something else of it under way.
+    """
     purchase_left_minor: _builtins.int
     """What may still be bought under the jurisdiction's cap."""
     operator_reference: _builtins.str
@@ -653,6 +657,10 @@ class SessionView(_message.Message):
     stake_left_minor: _builtins.int
     time_left_ms: _builtins.int
     funding: Global___Funding.ValueType
+    wallet_balance_minor: _builtins.int
+    """Seamless: the balance that the operator's wallet told last, and when (the server's clock). Something else may have
+    changed it since: it says what is offered, and the wallet decides. Unset until the wallet has told one.
+    """
     @_builtins.property
     def ruleset(self) -> Global___RulesRef: ...
     @_builtins.property
@@ -675,6 +683,8 @@ class SessionView(_message.Message):
     def pending(self) -> Global___PendingAffair:
         """Told by GetSession."""
 
+    @_builtins.property
+    def wallet_balance_time(self) -> _timestamp_pb2.Timestamp: ...
     def __init__(
         self,
         *,
@@ -712,10 +722,12 @@ class SessionView(_message.Message):
         inactive_time: _timestamp_pb2.Timestamp | None = ...,
         funding: Global___Funding.ValueType = ...,
         pending: Global___PendingAffair | None = ...,
+        wallet_balance_minor: _builtins.int | None = ...,
+        wallet_balance_time: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_loss_left_minor", b"_loss_left_minor", "_stake_left_minor", b"_stake_left_minor", "_time_left_ms", b"_time_left_ms", "close_time", b"close_time", "inactive_time", b"inactive_time", "jurisdiction", b"jurisdiction", "limits", b"limits", "loss_left_minor", b"loss_left_minor", "open_round", b"open_round", "open_time", b"open_time", "pending", b"pending", "ruleset", b"ruleset", "stake_left_minor", b"stake_left_minor", "time_left_ms", b"time_left_ms"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_loss_left_minor", b"_loss_left_minor", "_stake_left_minor", b"_stake_left_minor", "_time_left_ms", b"_time_left_ms", "_wallet_balance_minor", b"_wallet_balance_minor", "close_time", b"close_time", "inactive_time", b"inactive_time", "jurisdiction", b"jurisdiction", "limits", b"limits", "loss_left_minor", b"loss_left_minor", "open_round", b"open_round", "open_time", b"open_time", "pending", b"pending", "ruleset", b"ruleset", "stake_left_minor", b"stake_left_minor", "time_left_ms", b"time_left_ms", "wallet_balance_minor", b"wallet_balance_minor", "wallet_balance_time", b"wallet_balance_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_loss_left_minor", b"_loss_left_minor", "_stake_left_minor", b"_stake_left_minor", "_time_left_ms", b"_time_left_ms", "balance_minor", b"balance_minor", "bought_minor", b"bought_minor", "close_time", b"close_time", "currency", b"currency", "elapsed_ms", b"elapsed_ms", "funding", b"funding", "game_name", b"game_name", "inactive_time", b"inactive_time", "jurisdiction", b"jurisdiction", "largest_ante_minor", b"largest_ante_minor", "limits", b"limits", "loss_left_minor", b"loss_left_minor", "net_position_minor", b"net_position_minor", "next_purchase_no", b"next_purchase_no", "next_stage_no", b"next_stage_no", "open_round", b"open_round", "open_time", b"open_time", "operator_reference", b"operator_reference", "paid_out_minor", b"paid_out_minor", "participation_ended", b"participation_ended", "participation_id", b"participation_id", "pending", b"pending", "player", b"player", "purchase_left_minor", b"purchase_left_minor", "regulator_participation_id", b"regulator_participation_id", "regulator_session_id", b"regulator_session_id", "returned_minor", b"returned_minor", "ruleset", b"ruleset", "session_id", b"session_id", "stake_left_minor", b"stake_left_minor", "staked_minor", b"staked_minor", "status", b"status", "test_register", b"test_register", "time_left_ms", b"time_left_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_loss_left_minor", b"_loss_left_minor", "_stake_left_minor", b"_stake_left_minor", "_time_left_ms", b"_time_left_ms", "_wallet_balance_minor", b"_wallet_balance_minor", "balance_minor", b"balance_minor", "bought_minor", b"bought_minor", "close_time", b"close_time", "currency", b"currency", "elapsed_ms", b"elapsed_ms", "funding", b"funding", "game_name", b"game_name", "inactive_time", b"inactive_time", "jurisdiction", b"jurisdiction", "largest_ante_minor", b"largest_ante_minor", "limits", b"limits", "loss_left_minor", b"loss_left_minor", "net_position_minor", b"net_position_minor", "next_purchase_no", b"next_purchase_no", "next_stage_no", b"next_stage_no", "open_round", b"open_round", "open_time", b"open_time", "operator_reference", b"operator_reference", "paid_out_minor", b"paid_out_minor", "participation_ended", b"participation_ended", "participation_id", b"participation_id", "pending", b"pending", "player", b"player", "purchase_left_minor", b"purchase_left_minor", "regulator_participation_id", b"regulator_participation_id", "regulator_session_id", b"regulator_session_id", "returned_minor", b"returned_minor", "ruleset", b"ruleset", "session_id", b"session_id", "stake_left_minor", b"stake_left_minor", "staked_minor", b"staked_minor", "status", b"status", "test_register", b"test_register", "time_left_ms", b"time_left_ms", "wallet_balance_minor", b"wallet_balance_minor", "wallet_balance_time", b"wallet_balance_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__loss_left_minor: _TypeAlias = _typing.Literal["loss_left_minor"]  # noqa: Y015
     _WhichOneofArgType__loss_left_minor: _TypeAlias = _typing.Literal["_loss_left_minor", b"_loss_left_minor"]  # noqa: Y015
@@ -723,11 +735,15 @@ class SessionView(_message.Message):
     _WhichOneofArgType__stake_left_minor: _TypeAlias = _typing.Literal["_stake_left_minor", b"_stake_left_minor"]  # noqa: Y015
     _WhichOneofReturnType__time_left_ms: _TypeAlias = _typing.Literal["time_left_ms"]  # noqa: Y015
     _WhichOneofArgType__time_left_ms: _TypeAlias = _typing.Literal["_time_left_ms", b"_time_left_ms"]  # noqa: Y015
+    _WhichOneofReturnType__wallet_balance_minor: _TypeAlias = _typing.Literal["wallet_balance_minor"]  # noqa: Y015
+    _WhichOneofArgType__wallet_balance_minor: _TypeAlias = _typing.Literal["_wallet_balance_minor", b"_wallet_balance_minor"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__loss_left_minor) -> _WhichOneofReturnType__loss_left_minor | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__stake_left_minor) -> _WhichOneofReturnType__stake_left_minor | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__time_left_ms) -> _WhichOneofReturnType__time_left_ms | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__wallet_balance_minor) -> _WhichOneofReturnType__wallet_balance_minor | None: ...
 
 Global___SessionView: _TypeAlias = SessionView  # noqa: Y015

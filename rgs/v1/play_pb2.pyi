@@ -169,9 +169,14 @@ class GetRoundResponse(_message.Message):
     ROUND_FIELD_NUMBER: _builtins.int
     OPENING_FIELD_NUMBER: _builtins.int
     FINAL_FIELD_NUMBER: _builtins.int
+    REGULATOR_SESSION_ID_FIELD_NUMBER: _builtins.int
+    REGULATOR_PARTICIPATION_ID_FIELD_NUMBER: _builtins.int
     opening: _builtins.bytes
     final: _builtins.bytes
     """Empty until the round ends."""
+    regulator_session_id: _builtins.str
+    """RULEBOOK R-1."""
+    regulator_participation_id: _builtins.str
     @_builtins.property
     def round(self) -> _common_pb2.RoundView: ...
     def __init__(
@@ -180,10 +185,12 @@ class GetRoundResponse(_message.Message):
         round: _common_pb2.RoundView | None = ...,
         opening: _builtins.bytes = ...,
         final: _builtins.bytes = ...,
+        regulator_session_id: _builtins.str = ...,
+        regulator_participation_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["round", b"round"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["final", b"final", "opening", b"opening", "round", b"round"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["final", b"final", "opening", b"opening", "regulator_participation_id", b"regulator_participation_id", "regulator_session_id", b"regulator_session_id", "round", b"round"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -232,11 +239,16 @@ class RoundNotice(_message.Message):
     STATUS_FIELD_NUMBER: _builtins.int
     PAUSED_FIELD_NUMBER: _builtins.int
     MALFUNCTION_CODE_FIELD_NUMBER: _builtins.int
+    REGULATOR_SESSION_ID_FIELD_NUMBER: _builtins.int
+    REGULATOR_PARTICIPATION_ID_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     round_id: _builtins.str
     status: _common_pb2.RoundStatus.ValueType
     paused: _builtins.bool
     malfunction_code: _builtins.str
+    regulator_session_id: _builtins.str
+    """RULEBOOK R-1."""
+    regulator_participation_id: _builtins.str
     def __init__(
         self,
         *,
@@ -245,10 +257,12 @@ class RoundNotice(_message.Message):
         status: _common_pb2.RoundStatus.ValueType = ...,
         paused: _builtins.bool = ...,
         malfunction_code: _builtins.str = ...,
+        regulator_session_id: _builtins.str = ...,
+        regulator_participation_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["malfunction_code", b"malfunction_code", "paused", b"paused", "round_id", b"round_id", "session_id", b"session_id", "status", b"status"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["malfunction_code", b"malfunction_code", "paused", b"paused", "regulator_participation_id", b"regulator_participation_id", "regulator_session_id", b"regulator_session_id", "round_id", b"round_id", "session_id", b"session_id", "status", b"status"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -110,7 +110,9 @@ Global___ReportState: _TypeAlias = ReportState  # noqa: Y015
 
 @_typing.final
 class SubmissionHeader(_message.Message):
-    """The first message of a stream. The same request id with the same content is the same submission."""
+    """The first message of a stream. The same request id of the same party and method, with the same content, is the same
+    submission.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 

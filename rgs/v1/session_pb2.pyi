@@ -30,6 +30,7 @@ class OpenSessionRequest(_message.Message):
     CURRENCY_FIELD_NUMBER: _builtins.int
     OPERATOR_REFERENCE_FIELD_NUMBER: _builtins.int
     LIMITS_FIELD_NUMBER: _builtins.int
+    SESSION_TOKEN_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     game: _builtins.str
     """A ruleset id of the catalog, e.g. "uth-solo"."""
@@ -39,6 +40,11 @@ class OpenSessionRequest(_message.Message):
     """ISO 4217; must be the jurisdiction's."""
     operator_reference: _builtins.str
     """The operator's own id of this session, for its records."""
+    session_token: _builtins.str
+    """The operator's own token of the player's session: opaque, at most 1,024 bytes, empty where the operator has none. It
+    goes to the wallet with every debit of this session, never with a credit or a rollback. It is no part of what a
+    repeat must repeat, and is never signed, logged or exported.
+    """
     @_builtins.property
     def limits(self) -> _common_pb2.SessionLimits: ...
     def __init__(
@@ -50,10 +56,11 @@ class OpenSessionRequest(_message.Message):
         currency: _builtins.str = ...,
         operator_reference: _builtins.str = ...,
         limits: _common_pb2.SessionLimits | None = ...,
+        session_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["currency", b"currency", "game", b"game", "limits", b"limits", "operator_reference", b"operator_reference", "player", b"player", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["currency", b"currency", "game", b"game", "limits", b"limits", "operator_reference", b"operator_reference", "player", b"player", "request_id", b"request_id", "session_token", b"session_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -388,6 +395,8 @@ class OpenRound(_message.Message):
     PAUSED_FIELD_NUMBER: _builtins.int
     MALFUNCTION_CODE_FIELD_NUMBER: _builtins.int
     STAKED_MINOR_FIELD_NUMBER: _builtins.int
+    REGULATOR_SESSION_ID_FIELD_NUMBER: _builtins.int
+    REGULATOR_PARTICIPATION_ID_FIELD_NUMBER: _builtins.int
     round_id: _builtins.str
     session_id: _builtins.str
     operator: _builtins.str
@@ -399,6 +408,9 @@ class OpenRound(_message.Message):
     paused: _builtins.bool
     malfunction_code: _builtins.str
     staked_minor: _builtins.int
+    regulator_session_id: _builtins.str
+    """RULEBOOK R-1."""
+    regulator_participation_id: _builtins.str
     @_builtins.property
     def start_time(self) -> _timestamp_pb2.Timestamp: ...
     @_builtins.property
@@ -420,10 +432,12 @@ class OpenRound(_message.Message):
         paused: _builtins.bool = ...,
         malfunction_code: _builtins.str = ...,
         staked_minor: _builtins.int = ...,
+        regulator_session_id: _builtins.str = ...,
+        regulator_participation_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["finish_time", b"finish_time", "start_time", b"start_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["finish_time", b"finish_time", "game", b"game", "game_code", b"game_code", "idle_ms", b"idle_ms", "malfunction_code", b"malfunction_code", "operator", b"operator", "paused", b"paused", "player", b"player", "round_id", b"round_id", "session_id", b"session_id", "staked_minor", b"staked_minor", "start_time", b"start_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["finish_time", b"finish_time", "game", b"game", "game_code", b"game_code", "idle_ms", b"idle_ms", "malfunction_code", b"malfunction_code", "operator", b"operator", "paused", b"paused", "player", b"player", "regulator_participation_id", b"regulator_participation_id", "regulator_session_id", b"regulator_session_id", "round_id", b"round_id", "session_id", b"session_id", "staked_minor", b"staked_minor", "start_time", b"start_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -27,8 +27,9 @@ if _version_not_supported:
 
 class SessionServiceStub:
     """A session is one player at one game: it carries the regulator's session id and exactly one right of participation.
-    Every mutating call carries a request_id (UUID): the same request gives the stored answer, another one under the same
-    id is refused with ALREADY_EXISTS.
+    Every mutating call carries a request_id (UUID), which is the caller's own for that one method: the same request of the
+    same party to the same method gives the stored answer, another one under the same id is refused with ALREADY_EXISTS. One
+    id sent to two methods is two requests, and both take effect. So it is in every service.
     """
 
     def __init__(self, channel):
@@ -76,8 +77,9 @@ class SessionServiceStub:
 
 class SessionServiceServicer:
     """A session is one player at one game: it carries the regulator's session id and exactly one right of participation.
-    Every mutating call carries a request_id (UUID): the same request gives the stored answer, another one under the same
-    id is refused with ALREADY_EXISTS.
+    Every mutating call carries a request_id (UUID), which is the caller's own for that one method: the same request of the
+    same party to the same method gives the stored answer, another one under the same id is refused with ALREADY_EXISTS. One
+    id sent to two methods is two requests, and both take effect. So it is in every service.
     """
 
     def OpenSession(self, request, context):
@@ -175,8 +177,9 @@ def add_SessionServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class SessionService:
     """A session is one player at one game: it carries the regulator's session id and exactly one right of participation.
-    Every mutating call carries a request_id (UUID): the same request gives the stored answer, another one under the same
-    id is refused with ALREADY_EXISTS.
+    Every mutating call carries a request_id (UUID), which is the caller's own for that one method: the same request of the
+    same party to the same method gives the stored answer, another one under the same id is refused with ALREADY_EXISTS. One
+    id sent to two methods is two requests, and both take effect. So it is in every service.
     """
 
     @staticmethod

@@ -28,8 +28,9 @@ GRPC_VERSION: str
 
 class SessionServiceStub:
     """A session is one player at one game: it carries the regulator's session id and exactly one right of participation.
-    Every mutating call carries a request_id (UUID): the same request gives the stored answer, another one under the same
-    id is refused with ALREADY_EXISTS.
+    Every mutating call carries a request_id (UUID), which is the caller's own for that one method: the same request of the
+    same party to the same method gives the stored answer, another one under the same id is refused with ALREADY_EXISTS. One
+    id sent to two methods is two requests, and both take effect. So it is in every service.
     """
 
     @_typing.overload
@@ -52,8 +53,9 @@ class SessionServiceStub:
 @_typing.type_check_only
 class SessionServiceAsyncStub(SessionServiceStub):
     """A session is one player at one game: it carries the regulator's session id and exactly one right of participation.
-    Every mutating call carries a request_id (UUID): the same request gives the stored answer, another one under the same
-    id is refused with ALREADY_EXISTS.
+    Every mutating call carries a request_id (UUID), which is the caller's own for that one method: the same request of the
+    same party to the same method gives the stored answer, another one under the same id is refused with ALREADY_EXISTS. One
+    id sent to two methods is two requests, and both take effect. So it is in every service.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -72,8 +74,9 @@ class SessionServiceAsyncStub(SessionServiceStub):
 
 class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     """A session is one player at one game: it carries the regulator's session id and exactly one right of participation.
-    Every mutating call carries a request_id (UUID): the same request gives the stored answer, another one under the same
-    id is refused with ALREADY_EXISTS.
+    Every mutating call carries a request_id (UUID), which is the caller's own for that one method: the same request of the
+    same party to the same method gives the stored answer, another one under the same id is refused with ALREADY_EXISTS. One
+    id sent to two methods is two requests, and both take effect. So it is in every service.
     """
 
     @_abc_1.abstractmethod

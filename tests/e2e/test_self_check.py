@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from rgs.core.statements import parse_line
+from rgs.launch import HOPELESS
 from tests.e2e.served import rgs_here
 from tests.house import read_statement
 from tests.installed import QUIET, Installation, checkout, installed, replace
@@ -143,10 +144,10 @@ def test_a_home_may_say_which_software_it_has_to_be(tmp_path: Path, home: Path) 
     replace(path, path.read_bytes() + b"\n")
     (here.root / "rgs" / "late.py").write_bytes(b"")
     done = here.run(command)
-    assert done.returncode == 1
+    assert done.returncode == HOPELESS
     assert "certified.json, 2 differences: changed rng/drbg.py; unlisted rgs/late.py" in done.stderr
     document = json.loads(made.stdout)
     del document["files"]
     (home / "certified.json").write_text(json.dumps(document))
     done = here.run(command)
-    assert (done.returncode, done.stderr) == (1, f"rgs: {home / 'certified.json'} is no manifest\n")
+    assert (done.returncode, done.stderr) == (HOPELESS, f"rgs: {home / 'certified.json'} is no manifest\n")

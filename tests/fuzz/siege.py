@@ -135,6 +135,8 @@ class Siege:
             "ruleset_id": ["uth-solo", "casino-holdem"],
             "currency": ["EUR"],
             "operator_reference": ["ref:1"],
+            "session_token": ["the operator's own token"],
+            "close_out": [False, True],
             "instance": [self.wire.house.instance.name],
             "reason": ["INSPECTED", "DECK_UNRECOVERABLE"],
             "code": ["STUCK"],

@@ -150,20 +150,27 @@ def test_the_log_names_what_a_server_runs_on_that_changed(monkeypatch: pytest.Mo
         assert logs[0]["what"].endswith(told)
 
 
-async def test_a_clock_that_was_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rgs.clock.AGREED_MS", 300)
+async def test_a_clock_that_was_set(tmp_path: Path) -> None:
     async with serving(tmp_path) as house:
         player, late = await Player(house.channel()).seated(), await Player(house.channel(), "late").seated()
         await player.start()
-        house.clock.ahead_ms = 3_000
+        house.clock.jumped_ms = 3_000
         await until(player.channel, PLAY, NOT_SERVING)
         error = await refused(late.play.StartRound(late.start_request()))
         assert info_in(status_in(error)).metadata["guard"] == "clock"
         await settle_and_leave(player)
-        await until(player.channel, PLAY, SERVING)  # by itself
-        await late.start()
-        told = await events(house, "GUARD_CLOSED", "TIME_JUMP", "GUARD_OPENED")
-        assert [code for code, _, _ in told] == ["GUARD_CLOSED", "TIME_JUMP", "GUARD_OPENED"]
+        await house.restart()  # makes nothing trusted
+        channel = house.channel()
+        found = (await guards(house))["clock"]
+        assert (found.closed, found.latched, found.code) == (True, True, "TIME_JUMP")
+        clear = admin_pb2.ClearGuardRequest(request_id=request_id(), name="clock", reason="SET_BY_HAND")
+        await admin_of(house).ClearGuard(clear)
+        await until(channel, PLAY, SERVING)
+        again = Player(channel)
+        again.session_id, again.stage_no = late.session_id, 1
+        await again.start()
+        told = await events(house, "GUARD_CLOSED", "TIME_JUMP", "GUARD_OPENED", "GUARD_CLEARED")
+        assert [code for code, _, _ in told] == ["GUARD_CLOSED", "TIME_JUMP", "GUARD_CLEARED"]
 
 
 async def test_a_store_that_is_locked_by_another(tmp_path: Path) -> None:

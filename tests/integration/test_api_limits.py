@@ -62,23 +62,23 @@ async def test_no_limits_is_unset_not_zero(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "most"),
+    ("field", "value", "limit"),
     [
-        ("loss_minor", -1, PARTICIPATION_MINOR_MAX),
+        ("loss_minor", -1, 0),
         ("loss_minor", PARTICIPATION_MINOR_MAX + 1, PARTICIPATION_MINOR_MAX),
-        ("stake_minor", -1, PARTICIPATION_MINOR_MAX),
+        ("stake_minor", -1, 0),
         ("duration_ms", DURATION_MS_MAX + 1, DURATION_MS_MAX),
-        ("duration_ms", -(2**63), DURATION_MS_MAX),
+        ("duration_ms", -(2**63), 0),
     ],
 )
-async def test_a_limit_that_is_none(tmp_path: Path, field: str, value: int, most: int) -> None:
+async def test_a_limit_that_is_none(tmp_path: Path, field: str, value: int, limit: int) -> None:
     async with serving(tmp_path) as house:
         player = Player(house.channel())
         limits = SessionLimits(**{field: value})
         error = await refused(player.sessions.OpenSession(player.open_request(limits=limits)))
         info = info_in(status_in(error))
         assert (error.code().name, info.reason) == ("INVALID_ARGUMENT", "INVALID_FIELD")
-        assert (info.metadata["field"], info.metadata["limit"]) == (f"limits.{field}", str(most))
+        assert (info.metadata["field"], info.metadata["limit"]) == (f"limits.{field}", str(limit))
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ async def test_the_time_of_a_session_ends_with_the_right_to_start(tmp_path: Path
         assert (view.HasField("time_left_ms"), view.time_left_ms) == (True, 0)
         for action in (CHECK, CHECK, FOLD):
             await player.act(action)
-        await house.clear_clock_guard()
+        await house.until_serving()
         error = await refused(player.play.StartRound(player.start_request()))
         assert reason_in(status_in(error)) == "DURATION_LIMIT"
         assert error.code().name == "FAILED_PRECONDITION"
@@ -129,7 +129,7 @@ async def test_inactivity_ends_the_right_to_start_and_to_buy_and_nothing_else(tm
     async with serving(tmp_path) as house:
         player = await limited(house)
         house.clock.ahead_ms = 1_800_000 + 5_000
-        await house.clear_clock_guard()
+        await house.until_serving()
         for call in (
             player.play.StartRound(player.start_request()),
             player.sessions.BuyParticipation(player.buy_request(purchase_no=2)),
@@ -171,6 +171,10 @@ async def test_rounds_in_play_are_listed_to_those_they_concern(tmp_path: Path) -
         idle_from_ms = own.rounds[1].start_time.ToMilliseconds()
         assert own.rounds[1].finish_time.ToMilliseconds() == idle_from_ms + 600_000
         assert list(cards_in(first)) == []
+        shown = (await mine[0].sessions.GetSession(session_pb2.GetSessionRequest(session_id=first.session_id))).session
+        ids = (shown.regulator_session_id, shown.regulator_participation_id)
+        assert all(ids)
+        assert (first.regulator_session_id, first.regulator_participation_id) == ids
         assert [found.round_id for found in (await listed(theirs)).rounds] == [theirs.round_id]
         for party in ("auditor", "regulator", "admin"):
             reader = Player(house.channel(f"demo-{party}"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from google.rpc.error_details_pb2 import BadRequest
 
 from rgs.core.statements import parse_envelope
 from rgs.logging import Log
+from rgs.service.callers import Role
 from rgs.service.play import Play
 from rgs.v1 import audit_pb2, catalog_pb2, common_pb2, history_pb2, play_pb2, session_pb2
 from tests.unit.api.client import ANTE_MINOR, BOUGHT_MINOR, Player, body_of, cards_in, refused, request_id
@@ -49,6 +51,9 @@ async def test_a_players_life(tmp_path: Path) -> None:
             play_pb2.GetRoundRequest(session_id=player.session_id, round_id=player.round_id)
         )
         assert (got.round, got.opening, got.final) == (last.round, started.opening, last.final)
+        ids = (bought.session.regulator_session_id, bought.session.regulator_participation_id)
+        assert all(ids)
+        assert (got.regulator_session_id, got.regulator_participation_id) == ids
         ended = await player.sessions.EndParticipation(
             session_pb2.EndParticipationRequest(request_id=request_id(), session_id=player.session_id)
         )
@@ -178,6 +183,45 @@ async def test_a_request_id_with_other_content_is_refused(tmp_path: Path) -> Non
         assert reason_in(status_in(error)) == "IDEMPOTENCY_CONFLICT"
 
 
+async def test_a_request_id_belongs_to_one_party_and_one_method(tmp_path: Path) -> None:
+    """One id for all six methods: six requests, six effects, and each of them is the answer to its own repeat. Another
+    operator's request under the same id is another one.
+    """
+    same = request_id()
+    async with serving(tmp_path) as house:
+        player = Player(house.channel())
+        sent: list[tuple[Any, Any, Any]] = []
+
+        async def send(method: Any, request: Any) -> Any:
+            sent.append((method, request, await method(request)))
+            return sent[-1][2]
+
+        opened = await send(player.sessions.OpenSession, player.open_request(request_id=same))
+        player.session_id = opened.session.session_id
+        ids = {"request_id": same, "session_id": player.session_id}
+        bought = await send(player.sessions.BuyParticipation, player.buy_request(**ids))
+        assert bought.session.bought_minor == BOUGHT_MINOR
+        player.seen(await send(player.play.StartRound, player.start_request(**ids)))
+        acted = await send(player.play.Act, player.act_request(PLAY_4X, **ids))
+        assert acted.round.status == common_pb2.ROUND_STATUS_SETTLED
+        ended = await send(player.sessions.EndParticipation, session_pb2.EndParticipationRequest(**ids))
+        assert ended.session.participation_ended
+        closed = await send(player.sessions.CloseSession, session_pb2.CloseSessionRequest(**ids))
+        assert closed.session.status == common_pb2.SESSION_STATUS_CLOSED
+        for method, request, answer in sent:
+            assert await method(request) == answer
+        links = await player.audit.ListStatements(audit_pb2.ListStatementsRequest(session_id=player.session_id))
+        assert [row.kind for row in links.statements] == [
+            *("session_open", "purchase", "round_opening", "round_final", "participation_end", "session_close"),
+        ]
+        certificate = house.issue(Role.OPERATOR, "op-9")
+        await house.allow(certificate, Role.OPERATOR, "op-9", "demo")
+        await asyncio.sleep(0.3)  # the list is read again
+        other = Player(house.channel(certificate))
+        elsewhere = await other.sessions.OpenSession(other.open_request(request_id=same))
+        assert elsewhere.session.session_id != player.session_id
+
+
 async def test_stream_and_unary_calls_are_the_same_calls(tmp_path: Path) -> None:
     async with serving(tmp_path) as house:
         player = await Player(house.channel()).seated()
@@ -201,6 +245,41 @@ async def test_stream_and_unary_calls_are_the_same_calls(tmp_path: Path) -> None
         assert reason_in(late.error) == "ROUND_CHANGED"
         await stream.done_writing()
         assert await stream.read() is grpc.aio.EOF
+
+
+async def test_a_page_token_is_good_for_its_own_list_only(tmp_path: Path) -> None:
+    async with serving(tmp_path) as house:
+        anna, berta = Player(house.channel(), "anna"), Player(house.channel(), "berta")
+        for player in (anna, berta):
+            for _ in range(3):
+                await player.open()
+        certificate = house.issue(Role.OPERATOR, "op-9")
+        await house.allow(certificate, Role.OPERATOR, "op-9", "demo")
+        await asyncio.sleep(0.3)  # the list is read again
+        stranger = Player(house.channel(certificate), "anna")
+
+        def asked(**fields: Any) -> session_pb2.ListSessionsRequest:
+            return session_pb2.ListSessionsRequest(**{"player": "anna", "page_size": 2, **fields})
+
+        page = await anna.sessions.ListSessions(asked())
+        token = page.next_page_token
+        rest = await anna.sessions.ListSessions(asked(page_token=token, page_size=50))
+        found = [view.session_id for view in (*page.sessions, *rest.sessions)]
+        assert (len(set(found)), rest.next_page_token) == (3, "")
+        for call in (
+            anna.sessions.ListSessions(asked(page_token=token, player="berta")),
+            anna.sessions.ListSessions(asked(page_token=token, player="")),
+            anna.sessions.ListSessions(asked(page_token=token, open_only=True)),
+            anna.sessions.ListOpenRounds(session_pb2.ListOpenRoundsRequest(page_token=token)),
+            stranger.sessions.ListSessions(asked(page_token=token)),
+        ):
+            error = await refused(call)
+            info = info_in(status_in(error))
+            assert (error.code().name, info.reason) == ("INVALID_ARGUMENT", "INVALID_FIELD")
+            assert info.metadata["field"] == "page_token"
+        for size, limit in ((201, "200"), (-1, "1")):
+            info = info_in(status_in(await refused(anna.sessions.ListSessions(asked(page_size=size)))))
+            assert (info.metadata["field"], info.metadata["limit"]) == ("page_size", limit)
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------------
@@ -254,7 +333,7 @@ async def test_states_that_do_not_allow_it(tmp_path: Path) -> None:
         error = await refused(player.play.StartRound(player.start_request()))
         assert info_in(status_in(error)).metadata["round_id"] == player.round_id
         error = await refused(player.play.Act(player.act_request(FOLD)))
-        assert info_in(status_in(error)).metadata["legal"] == "check play_4x play_3x"
+        assert info_in(status_in(error)).metadata["legal"] == "ACTION_CHECK ACTION_PLAY_4X ACTION_PLAY_3X"
         lost = play_pb2.GetRoundRequest(session_id=player.session_id, round_id="01" + "0" * 24)
         assert (await refused(player.play.GetRound(lost))).code() is grpc.StatusCode.NOT_FOUND
 

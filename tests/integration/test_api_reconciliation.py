@@ -295,7 +295,7 @@ async def test_another_operators_books_are_not_there(tmp_path: Path) -> None:
         assert (summary.state, summary.failure_reason) == (pb.REPORT_STATE_FAILED, "INVALID_FIELD")
         assert summary.failure == "inputs/statements.jsonl is empty: there are no statements"
         info = info_in(status_in(await refused(stub.ListBreaks(pb.ListBreaksRequest(report_id=own)))))
-        assert (info.reason, info.metadata["state"]) == ("REPORT_NOT_DONE", "failed")
+        assert (info.reason, info.metadata["state"]) == ("REPORT_NOT_DONE", "REPORT_STATE_FAILED")
         folder = house.config.reconciliation / "other" / "reports" / own
         assert {path.name for path in folder.iterdir()} == {"failed.json", "run.json"}
         # Those who see all must say whose.

@@ -188,7 +188,7 @@ async def test_the_second_run_is_refused_and_play_goes_on(tmp_path: Path, monkey
         other = pb.RunReconciliationRequest(request_id=request_id(), embedded_register=True)
         assert await reason_of(stub.RunReconciliation(other)) == "RECONCILIATION_BUSY"
         info = info_in(status_in(await refused(stub.ListBreaks(pb.ListBreaksRequest(report_id=report_id)))))
-        assert (info.reason, info.metadata["state"]) == ("REPORT_NOT_DONE", "running")
+        assert (info.reason, info.metadata["state"]) == ("REPORT_NOT_DONE", "REPORT_STATE_RUNNING")
         await play(house)
         os.kill(pid, signal.SIGCONT)
         assert (await finished(stub, report_id)).state == pb.REPORT_STATE_DONE

@@ -40,8 +40,11 @@ async def test_events_come_newest_first_in_pages(tmp_path: Path) -> None:
             body = body_of(event.statement)
             assert (body["code"], body["actor"], body["subject"]) == (event.code, event.actor, event.subject)
         every = (await admin.ListEvents(pb.ListEventsRequest(page_size=200))).events
-        # The log begins beside all this, sooner or later.
-        assert {event.code for event in every} - {"LOG_KEY_STARTED"} == {"SWITCH_CHANGED", "RNG_INSTANTIATED"}
+        # The log begins beside all this, and certificates are told, sooner or later.
+        assert {event.code for event in every} - {"LOG_KEY_STARTED", "CERTIFICATE_ADDED"} == {
+            "SWITCH_CHANGED",
+            "RNG_INSTANTIATED",
+        }
         for wrong in ({"code": "x"}, {"page_token": "x"}, {"page_size": 201}):
             request = pb.ListEventsRequest(**wrong)
             assert await reason_of(admin.ListEvents(request)) == "INVALID_FIELD"
@@ -88,7 +91,7 @@ async def test_totals_are_those_of_a_full_scan(tmp_path: Path, monkeypatch: pyte
         for day in range(2):
             if day:
                 house.clock.ahead_ms = day * 86_400_000
-                await house.clear_clock_guard()
+                await house.until_serving()
             for player in players:
                 player.stage_no = 1
                 await player.seated()

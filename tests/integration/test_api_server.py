@@ -18,7 +18,7 @@ import pytest
 from rgs.admission import read_certificate
 from rgs.api.auth import PeerCertificate
 from rgs.cli.pki import fingerprint_of
-from rgs.core.errors import FormatError, InvalidFieldError, RegulatorUnavailableError
+from rgs.core.errors import FormatError, InvalidFieldError, RegulatorUnavailableError, RgsError
 from rgs.logging import Log
 from rgs.server import Server
 from rgs.service.instance import Instance
@@ -127,6 +127,28 @@ async def test_two_servers_do_not_share_a_store(tmp_path: Path) -> None:
         with pytest.raises(Exception, match="in use"):
             await second.start()
         assert (await Player(house.channel()).open()).session.session_id
+
+
+async def test_a_lock_that_is_deleted_lets_a_second_server_start_and_the_first_do_nothing_more(tmp_path: Path) -> None:
+    """The lock is a courtesy; what holds is the instance's row, which the second start has declared lost."""
+    house, second = House(tmp_path / "home"), House(tmp_path / "home")
+    await house.start()
+    before = (await Player(house.channel()).open()).session.session_id
+    (tmp_path / "home" / "store" / "rgs.lock").unlink()
+    await second.start()
+    try:
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await Player(house.channel(), "late").open()
+        assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+        after = (await Player(second.channel(), "other").open()).session.session_id
+        with pytest.raises(RgsError, match="could not commit"):
+            await house.stop()
+    finally:
+        await second.stop()
+    told = await statements_of(second)
+    assert [body["session_id"] for body in told if body["kind"] == "session_open"] == [before, after]
+    kinds = sorted(body["kind"] for body in told if body["kind"].startswith("instance_"))
+    assert kinds == ["instance_end", "instance_lost", "instance_start", "instance_start"]
 
 
 async def test_play_is_not_serving_while_the_generator_is_in_error(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import stat
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,8 @@ from rgs.store.changes import Change, Draft
 from rgs.store.sqlite import SqliteStore, connect
 from tests.unit.cli.running import Cli
 
-NOW_MS = 1_763_764_200_123
+NOW_MS = time.time_ns() // 1_000_000 + 3_600_000
+"""Behind the keys that `rgs init` makes."""
 TIME = format_time(NOW_MS)
 FIRST, SECOND = "0" * 25 + "1", "0" * 25 + "2"
 RULESET = next(rules for rules in map(load_ruleset, SHIPPED_RULESETS) if not rules.table_only)
@@ -94,7 +96,8 @@ class Server:
             self._commit(Change(drafts=(Draft("event", {"code": "RNG_STARTED", "time": TIME}),)))
 
     def open(self, session_id: str) -> None:
-        block, salt = {"player": f"player-{session_id[-1]}", "regulator_session_id": "A" * 16}, bytes(32)
+        named = {"regulator": "test-register", "regulator_session_id": f"M{session_id[-15:]}"}
+        block, salt = {"player": f"player-{session_id[-1]}", **named}, bytes(32)
         body = {
             "currency": DEMO.currency,
             "jurisdiction": {"id": DEMO.id, "sha256": DEMO.sha256, "version": str(DEMO.version)},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -18,15 +19,20 @@ import grpc
 import pytest
 
 import rgs
+from rgs.cli.files import FileRefusedError
 from rgs.cli.init import ensure_home
 from rgs.cli.options import part
+from rgs.cli.workers import InstanceLostError, ServingAlreadyError
 from rgs.clock import SystemClock
 from rgs.config import Config
-from rgs.core.errors import RgsError
-from rgs.manifest import Manifest, make_manifest
+from rgs.core.errors import FormatError, InvalidFieldError, RgsError, VerificationError
+from rgs.launch import HOPELESS, SurroundingsError
+from rgs.manifest import Manifest, ManifestError, make_manifest
+from rgs.store.changes import StoreAwayError, StoreError, StoreRefusedError
 from rgs.store.sqlite import connect
+from rgs.translog.directory import LogRefusedError
 from rng.entropy import EntropySource
-from tests.interrupts import interruptible
+from rng.errors import EntropyError, SelfTestError
 from tests.unit.cli.running import MANIFEST, Cli
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,7 +73,7 @@ print(json.dumps([early, len(measured)]))
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     early, measured = json.loads(done.stdout.splitlines()[-1])
-    assert early == ["rgs", "rgs.__main__", "rgs.launch", "rgs.manifest"]
+    assert early == ["rgs", "rgs.__main__", "rgs.imports", "rgs.launch", "rgs.manifest"]
     assert measured > 20
 
 
@@ -174,8 +180,7 @@ init.sync_tree = lambda folder: os.kill(os.getpid(), signal.SIGINT)
 sys.exit(run(["init", "--home", sys.argv[1]], MANIFEST))
 """
     command = [sys.executable, "-c", script, str(tmp_path / "home")]
-    with interruptible():
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 128 + signal.SIGINT
     assert "Traceback" not in done.stderr
     assert list(tmp_path.iterdir()) == [], "and what it began is gone"
@@ -215,24 +220,25 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Config]:
     """The configurations with which a server was started."""
     configs: list[Config] = []
 
-    def serve(config: Config, _manifest: Manifest, **_: object) -> int:
+    def serve(config: Config, _manifest: Manifest, _stderr: object, **_: object) -> int:
         configs.append(config)
         return 0
 
     module = ModuleType("rgs.server")
     monkeypatch.setattr(module, "serve", serve, raising=False)
     monkeypatch.setitem(sys.modules, "rgs.server", module)
+    monkeypatch.setattr("rgs.cli.serve.BoundedStderr", contextlib.nullcontext)  # which forks: this process has threads
     return configs
 
 
 def test_serve_refuses_what_cannot_be_named(cli: Cli, served: list[Config], monkeypatch: pytest.MonkeyPatch) -> None:
     cli("init", "--home", str(cli.home))
     command = ("serve", "--home", str(cli.home))
-    cli(*command, status=1, manifest=replace(MANIFEST, locked=False))
+    cli(*command, status=HOPELESS, manifest=replace(MANIFEST, locked=False))
     assert "requirements/runtime.txt is not part of this installation" in cli.err
-    assert "was not started isolated" in cli.refused(*command), "as this test process was not"
+    assert "was not started isolated" in cli.refused(*command, status=HOPELESS), "as this test process was not"
     monkeypatch.setattr("rgs.cli.serve.verify_isolated", lambda: None)
-    assert "was loaded before it was hashed" in cli.refused(*command), "as it is in this test process"
+    assert "was loaded before it was hashed" in cli.refused(*command, status=HOPELESS), "as it is in this test process"
     assert served == []
     monkeypatch.setattr("rgs.cli.serve.verify_loaded", lambda: None)
     cli(*command, "--listen", "127.0.0.1:0", "--no-reflection", "--drain-s", "3", "--log-level", "debug")
@@ -249,11 +255,47 @@ def test_serve_makes_the_default_home_and_no_other(
     monkeypatch.setattr("rgs.cli.serve.verify_isolated", lambda: None)
     monkeypatch.delenv("RGS_HOME", raising=False)
     monkeypatch.chdir(tmp_path)
-    assert "rgs init" in cli.refused("serve", "--home", "var/other")
+    assert "rgs init" in cli.refused("serve", "--home", "var/other", status=HOPELESS)
     assert not (tmp_path / "var").exists()
     assert "DEVELOPMENT" in cli("serve")
     assert cli("serve") == ""
     assert [config.home for config in served] == [tmp_path / "var" / "rgs"] * 2
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (LogRefusedError("STORE_BEHIND", "the store was restored"), HOPELESS),
+        (FileRefusedError("there is no private key"), HOPELESS),
+        (StoreRefusedError("the store has schema 3"), HOPELESS),
+        (VerificationError("the key bundle is another house's"), HOPELESS),
+        (FormatError("the key bundle is damaged"), HOPELESS),
+        (ManifestError("this is not the software of certified.json"), HOPELESS),
+        (SurroundingsError("unlisted"), HOPELESS),
+        (SelfTestError("KAT_FAILED", "a known answer differs"), HOPELESS),
+        (InvalidFieldError("log_policy names nobody", field="log_policy"), 2),
+        (StoreAwayError("no database answers"), 1),
+        (StoreError("the store could not commit"), 1),
+        (ServingAlreadyError("another serves"), 1),
+        (InstanceLostError("declared lost"), 1),
+        (EntropyError("ENTROPY_UNAVAILABLE", "the system gives none"), 1),
+        (OSError(28, "No space left on device"), 1),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else str(value),
+)
+def test_serve_says_by_its_status_whether_another_start_can_help(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int
+) -> None:
+    def fail(*_: object) -> int:
+        raise error
+
+    monkeypatch.setattr("rgs.cli.serve._serve", fail)
+    cli("init", "--home", str(cli.home))
+    told = cli.refused("serve", "--home", str(cli.home), status=status)
+    assert str(getattr(error, "detail", None) or getattr(error, "strerror", None) or error) in told
+    # To any other command a refusal is a refusal.
+    monkeypatch.setattr("rgs.cli.party.open_home", fail)
+    assert cli.refused("party", "list", "--home", str(cli.home), status=1 if status == HOPELESS else status)
 
 
 # --- gRPC with what init made ---------------------------------------------------------------------------------------

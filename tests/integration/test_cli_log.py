@@ -15,7 +15,6 @@ from rgs.cli.keyring import load_log_signer
 from rgs.config import load_config
 from rgs.core.note import parse_vkey
 from rgs.core.shards import parse_origin
-from tests.interrupts import interruptible
 from tests.logs import make_entries, make_log
 from tests.unit.cli.running import Cli, secrets_of
 
@@ -77,10 +76,9 @@ def test_a_home_without_a_log_key_gets_one_and_no_second_one(cli: Cli) -> None:
 def test_a_folder_by_itself_is_served_without_a_home(tmp_path: Path) -> None:
     make_log(tmp_path / "log", make_entries(5))
     where = ["--folder", str(tmp_path / "log"), "--home", str(tmp_path / "none"), "--listen", "127.0.0.1:0"]
-    with interruptible():
-        serving = subprocess.Popen(
-            [sys.executable, "-m", "rgs", "log", "serve", "--plain", *where], stdout=subprocess.PIPE, text=True
-        )
+    serving = subprocess.Popen(
+        [sys.executable, "-m", "rgs", "log", "serve", "--plain", *where], stdout=subprocess.PIPE, text=True
+    )
     with serving as process:
         assert process.stdout is not None
         try:
@@ -99,8 +97,7 @@ def test_a_log_is_served_by_the_command(cli: Cli) -> None:
     make_log(cli.home / "translog" / "2026h2", make_entries(5))
     assert "listen must be" in cli.refused("log", "serve", "--home", str(cli.home), "--listen", "nowhere")
     command = [sys.executable, "-m", "rgs", "log", "serve", "--home", str(cli.home), "--listen", "127.0.0.1:0"]
-    with interruptible():
-        serving = subprocess.Popen([*command, "--plain"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    serving = subprocess.Popen([*command, "--plain"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     with serving as process:
         assert process.stdout is not None
         try:

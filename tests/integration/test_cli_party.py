@@ -9,9 +9,18 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from rgs.cli.pki import fingerprint_of, issue_client, load_certificate, load_issued, make_development_ca
+from rgs.cli.pki import (
+    LEAF_DAYS,
+    fingerprint_of,
+    issue_client,
+    last_ms_of,
+    load_certificate,
+    load_issued,
+    make_development_ca,
+)
 from rgs.clock import SystemClock
 from rgs.config import load_config
+from rgs.core.times import format_time
 from rgs.service.callers import Role
 from rgs.store.sqlite import SqliteStore
 from rng.entropy import EntropySource
@@ -94,7 +103,42 @@ def test_a_removed_certificate_stays_in_the_books_and_out_of_the_list(cli: Cli) 
     assert "[NOT_FOUND]" in cli.refused(*_party(cli, "remove", fingerprint))
     path = cli.home / "tls" / "clients" / "demo-lab.pem"
     line = cli.refused(*_party(cli, "add", "--role", "lab", "--party", "demo-lab", "--cert", str(path)))
-    assert "is or was in the allow-list" in line
+    assert "was removed from the allow-list at 20" in line
+    assert "[CERTIFICATE_KNOWN]" in line
+    path = cli.home / "tls" / "clients" / "demo-auditor.pem"
+    line = cli.refused(*_party(cli, "add", "--role", "auditor", "--party", "demo-auditor", "--cert", str(path)))
+    assert "is in the allow-list since 20" in line
+
+
+def test_the_last_certificate_of_an_admin_is_not_removed(cli: Cli) -> None:
+    def admins() -> list[str]:
+        return [name for name, row in _rows(cli).items() if row[0] == "admin"]
+
+    (first,) = admins()
+    line = cli.refused(*_party(cli, "remove", first))
+    assert "add one first" in line
+    assert "[LAST_ADMIN value=0]" in line
+    assert admins() == [first]
+    cli(*_party(cli, "add", "--role", "admin", "--party", "second", "--issue"))
+    (second,) = set(admins()) - {first}
+    cli(*_party(cli, "remove", first))
+    assert "[LAST_ADMIN" in cli.refused(*_party(cli, "remove", second))
+
+
+@pytest.mark.parametrize(("days_left", "warned"), [(29, True), (31, False)])
+def test_a_certificate_that_ends_soon_is_added_with_a_warning(
+    cli: Cli, tmp_path: Path, days_left: int, warned: bool
+) -> None:
+    config, now_ms = load_config(cli.home), SystemClock().now_ms()
+    home_ca = load_issued(config.ca.read_bytes(), (config.tls / "ca.key").read_bytes())
+    made_ms = now_ms - (LEAF_DAYS - days_left) * 86_400_000
+    issued = issue_client(home_ca, Role.LAB, "third", EntropySource().read, made_ms)
+    path = tmp_path / "third.pem"
+    path.write_bytes(issued.certificate_pem)
+    cli(*_party(cli, "add", "--role", "lab", "--party", "third", "--cert", str(path)))
+    assert ("warning: the certificate ends at 20" in cli.err) == warned
+    (row,) = [row for row in _rows(cli).values() if row[1] == "third"]
+    assert row[5] == f"ends {format_time(last_ms_of(issued.certificate))}"
 
 
 REFUSED = [

@@ -55,13 +55,13 @@ def test_a_wallet_that_forgets_fails_with_2_and_passes_when_its_faults_are_switc
         kit = ("conformance", "wallet", "--target", target, "--player", "anna", "--home", str(home))
         bad = rgs(*kit, "--junit", str(junit))
         assert bad.returncode == 2, bad.stderr
-        assert "50 checks: 45 passed, 3 FAILED, 2 skipped" in bad.stdout
+        assert "51 checks: 46 passed, 3 FAILED, 2 skipped" in bad.stdout
         root = ET.fromstring(junit.read_bytes())  # noqa: S314 - our own file
-        assert (root.get("tests"), root.get("failures"), root.get("skipped")) == ("50", "3", "2")
+        assert (root.get("tests"), root.get("failures"), root.get("skipped")) == ("51", "3", "2")
         process.send_signal(signal.SIGUSR1)
         good = rgs_here(*kit, "--expired-token", "expired", "--tls", str(home / "tls"))
         assert good.returncode == 0, good.stdout
-        assert "50 checks: 50 passed, 0 FAILED, 0 skipped" in good.stdout
+        assert "51 checks: 51 passed, 0 FAILED, 0 skipped" in good.stdout
     header, *rows = csv.read_text("ascii").splitlines()
     assert header.startswith("transaction_id,kind,player,currency,amount_minor,time,reference,status")
     assert len(rows) > 100

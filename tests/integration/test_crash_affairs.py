@@ -71,6 +71,9 @@ class Desk(Client):
 async def life(folder: Path, clock_ms: int, *, recover_first: bool) -> None:
     house = House(folder, clock=FakeClock(clock_ms))
     await house.start()
+    FAILPOINT.step = "admins"
+    await house.let_in(FIRST.party, SECOND.party)
+    await house.services.certificates.look()
     FAILPOINT.step = "recover"
     if recover_first:
         await house.settle()

@@ -11,17 +11,22 @@ from __future__ import annotations
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from rgs.core.errors import RegulatorRefusedError, RgsError, TransactionRolledBackError
-from rgs.store.sqlite import create_store
+from rgs.core.errors import RegulatorRefusedError, RgsError, TransactionRolledBackError, WalletRefusedError
+from rgs.store.sqlite import connect, create_store
 from tests.crashing import FAILPOINT, Run, forking, live, serve_children
 from tests.house import NOW_MS, STORE_EPOCH, FakeClock, House, Player
 from tests.integration.test_crash_lives import Client, lives, verify_left
 from tests.oracles import verify_books
 from tests.seamless import FUNDINGS, PACE_MS, Better, verify_seamless
+
+TOKEN = "tok-1"  # noqa: S105 - of a test
 
 # --- the process that dies --------------------------------------------------------------------------------------------
 
@@ -37,12 +42,33 @@ class Bettor(Client):
         player = self.player
         FAILPOINT.step = "fill"
         await player.fill()
-        await self.say("open", player.opening())
+        await self.say("open", replace(player.opening(), session_token=TOKEN))
         for number in (1, 2, 3):
             player.house.clock.tick(PACE_MS)
             await self.say(f"start{number}", player.starting(100))
             await self.say(f"act{number}", player.decision("check"))
             await self.say(f"settle{number}", player.decision("play_2x"))
+        await self.say("close", player.closing())
+
+
+class Barred(Bettor):
+    """A client whose first bet the wallet refuses, and who asks again under the same request id and another."""
+
+    async def live(self) -> None:
+        player, house = self.player, self.player.house
+        FAILPOINT.step = "fill"
+        await player.fill()
+        await self.say("open", replace(player.opening(), session_token=TOKEN))
+        house.clock.tick(PACE_MS)
+        FAILPOINT.step = "barred"
+        self._sent += 1
+        request = player.starting(100)
+        for _ in range(3):
+            with pytest.raises(WalletRefusedError, match="barred"):
+                await house.send(request, player.caller)
+            house.wallet_script.forget()  # from now on it would accept
+        await self.say("start", player.starting(100))
+        await self.say("settle", player.decision("play_4x"))
         await self.say("close", player.closing())
 
 
@@ -72,10 +98,25 @@ class Refused(Client):
         raise AssertionError("bought what was refused")
 
 
+def statuses(folder: Path) -> set[str]:
+    """Of the affairs that stand in the store."""
+    with closing(connect(folder / "rgs.db", read_only=True)) as connection:
+        return {status for (status,) in connection.execute("SELECT status FROM affairs")}
+
+
 async def life(folder: Path, clock_ms: int, which: str, *, recover_first: bool) -> None:
     house = House(folder, clock=FakeClock(clock_ms), fundings=FUNDINGS)
+    genuine = house.wallet.debit
+
+    async def debit(**movement: Any) -> Any:
+        assert movement["session_token"] == (TOKEN if which != "refused" else "")
+        return await genuine(**movement)
+
+    house.wallet.debit = debit  # type: ignore[method-assign]
     await house.start()
     FAILPOINT.step = "recover"
+    if which == "barred" and "undone" not in statuses(folder):
+        house.wallet_script.plan("debit", WalletRefusedError("barred", refusal="PLAYER_BLOCKED"))
     if recover_first:
         if which == "refused":  # the refusal stands, whoever asks
             refusal = RegulatorRefusedError("no", rejection="LIMIT_REACHED")
@@ -84,7 +125,7 @@ async def life(folder: Path, clock_ms: int, which: str, *, recover_first: bool) 
             )
         await house.settle()
         house.central_script.forget()
-    client = Bettor(house) if which == "bets" else Refused(house, "anna", 1)
+    client = {"bets": Bettor, "barred": Barred}[which](house) if which != "refused" else Refused(house, "anna", 1)
     await client.live()
     FAILPOINT.step = "stop"
     await house.settle()
@@ -129,21 +170,20 @@ def run(tmp_path: Path, processes: subprocess.Popen[str]) -> Run:
 
 
 BETS = {
-    "open": ["rgs"] * 2,
+    "open": ["rgs", "wallet", "rgs"],
     **{f"start{number}": ["rgs", "wallet", "rgs"] for number in (1, 2, 3)},
     **{f"act{number}": ["rgs"] for number in (1, 2, 3)},
-    **{f"settle{number}": ["rgs", "wallet", "rgs"] for number in (1, 2, 3)},
+    **{f"settle{number}": ["rgs", "wallet", "rgs", "wallet", "rgs"] for number in (1, 2, 3)},
     "close": ["rgs"] * 2,
 }
-"""Writes in each step; a round that returns something adds the wallet's and the one that says that it landed."""
-RETURN = ["wallet", "rgs"]
+"""Writes in each step; behind a round its return, the wallet's write and the one that says that it landed."""
 
 
 def points() -> list[str]:
     found = []
     for step, files in BETS.items():
-        for number, file in enumerate([*files, *RETURN] if step.startswith("settle") else files):
-            count = [*files, *RETURN][: number + 1].count(file)
+        for number, file in enumerate(files):
+            count = files[: number + 1].count(file)
             found += [f"{step}/{file}/{count}/before", f"{step}/{file}/{count}/after"]
     return found
 
@@ -152,20 +192,27 @@ def test_the_matrix_has_every_write(tmp_path: Path, run: Run) -> None:
     lives(tmp_path, run())
     passed = (tmp_path / "points.txt").read_text("ascii").split()
     of_steps = [point for point in passed if point.split("/")[0] in BETS]
-    assert set(of_steps) <= set(points())
-    assert {point for point in points() if "/wallet/2" not in point and "/rgs/3" not in point} <= set(of_steps)
+    assert sorted(of_steps) == sorted(points())
     verify_seamless(tmp_path)
 
 
 @pytest.mark.parametrize("point", points())
 def test_killed_between_every_two_writes(tmp_path: Path, run: Run, point: str) -> None:
-    status = run(point)
-    if status == 0:  # the round of this step returned nothing: there was no such write
-        assert "/wallet/2" in point or "/rgs/3" in point
-        return
-    assert status == -signal.SIGKILL
+    assert run(point) == -signal.SIGKILL
     verify_left(tmp_path)
     lives(tmp_path, run(recover_first=points().index(point) // 2 % 2 == 0))
+    verify_seamless(tmp_path)
+
+
+@pytest.mark.parametrize("point", ["rgs/1/before", "rgs/1/after", "rgs/2/before", "rgs/2/after"])
+@pytest.mark.parametrize("recover_first", [False, True])
+def test_a_refused_bet_killed_between_every_two_writes(
+    tmp_path: Path, run: Run, point: str, recover_first: bool
+) -> None:
+    """Intent, and the refusal that is the answer from then on: no later life stakes under that request again."""
+    assert run(f"barred/{point}", which="barred") == -signal.SIGKILL
+    verify_left(tmp_path)
+    lives(tmp_path, run(which="barred", recover_first=recover_first))
     verify_seamless(tmp_path)
 
 

@@ -19,9 +19,10 @@ from pathlib import Path
 
 import pytest
 
+from rgs.service.instance import FIRST_WINDOW
 from rgs.store.sqlite import create_store
 from tests.crashing import FAILPOINT, Run, forking, live, serve_children
-from tests.house import NOW_MS, STORE_EPOCH, FakeClock, House, Player, Request
+from tests.house import NOW_MS, STORE_EPOCH, FakeClock, House, Player, Request, read_statement
 from tests.oracles import export_lines, replay_lines, stored_statements, verify_books, verify_numbers
 
 # --- the process that dies --------------------------------------------------------------------------------------------
@@ -195,6 +196,26 @@ def test_killed_in_a_crowd(tmp_path: Path, run: Run, commit: int) -> None:
     lives(tmp_path, run(clients=12, recover_first=commit % 4 == 0))
     summary = verify_books(tmp_path)
     assert (summary.sessions, summary.rounds_verified, summary.instances) == (12, 24, 2)
+
+
+@pytest.mark.parametrize("commit", [40, 75])
+def test_a_kill_among_twelve_clients_leaves_no_more_unknown_than_the_small_window(
+    tmp_path: Path, run: Run, commit: int
+) -> None:
+    assert run(f"commit {commit} before", clients=12) == -signal.SIGKILL
+    lives(tmp_path, run(clients=12))
+    assert verify_books(tmp_path).draws_exposed == FIRST_WINDOW == 16
+
+
+@pytest.mark.parametrize("commit", [172, 174, 178])
+def test_a_kill_under_load_leaves_what_the_last_durable_window_says(tmp_path: Path, run: Run, commit: int) -> None:
+    """Forty starts at once, and the kill around the commits of the first of them and of the growth."""
+    assert run(f"commit {commit} before", clients=40) == -signal.SIGKILL
+    told = [read_statement(row.envelope) for row in stored_statements(tmp_path)]
+    windows = [int(body["draws_in_flight_max"]) for body in told if "draws_in_flight_max" in body]
+    assert windows == [16, 32, 64][: len(windows)]
+    lives(tmp_path, run(clients=40))
+    assert verify_books(tmp_path).draws_exposed == windows[-1]
 
 
 # --- the oracle sees it -----------------------------------------------------------------------------------------------

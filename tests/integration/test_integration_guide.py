@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -100,8 +101,8 @@ def test_the_minimal_client_plays(served: Served, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["session", "round", "round", "round", "closed,", "10"]
-    won = sum(int(line.rsplit(" ", 1)[1]) for line in lines[1:4])
-    assert lines[4] == f"closed, {5000 + won} paid out"
+    won = sum(Decimal(line.rsplit(" ", 2)[1]) for line in lines[1:4])
+    assert lines[4] == f"closed, {50 + won:.2f} EUR paid out"
     without = subprocess.run(command[:3], capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path)
     assert without.returncode == 2
     assert "HOST:PORT" in without.stderr

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import os
 import py_compile
 import shutil
@@ -12,8 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from certification import manifest_verify
 from rgs import launch
-from tests.installed import ROOT, Installation, checkout, installed, replace
+from rgs.config import CONFIG_FILE, DEFAULT_HOME, SETTINGS
+from rgs.declared import verify_certified
+from rgs.manifest import Manifest, ManifestError
+from tests.installed import ROOT, SITE, Installation, checkout, installed, replace
 
 FOOLED = b"import sys\nsys.stderr.write('FOOLED\\n')\nsys.stderr.flush()\nimport os\nos._exit(66)\n"
 OBJECT = f"cpython-{sys.version_info[0]}{sys.version_info[1]}-x86_64-linux-gnu.so"
@@ -27,6 +33,27 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Installation:
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Installation:
     return checkout(tmp_path_factory.mktemp("sources"))
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The outsider's verifier, far from everything."""
+    return Path(shutil.copy(manifest_verify.__file__, tmp_path_factory.mktemp("alone") / "carried_away.py"))
+
+
+@pytest.fixture(scope="module")
+def written(wheel: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The manifest of the honest installation."""
+    done = wheel.run([wheel.python, "-B", "-m", "certification", "manifest", "--json"], cwd=wheel.root)
+    assert done.returncode == 0, done.stderr
+    path = tmp_path_factory.mktemp("written") / "manifest.json"
+    path.write_text(done.stdout)
+    return path
+
+
+def _verify(alone: Path, written: Path, here: Installation) -> list[str]:
+    places = ["--root", str(here.root), "--venv", str(here.venv)]
+    return [sys.executable, "-I", "-S", "-B", str(alone), str(written), *places]
 
 
 @pytest.mark.parametrize("kind", ["wheel", "sources"])
@@ -51,6 +78,60 @@ def _write(name: str, content: bytes = FOOLED) -> Callable[[Path], None]:
 def _change(name: str) -> Callable[[Path], None]:
     def plant(site: Path) -> None:
         replace(site / name, (site / name).read_bytes() + b"\n")
+
+    return plant
+
+
+def _claimed(*names: str, by: str = "helper-1.0", content: bytes = FOOLED) -> Callable[[Path], None]:
+    """Files that a distribution beside the locked ones has, or says to have."""
+
+    def plant(site: Path) -> None:
+        info = site / f"{by}.dist-info"
+        info.mkdir(exist_ok=True)
+        for name in names:
+            assert not (site / name).exists()
+            (site / name).parent.mkdir(parents=True, exist_ok=True)
+            (site / name).write_bytes(content)
+        with (info / "RECORD").open("a") as record:
+            record.writelines(f"{name},,\n" for name in names)
+
+    return plant
+
+
+def _forged(library: str, name: str, content: bytes = FOOLED) -> Callable[[Path], None]:
+    """A file that the RECORD of a locked distribution lists from now on, with its hash."""
+
+    def plant(site: Path) -> None:
+        info = min(site.glob(f"{library}-*.dist-info"))
+        (site / name).parent.mkdir(parents=True, exist_ok=True)
+        (site / name).write_bytes(content)
+        sha256 = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+        replace(info / "RECORD", (info / "RECORD").read_bytes() + f"{name},sha256={sha256},{len(content)}\n".encode())
+
+    return plant
+
+
+def _bytecode(name: str, by: str | None = None) -> Callable[[Path], None]:
+    def plant(site: Path) -> None:
+        source = site.parent / "fooled.py"
+        source.write_bytes(FOOLED)
+        (site / name).parent.mkdir(parents=True, exist_ok=True)
+        py_compile.compile(str(source), str(site / name), doraise=True)
+        if by is not None:
+            (site / f"{by}.dist-info").mkdir(exist_ok=True)
+            with (site / f"{by}.dist-info" / "RECORD").open("a") as record:
+                record.write(f"{name},,\n")
+
+    return plant
+
+
+def _twice(library: str, version: str, *names: str) -> Callable[[Path], None]:
+    """A second distribution of a locked name, which claims what the first has, and more."""
+
+    def plant(site: Path) -> None:
+        _claimed(*(name for name in names if not (site / name).exists()), by=f"{library}-{version}")(site)
+        with (site / f"{library}-{version}.dist-info" / "RECORD").open("a") as record:
+            record.writelines(f"{name},,\n" for name in names if name.endswith(f"{library}/__init__.py"))
 
     return plant
 
@@ -88,6 +169,69 @@ PLANTED: dict[str, tuple[Callable[[Path], None], str]] = {
         lambda site: (shutil.copytree(site / "rich", site / "richer"), None)[1],
         "unlisted richer",
     ),
+    # What another distribution claims, which somebody has made up or added a line to.
+    "a package over a library's module": (
+        _claimed("structlog/_base/__init__.py"),
+        "unlisted structlog/_base/__init__.py",
+    ),
+    "an object over a library's module": (
+        _claimed(f"structlog/_utils.{OBJECT}"),
+        f"unlisted structlog/_utils.{OBJECT}",
+    ),
+    "a module in a library": (_claimed("structlog/late.py"), "unlisted structlog/late.py"),
+    "a part of a namespace": (_claimed("google/late/__init__.py"), "unlisted google/late/__init__.py"),
+    "a folder without a top in a library": (_claimed("structlog/spaces/late.py"), "unlisted structlog/spaces/late.py"),
+    "data in a library": (_claimed("jinja2/late.txt"), "unlisted jinja2/late.txt"),
+    "a package over a module at the top": (_claimed("typing_extensions/__init__.py"), "unlisted typing_extensions"),
+    "a module under a package at the top": (_claimed("jinja2.py"), "unlisted jinja2.py"),
+    "an object under a package at the top": (_claimed(f"mdurl.{OBJECT}"), f"unlisted mdurl.{OBJECT}"),
+    "old bytecode at the top": (_claimed("markupsafe.pyc"), "unlisted markupsafe.pyc"),
+    "a package over a module of ours": (
+        _claimed("rgs/clock/__init__.py"),
+        "unlisted rgs/clock/__init__.py",
+    ),
+    "a package in ours": (_claimed("rgs/service/decks/__init__.py"), "unlisted rgs/service/decks/__init__.py"),
+    "a package over the launcher's tool": (
+        _claimed("certification/manifest_verify/__init__.py"),
+        "unlisted certification/manifest_verify/__init__.py",
+    ),
+    "an object over the launcher's tool": (_claimed(f"rgs/imports.{OBJECT}"), f"unlisted rgs/imports.{OBJECT}"),
+    "bytecode for source in a library": (
+        _bytecode("structlog/_greenlets.pyc", "helper-1.0"),
+        "unlisted structlog/_greenlets.pyc",
+    ),
+    "a cache without a source": (
+        _bytecode(f"structlog/__pycache__/late.{sys.implementation.cache_tag}.pyc", "helper-1.0"),
+        "unlisted structlog/__pycache__/late.",
+    ),
+    "a cache of ours without a source": (
+        _bytecode(f"rng/__pycache__/late.{sys.implementation.cache_tag}.pyc"),
+        "unlisted rng/__pycache__/late.",
+    ),
+    "a cache at the top without a source": (
+        _bytecode(f"__pycache__/late.{sys.implementation.cache_tag}.pyc"),
+        "unlisted __pycache__/late.",
+    ),
+    "a module in a cache": (_claimed("rng/__pycache__/late.py"), "unlisted rng/__pycache__/late.py"),
+    "an archive": (_claimed("late.zip"), "unlisted late.zip"),
+    "an egg": (_claimed("late.egg/late.py"), "unlisted late.egg"),
+    "an egg that leads elsewhere": (_claimed("late.egg-link"), "unlisted late.egg-link"),
+    "a second distribution": (_twice("structlog", "99.1", "structlog/twin.py"), "twice structlog: structlog-99.1"),
+    "a second of ours": (_twice("rgs", "99.1", "rgs/__init__.py", "rgs/twin.py"), "twice rgs: rgs-99.1"),
+    "a file that two claim": (
+        _forged("typer", "structlog/_config.py", (SITE / "structlog/_config.py").read_bytes()),
+        "twice structlog/_config.py",
+    ),
+    # What the RECORD of a locked distribution lists from now on.
+    "two files for a library's module, listed": (
+        _forged("structlog", "structlog/types/__init__.py"),
+        "twice structlog/types.py and structlog/types/__init__.py",
+    ),
+    "two files for a module of ours, listed": (
+        _forged("rgs", "rgs/logging/__init__.py"),
+        "twice rgs/logging.py and rgs/logging/__init__.py",
+    ),
+    "something else in our RECORD": (_forged("rgs", "late.py"), "unlisted late.py"),
     "another version": (_older_structlog, "changed structlog: 0.0.1 is installed"),
     "no record": (_no_record, "has no RECORD that can be read"),
 }
@@ -102,29 +246,35 @@ TOGETHER = [name for name in PLANTED if name not in STOPS]
 @pytest.mark.parametrize(
     "names",
     [
-        # Each start looks at everything, and tells of all that it finds; each one alone is left to `make exhaustive`.
-        pytest.param(TOGETHER[::2], id="every other"),
-        pytest.param(TOGETHER[1::2], id="the others"),
+        # A start looks at everything, and tells the first twelve that it finds; each alone is for `make exhaustive`.
+        *(pytest.param(TOGETHER[start::8], id=f"every eighth from {start}") for start in range(8)),
         *(pytest.param([name], id=name) for name in STOPS),
         *(pytest.param([name], id=name, marks=pytest.mark.slow_exhaustive) for name in TOGETHER),
     ],
 )
-def test_what_is_planted_is_refused_by_name(names: list[str], wheel: Installation, tmp_path: Path) -> None:
+def test_what_is_planted_is_refused_by_name(
+    names: list[str], wheel: Installation, alone: Path, written: Path, tmp_path: Path
+) -> None:
     here = Installation(tmp_path / "venv" / wheel.site.relative_to(wheel.venv), tmp_path / "venv")
     shutil.copytree(wheel.venv, here.venv, symlinks=True)
     for name in names:
         plant, _ = PLANTED[name]
         plant(here.site)
     refusal = here.refusal()
-    assert [name for name in names if PLANTED[name][1] not in refusal] == [], refusal
     assert "FOOLED" not in refusal
+    assert [name for name in names if PLANTED[name][1] not in refusal] == [], refusal
+    # The verifier, carried away, names all of them.
+    done = here.run(_verify(alone, written, here))
+    told = " ".join((done.stdout + done.stderr).split())
+    assert done.returncode in (1, 2), done
+    assert [name for name in names if PLANTED[name][1] not in told] == [], told
 
 
 def test_what_shadows_a_library_in_a_checkout_is_refused(sources: Installation) -> None:
     for name in ("structlog.py", "zz.pth", f"rgs/core/hands.{OBJECT}"):
         (sources.root / name).write_bytes(FOOLED)
         try:
-            assert sources.refusal() == f"unlisted {name}"
+            assert sources.refusal().endswith(f"unlisted {name}")
         finally:
             (sources.root / name).unlink()
     for name in ("structlog", "google/protobuf"):
@@ -148,7 +298,8 @@ def test_variables_that_load_code_are_refused(name: str, sources: Installation, 
     told = f"rgs: {name} would load code that nobody has certified: unset it"
     for command in (sources.command("serve"), [sources.python, "-m", "rgs", "serve"]):  # before it begins itself again
         done = sources.run(command, cwd=sources.root, **{name: str(tmp_path)})
-        assert (done.returncode, done.stderr.splitlines()[-1]) == (1, told)  # the linker may have said something, too
+        assert done.returncode == launch.HOPELESS
+        assert done.stderr.splitlines()[-1] == told  # the linker may have said something, too
 
 
 def test_an_empty_variable_loads_nothing() -> None:
@@ -177,6 +328,20 @@ def test_rigged_bytecode_is_not_what_runs(wheel: Installation) -> None:
     finally:
         for cached in planted:
             cached.unlink()
+
+
+def test_what_numba_left_beside_our_files_keeps_no_checkout_from_starting(sources: Installation) -> None:
+    """No server loads numba, or any of it; versions before kept their cache there."""
+    cache = sources.root / "certification" / "rtp" / "__pycache__"
+    cache.mkdir(exist_ok=True)
+    planted = [cache / f"boards.entry_of-108.py311.{suffix}" for suffix in ("nbi", "1.nbc")]
+    try:
+        for path in planted:
+            path.write_bytes(FOOLED)
+        assert sources.refusal() == ""
+    finally:
+        for path in planted:
+            path.unlink()
 
 
 def test_what_is_said_to_python_is_not_heard(sources: Installation, tmp_path: Path) -> None:
@@ -218,31 +383,115 @@ def test_an_archive_before_the_standard_library_is_refused(monkeypatch: pytest.M
     archive.write_bytes(b"")
     monkeypatch.setattr(sys, "path", [str(archive), *sys.path])
     with pytest.raises(launch.SurroundingsError, match=r"unlisted  .*python311\.zip"):
-        launch.search_path()
+        launch.standard_library()
 
 
-def test_the_path_is_standard_library_and_packages_and_what_lies_beside_ours_is_not_found(
-    sources: Installation,
+def test_a_manifest_is_compared_before_any_library_runs(
+    wheel: Installation, alone: Path, written: Path, tmp_path: Path
 ) -> None:
-    code = f"import sys\nsys.path[:0] = [{str(sources.root)!r}]\nfrom rgs import launch\ndel sys.path[0]\n"
-    done = sources.run([sources.python, *launch.FLAGS, "-c", f"{code}print(*launch.search_path(), sep='\\n')"])
-    path = done.stdout.splitlines()
-    assert path[-1] == str(sources.site)
-    assert str(sources.root) not in path
-    assert path[0] == str(Path(os.__file__).parent)
-    # Somebody's own script and folder do not keep a server from starting; and no optional import comes to them.
-    (sources.root / "no_library").mkdir()
-    planted = [sources.root / "no_library" / "__init__.py", sources.root / "scratch.py"]
-    try:
-        for file in planted:
-            file.write_bytes(FOOLED)
-        assert sources.refusal() == ""
-        code += "sys.path[:] = launch.search_path()\nsys.meta_path.insert(0, launch.OwnPackages)\n"
-        code += "from importlib.util import find_spec\n"
-        names = ("no_library", "scratch", "tests", "rng", "rgs", "certification", "structlog")
-        code += f"print(*[name for name in {names} if find_spec(name)])"
-        done = sources.run([sources.python, *launch.FLAGS, "-c", code])
-        assert done.stdout == "rng rgs certification structlog\n", done.stderr
-    finally:
-        shutil.rmtree(sources.root / "no_library")
-        (sources.root / "scratch.py").unlink()
+    """The library's RECORD was changed with the library: without a manifest nothing on the machine knows better."""
+    here = Installation(tmp_path / "venv" / wheel.site.relative_to(wheel.venv), tmp_path / "venv")
+    shutil.copytree(wheel.venv, here.venv, symlinks=True)
+    (info,) = here.site.glob("structlog-*.dist-info")
+    lines = [line for line in (info / "RECORD").read_text().splitlines() if not line.startswith("structlog/_base.py")]
+    replace(info / "RECORD", "\n".join([*lines, "structlog/_base.py,,", ""]).encode())
+    replace(here.site / "structlog/_base.py", FOOLED)
+    home = tmp_path / "home"
+    home.mkdir()
+    done = here.launch("serve", "--home", str(home))
+    assert (done.returncode, done.stderr) == (66, "FOOLED\n"), "what a RECORD is worth by itself"
+    shutil.copy(written, home / "certified.json")
+    named = info.name.removesuffix(".dist-info").replace("-", "==")
+    told = (
+        f"rgs: this is not the software of {home}/certified.json, 1 differences: changed {named}: structlog/_base.py\n"
+    )
+    for command in (["serve", "--home", str(home)], ["reconcile", "job", "x", "--home", str(home)]):
+        done = here.launch(*command)
+        assert (done.returncode, done.stderr) == (launch.HOPELESS, told)
+    verify = _verify(alone, written, here)
+    assert here.run(verify).stdout.startswith(f"changed   {named}: structlog/_base.py\n")
+
+
+def test_a_manifest_that_the_launcher_did_not_find_is_no_way_around_it(tmp_path: Path) -> None:
+    surroundings = manifest_verify.Surroundings("3")
+    path = tmp_path / "certified.json"
+    verify_certified(path, Manifest((), locked=True, surroundings=surroundings))
+    path.write_text("{}")
+    for found in (None, surroundings):
+        with pytest.raises(
+            ManifestError, match=r"certified\.json is there, and the launcher has compared with nothing"
+        ):
+            verify_certified(path, Manifest((), locked=True, surroundings=found))
+    surroundings.certified = str(path)
+    verify_certified(path, Manifest((), locked=True, surroundings=surroundings))
+
+
+def test_another_standard_library_is_refused(wheel: Installation, alone: Path, written: Path, tmp_path: Path) -> None:
+    """What lies around the interpreter and leads it there, whatever `-I -S` say."""
+    here = Installation(tmp_path / "venv" / wheel.site.relative_to(wheel.venv), tmp_path / "venv")
+    shutil.copytree(wheel.venv, here.venv, symlinks=True)
+    stdlib = Path(os.__file__).parent
+    other = tmp_path / "other" / "lib" / stdlib.name
+    other.parent.mkdir(parents=True)
+    other.symlink_to(stdlib)
+    (tmp_path / "other/bin").mkdir()
+    settings, leads = here.venv / "pyvenv.cfg", here.venv / "bin/python._pth"
+    honest = settings.read_text()
+    verify = _verify(alone, written, here)
+    assert here.run(verify).returncode == 0
+    settings.write_text(f"home = {tmp_path}/other/bin\n")
+    told = f"{settings}: {tmp_path}/other/bin"
+    assert f"odd {told}" in here.refusal()
+    assert f"odd       {told}" in here.run(verify).stdout
+    settings.write_text(honest)
+    leads.write_text(f"{other}\n{other}/lib-dynload\n")
+    assert f"unlisted  {other}: a folder on the path that is not of the standard library" in here.refusal()
+    assert f"unlisted  {leads}" in here.run(verify).stdout
+
+
+def test_a_path_file_is_named_to_who_brings_a_manifest(
+    wheel: Installation, alone: Path, written: Path, tmp_path: Path
+) -> None:
+    """The server does not run it, but every other Python of the environment does. A tool is named as not compared."""
+    here = Installation(tmp_path / "venv" / wheel.site.relative_to(wheel.venv), tmp_path / "venv")
+    shutil.copytree(wheel.venv, here.venv, symlinks=True)
+    _claimed("tool/__init__.py", "zz.pth", "_virtualenv.py", content=b"import os\n")(here.site)
+    assert here.refusal() == ""
+    verify = _verify(alone, written, here)
+    done = here.run(verify)
+    assert (done.returncode, done.stdout.splitlines()[:2]) == (1, ["unlisted  _virtualenv.py", "unlisted  zz.pth"])
+    assert "not compared: helper==1.0: not locked, and not importable for a server started isolated" in done.stdout
+    (tmp_path / "certified.json").write_text(written.read_text())
+    done = here.launch("serve", "--home", str(tmp_path))
+    assert done.stderr.endswith("2 differences: unlisted _virtualenv.py; unlisted zz.pth\n")
+
+
+def test_the_launcher_knows_the_places_of_the_settings() -> None:
+    home, settings, certified = launch.HOME
+    assert (Path(home), settings, certified) == (DEFAULT_HOME, CONFIG_FILE, SETTINGS["certified"].default)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "told"),
+    [
+        (["serve"], {}, "var/rgs/certified.json"),
+        (["serve"], {"RGS_HOME": "a"}, "a/certified.json"),
+        (["serve", "--home", "b", "--listen", "x"], {"RGS_HOME": "a"}, "b/certified.json"),
+        (["serve", "--home=b", "--home", "c"], {}, "c/certified.json"),
+        (["serve", "--home", "named"], {}, "named/below/it.json"),
+    ],
+)
+def test_where_the_launcher_looks_for_a_manifest(
+    arguments: list[str],
+    environment: dict[str, str],
+    told: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "named").mkdir()
+    (tmp_path / "named" / "rgs.toml").write_text('certified = "below/it.json"\n')
+    assert launch.certified_of(arguments, environment) == tmp_path / told
+    (tmp_path / "named" / "rgs.toml").write_text("certified =")
+    with pytest.raises(launch.SurroundingsError, match=r"rgs\.toml cannot be read"):
+        launch.certified_of(["serve", "--home", "named"], {})

@@ -203,6 +203,11 @@ async def test_a_house_that_was_put_back_to_an_older_day_signs_no_second_history
             await until(lambda: watched.house.server.services.permits.guard("log").closed)
             info = info_in(status_in(await refused(player.open())))
             assert (info.metadata["guard"], info.metadata["code"]) == ("log", "FORKED")
+            store = watched.house.server.services.events._store
+            for _ in range(100):  # it is told in the cosigner's next turn
+                if await store.events("WITNESS_REFUSED", before=0, limit=1):
+                    break
+                await asyncio.sleep(0.05)
         finally:
             await house.stop()
     told = {body["code"]: body for body in await statements_of(house) if body["kind"] == "event"}

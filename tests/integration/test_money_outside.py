@@ -76,6 +76,7 @@ class Outside:
         )
         self._funding = funding
         self.servers: dict[str, SimulatorServer] = {}
+        self.wires: dict[str, ServerTls] = {}
 
     async def start(self, *, with_central: bool = True) -> None:
         tls, real_ms = self.house.config.tls, SystemClock().now_ms()
@@ -92,6 +93,7 @@ class Outside:
         simulators: list[tuple[str, Simulator]] = [("wallet", self.wallet), ("central", self.central)]
         for name, simulator in simulators:
             wire = ServerTls(own.key_pem, own.certificate_pem, authority.certificate_pem)
+            self.wires[name] = wire
             self.servers[name] = SimulatorServer(simulator, "localhost:0", wire)
             await self.servers[name].start()
         port = {name: server.port for name, server in self.servers.items()}
@@ -132,9 +134,9 @@ async def outside(
         await world.stop()
 
 
-async def until(happens: Callable[[], Awaitable[Any]]) -> Any:
-    """What the server says once it says it, for as long as a peer that misbehaves may take."""
-    for _ in range(100):
+async def until(happens: Callable[[], Awaitable[Any]], looks: int = 100) -> Any:
+    """What the server says once it says it, for as long as a peer that misbehaves may take: ten looks a second."""
+    for _ in range(looks):
         try:
             if told := await happens():
                 return told
@@ -219,6 +221,28 @@ async def test_britain_is_playable_bet_by_bet(tmp_path: Path) -> None:
     moved = [(entry.kind, entry.amount_minor) for entry in world_entries(tmp_path) if entry.kind != "opening"]
     returned = decided.session.returned_minor
     assert moved == [("debit", 200), ("debit", 400), *([("credit", returned)] if returned else [])]
+
+
+async def test_an_expired_token_stops_a_bet_and_is_nowhere_in_the_home(tmp_path: Path) -> None:
+    """It reaches the operator's wallet over the wire; the wallet's refusal is the answer for ever."""
+    token = "expired-5f0c9a71e2"  # noqa: S105 - the simulated wallet knows it by its beginning
+    async with outside(tmp_path, "gb-ukgc", "seamless") as world:
+        player = await world.player()
+        opened = await player.sessions.OpenSession(player.open_request(currency="GBP", session_token=token))
+        player.session_id = opened.session.session_id
+        start = player.start_request()
+        told = [status_in(await refused(player.play.StartRound(start))) for _ in range(2)]
+        assert told[0] == told[1]
+        assert reason_in(told[0]) == "WALLET_REFUSED"
+        assert b"TOKEN_EXPIRED" in told[0].SerializeToString()
+        second = await player.sessions.OpenSession(player.open_request(currency="GBP", session_token="good"))  # noqa: S106
+        player.session_id = second.session.session_id
+        await player.play.StartRound(player.start_request())
+        said = told[0].SerializeToString() + opened.SerializeToString()
+    held = [path for path in (tmp_path / "home").rglob("*") if path.is_file()]
+    assert len(held) > 20
+    assert [path.name for path in held if token.encode() in path.read_bytes()] == []
+    assert token.encode() not in said
 
 
 async def nothing_is_owed(channel: grpc.aio.Channel) -> bool:

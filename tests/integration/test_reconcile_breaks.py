@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,12 @@ from typing import Any
 import pytest
 
 from rgs.core.reconcile.classes import BreakClass
+from rgs.core.times import parse_time
 from tests.factory import House as PaperHouse
 from tests.factory import Player as PaperPlayer
 from tests.reconciling import Day, Row, play_day
 
+ROOT = Path(__file__).parents[2]
 T0 = "2026-11-18T11:06:40.000Z"
 
 
@@ -50,9 +53,9 @@ def twice(kind: str) -> Callable[[list[Row]], list[Row]]:
     return change
 
 
-def change_to(kind: str, /, **values: Any) -> Callable[[list[Row]], None]:
+def change_to(kind: str, which: int = 0, /, **values: Any) -> Callable[[list[Row]], None]:
     def change(rows: list[Row]) -> None:
-        first(rows, kind).update(values)
+        [row for row in rows if row["kind"] == kind][which].update(values)
 
     return change
 
@@ -107,7 +110,14 @@ WALLET: list[tuple[str, Callable[..., Any], str]] = [
     ("amount", change_to("debit", amount_minor="10001"), BreakClass.AMOUNT_DIFFERS),
     ("currency", change_to("credit", currency="USD"), BreakClass.CURRENCY_DIFFERS),
     ("player", change_to("credit", player="mallory"), BreakClass.CONTENT_DIFFERS),
-    ("other way", change_to("debit", kind="credit"), BreakClass.AMOUNT_DIFFERS),
+    ("other way", change_to("debit", kind="credit"), BreakClass.DIRECTION_DIFFERS),
+    ("operator", change_to("credit", operator="op-2"), BreakClass.OPERATOR_DIFFERS),
+    ("reference", change_to("credit", reference="X"), BreakClass.CONTENT_DIFFERS),
+    ("an hour late", change_to("debit", time="2026-11-18T12:06:40.000Z"), BreakClass.TIME_DIFFERS),
+    ("an hour early", change_to("credit", time="2026-11-18T10:07:43.000Z"), BreakClass.TIME_DIFFERS),
+    ("a day late", change_to("debit", time="2026-11-19T11:06:40.000Z"), BreakClass.TIME_DIFFERS),
+    ("balance", change_to("credit", balance_after_minor="999401"), BreakClass.BALANCE_DIFFERS),
+    ("balance in between", change_to("debit", 2, balance_after_minor="1"), BreakClass.BALANCE_DIFFERS),
     ("stray debit", stray("debit"), BreakClass.MISSING_IN_RGS),
     ("stray credit", stray("credit"), BreakClass.MISSING_IN_RGS),
     ("stray pending", stray("debit:pending"), BreakClass.STATE_DIFFERS),
@@ -176,6 +186,18 @@ REGULATOR: list[tuple[str, Callable[..., Any], str]] = [
     ("final balance", change_to("end", final_balance_minor="3"), BreakClass.AMOUNT_DIFFERS),
     ("rounds", change_to("end", rounds="77"), BreakClass.STATE_DIFFERS),
     ("session currency", change_to("session", currency="USD"), BreakClass.CURRENCY_DIFFERS),
+    ("session operator", change_to("session", operator="op-2"), BreakClass.OPERATOR_DIFFERS),
+    ("session ruleset", change_to("session", ruleset="casino-holdem"), BreakClass.CONTENT_DIFFERS),
+    ("session time", change_to("session", time="2026-11-18T10:06:40.000Z"), BreakClass.TIME_DIFFERS),
+    ("purchase time", change_to("purchase", time="2026-11-18T12:06:40.000Z"), BreakClass.TIME_DIFFERS),
+    ("purchase session", change_to("purchase", regulator_session_id="X" * 16), BreakClass.CONTENT_DIFFERS),
+    ("purchase of another", change_to("purchase", regulator_participation_id="X" * 16), BreakClass.CONTENT_DIFFERS),
+    ("purchase transaction", change_to("purchase", transaction_id="X"), BreakClass.CONTENT_DIFFERS),
+    ("stage session", change_to("stage", regulator_session_id="X" * 16), BreakClass.CONTENT_DIFFERS),
+    ("stage time", change_to("stage", time="2026-11-18T10:07:41.500Z"), BreakClass.TIME_DIFFERS),
+    ("end of another", change_to("end", regulator_participation_id="X" * 16), BreakClass.CONTENT_DIFFERS),
+    ("end time", change_to("end", time="2026-11-18T12:07:43.000Z"), BreakClass.TIME_DIFFERS),
+    ("close time", change_to("close", time="2026-11-18T12:07:43.000Z"), BreakClass.TIME_DIFFERS),
     ("session reference", change_to("session", reference="X"), BreakClass.CONTENT_DIFFERS),
     ("total", change_to("total", bought_minor="1"), BreakClass.AMOUNT_DIFFERS),
     ("ticket", ticket(), BreakClass.ORPHAN_TICKET),
@@ -247,10 +269,73 @@ def test_what_falls_behind_the_cut_off_is_timing(day: Day, tmp_path: Path) -> No
 
 
 def test_what_was_posted_in_another_period_is_timing(day: Day, tmp_path: Path) -> None:
-    day.change_wallet(change_to("debit", time="2026-11-20T00:00:00.000Z"))
-    midnight = 1_795_046_400_000
-    assert day.breaks(tmp_path / "out", period=(midnight - 86_400_000 * 3, midnight)) == [BreakClass.TIMING]
+    """As far as clocks may differ; a row that is a day late is no matter of a period."""
+    day.change_wallet(change_to("debit", time="2026-11-18T11:06:39.000Z"))
+    period = (parse_time("2026-11-18T11:06:39.500Z"), parse_time("2026-11-19T00:00:00.000Z"))
+    assert day.breaks(tmp_path / "out", period=period) == [BreakClass.TIMING]
     assert day.breaks(tmp_path / "all") == []
+    day.change_wallet(change_to("debit", time="2026-11-19T11:06:40.000Z"))
+    assert day.breaks(tmp_path / "late", period=period) == [BreakClass.TIME_DIFFERS]
+    assert day.breaks(tmp_path / "next", period=(period[1], period[1] + 86_400_000)) == [BreakClass.TIME_DIFFERS]
+
+
+def test_references_of_two_rows_that_are_swapped(day: Day, tmp_path: Path) -> None:
+    def swap(rows: list[Row]) -> None:
+        rows[0]["reference"], rows[2]["reference"] = rows[2]["reference"], rows[0]["reference"]
+
+    day.change_wallet(swap)
+    assert day.breaks(tmp_path / "out") == [BreakClass.CONTENT_DIFFERS] * 2
+
+
+def test_all_times_of_the_wallet_an_hour_off(day: Day, tmp_path: Path) -> None:
+    day.change_wallet(lambda rows: [{**row, "time": row["time"].replace("T11:", "T12:")} for row in rows])
+    assert day.breaks(tmp_path / "out") == [BreakClass.TIME_DIFFERS] * 7
+    assert day.breaks(tmp_path / "within", clock_limit_s=3600) == []
+    assert day.breaks(tmp_path / "beyond", clock_limit_s=3599) == [BreakClass.TIME_DIFFERS] * 7
+
+
+def test_a_book_that_is_anothers(day: Day, tmp_path: Path) -> None:
+    """By its own word, with the operator named and without; its other rows are another's indeed."""
+    day.change_wallet(lambda rows: [{**row, "operator": "op-2"} for row in rows])
+    assert day.breaks(tmp_path / "out") == [BreakClass.OPERATOR_DIFFERS] * 7
+    assert day.breaks(tmp_path / "named", operator="op-1") == [BreakClass.OPERATOR_DIFFERS] * 7
+    day.change_wallet(lambda rows: [*rows, {**rows[0], "transaction_id": "THEIRS", "player": "zoe"}])
+    assert day.breaks(tmp_path / "theirs", operator="op-1") == [BreakClass.OPERATOR_DIFFERS] * 7
+
+
+def test_a_session_of_the_regulator_that_is_anothers_by_its_own_word(day: Day, tmp_path: Path) -> None:
+    day.change_regulator(change_to("session", operator="op-2"))
+    assert day.breaks(tmp_path / "named", operator="op-1") == [BreakClass.OPERATOR_DIFFERS]
+
+
+def test_rows_of_one_moment_are_taken_in_the_order_that_fits(day: Day, tmp_path: Path) -> None:
+    """Bert's second debit and his credit bear one time; a file has no order."""
+    day.change_wallet(lambda rows: list(reversed(rows)))
+    assert day.breaks(tmp_path / "out") == []
+
+
+def test_balances_that_are_not_told_are_not_compared(day: Day, tmp_path: Path) -> None:
+    def forget(rows: list[Row]) -> None:
+        rows[1]["balance_after_minor"], rows[3]["balance_after_minor"] = "", ""
+
+    day.change_wallet(forget)
+    assert day.breaks(tmp_path / "out") == []
+
+
+def test_a_day_that_the_period_covers_in_part_has_no_total(day: Day, tmp_path: Path) -> None:
+    """What the register says of a whole day is compared with whole days only, and that is said."""
+    at = parse_time("2026-11-18T11:09:00.000Z")
+    for number, period in enumerate(((at, at + 86_400_000), (at - 86_400_000, at))):
+        done = day.run(tmp_path / f"part-{number}", period=period)
+        assert (done.verdict, done.document["days_in_part"]) == ("clean", ["2026-11-18"])
+        assert "2026-11-18" in (tmp_path / f"part-{number}" / "report.html").read_text()
+    midnight = parse_time("2026-11-18T00:00:00.000Z")
+    done = day.run(tmp_path / "whole", period=(midnight, midnight + 86_400_000))
+    assert (done.verdict, done.document["days_in_part"]) == ("clean", [])
+    done = day.run(tmp_path / "other", period=(midnight + 86_400_000, midnight + 2 * 86_400_000))
+    assert (done.verdict, done.document["days_in_part"]) == ("clean", [])
+    day.change_regulator(change_to("total", bought_minor="1"))
+    assert day.breaks(tmp_path / "wrong", period=(midnight, midnight + 86_400_000)) == [BreakClass.AMOUNT_DIFFERS]
 
 
 def test_an_open_round_is_overdue_after_the_time_of_its_jurisdiction(unfinished: Day, tmp_path: Path) -> None:
@@ -333,3 +418,29 @@ def test_every_class_is_planted_here() -> None:
     planted = {expected for _, _, expected in (*WALLET, *REGULATOR)}
     told_apart = {BreakClass.TIMING, BreakClass.SEAT_MISSING, BreakClass.OVERDUE_OPENING}
     assert planted | told_apart == set(BreakClass)
+
+
+def test_the_page_names_for_every_class_a_test_that_is_there_and_names_it() -> None:
+    """docs/reconciliation.md, both tables."""
+    text = (ROOT / "docs/reconciliation.md").read_text()
+    table = dict(re.findall(r"^\| `(\w+)` \| `(test_\w+\.py::test_\w+)` \|$", text, re.MULTILINE))
+    assert set(table) == {kind.value for kind in BreakClass}
+    for kind, place in table.items():
+        assert text.count(f"\n| `{kind}` |") == 2, kind
+        file, name = place.split("::")
+        source = (ROOT / "tests/integration" / file).read_text()
+        assert f"def {name}(" in source, place
+        assert f"BreakClass.{BreakClass(kind).name}" in source, place
+
+
+def test_people_read_major_units_and_machines_minor_ones(day: Day, tmp_path: Path) -> None:
+    """Planted: 250.00 EUR that the wallet took of nobody's round; once told as 25,000 EUR."""
+    day.change_wallet(stray("debit", amount_minor="25000", balance_after_minor="", player="eve"))
+    done = day.run(tmp_path / "out")
+    page = (tmp_path / "out" / "report.html").read_text().replace("\u00a0", " ")
+    assert "250.00 EUR" in page
+    assert "25,000" not in page
+    assert "25000" not in page
+    assert done.document["owed"] == {"EUR": 25000}
+    (told,) = done.document["breaks"]
+    assert (told["amount_minor"], told["found"][1][1].split(" accepted")[0]) == (25000, "debit 250.00 EUR")

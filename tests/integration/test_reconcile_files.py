@@ -128,14 +128,32 @@ def test_json_lines_of_the_regulator_are_read_strictly(day: Day, tmp_path: Path)
         assert reason in said
 
 
-def test_a_private_block_that_is_erased_makes_the_run_incomplete(day: Day, tmp_path: Path) -> None:
+def test_whose_private_block_is_erased_is_found_by_the_ids_that_are_signed(day: Day, tmp_path: Path) -> None:
+    """The wallet names the participation, the register the session: what is in neither makes the run incomplete."""
     lines = day.statements.read_bytes().splitlines()
     place = next(at for at, line in enumerate(lines) if b"application/vnd.rgs.purchase" in line)
     lines[place] = lines[place][: lines[place].index(b',"private":')] + b',"private":null}'
     day.statements.write_bytes(b"".join(line + b"\n" for line in lines))
-    done = day.run(tmp_path / "out")
-    assert done.verdict == "incomplete"
+    assert day.run(tmp_path / "found").verdict == "clean"
+    day.change_wallet(lambda rows: [{**row, "reference": ""} for row in rows])
+    assert day.run(tmp_path / "register").verdict == "clean"  # it names transactions, too
+    done = day.run(tmp_path / "out", regulator=None, allow_rejects=True)
     assert "private block is absent" in rejects(tmp_path / "out")[0][2]
+    assert [told["class"] for told in done.document["breaks"]] == [BreakClass.MISSING_IN_RGS]
+    assert day.run(tmp_path / "incomplete", regulator=None).verdict == "incomplete"
+    assert day.run(tmp_path / "alone", wallet=None).verdict == "clean"
+
+
+def test_whole_sessions_without_private_blocks_are_found_too(day: Day, tmp_path: Path) -> None:
+    lines = day.statements.read_bytes().splitlines()
+    day.statements.write_bytes(b"".join(line[: line.index(b',"private":')] + b',"private":null}\n' for line in lines))
+    assert day.run(tmp_path / "found").verdict == "clean"
+    assert day.run(tmp_path / "alone", wallet=None).verdict == "clean"
+    day.change_wallet(lambda rows: [{**row, "amount_minor": "9"} if row["kind"] == "credit" else row for row in rows])
+    told = day.run(tmp_path / "short").document["breaks"]
+    assert [(one["class"], one["owed"]) for one in told] == [(BreakClass.AMOUNT_DIFFERS, True)] * 3
+    day.regulator.write_text("\n".join(day.regulator.read_text().splitlines()[-1:]) + "\n")  # the total alone
+    assert day.run(tmp_path / "nowhere").rejected == 3
 
 
 # --- other layouts --------------------------------------------------------------------------------------------------
@@ -175,7 +193,7 @@ def german(day: Day, tmp_path: Path, *, extra: str = "") -> Path:
         amount = f"{minor // 100:,}".replace(",", ".") + f",{minor % 100:02d}"
         out.append(
             ";".join(
-                (row["transaction_id"], words[row["kind"]], row["player"], amount, "18.11.2026 12:30:00",
+                (row["transaction_id"], words[row["kind"]], row["player"], amount, f"18.11.2026 12{row['time'][13:19]}",
                  row["reference"], "Gebühr")
             )
         )  # fmt: skip
@@ -411,7 +429,8 @@ def test_what_names_another_operator_is_not_compared(day: Day, tmp_path: Path) -
     day.change_regulator(change)
     assert day.breaks(tmp_path / "one", operator="op-1") == []
     assert set(day.breaks(tmp_path / "all")) >= {BreakClass.MISSING_IN_RGS, BreakClass.LINK_MISSING}
-    assert day.run(tmp_path / "none", operator="op-2").document["compared"]["legs"] == 0
+    with pytest.raises(InvalidFieldError, match="none is of op-2"):  # and not: clean, for nothing was compared
+        day.run(tmp_path / "none", operator="op-2")
 
 
 def test_the_plain_reader_takes_no_time_that_the_strict_one_refuses(day: Day, tmp_path: Path) -> None:

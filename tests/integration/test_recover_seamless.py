@@ -10,13 +10,25 @@ from pathlib import Path
 import pytest
 
 from rgs.core.sessions import Session
-from rgs.store.opening import open_parties, open_store
+from rgs.store.opening import open_parties, open_reads, open_store
 from tests.databases import fresh_database
 from tests.house import FakeClock, House
 from tests.integration.test_recover import Place, sequence, void_all
+from tests.reconciling import export_day
 from tests.seamless import FUNDINGS, Better, verify_seamless
 
-KEPT = ("status", "funding", "participation", "stage_no", "rounds", "open_round_id", "link_no", "link_hash", "close_ms")
+KEPT = (
+    "status",
+    "player",
+    "funding",
+    "participation",
+    "stage_no",
+    "rounds",
+    "open_round_id",
+    "link_no",
+    "link_hash",
+    "close_ms",
+)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -35,7 +47,7 @@ async def a_house(place: Place, clock: FakeClock) -> House:
     return House(place.folder, clock=clock, fundings=FUNDINGS, store=store, parties=parties)
 
 
-async def test_money_legs_of_the_gap_are_money(place: Place) -> None:
+async def test_money_legs_of_the_gap_are_money(place: Place, tmp_path: Path) -> None:
     """In the gap anna plays on, is owed a credit and has a round open; bert comes, plays and goes."""
     clock = FakeClock()
     house = await a_house(place, clock)
@@ -82,6 +94,12 @@ async def test_money_legs_of_the_gap_are_money(place: Place) -> None:
     await house.stop()
     if isinstance(place.store, Path):
         verify_seamless(place.folder)  # among others: every leg that is signed is the wallet's, once
+    reads = await open_reads(place.store)
+    rows = [row async for row in reads.statements_in_order()]
+    await reads.close()
+    done = export_day(place.folder, rows, tmp_path / "books").run(tmp_path / "out", regulator=None)
+    assert done.document["owed"] == {}
+    assert (done.verdict, [told["class"] for told in done.document["breaks"]]) == ("clean", [])
 
 
 async def found(house: House, player: Better) -> Session:

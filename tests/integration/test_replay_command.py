@@ -16,8 +16,10 @@ from certification import replay, schemas
 from rgs.core.replay import KeyBook, Replay, Rulebook
 from rgs.core.rulesets import load_ruleset, parse_ruleset
 from rgs.core.statements.lines import LINE_BYTES_MAX
-from tests.factory import House
+from tests.factory import House, join
 from tests.houses import large_house, small_house
+from tests.lying import played
+from tests.planted_ids import erased
 
 ROOT = Path(__file__).resolve().parents[2]
 RULESETS = ROOT / "rgs" / "core" / "games" / "rulesets"
@@ -107,14 +109,28 @@ def test_the_summary_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     told = capsys.readouterr().out
     for row in (
         "failures     0\n",
-        "statements   67 in 67 lines\n",
+        "statements   72 in 72 lines\n",
         "rounds       casino_holdem 2, ultimate_texas_holdem 7; 0 open at the cut, 2 seats void\n",
         "draws        9 in rounds, 1 discarded, at most 9 unknown\n",
         "private      26 blocks verified, 0 absent\n",
-        "EUR          staked 2180, returned 2800 minor units\n",
+        "EUR          staked 21.80 EUR, returned 28.00 EUR\n",
         f"root         {house.root.keyid} as brought from outside\n",
+        "EXPOSED: 1 void seats whose deck nobody was shown (DECK_UNRECOVERABLE): what they would have returned",
     ):
         assert row in told
+
+
+def test_erased_ids_that_a_jurisdiction_requires_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Italy requires them of a session, a purchase and an end; Britain requires none."""
+    required = " (3 of them in which ids of the regulator are required)"
+    for law, more in (("it-adm", required), ("gb-ukgc", "")):
+        house = played(jurisdiction=law)
+        (tmp_path / "export").write_bytes(join([erased(line) for line in house.lines]))
+        (tmp_path / "keys").write_bytes(house.keys())
+        assert run(tmp_path, "--root", house.root.keyid) == 0
+        assert f"private      0 blocks verified, 3 absent{more}\n" in capsys.readouterr().out
 
 
 def test_json_is_one_object_a_line(small: House, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

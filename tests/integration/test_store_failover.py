@@ -19,7 +19,7 @@ from rgs.store.address import PostgresAddress
 from rgs.store.changes import Change, Draft, RequestSeenError, SessionRaceError, StoreError, StoreUnknownError
 from rgs.store.opening import create_store
 from rgs.store.postgres.store import PostgresStore
-from tests.postgres import NoServerError, Server, one_server, pair_url, start_pair
+from tests.postgres import Server, one_server, pair_url, start_pair
 from tests.unit.store.shelf import answer, opened, session, start_instance, ulid
 
 PLAYERS = 8
@@ -28,20 +28,14 @@ ROUNDS = 40
 
 @pytest.fixture
 def pair() -> Iterator[tuple[Server, Server]]:
-    try:
-        with start_pair() as servers:
-            yield servers
-    except NoServerError as error:
-        pytest.skip(f"no PostgreSQL here: {error}")
+    with start_pair() as servers:
+        yield servers
 
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    try:
-        with one_server() as one:
-            yield one
-    except NoServerError as error:
-        pytest.skip(f"no PostgreSQL here: {error}")
+    with one_server() as one:
+        yield one
 
 
 @asynccontextmanager

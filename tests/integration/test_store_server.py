@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,13 +14,16 @@ import pytest
 
 from rgs.cli import export, init, migrate, party
 from rgs.core.replay import KeyBook, Replay, Rulebook
+from rgs.launch import HOPELESS
 from rgs.service.callers import Role
 from rgs.store.address import PostgresAddress
 from rgs.v1 import common_pb2, session_pb2
 from tests.databases import fresh_database
-from tests.postgres import NoServerError, Server, one_server
+from tests.postgres import Server, one_server
 from tests.unit.api.client import Player, request_id
 from tests.unit.api.serving import reason_in, serving, status_in
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -28,11 +34,8 @@ def database() -> Iterator[PostgresAddress]:
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    try:
-        with one_server() as one:
-            yield one
-    except NoServerError as error:
-        pytest.skip(f"no PostgreSQL here: {error}")
+    with one_server() as one:
+        yield one
 
 
 async def round_of(player: Player) -> None:
@@ -81,11 +84,28 @@ def test_the_command_lines_work_on_a_database(
     assert ((home / "rgs.toml").stat().st_mode & 0o777) == 0o600, "the URL may hold a password"
     assert party.add(Role.AUDITOR, "second", "", None, True, home) == 0
     assert party.list_(False, home) == 0
-    listed = [line for line in capsys.readouterr().out.splitlines() if line.endswith("allowed")]
+    listed = [line for line in capsys.readouterr().out.splitlines() if "\tallowed" in line]
     assert "second" in listed[-1]
     assert party.remove(listed[-1].split("\t")[0], home) == 0
     assert migrate.command(home) == 0
     assert "nothing to do" in capsys.readouterr().out
+
+
+def test_workers_whose_start_is_hopeless_are_begun_once(tmp_path: Path, database: PostgresAddress) -> None:
+    """The supervisor finds nothing wrong; each worker does: its node key is another's."""
+    home, other = tmp_path / "home", tmp_path / "other"
+    for place in (home, other):
+        assert init.command(place, "node1", database.url if place is home else None) == 0
+    (other / "keys" / "node.key").replace(home / "keys" / "node.key")
+    command = [sys.executable, "-m", "rgs", "serve", "--home", str(home), "--listen", "127.0.0.1:0", "--workers", "2"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == HOPELESS, done.stderr
+    told = [line for line in done.stderr.splitlines() if "is not the private key of" in line]
+    assert 1 <= len(told) <= 2, "each worker says why, once"
+    assert all(line.endswith("[FILE_REFUSED]") for line in told)
+    logged = [json.loads(line)["event"] for line in (home / "log" / "rgs.log").read_text("ascii").splitlines()]
+    assert "worker_hopeless" in logged
+    assert "worker_ended" not in logged, "none is begun again"
 
 
 async def test_a_database_that_is_gone_is_told_as_unavailable_and_found_again(

@@ -17,7 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rgs.core.errors import RgsError, UnavailableError
+from rgs.clients.wallet import Receipt, TransactionStatus
+from rgs.core.errors import RgsError, UnavailableError, WalletRefusedError
 from rgs.service import movements, seamless
 from rgs.service.affairs import Affairs
 from rgs.service.callers import Caller, Role
@@ -29,6 +30,7 @@ from tests.seamless import FUNDINGS, PACE_MS, Better, verify_seamless
 DAY_MS: Final = 86_400_000
 ADMIN: Final = Caller("admin-1", Role.ADMIN, "")
 WALLET: Final = ("ok", "ok", "ok", "before", "after", "twice", "late", "conflict")
+DEBIT: Final = (*WALLET, WalletRefusedError("no", refusal="LIMIT_REACHED"))
 CENTRAL: Final = ("ok", "ok", "ok", "before", "after", "twice", "late")
 
 WHAT: Final = [*["next"] * 12, "buy", "end", "close", "repeat", "double", "recover", "report", "tick", "hours", "rule"]
@@ -36,7 +38,7 @@ STEPS = st.builds(Step, st.sampled_from(WHAT), st.integers(0, 2), st.integers(0,
 BATCHES = st.lists(
     st.one_of(st.lists(STEPS, min_size=1, max_size=5), st.sampled_from(["stop", "die"])), min_size=1, max_size=16
 )
-CHANCES = st.lists(st.integers(0, 7), min_size=1, max_size=40)
+CHANCES = st.lists(st.integers(0, 8), min_size=1, max_size=40)
 
 
 class Days(World):
@@ -52,14 +54,15 @@ class Days(World):
         self.players = [kind(self.house, game=game, name=f"player-{n}") for n, game in enumerate(games)]
         self.pending: dict[int, Request] = {}
         self.answers = {}
+        self.refusals = {}
 
     def _opened(self, clock: FakeClock) -> House:
         house = House(self.folder, clock=clock, fundings=FUNDINGS)
-        house.wallet_script.otherwise = lambda _: self._chance(WALLET)
+        house.wallet_script.otherwise = lambda method: self._chance(WALLET if method != "debit" else DEBIT)
         house.central_script.otherwise = lambda _: self._chance(CENTRAL)
         return house
 
-    def _chance(self, of: Sequence[str]) -> str:
+    def _chance(self, of: Sequence[str | RgsError]) -> str | RgsError:
         if not self._faulty:
             return "ok"
         self._count += 1
@@ -199,8 +202,9 @@ def test_a_rough_day_adds_up(is_seamless: bool) -> None:
 
 
 def test_the_oracle_sees_a_credit_that_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def careless(_self: movements.Movements, _movement: movements.Movement) -> None:
+    async def careless(_self: movements.Movements, movement: movements.Movement) -> Receipt:
         """The wallet will have taken it."""
+        return Receipt(movement["transaction_id"], TransactionStatus.DUPLICATE, 0, "")
 
     monkeypatch.setattr(movements.Movements, "credit", careless)
     with pytest.raises(AssertionError):
@@ -226,7 +230,7 @@ def test_the_oracle_sees_a_timeout_read_as_a_failure(monkeypatch: pytest.MonkeyP
         try:
             return await genuine(self, affair, session, movement)
         except UnavailableError:
-            await self._fail(affair, session)
+            await self._fail(affair, session, WalletRefusedError("no"))
             raise
 
     monkeypatch.setattr(Affairs, "paid", careless)

@@ -18,7 +18,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rgs.core.errors import RgsError, UnavailableError
+from rgs.core.errors import (
+    RegulatorRefusedError,
+    RgsError,
+    TransactionRolledBackError,
+    UnavailableError,
+    WalletRefusedError,
+)
 from rgs.core.ledger import Participation
 from rgs.service import affairs
 from rgs.service.callers import Reply
@@ -74,6 +80,10 @@ def entropy_of(seed: int) -> Iterator[None]:
         yield
 
 
+REFUSED = (WalletRefusedError, TransactionRolledBackError, RegulatorRefusedError)
+"""What answers a request for ever."""
+
+
 class World:
     """A folder, the process that lives in it now, three players, and every answer that was ever given."""
 
@@ -83,6 +93,7 @@ class World:
         self.players = [Player(self.house, game=game, name=f"player-{n}") for n, game in enumerate(GAMES)]
         self.pending: dict[int, Request] = {}
         self.answers: dict[str, Reply] = {}
+        self.refusals: dict[str, tuple[str, str, str]] = {}
 
     async def restart(self, how: str) -> None:
         await self.house.stop(ended=how == "stop")
@@ -102,8 +113,15 @@ class World:
         except UnavailableError:
             self.pending[who] = request
             return
-        except RgsError:
+        except RgsError as error:
+            if isinstance(error, REFUSED):
+                said = (error.reason, error.message, str(error.metadata))
+                assert request.request_id not in self.answers, "answered before, and refused now"
+                assert self.refusals.setdefault(request.request_id, said) == said, "refused otherwise before"
+                if self.pending.get(who) == request:
+                    del self.pending[who]
             return
+        assert request.request_id not in self.refusals, "refused before, and done now"
         assert self.answers.setdefault(request.request_id, reply) == reply, "answered otherwise before"
         told = read_reply(reply)
         # Answers may come late; the newest is the one with the most behind it.

@@ -91,6 +91,7 @@ node.instance_start N boot_no:pos checkpoint?:CHECKPOINT draws_in_flight_max:pos
 . previous_boot?:BOOT public_key:hash rng_version:version software_version:version store_epoch:ulid worker:int
 instance.instance_end N last_draw_no:int reason:code
 instance.instance_lost N lost:BOOT reason:code
+instance.draw_window N draws_in_flight_max:pos
 instance.discarded_draw N draw_no:pos reason:code reseed_counter:pos round_id?:ulid transcript:bytes
 instance.event N actor?:name after?:note before?:note code:code reason?:code round_id?:ulid session_id?:ulid
 . subject?:subject
@@ -99,7 +100,7 @@ instance.session_open L currency:currency funding?:mode jurisdiction:RULES limit
 . ruleset:RULES table?:name test_register:flag
 instance.purchase L amount_minor:pos balance_after_minor:int balance_before_minor:int bought_minor:pos
 . participation_id:ulid private:hash purchase_no:pos
-instance.money_leg L amount_minor:pos direction:way round_id:ulid transaction_id:ulid
+instance.money_leg L amount_minor:int direction:way round_id:ulid transaction_id:ulid
 instance.round_opening L balance_after_minor:int balance_before_minor:pos commitment:hash deal:DEAL
 . path:8*hash seat:SEAT stage_no:pos
 instance.round_final L actions:8*ACTION actions_hash:hash balance_after_minor:int balance_before_minor:pos cards?:CARDS
@@ -247,9 +248,9 @@ class Keys:
         self.in_force(keyid, body)
         if kind == "root_key":
             need("3 key", body.get("previous", "") == self.newest, "previous")
-            self.newest = self.add("root", body["public_key"], "", self.newest)
+            self.newest = self.add("root", body, "", self.newest)
         elif kind == "node_key":
-            self.add("node", body["public_key"], body["node"], self.newest)
+            self.add("node", body, body["node"], self.newest)
         elif kind == "key_end":
             need("3 key", ("instance" in body) == ("last_statement_no" in body), "half an end")
             self.ends[body["key"]] = body
@@ -260,16 +261,18 @@ class Keys:
             self.revoked.add(body["key"])
         self.statements.add(sha(b"\0", data))
 
-    def add(self, role: str, public_key: str, name: str, above: str) -> str:
-        keyid = sha(bytes.fromhex(public_key)).hex()
+    def add(self, role: str, body: Body, name: str, above: str) -> str:
+        key = bytes.fromhex(body["public_key"])
+        keyid = sha(key).hex()
         need("3 key", keyid not in self.known, "a key named twice")
-        self.known[keyid] = SimpleNamespace(role=role, key=bytes.fromhex(public_key), name=name, above=above)
+        self.known[keyid] = SimpleNamespace(role=role, key=key, name=name, above=above, since=body["time"])
         return keyid
 
     def in_force(self, keyid: str, body: Body) -> None:
         key = self.known.get(keyid)
         if key is None:  # the first root, in the bundle's first statement
             return
+        need("3 key", body["time"] >= key.since, "dated before its key")
         end = self.ends.get(keyid)
         if end and key.role == "instance" and "instance" in end:
             need("3 key", body["instance"] == end["instance"], "ended")
@@ -469,6 +472,8 @@ class Numbers:
 
 
 class Verifier:
+    """Line by line, then `finish`."""
+
     def __init__(self, keys: Keys) -> None:
         self.keys, self.whole = keys, True
         self.ranges: dict[str, dict[str, list[tuple[int, int]]]] = {"instance": {}, "session_id": {}}
@@ -477,8 +482,14 @@ class Verifier:
         self.rounds: dict[str, SimpleNamespace] = {}
         self.lost: dict[str, Body] = {}
         self.faults: list[tuple[str, ...]] = []
-        self.failed, self.done, self.seen, self.events = set(), set(), set(), set()  # type: ignore[var-annotated]
-        self.malfunctions: list[tuple[str, str]] = []
+        self.failed, self.done, self.seen, self.used = set(), set(), set(), set()  # type: ignore[var-annotated]
+        self.malfunctions: dict[str, Body] = {}
+        self.paused: dict[str, str] = {}
+        self.proposed: dict[str, list[tuple[str, ...]]] = defaultdict(list)
+        self.admins: dict[str, dict[str, list[str]]] = defaultdict(dict)
+        self.approvals: list[tuple[str, str, str]] = []
+        self.holders: dict[str, str] = {}
+        self.hidden = self.absent = 0
 
     def tell(self, fault: FaultError, round_id: str = "") -> None:
         self.faults.append((*fault.args, round_id))
@@ -508,7 +519,7 @@ class Verifier:
         round_id = (
             body["deal"]["round_id"] if kind == "round_opening" else body["round_id"] if kind == "round_final" else ""
         )
-        self.passes("", self.private, told)
+        told.readable = self.passes("", self.private, told)
         if kind == "export_scope":
             self.passes("", self.scope, body)
         if "statement_no" not in body or (kind == "instance_start" and not self.passes("", self.start, told)):
@@ -520,15 +531,40 @@ class Verifier:
         if "link_no" in body:
             self.link(told, round_id, instance)
         elif kind == "instance_end":
-            instance.end = int(body["last_draw_no"])
+            instance.end, instance.followed = int(body["last_draw_no"]), body["reason"] == "KEYS_CHANGED"
         elif kind == "instance_lost":
             self.passes("", self.lose, body)
         elif kind == "event":
-            self.events.add(told.hash)
+            self.event(told)
+        elif kind == "draw_window":
+            self.passes("", self.widen, instance, body)
         elif kind == "discarded_draw":
             self.passes("", self.draw, instance, body)
             self.passes("", shuffled, bytes.fromhex(body["transcript"]))
         return None
+
+    def event(self, told: SimpleNamespace) -> None:
+        body, code = told.body, told.body["code"]
+        round_id, subject = body.get("round_id", ""), body.get("subject", "").split(" ")
+        if code == "TIME_JUMP":
+            self.keys.known[told.keyid].since = ""
+        elif code == "MALFUNCTION":
+            self.malfunctions[told.hash], self.paused[round_id] = body, told.hash
+        elif code == "ROUND_RESUMED":
+            self.paused.pop(round_id, None)
+            self.proposed.pop(round_id, None)
+        elif code == "VOID_PROPOSED":
+            told_by = (body.get("actor", ""), body.get("reason", ""), body["time"])
+            self.proposed[round_id].append((*told_by, body.get("session_id", "")))
+        elif code in ("CERTIFICATE_ADDED", "CERTIFICATE_REMOVED") and len(subject) == 3 and subject[0] == "admin":
+            _, party, finger = subject
+            if self.holders.setdefault(finger, party) != party:
+                return
+            life = self.admins[party].get(finger)
+            if code == "CERTIFICATE_ADDED" and life is None:
+                self.admins[party][finger] = [body["time"], "9"]
+            elif code == "CERTIFICATE_REMOVED" and life and life[1] == "9":
+                life[1] = body["time"]
 
     def private(self, told: SimpleNamespace) -> None:
         if told.private:
@@ -557,9 +593,21 @@ class Verifier:
         name = told.body["instance"]
         need("21 instance", name not in self.instances, "started before")
         self.instances[name] = SimpleNamespace(
-            body=told.body, hash=told.hash, numbers=Numbers(self.whole, 1), draws=[], end=None
+            body=told.body,
+            hash=told.hash,
+            numbers=Numbers(self.whole, 1),
+            draws=[],
+            window=int(told.body["draws_in_flight_max"]),
+            end=None,
+            followed=False,
         )
-        self.passes("", self.keys.add, "instance", told.body["public_key"], name, told.keyid)
+        before, since = told.body.get("previous_boot", {}).get("instance"), told.body["time"]
+        if before in self.instances:  # the same process under another key signs what the boot before had begun to write
+            since = self.instances[before].since if self.instances[before].followed else since
+        elif before and not self.whole:
+            since = ""
+        self.instances[name].since = since
+        self.passes("", self.keys.add, "instance", told.body | {"time": since}, name, told.keyid)
 
     def number(self, instance: SimpleNamespace, body: Body) -> None:
         need("6 number", not instance.numbers.is_wrong(int(body["statement_no"]), self.of("instance", body)), "order")
@@ -569,11 +617,15 @@ class Verifier:
         draws, number, reseed = instance.draws, int(body["draw_no"]), int(body["reseed_counter"])
         place = bisect.bisect_left(draws, (number,))
         need("20 draws", place == len(draws) or draws[place][0] != number, "used twice")
-        below, above = draws[place - 1][1] if place else 0, draws[place][1] if place < len(draws) else reseed + 1
         draws.insert(place, (number, reseed))
-        need("20 draws", below < reseed < above, "reseed counter")
+        need("20 draws", reseed == number, "reseed counter")
         in_flight = draws[-1][0] - len(draws) if instance.numbers.unbroken else 0
-        need("20 draws", in_flight <= int(instance.body["draws_in_flight_max"]), "in flight")
+        need("20 draws", in_flight <= instance.window, "in flight")
+
+    def widen(self, instance: SimpleNamespace, body: Body) -> None:
+        before, after = instance.window, int(body["draws_in_flight_max"])
+        instance.window = max(before, after)
+        need("20 draws", after > before, "the window shrinks")
 
     def lose(self, body: Body) -> None:
         name = body["lost"]["instance"]
@@ -606,7 +658,8 @@ class Verifier:
                 opened="",
                 bets=None,
                 paid_for="",
-                transactions=set(),
+                operator=None,
+                right=None,
             ),
         )
         before, number, seat = chain.numbers.last, int(body["link_no"]), chain.seat
@@ -622,7 +675,7 @@ class Verifier:
             deal, placed = body["deal"], [(bet["bet"], int(bet["amount_minor"])) for bet in body["seat"]["bets"]]
             chain.seat = SimpleNamespace(
                 hash=told.hash, body=body, round_id=round_id, bets=placed, rules=known(RULESETS, deal["ruleset"]),
-                before=int(body["balance_before_minor"]), by_bets=bool(chain.bets),
+                before=int(body["balance_before_minor"]), by_bets=bool(chain.bets), operator=chain.operator,
             )  # fmt: skip
             chain.seat.sound = self.passes(round_id, self.opening, chain, body, chain.seat)
             round_ = self.rounds.get(round_id)
@@ -645,17 +698,52 @@ class Verifier:
                 )
         elif kind == "money_leg":
             self.passes("", self.leg, chain, body)
+            self.passes("", self.once, "transaction", body["transaction_id"])
             kind = self.moved(chain, body)
         else:
+            first = chain.participation is None
             self.passes("", getattr(self, kind), chain, body)
+            if told.readable and kind != "session_close":
+                self.passes("", self.ids, chain, told, first)
         chain.kind, chain.head, chain.time = kind, told.hash, body["time"]
         if kind == "session_close" and chain.numbers.end_is_wrong(True, self.of("session_id", body)):
             self.tell(FaultError("22 scope", "more was promised"))
         return None
 
+    def once(self, what: str, name: str) -> None:
+        need("23 ids", (what, name) not in self.used, f"{what} {name} twice")
+        self.used.add((what, name))
+
+    def ids(self, chain: SimpleNamespace, told: SimpleNamespace, first: bool) -> None:
+        kind, body, due = told.kind, told.body, bool(chain.law and chain.law.ids)
+        if kind == "purchase" and first:
+            self.once("participation", body["participation_id"])
+        if not told.private:
+            self.absent += due
+            return
+        block = told.private["block"]
+        transaction, named = block.get("wallet_transaction_id", ""), block.get("regulator_participation_id", "")
+        if kind == "session_open":
+            rules, named = known(RULESETS, body["ruleset"]), block.get("regulator_session_id", "")
+            table = body.get("table", "") if not rules or rules.at_table else ""
+            need("23 ids", named or not due, "no id of the session")
+            need("23 ids", bool(named) == bool(block.get("regulator")), "id and regulator")
+            need("23 ids", (block.get("regulator") == "test-register") == body["test_register"], "test register")
+            where, known_here = ("session", named), ("session", named, table)
+            need("23 ids", not named or where not in self.used or (table and known_here in self.used), "of another")
+            self.used |= {where, known_here} if named else set()
+            return
+        was, chain.right = chain.right, named
+        need("23 ids", named or not due, "no id of the participation")
+        need("23 ids", was in (None, named), "another participation")
+        if was is None and named:
+            self.once("right", named)
+        need("23 ids", transaction, "no transaction")
+        self.once("transaction", transaction)
+
     def leg(self, chain: SimpleNamespace, body: Body) -> None:
         debit, amount = body["direction"] == "debit", int(body["amount_minor"])
-        need("7 session", body["transaction_id"] not in chain.transactions, "transaction")
+        need("18 balance", amount or not debit, "debit of nothing")
         if chain.seat:
             need("7 session", debit and body["round_id"] == chain.seat.round_id, "leg within")
         elif debit:
@@ -667,7 +755,6 @@ class Verifier:
 
     def moved(self, chain: SimpleNamespace, body: Body) -> str:
         debit, amount = body["direction"] == "debit", int(body["amount_minor"])
-        chain.transactions.add(body["transaction_id"])
         chain.paid_for, chain.bets = body["round_id"], chain.bets is not False
         if debit and chain.seat:
             chain.seat.before += amount
@@ -692,6 +779,7 @@ class Verifier:
     def session_open(self, chain: SimpleNamespace, body: Body) -> None:
         rules, law = known(RULESETS, body["ruleset"]), known(JURISDICTIONS, body["jurisdiction"])
         chain.rules, chain.law, chain.table = body["ruleset"], law, body.get("table", "")
+        chain.operator = body["operator"]
         chain.limits, chain.opened, chain.bets = body.get("limits", {}), body["time"], "funding" in body
         if not rules or not law:
             raise FaultError("8 rules", "ruleset, jurisdiction")
@@ -865,6 +953,8 @@ class Verifier:
                 "time, by",
             )
             bets += [("play" if rules.game == "uth" else "call", cost)] if cost else []
+            sender = seat.operator if action["by"] == "player" else "rgs"  # type: ignore[union-attr]
+            need("15 actions", sender in (None, action["party"]), "party")
             funds, time, phase, folded = funds - cost, action["time"], options[name][1], folded or name == "fold"
             running = sha(b"rgs/actions/v1\0", running, canonical(action))
         need("15 actions", running.hex() == body["actions_hash"] and (phase == "" or not done), "hash, showdown")
@@ -875,6 +965,7 @@ class Verifier:
         else:
             parties = [approval["party"] for approval in void["approvals"]]
             need("19 void", len(parties) == 2 and parties[0] != parties[1], "approvals")
+            need("19 void", all(one["time"] <= body["time"] for one in void["approvals"]), "approved later")
             pushes = [
                 {"bet": bet, "result": "push", "returned_minor": str(stake), "stake_minor": str(stake)}
                 for bet, stake in bets
@@ -902,7 +993,32 @@ class Verifier:
         need("18 balance", after == before - staked + returned, "identity")
         need("18 balance", not seat.by_bets or staked == before, "debited")  # type: ignore[union-attr]
         if not done:
-            self.malfunctions.append((void["malfunction"], body["round_id"]))
+            self.hidden += hidden
+            self.events_of(body, void, opened["time"])
+
+    def events_of(self, body: Body, void: Body, opened: str) -> None:
+        told, (one, two) = self.malfunctions.get(void["malfunction"]), void["approvals"]
+        need("19 void", told or not self.whole, "no malfunction")
+        if not told:
+            return
+        need("19 void", told.get("round_id") == body["round_id"], "the malfunction of another round")
+        need("19 void", told.get("session_id", body["session_id"]) == body["session_id"], "of another session")
+        need("19 void", self.paused.get(body["round_id"]) == void["malfunction"], "resumed")
+        need("19 void", opened <= told["time"] <= one["time"] <= two["time"], "approved too early")
+        need("19 void", all(action["time"] <= told["time"] for action in body["actions"]), "decided while paused")
+        if self.whole:
+            proposed = (one["party"], void["reason"], one["time"])
+            asked = {(*proposed, ""), (*proposed, body["session_id"])} & set(self.proposed[body["round_id"]])
+            need("19 void", asked, "not proposed")
+            unseen = [
+                (approval["party"], approval["time"], body["round_id"])
+                for approval in (one, two)
+                if not self.is_admin(approval["party"], approval["time"])
+            ]
+            self.approvals += unseen
+
+    def is_admin(self, party: str, time: str) -> bool:
+        return any(since <= time <= until for since, until in self.admins[party].values())
 
     def finish(self) -> None:
         for sid, chain in self.sessions.items():
@@ -914,18 +1030,18 @@ class Verifier:
                 self.abandon(chain.seat, not wrong)
         for names, held in ((self.ranges["session_id"], self.sessions), (self.ranges["instance"], self.instances)):
             self.passes("", need, "22 scope", names.keys() <= held.keys(), "promised, and nothing is here")
-        for malfunction, round_id in self.malfunctions:
-            self.passes(round_id, need, "19 void", malfunction in self.events or not self.whole, "malfunction")
+        for party, time, round_id in self.approvals:
+            self.passes(round_id, need, "19 void", self.is_admin(party, time), f"{party} was no admin at {time}")
         self.passes(
             "", need, "21 instance", not self.whole or self.lost.keys() <= self.instances.keys(), "lost is not here"
         )
-        workers: dict[tuple[str, ...], set[int]] = defaultdict(set)
+        workers: dict[tuple[str, ...], list[str]] = defaultdict(list)
         for name, one in sorted(self.instances.items(), key=lambda item: int(item[1].body["boot_no"])):
             lost = self.lost.get(name)
             self.passes("", self.ends, name, one, lost)
-            mine, boot = workers[one.body["node"], one.body["worker"]], int(one.body["boot_no"])
-            self.passes("", self.boots, one.body, mine, boot)
-            mine.add(boot)
+            mine = workers[one.body["node"], one.body["worker"]]
+            self.passes("", self.boots, one.body, mine)
+            mine.append(name)
         for round_id, round_ in self.rounds.items():
             self.passes(
                 round_id,
@@ -955,15 +1071,19 @@ class Verifier:
             highest = one.draws[-1][0] if one.draws else 0
             need("20 draws", highest <= end and not (unbroken and (highest, len(one.draws)) != (end, end)), "draws")
 
-    def boots(self, body: Body, mine: set[int], boot: int) -> None:
-        need("21 instance", boot not in mine, "boot number twice")
-        named = body.get("previous_boot")
-        if not named or named["instance"] not in self.instances:
-            return need("21 instance", not named or not mine or not self.whole, "the boot before is missing")
+    def boots(self, body: Body, mine: list[str]) -> None:
+        """`mine` are the boots of the worker before this one."""
+        before, named = int(body["boot_no"]) - 1, body.get("previous_boot")
+        last_no = int(self.instances[mine[-1]].body["boot_no"]) if mine else 0
+        need("21 instance", not mine or last_no <= before, "boot number twice")
+        need("21 instance", last_no == before or not self.whole, "a boot is missing")
+        if not named:
+            return need("21 instance", not mine or mine[-1] in self.lost or not self.whole, "it names no boot before")
+        if named["instance"] not in self.instances:
+            return need("21 instance", not self.whole, "the boot before is missing")
         former, lost = self.instances[named["instance"]], self.lost.get(named["instance"])
-        need(
-            "21 instance", former.body["node"] == body["node"] and int(former.body["boot_no"]) < boot, "boot of another"
-        )
+        is_mine = all(former.body[field] == body[field] for field in ("node", "worker"))
+        need("21 instance", is_mine and int(former.body["boot_no"]) == before, "boot of another")
         last = int(lost["lost"]["last_statement_no"]) if lost else former.numbers.last
         end = int(lost["lost"]["last_draw_no"]) if lost else former.end
         said = int(named["last_statement_no"]), int(named["last_draw_no"])
@@ -997,6 +1117,10 @@ def main(arguments: list[str] | None = None) -> int:
         verifier.faults.append(("3 key", "another root", ""))
     for fault_ in verifier.faults:
         sys.stdout.write(f"FAILED {': '.join(fault_)}\n")
+    if verifier.hidden:
+        sys.stdout.write(f"EXPOSED {verifier.hidden}\n")
+    if verifier.absent:
+        sys.stdout.write(f"ERASED {verifier.absent}\n")
     verified = len(verifier.done - verifier.failed)
     verdict = "ANCHORED" if anchored else "UNANCHORED"
     sys.stdout.write(f"{verified} rounds verified, {len(verifier.failed)} failed, {verdict}\n")

@@ -229,7 +229,7 @@ def tell_returns(returned: Returned) -> Iterator[str]:
     """Give the lines of a return test; strata with too few rounds are only counted."""
     yield f"returns of {returned.rounds:,} seats: cards against exact figures, per stratum"
     for name, staked in returned.staked_minor.items():
-        yield f"{name}: really staked {staked}, returned {returned.returned_minor[name]} minor units"
+        yield f"{name}: {returned.returned_minor[name] / staked:.3%} of what was really staked came back"
     yield f"{'ruleset, stratum':<58}{'figure':<10}{'rounds':>9}{'exact':>10}{'measured':>10}{'z':>7}{'bias shown':>12}"
     untested = 0
     for row in returned.rows:

@@ -111,6 +111,17 @@ async def seamless_legs(kit: WalletKit) -> None:
     await kit.demand_moved(before, 0)
 
 
+async def round_ended(kit: WalletKit) -> None:
+    """A return of 0 tells that a round has ended: entered once, whatever the repeats."""
+    bet = await kit.taken(leg=pb.LEG_BET, round_reference=kit.new_id())
+    before = await kit.balance()
+    lost = {"amount_minor": 0, "reference": bet.reference, "round_reference": bet.round_reference}
+    back = kit.movement(pb.LEG_RETURN, **lost)
+    receipt_of(await kit.credit(back), back, ACCEPTED)
+    receipt_of(await kit.credit(back), back, DUPLICATE)
+    await kit.demand_moved(before, 0)
+
+
 async def balances_add_up(kit: WalletKit) -> None:
     """Each balance is the one before it plus the movement."""
     running = await kit.balance()
@@ -367,6 +378,7 @@ CHECKS: Final[tuple[Check[WalletKit], ...]] = (
     check(repeat_same_answer),
     check(attempt_id_ignored),
     check(seamless_legs),
+    check(round_ended),
     check(balances_add_up),
     Check("conflict_amount", "A debit's id with another amount is a conflict", conflict(amount_minor=2 * AMOUNT_MINOR)),
     Check("conflict_player", "A debit's id with another player is a conflict", conflict(player="")),

@@ -47,8 +47,8 @@ def apply(seat: Seat, action: Action) -> Seat:
             f"{action} costs {cost_minor}, the balance is {seat.funds_minor}",
             field="action",
             action=action,
-            cost_minor=cost_minor,
-            balance_minor=seat.funds_minor,
+            value=cost_minor,
+            limit=seat.funds_minor,
             rule=rules.funds_rule,
         )
     return changed(

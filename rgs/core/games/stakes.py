@@ -119,8 +119,8 @@ def _verify_limits(ruleset: Ruleset, bet: str, stake_minor: int) -> None:
             f"{field}: {stake_minor} is below the minimum {limits.min_minor}",
             field=field,
             bet=bet,
-            stake_minor=stake_minor,
-            limit_minor=limits.min_minor,
+            value=stake_minor,
+            limit=limits.min_minor,
             rule=rule,
         )
     if stake_minor > limits.max_minor:
@@ -128,8 +128,8 @@ def _verify_limits(ruleset: Ruleset, bet: str, stake_minor: int) -> None:
             f"{field}: {stake_minor} is above the maximum {limits.max_minor}",
             field=field,
             bet=bet,
-            stake_minor=stake_minor,
-            limit_minor=limits.max_minor,
+            value=stake_minor,
+            limit=limits.max_minor,
             rule=rule,
         )
     if stake_minor % ruleset.step_minor:
@@ -137,7 +137,7 @@ def _verify_limits(ruleset: Ruleset, bet: str, stake_minor: int) -> None:
             f"{field}: {stake_minor} is no multiple of {ruleset.step_minor}",
             field=field,
             bet=bet,
-            stake_minor=stake_minor,
-            limit_minor=ruleset.step_minor,
+            value=stake_minor,
+            limit=ruleset.step_minor,
             rule=rule,
         )

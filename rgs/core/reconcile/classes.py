@@ -1,7 +1,7 @@
 """The break classes: what each means, what is done about it by default, and in which order they are told.
 
-The order is that of urgency: a player who is owed money comes first. Refuses a tolerance: an amount is equal or it is a
-break.
+The order is that of urgency: a player who is owed money comes first. Refuses a tolerance of amounts: one is equal or it
+is a break. Times have one, for the others' clocks are their own (`CLOCK_LIMIT_S`).
 """
 
 from __future__ import annotations
@@ -20,14 +20,18 @@ class BreakClass(StrEnum):
     MISSING_IN_RGS = "missing_in_rgs"
     CONTENT_DIFFERS = "content_differs"
     SEAT_MISSING = "seat_missing"
+    DIRECTION_DIFFERS = "direction_differs"
     AMOUNT_DIFFERS = "amount_differs"
     CURRENCY_DIFFERS = "currency_differs"
+    OPERATOR_DIFFERS = "operator_differs"
+    BALANCE_DIFFERS = "balance_differs"
     MISSING_AT_REGULATOR = "missing_at_regulator"
     LINK_MISSING = "link_missing"
     ORPHAN_TICKET = "orphan_ticket"
     MISSING_DEBIT = "missing_debit_in_wallet"
     OVERDUE_OPENING = "overdue_opening"
     STATE_DIFFERS = "state_differs"
+    TIME_DIFFERS = "time_differs"
     TIMING = "timing"
 
 
@@ -63,13 +67,19 @@ MEANINGS: Final[dict[BreakClass, Meaning]] = {
     ),
     BreakClass.CONTENT_DIFFERS: Meaning(
         "Content differs",
-        "A statement does not verify, or a hash, a player or a reference is another than the one signed.",
+        "A statement does not verify, or a hash, a player, a ruleset, an id or a reference is another than the one"
+        " signed.",
         "Open an integrity incident: tampering, or another version.",
     ),
     BreakClass.SEAT_MISSING: Meaning(
         "Seat missing",
         "A seat was dealt that the record does not show, or one that the operator holds no receipt for.",
         "Open an integrity incident; ask for the statement by session and stage number.",
+    ),
+    BreakClass.DIRECTION_DIFFERS: Meaning(
+        "Direction differs",
+        "A debit is told as a credit, or a credit as a debit: the money went the other way.",
+        "Stop the adapter that is wrong (signs); correct by a new entry.",
     ),
     BreakClass.AMOUNT_DIFFERS: Meaning(
         "Amount differs",
@@ -80,6 +90,16 @@ MEANINGS: Final[dict[BreakClass, Meaning]] = {
         "Currency differs",
         "The same id stands in another currency.",
         "Stop the adapter that is wrong; correct by a new entry.",
+    ),
+    BreakClass.OPERATOR_DIFFERS: Meaning(
+        "Operator differs",
+        "The same id stands under another operator.",
+        "Find out whose it is: the books of two operators are mixed, or an adapter names the wrong one.",
+    ),
+    BreakClass.BALANCE_DIFFERS: Meaning(
+        "Balance differs",
+        "A balance that the wallet tells is not the balance before it plus what moved.",
+        "Find the row that is missing or wrong in the wallet's own account.",
     ),
     BreakClass.MISSING_AT_REGULATOR: Meaning(
         "Missing at the regulator",
@@ -111,6 +131,11 @@ MEANINGS: Final[dict[BreakClass, Meaning]] = {
         "Ended, closed or accepted on one side, open, pending or taken back on the other.",
         "Send the end or the close again with the same id.",
     ),
+    BreakClass.TIME_DIFFERS: Meaning(
+        "Time differs",
+        "The other side dates it outside the time in which the server asked for it, by more than clocks may differ.",
+        "Find out which clock or time zone is wrong, or what was held up for so long.",
+    ),
     BreakClass.TIMING: Meaning(
         "Timing, cut-off",
         "The other side of it falls behind the cut-off or into another period.",
@@ -118,6 +143,8 @@ MEANINGS: Final[dict[BreakClass, Meaning]] = {
     ),
 }
 PRIORITY: Final[dict[BreakClass, int]] = {member: place for place, member in enumerate(BreakClass, 1)}
+CLOCK_LIMIT_S: Final = 300
+"""How far the clocks of wallet and register may be from the server's, unless a run says otherwise."""
 _MINUTE_MS: Final = 60_000
 BUCKETS: Final[tuple[tuple[str, int], ...]] = (
     ("under 15 min", 15 * _MINUTE_MS),

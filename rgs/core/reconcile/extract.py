@@ -1,8 +1,9 @@
 """From verified statements to the rows that are compared: legs of money, seats of rounds, sessions.
 
 Takes what the replay has read, in its order, and says for each row whether every check passed (`is_sound`). Memory
-grows with open sessions, as the replay's does. Refuses to guess what a private block said that has been erased: such a
-leg or session has no id to match by, and is named in `missing`.
+grows with open sessions, as the replay's does. Refuses to guess what a private block said that is not there any more:
+such a leg or session is named in `missing` and has no id; what it is told under elsewhere is found by the participation
+and session that it names itself (`rgs.store.reconciliation`).
 
 A `money_leg` names its transaction in the body, a purchase and the end of a participation in the private block.
 """
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from rgs.core.ids import ulid_time_ms
 from rgs.core.reconcile.matching import CREDIT, DEBIT
 from rgs.core.reconcile.records import OPEN
 from rgs.core.reconcile.rows import Row
@@ -23,7 +25,7 @@ from rgs.core.times import parse_time
 LEGS, SEATS, SESSIONS = "legs", "seats", "sessions"
 FINISH_AFTER_S: Final = 86_400
 """Where the jurisdiction is not in the files."""
-_NO_BLOCK: Final = "private block is absent: there is no id to match by"
+NO_BLOCK: Final = "private block is absent: there is no id to match by"
 
 
 @dataclass(slots=True)
@@ -51,6 +53,7 @@ class _Session:
     finish_after_ms: int = FINISH_AFTER_S * 1000
     opened_ms: int = 0
     closed_ms: int = 0
+    ending_ms: int = 0
     ended_ms: int = 0
     participation_id: str = ""
     regulator_participation_id: str = ""
@@ -76,8 +79,8 @@ class Extract:
         self.newest_ms = 0
         self.operators: set[str] = set()
         self.test_register = False
-        self.missing: list[tuple[str, str]] = []
-        """(statement, reason) of what cannot be matched for want of its private block."""
+        self.missing: dict[str, str] = {}
+        """Statements whose private block is absent, each with its session, that of a leg with an empty one."""
 
     def take(self, statement: Statement, *, is_sound: bool) -> Iterator[tuple[str, Row]]:
         """The rows (table, fields) that this statement completes."""
@@ -117,6 +120,8 @@ class Extract:
                 )
                 session.staked, session.returned = body["staked_minor"], body["returned_minor"]
                 session.bought, session.paid_out = body["bought_minor"], body["paid_out_minor"]
+                session.participation_id = body["participation_id"]
+                session.ending_ms = _begun_ms(block.get("wallet_transaction_id", ""), time_ms)
                 yield from self._leg(session, statement, block, (CREDIT, session.paid_out), is_sound=is_sound)
             case _:
                 session.closed_ms, session.is_sound = time_ms, session.is_sound & is_sound
@@ -138,8 +143,8 @@ class Extract:
         session.finish_after_ms = 1000 * (own_s if self._overdue_s is None else self._overdue_s)
         self.operators.add(session.operator)
         self.test_register |= session.test_register
-        if not session.regulator_session_id and self._is_compared(session):
-            self.missing.append((statement.hash, _NO_BLOCK))
+        if statement.private is None and self._is_compared(session):
+            self.missing[statement.hash] = session.session_id
 
     def _leg(
         self,
@@ -155,9 +160,9 @@ class Extract:
         if not self._is_compared(session):
             return
         if not transaction_id:
-            self.missing.append((statement.hash, _NO_BLOCK))
-            return
+            self.missing[statement.hash] = ""
         kind, amount = moved
+        time_ms = parse_time(body["time"])
         yield (
             LEGS,
             (
@@ -170,11 +175,13 @@ class Extract:
                 session.game,
                 session.session_id,
                 session.participation_id,
+                _reference(session, body, kind),
                 body.get("purchase_no", "0"),
                 session.regulator_session_id,
                 session.regulator_participation_id,
                 statement.kind.name,
-                str(parse_time(body["time"])),
+                str(_begun_ms(transaction_id, time_ms)),
+                str(time_ms),
                 statement.hash,
                 _flag(is_sound),
             ),
@@ -238,6 +245,7 @@ class Extract:
                 _flag(session.test_register),
                 str(session.opened_ms),
                 str(session.closed_ms),
+                str(session.ending_ms),
                 str(session.ended_ms),
                 session.participation_id,
                 session.regulator_participation_id,
@@ -253,6 +261,21 @@ class Extract:
 
     def _is_compared(self, session: _Session) -> bool:
         return self._operator is None or session.operator in ("", self._operator)
+
+
+def _reference(session: _Session, body: dict[str, Any], kind: str) -> str:
+    """What the wallet was told beside the transaction's id (rgs.clients.wallet)."""
+    if "round_id" not in body:
+        return session.participation_id
+    return f"{session.session_id}:{'bet' if kind == DEBIT else 'return'}:{body['round_id']}"
+
+
+def _begun_ms(affair_id: str, time_ms: int) -> int:
+    """When an affair began whose end was signed at `time_ms`: its id tells, which the wallet has, too. 0: not known."""
+    if not affair_id:
+        return 0
+    begun_ms = ulid_time_ms(affair_id)
+    return time_ms if begun_ms is None else min(begun_ms, time_ms)
 
 
 def _flag(value: bool) -> str:

@@ -15,7 +15,8 @@ from rgs.core.statements import format_canonical
 @dataclass(frozen=True, slots=True)
 class Leg:
     """A movement of money that a verified statement names. `source` is purchase, participation_end or money_leg;
-    `is_sound` false where a check of the replay failed on it or on its session's link.
+    `is_sound` false where a check of the replay failed on it or on its session's link. The wallet was asked for it
+    between `begun_ms` and `time_ms`; a credit of a single bet is asked for from `time_ms` on.
     """
 
     transaction_id: str
@@ -27,10 +28,13 @@ class Leg:
     game: str
     session_id: str
     participation_id: str
+    reference: str
+    """What the wallet was told beside the id: the participation, or `session:bet:round`, `session:return:round`."""
     purchase_no: int
     regulator_session_id: str
     regulator_participation_id: str
     source: str
+    begun_ms: int
     time_ms: int
     statement: str
     is_sound: bool
@@ -55,7 +59,9 @@ class WalletRow:
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """A purchase as the regulator's register holds it. `is_session_known`: the record has its session."""
+    """A purchase as the regulator's register holds it, with the currency of its session there. `is_session_known`: the
+    record has its session.
+    """
 
     regulator_session_id: str
     regulator_participation_id: str
@@ -64,6 +70,7 @@ class Ticket:
     amount_minor: int
     transaction_id: str
     time_ms: int
+    currency: str = ""
     is_session_known: bool = True
 
 
@@ -110,6 +117,7 @@ class Stage:
     opening: str
     final: str
     time_ms: int
+    currency: str = ""
     is_session_known: bool = True
 
 
@@ -139,6 +147,8 @@ class SessionFact:
     test_register: bool
     opened_ms: int
     closed_ms: int
+    ending_ms: int
+    """When its end was first asked for; `ended_ms` is when that was signed."""
     ended_ms: int
     participation_id: str
     regulator_participation_id: str
@@ -160,6 +170,8 @@ class RegisterSession:
     operator: str
     currency: str
     opened_ms: int
+    ruleset: str
+    test_register: bool
     closes: int
     closed_ms: int
 

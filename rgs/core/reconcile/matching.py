@@ -1,7 +1,8 @@
 """The matching rules for money: what the facts about one transaction id come to. Pure; the joining is the store's.
 
 Ids first: everything in one call bears the same id (a register's ticket may bear participation and number instead).
-Amounts are compared only after that, with zero tolerance. Refuses to call a repeat harmless that moved money.
+Amounts are compared only after that, with zero tolerance; times with that of `Terms.clock_limit_ms`. Refuses to call a
+repeat harmless that moved money.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from rgs.core.reconcile.classes import BreakClass
+from rgs.core.amounts import format_money
+from rgs.core.reconcile.classes import CLOCK_LIMIT_S, BreakClass
 from rgs.core.reconcile.facts import Break, Leg, Ticket, WalletRow
 from rgs.core.times import format_time
 
@@ -42,14 +44,28 @@ class Terms:
     """The export is a part: other sources may know more, and what they know later than `as_of_ms` is not held
     against it.
     """
+    clock_limit_ms: int = CLOCK_LIMIT_S * 1000
+    """How far the clocks of wallet and register may be from the server's."""
 
     def is_due(self, time_ms: int) -> bool:
         """Whether this run has to explain what happened then."""
         return self.from_ms <= time_ms < self.to_ms
 
+    def is_whole(self, begun_ms: int, ended_ms: int) -> bool:
+        """Whether this run has to explain all that happened between the two moments."""
+        return self.from_ms <= begun_ms and ended_ms <= self.to_ms
+
+    def is_in_part(self, begun_ms: int, ended_ms: int) -> bool:
+        """Whether it has to explain something of it."""
+        return self.from_ms < ended_ms and begun_ms < self.to_ms
+
     def may_be_outside(self, time_ms: int) -> bool:
         """Whether the record need not hold what another source dates so."""
         return not self.is_due(time_ms) or (self.is_cut and time_ms > self.as_of_ms)
+
+    def may_be_dated(self, time_ms: int, begun_ms: int, ended_ms: int) -> bool:
+        """Whether another's clock may say `time_ms` of what happened between the two moments."""
+        return begun_ms - self.clock_limit_ms <= time_ms <= ended_ms + self.clock_limit_ms
 
 
 def match_money(
@@ -73,35 +89,85 @@ def match_money(
 # --- the record names it ------------------------------------------------------------------------------------------
 
 
+Fault = tuple[BreakClass, str, str]
+"""Class, what the record says, what the other says."""
+
+
 def _match_leg(leg: Leg, rows: Sequence[WalletRow], tickets: Sequence[Ticket], terms: Terms) -> Iterator[Break]:
     moved = [row for row in rows if row.status == ACCEPTED and row.kind != ROLLBACK]
-    differing: dict[BreakClass, list[tuple[str, str]]] = {}
-    off = [_distance(row, leg) for row in moved] + [abs(ticket.amount_minor - leg.amount_minor) for ticket in tickets]
+    differing: dict[tuple[BreakClass, str], list[tuple[str, str]]] = {}
+    times = [leg.time_ms]
     if terms.wallet:
         for row in moved:
-            if leg.currency and row.currency != leg.currency:
-                differing.setdefault(BreakClass.CURRENCY_DIFFERS, []).append(("wallet", _money(row)))
-            elif (row.kind, row.amount_minor) != (leg.kind, leg.amount_minor):
-                differing.setdefault(BreakClass.AMOUNT_DIFFERS, []).append(("wallet", _money(row)))
-            elif leg.player and row.player and row.player != leg.player:
-                differing.setdefault(BreakClass.CONTENT_DIFFERS, []).append(("wallet", f"player {row.player}"))
+            if (fault := _fault_of_row(leg, row, terms)) is not None:
+                kind, ours, theirs = fault
+                differing.setdefault((kind, ours), []).append(("wallet", theirs))
+                times.append(row.time_ms)
     for ticket in tickets:
-        if ticket.amount_minor != leg.amount_minor:
-            differing.setdefault(BreakClass.AMOUNT_DIFFERS, []).append(("regulator", str(ticket.amount_minor)))
-        elif leg.player and ticket.player and ticket.player != leg.player:
-            differing.setdefault(BreakClass.CONTENT_DIFFERS, []).append(("regulator", f"player {ticket.player}"))
-    if terms.is_due(leg.time_ms):
-        for kind, found in sorted(differing.items()):
-            said = _money(leg) if kind is not BreakClass.CONTENT_DIFFERS else f"player {leg.player}"
-            at_stake = max(off) if kind is BreakClass.AMOUNT_DIFFERS else leg.amount_minor
-            about = (("statements", said), *found)
-            is_owed = kind is BreakClass.AMOUNT_DIFFERS and any(_is_short(row, leg) for row in moved)
-            sources = ("statements", *dict(found))
-            yield replace(_of_leg(kind, leg, about, sources, amount_minor=at_stake), is_owed=is_owed)
+        if (fault := _fault_of_ticket(leg, ticket, terms)) is not None:
+            kind, ours, theirs = fault
+            differing.setdefault((kind, ours), []).append(("regulator", theirs))
+            times.append(ticket.time_ms)
+    off = [_distance(row, leg) for row in moved] + [abs(ticket.amount_minor - leg.amount_minor) for ticket in tickets]
+    for (kind, ours), found in sorted(differing.items()):
+        if not any(map(terms.is_due, times if kind is BreakClass.TIME_DIFFERS else times[:1])):
+            continue
+        is_money = kind in {BreakClass.AMOUNT_DIFFERS, BreakClass.DIRECTION_DIFFERS}
+        is_owed = is_money and any(_is_short(row, leg) for row in moved)
+        told = _of_leg(
+            kind, leg, (("statements", ours), *found), ("statements", *dict(found)),
+            amount_minor=max(off) if is_money else leg.amount_minor,
+        )  # fmt: skip
+        yield replace(told, is_owed=is_owed)
     if terms.wallet:
         yield from _match_times(leg, moved, rows, terms)
     if terms.regulator and leg.source == "purchase" and terms.is_due(leg.time_ms):
         yield from _match_tickets(leg, tickets, terms)
+
+
+def _fault_of_row(leg: Leg, row: WalletRow, terms: Terms) -> Fault | None:
+    """What a row that moved the leg's money says otherwise, the most urgent of it."""
+    if leg.currency and row.currency != leg.currency:
+        return BreakClass.CURRENCY_DIFFERS, _money(leg), _money(row)
+    if row.kind != leg.kind:
+        return BreakClass.DIRECTION_DIFFERS, _money(leg), _money(row)
+    if row.amount_minor != leg.amount_minor:
+        return BreakClass.AMOUNT_DIFFERS, _money(leg), _money(row)
+    if leg.player and row.player and row.player != leg.player:
+        return BreakClass.CONTENT_DIFFERS, f"player {leg.player}", f"player {row.player}"
+    if leg.operator and row.operator and row.operator != leg.operator:
+        return BreakClass.OPERATOR_DIFFERS, f"operator {leg.operator}", f"operator {row.operator}"
+    if row.reference and row.reference not in _references(leg):
+        return BreakClass.CONTENT_DIFFERS, f"reference {leg.reference}", f"reference {row.reference}"
+    return _fault_of_time(leg, row.time_ms, terms)
+
+
+def _references(leg: Leg) -> tuple[str, ...]:
+    """What a wallet may keep of the reference: of a single bet the session will do."""
+    return (leg.reference, leg.session_id) if leg.source == "money_leg" else (leg.reference,)
+
+
+def _fault_of_ticket(leg: Leg, ticket: Ticket, terms: Terms) -> Fault | None:
+    if ticket.amount_minor != leg.amount_minor:
+        theirs = format_money(ticket.amount_minor, leg.currency)
+        return BreakClass.AMOUNT_DIFFERS, format_money(leg.amount_minor, leg.currency), theirs
+    for name, ours, theirs in (
+        ("player", leg.player, ticket.player),
+        ("regulator session", leg.regulator_session_id, ticket.regulator_session_id),
+        ("regulator participation", leg.regulator_participation_id, ticket.regulator_participation_id),
+        ("transaction", leg.transaction_id, ticket.transaction_id),
+        ("purchase", str(leg.purchase_no), str(ticket.purchase_no)),
+    ):
+        if ours and theirs and ours != theirs:
+            return BreakClass.CONTENT_DIFFERS, f"{name} {ours}", f"{name} {theirs}"
+    return _fault_of_time(leg, ticket.time_ms, terms)
+
+
+def _fault_of_time(leg: Leg, time_ms: int, terms: Terms) -> Fault | None:
+    if terms.may_be_dated(time_ms, leg.begun_ms, leg.time_ms):
+        return None
+    asked = f"between {format_time(leg.begun_ms)} and {format_time(leg.time_ms)}"
+    return BreakClass.TIME_DIFFERS, asked, format_time(time_ms)
 
 
 def _match_times(leg: Leg, moved: Sequence[WalletRow], rows: Sequence[WalletRow], terms: Terms) -> Iterator[Break]:
@@ -111,7 +177,8 @@ def _match_times(leg: Leg, moved: Sequence[WalletRow], rows: Sequence[WalletRow]
     said = (("statements", _money(leg)), ("wallet", _rows(rows)))
     if left == 1:
         dated = max(row.time_ms for row in moved)
-        if terms.is_due(leg.time_ms) != terms.is_due(dated):
+        is_told = not terms.may_be_dated(dated, leg.begun_ms, leg.time_ms)  # as another fault, by its own words
+        if terms.is_due(leg.time_ms) != terms.is_due(dated) and not is_told:
             yield _of_leg(BreakClass.TIMING, leg, said, ("statements", "wallet"))
     elif not terms.is_due(leg.time_ms):
         return
@@ -119,9 +186,11 @@ def _match_times(leg: Leg, moved: Sequence[WalletRow], rows: Sequence[WalletRow]
         told = _of_leg(BreakClass.DUPLICATE, leg, said, ("wallet",), amount_minor=leg.amount_minor * (left - 1))
         yield replace(told, is_owed=leg.kind == DEBIT)
     elif leg.kind == CREDIT:
-        if leg.amount_minor:  # a credit of nothing may be left unsaid
+        if leg.amount_minor or leg.source == "money_leg":  # a payout of nothing may be left unsaid
             late = not rows and leg.time_ms >= terms.wallet_until_ms
-            yield _of_leg(BreakClass.TIMING if late else BreakClass.MISSING_CREDIT, leg, said, ("statements", "wallet"))
+            # A return of nothing tells the wallet that the round has ended; nobody is owed anything by its absence.
+            kind = BreakClass.MISSING_CREDIT if leg.amount_minor else BreakClass.STATE_DIFFERS
+            yield _of_leg(BreakClass.TIMING if late else kind, leg, said, ("statements", "wallet"))
     elif moved or any(row.status == PENDING for row in rows):
         yield _of_leg(BreakClass.STATE_DIFFERS, leg, said, ("statements", "wallet"))
     else:
@@ -130,7 +199,7 @@ def _match_times(leg: Leg, moved: Sequence[WalletRow], rows: Sequence[WalletRow]
 
 
 def _match_tickets(leg: Leg, tickets: Sequence[Ticket], terms: Terms) -> Iterator[Break]:
-    ours = f"purchase {leg.purchase_no} of {leg.amount_minor}"
+    ours = f"purchase {leg.purchase_no} of {format_money(leg.amount_minor, leg.currency)}"
     if not tickets:
         late = leg.time_ms >= terms.regulator_until_ms
         kind = BreakClass.TIMING if late else BreakClass.MISSING_AT_REGULATOR
@@ -166,7 +235,7 @@ def _match_nothing(key: str, rows: Sequence[WalletRow], tickets: Sequence[Ticket
         if not terms.may_be_outside(about.time_ms):
             found = [("statements", "nothing"), ("wallet", _rows(rows))]
             if tickets:
-                found.append(("regulator", f"purchase of {tickets[0].amount_minor}"))
+                found.append(("regulator", f"purchase of {format_money(tickets[0].amount_minor, about.currency)}"))
             yield Break(
                 kind,
                 f"transaction {key}",
@@ -187,7 +256,8 @@ def _lone_ticket(key: str, rows: Sequence[WalletRow], ticket: Ticket, terms: Ter
     if not ticket.is_session_known or terms.may_be_outside(ticket.time_ms):
         return  # the missing session is told once, for all that is in it
     kind = BreakClass.ORPHAN_TICKET if terms.wallet else BreakClass.LINK_MISSING
-    found = [("statements", "nothing"), ("regulator", f"purchase {ticket.purchase_no} of {ticket.amount_minor}")]
+    bought = f"purchase {ticket.purchase_no} of {format_money(ticket.amount_minor, ticket.currency)}"
+    found = [("statements", "nothing"), ("regulator", bought)]
     if terms.wallet:
         found.insert(1, ("wallet", _rows(rows)))
     yield Break(
@@ -197,6 +267,7 @@ def _lone_ticket(key: str, rows: Sequence[WalletRow], ticket: Ticket, terms: Ter
         ticket.time_ms,
         amount_minor=ticket.amount_minor,
         player=ticket.player,
+        currency=ticket.currency,
         sources=("regulator",),
     )
 
@@ -236,7 +307,7 @@ def _is_short(row: WalletRow, leg: Leg) -> bool:
 
 
 def _money(fact: Leg | WalletRow) -> str:
-    return f"{fact.kind} {fact.amount_minor} {fact.currency}"
+    return f"{fact.kind} {format_money(fact.amount_minor, fact.currency)}"
 
 
 def _rows(rows: Sequence[WalletRow]) -> str:

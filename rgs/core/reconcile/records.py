@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from rgs.core.amounts import format_money
+from rgs.core.ids import ulid_time_ms
 from rgs.core.reconcile.classes import BreakClass
 from rgs.core.reconcile.facts import (
     Break,
@@ -22,6 +24,7 @@ from rgs.core.reconcile.matching import SHOWN_MAX, Terms
 from rgs.core.times import format_time, parse_date
 
 OPEN = "open"
+_BOTH = ("statements", "regulator")
 
 
 def match_round(seat: SeatFact | None, stages: Sequence[Stage], terms: Terms) -> Iterator[Break]:
@@ -32,9 +35,10 @@ def match_round(seat: SeatFact | None, stages: Sequence[Stage], terms: Terms) ->
             yield Break(
                 BreakClass.MISSING_IN_RGS,
                 f"participation {first.regulator_participation_id} stage {first.stage_no}",
-                (("statements", "nothing"), ("regulator", _stage(first))),
+                (("statements", "nothing"), ("regulator", _stage(first, first.currency))),
                 first.time_ms,
                 amount_minor=first.staked_minor,
+                currency=first.currency,
                 sources=("regulator",),
             )
         return
@@ -42,7 +46,7 @@ def match_round(seat: SeatFact | None, stages: Sequence[Stage], terms: Terms) ->
         return
     if seat.status == OPEN:
         if stages and not terms.may_be_outside(stages[0].time_ms):
-            found = (("statements", OPEN), ("regulator", _stage(stages[0])))
+            found = (("statements", OPEN), ("regulator", _stage(stages[0], seat.currency)))
             yield _of_seat(BreakClass.STATE_DIFFERS, seat, found, ("statements", "regulator"))
     elif not stages:
         kind = BreakClass.TIMING if seat.ended_ms >= terms.regulator_until_ms else BreakClass.MISSING_AT_REGULATOR
@@ -51,10 +55,16 @@ def match_round(seat: SeatFact | None, stages: Sequence[Stage], terms: Terms) ->
         found = (("statements", _seat(seat)), ("regulator", f"{len(stages)} stages of this number"))
         yield _of_seat(BreakClass.DUPLICATE, seat, found, ("regulator",))
     else:
-        yield from _compare_stage(seat, stages[0])
+        yield from _compare_stage(seat, stages[0], terms)
 
 
-def _compare_stage(seat: SeatFact, stage: Stage) -> Iterator[Break]:
+def _compare_stage(seat: SeatFact, stage: Stage, terms: Terms) -> Iterator[Break]:
+    if stage.regulator_session_id != seat.regulator_session_id:
+        found = [("statements", seat.regulator_session_id), ("regulator", stage.regulator_session_id)]
+        yield _of_seat(BreakClass.CONTENT_DIFFERS, seat, tuple(found), _BOTH)
+    elif stage.time_ms < seat.ended_ms - terms.clock_limit_ms:  # later it may be: reports wait where nobody answers
+        found = [("statements", f"ended {format_time(seat.ended_ms)}"), ("regulator", format_time(stage.time_ms))]
+        yield _of_seat(BreakClass.TIME_DIFFERS, seat, tuple(found), _BOTH)
     if (stage.opening, stage.final) != (seat.opening, seat.final):
         found = [
             (f"{source}: {name}", value)
@@ -62,11 +72,11 @@ def _compare_stage(seat: SeatFact, stage: Stage) -> Iterator[Break]:
             if ours != theirs
             for source, value in (("statements", ours), ("regulator", theirs))
         ]
-        yield _of_seat(BreakClass.CONTENT_DIFFERS, seat, tuple(found), ("statements", "regulator"))
+        yield _of_seat(BreakClass.CONTENT_DIFFERS, seat, tuple(found), _BOTH)
     ours = (seat.available_minor, seat.staked_minor, seat.returned_minor)
     if ours != (stage.available_minor, stage.staked_minor, stage.returned_minor):
-        found_ = (("statements", _seat(seat)), ("regulator", _stage(stage)))
-        yield _of_seat(BreakClass.AMOUNT_DIFFERS, seat, found_, ("statements", "regulator"))
+        found_ = (("statements", _seat(seat)), ("regulator", _stage(stage, seat.currency)))
+        yield _of_seat(BreakClass.AMOUNT_DIFFERS, seat, found_, _BOTH)
 
 
 def match_receipt(seat: SeatFact | None, receipts: Sequence[ReceiptRow], terms: Terms) -> Iterator[Break]:
@@ -104,14 +114,16 @@ def match_overdue(seat: SeatFact, terms: Terms) -> Iterator[Break]:
         yield _of_seat(BreakClass.OVERDUE_OPENING, seat, found, ("statements",))
 
 
-def match_session(
-    session: SessionFact | None,
+def match_sessions(
+    sessions: Sequence[SessionFact],
     known: Sequence[RegisterSession],
     ends: Sequence[RegisterEnd],
     terms: Terms,
 ) -> Iterator[Break]:
-    """A session of the record against the regulator's of the same id, and the end of its participation."""
-    if session is None:
+    """The sessions of the record that bear one id of the regulator (more than one at a table only) against what it has
+    under that id, and the ends of its participations.
+    """
+    if not sessions:
         opened_ms = known[0].opened_ms if known else 0
         if known and not terms.is_cut and not terms.may_be_outside(opened_ms):
             found = (("statements", "nothing"), ("regulator", f"opened {format_time(opened_ms)}"))
@@ -125,32 +137,69 @@ def match_session(
                 sources=("regulator",),
             )
         return
+    own = {session.regulator_participation_id for session in sessions}
+    strays = [end for end in ends if end.regulator_participation_id not in own]
+    references = {session.session_id for session in sessions}
+    for place, session in enumerate(sessions):
+        told = [end for end in ends if end.regulator_participation_id == session.regulator_participation_id]
+        if not told and strays:
+            told = [strays.pop(0)]
+        if place == len(sessions) - 1 and not terms.is_cut:  # a session outside the files may share the id
+            told += strays
+        yield from _match_session(session, known, told, references, terms)
+
+
+def _match_session(
+    session: SessionFact,
+    known: Sequence[RegisterSession],
+    ends: Sequence[RegisterEnd],
+    references: set[str],
+    terms: Terms,
+) -> Iterator[Break]:
     if not session.is_sound or not session.is_whole or not terms.is_due(session.opened_ms):
         return
-    both = ("statements", "regulator")
     if not known:
         late = session.opened_ms >= terms.regulator_until_ms
         found = (("statements", f"opened {format_time(session.opened_ms)}"), ("regulator", "nothing"))
-        yield _of_session(BreakClass.TIMING if late else BreakClass.LINK_MISSING, session, found, both)
+        yield _of_session(BreakClass.TIMING if late else BreakClass.LINK_MISSING, session, found, _BOTH)
         return
     first = known[0]
     if len(known) > 1:
         found = (("statements", "one session"), ("regulator", f"{len(known)} sessions of this id"))
-        yield _of_session(BreakClass.DUPLICATE, session, found, both)
+        yield _of_session(BreakClass.DUPLICATE, session, found, _BOTH)
     if first.currency != session.currency:
         found = (("statements", session.currency), ("regulator", first.currency))
-        yield _of_session(BreakClass.CURRENCY_DIFFERS, session, found, both)
-    if first.reference and first.reference != session.session_id:
+        yield _of_session(BreakClass.CURRENCY_DIFFERS, session, found, _BOTH)
+    if first.operator and first.operator != session.operator:
+        found = (("statements", f"operator {session.operator}"), ("regulator", f"operator {first.operator}"))
+        yield _of_session(BreakClass.OPERATOR_DIFFERS, session, found, _BOTH)
+    if first.reference and first.reference not in references:
         found = (("statements", session.session_id), ("regulator", f"reference {first.reference}"))
-        yield _of_session(BreakClass.CONTENT_DIFFERS, session, found, both)
+        yield _of_session(BreakClass.CONTENT_DIFFERS, session, found, _BOTH)
+    if first.ruleset and first.ruleset != session.game:
+        found = (("statements", f"ruleset {session.game}"), ("regulator", f"ruleset {first.ruleset}"))
+        yield _of_session(BreakClass.CONTENT_DIFFERS, session, found, _BOTH)
+    if first.test_register and not session.test_register:
+        found = (("statements", "a session in earnest"), ("regulator", "of a test register"))
+        yield _of_session(BreakClass.CONTENT_DIFFERS, session, found, _BOTH)
+    begun_ms = min(ulid_time_ms(session.session_id) or session.opened_ms, session.opened_ms)
+    yield from _match_time(session, "open", first.opened_ms, (begun_ms, session.opened_ms), terms)
     yield from _match_end(session, first, ends, terms)
+
+
+def _match_time(
+    session: SessionFact, what: str, time_ms: int, between: tuple[int, int], terms: Terms
+) -> Iterator[Break]:
+    if not terms.may_be_dated(time_ms, *between):
+        ours = f"{what} between {format_time(between[0])} and {format_time(between[1])}"
+        found = (("statements", ours), ("regulator", format_time(time_ms)))
+        yield _of_session(BreakClass.TIME_DIFFERS, session, found, _BOTH)
 
 
 def _match_end(
     session: SessionFact, known: RegisterSession, ends: Sequence[RegisterEnd], terms: Terms
 ) -> Iterator[Break]:
     """Whether participation and session are over on both sides, with the same balance and number of rounds."""
-    both = ("statements", "regulator")
     told = [end for end in ends if session.ended_ms or not terms.may_be_outside(end.time_ms)]
     closed = known.closes and (session.closed_ms or not terms.may_be_outside(known.closed_ms))
     ours, theirs = _state(session.ended_ms, session.closed_ms), _state(len(told), closed)
@@ -158,19 +207,28 @@ def _match_end(
         newest = max(session.ended_ms, session.closed_ms)
         late = len(ours) > len(theirs) and newest >= terms.regulator_until_ms
         found = (("statements", " ".join(ours) or OPEN), ("regulator", " ".join(theirs) or OPEN))
-        yield _of_session(BreakClass.TIMING if late else BreakClass.STATE_DIFFERS, session, found, both)
+        yield _of_session(BreakClass.TIMING if late else BreakClass.STATE_DIFFERS, session, found, _BOTH)
+    elif closed and session.closed_ms:
+        after_ms = session.ended_ms or session.opened_ms
+        yield from _match_time(session, "closed", known.closed_ms, (after_ms, session.closed_ms), terms)
     if len(told) > 1:
         found = (("statements", "one end"), ("regulator", f"{len(told)} ends of this participation"))
         yield _of_session(BreakClass.DUPLICATE, session, found, ("regulator",))
     elif told and session.ended_ms:
-        end = told[0]
+        end, own = told[0], session.regulator_participation_id
+        if own and end.regulator_participation_id != own:
+            found = (("statements", f"participation {own}"), ("regulator", end.regulator_participation_id))
+            yield _of_session(BreakClass.CONTENT_DIFFERS, session, found, _BOTH)
         if end.final_balance_minor != session.paid_out_minor:
-            found = (("statements", f"paid out {session.paid_out_minor}"), ("regulator", str(end.final_balance_minor)))
+            told_, paid = (format_money(amount, session.currency) for amount in
+                           (end.final_balance_minor, session.paid_out_minor))  # fmt: skip
+            found = (("statements", f"paid out {paid}"), ("regulator", told_))
             amount = abs(end.final_balance_minor - session.paid_out_minor)
-            yield _of_session(BreakClass.AMOUNT_DIFFERS, session, found, both, amount_minor=amount)
+            yield _of_session(BreakClass.AMOUNT_DIFFERS, session, found, _BOTH, amount_minor=amount)
         if end.rounds != session.rounds:
             found = (("statements", f"{session.rounds} rounds"), ("regulator", f"{end.rounds} rounds"))
-            yield _of_session(BreakClass.STATE_DIFFERS, session, found, both)
+            yield _of_session(BreakClass.STATE_DIFFERS, session, found, _BOTH)
+        yield from _match_time(session, "ended", end.time_ms, (session.ending_ms, session.ended_ms), terms)
 
 
 def match_identity(session: SessionFact) -> Iterator[Break]:
@@ -179,8 +237,13 @@ def match_identity(session: SessionFact) -> Iterator[Break]:
         return
     left = session.bought_minor - session.staked_minor + session.returned_minor
     if left != session.paid_out_minor:
-        sums = f"{session.bought_minor} - {session.staked_minor} + {session.returned_minor} = {left}"
-        found = (("statements", f"{sums}, paid out {session.paid_out_minor}"),)
+        bought, staked, returned, due, paid = (
+            format_money(amount, session.currency)
+            for amount in (
+                session.bought_minor, session.staked_minor, session.returned_minor, left, session.paid_out_minor
+            )
+        )  # fmt: skip
+        found = (("statements", f"{bought} - {staked} + {returned} = {due}, paid out {paid}"),)
         amount = abs(left - session.paid_out_minor)
         yield _of_session(BreakClass.AMOUNT_DIFFERS, session, found, ("statements",), amount_minor=amount)
 
@@ -196,13 +259,16 @@ def match_total(
             yield Break(
                 BreakClass.AMOUNT_DIFFERS,
                 f"total {name} of {date} {operator} {currency}",
-                (
-                    ("statements", str(ours.get(name, 0))),
-                    ("regulator", str(value)),
-                    ("regulator's own rows", str(listed.get(name, 0))),
+                tuple(
+                    (source, str(said) if name == "rounds" else format_money(said, currency))
+                    for source, said in (
+                        ("statements", ours.get(name, 0)),
+                        ("regulator", value),
+                        ("regulator's own rows", listed.get(name, 0)),
+                    )
                 ),
                 parse_date(date),
-                amount_minor=abs(value - ours.get(name, 0)),
+                amount_minor=0 if name == "rounds" else abs(value - ours.get(name, 0)),
                 operator=operator,
                 currency=currency,
                 sources=("regulator",),
@@ -214,11 +280,16 @@ def _state(ended: object, closed: object) -> tuple[str, ...]:
 
 
 def _seat(seat: SeatFact) -> str:
-    return f"available {seat.available_minor}, staked {seat.staked_minor}, returned {seat.returned_minor}"
+    return _amounts((seat.available_minor, seat.staked_minor, seat.returned_minor), seat.currency)
 
 
-def _stage(stage: Stage) -> str:
-    return f"available {stage.available_minor}, staked {stage.staked_minor}, returned {stage.returned_minor}"
+def _stage(stage: Stage, currency: str) -> str:
+    return _amounts((stage.available_minor, stage.staked_minor, stage.returned_minor), currency)
+
+
+def _amounts(amounts: tuple[int, int, int], currency: str) -> str:
+    named = zip(("available", "staked", "returned"), amounts, strict=True)
+    return ", ".join(f"{name} {format_money(amount, currency)}" for name, amount in named)
 
 
 def _of_seat(kind: BreakClass, seat: SeatFact, found: tuple[tuple[str, str], ...], sources: tuple[str, ...]) -> Break:

@@ -62,11 +62,18 @@ HANDS: Final = Check(
 )
 SETTLEMENT: Final = Check(17, "settlement", "every bet is settled as ruleset and outcome demand")
 BALANCE: Final = Check(18, "balance", "before - staked + returned = after, in every round, purchase and participation")
-VOID: Final = Check(19, "void", "a void has a logged malfunction and two different approvals, and returns every stake")
+VOID: Final = Check(
+    19,
+    "void",
+    "a void has a logged malfunction of its round and two admins' approvals behind it, and returns every stake",
+)
 # --- the whole ---
 DRAWS: Final = Check(20, "draws", "every draw of an instance stands in one round or one discarded_draw")
 INSTANCE: Final = Check(21, "instance", "an instance has one start and one end, and agrees with its node's other boots")
 SCOPE: Final = Check(22, "scope", "what the files leave out is named by an export_scope")
+IDS: Final = Check(
+    23, "ids", "the regulator's ids are there where they are required, and no id or transaction serves two things"
+)
 
 CHECKS: Final[tuple[Check, ...]] = (
     LINE,
@@ -91,4 +98,5 @@ CHECKS: Final[tuple[Check, ...]] = (
     DRAWS,
     INSTANCE,
     SCOPE,
+    IDS,
 )

@@ -30,6 +30,7 @@ from rgs.core.replay.checks import (
 )
 from rgs.core.replay.openings import OpenSeat, placed_bets
 from rgs.core.replay.reading import Statement
+from rgs.core.rounds import DECK_UNRECOVERABLE, HOUSE_PARTY
 from rgs.core.rulesets import Ruleset
 from rgs.core.statements import commitment_of, first_actions_hash, next_actions_hash
 from rng.shuffle import TranscriptError, transcript_to_deck  # type: ignore[attr-defined]  # it raises it, see there
@@ -39,7 +40,6 @@ _TEXTS: Final = tuple(category.text for category in Category)
 _ACTIONS: Final = {action.value: action for action in Action}
 _REVEALED: Final[tuple[str, ...]] = ("cards", "deck", "salt", "transcript")
 _SETTLED: Final[tuple[str, ...]] = (*_REVEALED, "outcome", "settlement")
-UNRECOVERABLE: Final = "DECK_UNRECOVERABLE"
 
 
 def verify_final(statement: Statement, seat: OpenSeat | None, is_seamless: bool | None) -> None:
@@ -99,7 +99,7 @@ def _verify_opening(statement: Statement, seat: OpenSeat) -> Ruleset:
     barred: tuple[str, ...]
     if body["status"] == "settled":
         due, barred = _SETTLED, ("void",)
-    elif "void" in body and body["void"]["reason"] == UNRECOVERABLE:
+    elif "void" in body and body["void"]["reason"] == DECK_UNRECOVERABLE:
         due, barred = ("void",), (*_REVEALED, "outcome")
     else:
         due, barred = ("void", *_REVEALED, "settlement"), ("outcome",)
@@ -183,7 +183,11 @@ def _play(statement: Statement, seat: OpenSeat, dealt: Seat) -> Seat:
             )
         if not time <= action["time"] <= body["time"]:
             raise statement.failure(ACTIONS, f"action {number} at {action['time']} is out of order")
-        if action["by"] != "player" and action["action"] != game.default_action(played):
+        is_player = action["by"] == "player"
+        sender = seat.operator if is_player else HOUSE_PARTY
+        if sender is not None and action["party"] != sender:
+            raise statement.failure(ACTIONS, f"action {number} by {action['by']} is sent by {action['party']}")
+        if not is_player and action["action"] != game.default_action(played):
             raise statement.failure(ACTIONS, f"action {number} by {action['by']} is not the ruleset's default")
         try:
             played = game.apply(played, _ACTIONS[action["action"]])
@@ -273,6 +277,9 @@ def _verify_void(statement: Statement, played: Seat) -> None:
     parties = [approval["party"] for approval in void["approvals"]]
     if len(parties) != 2 or parties[0] == parties[1]:
         raise statement.failure(VOID, "a void needs the approvals of two different parties")
+    latest = max(approval["time"] for approval in void["approvals"])
+    if latest > body["time"]:
+        raise statement.failure(VOID, f"approved at {latest}, after the void")
     if "settlement" in body:
         pushed = [(bet, amount, Result.PUSH, amount) for bet, amount in played.bets]
         _verify_rows(statement, VOID, pushed, body["settlement"])

@@ -1,13 +1,15 @@
-"""A set of ULIDs in 16 bytes each: what replay keeps of every round and session to see an id used twice.
+"""A set of ids in 16 bytes each: what replay keeps of every round, session, participation and movement of money to see
+an id used twice.
 
-Exact, not probabilistic: the ids stand sorted in buckets chosen by their last bits, which are random. Refuses nothing
-itself.
+Of ULIDs exact, not probabilistic; of other ids the first 16 bytes of their SHA-256. The ids stand sorted in buckets
+chosen by their last bits, which are random. Refuses nothing itself.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from functools import partial
+from hashlib import sha256
 
 _BUCKETS = 4096
 _WIDTH = 16
@@ -21,25 +23,34 @@ class IdSet:
         self._buckets: dict[int, bytearray] = {}
 
     def add(self, ulid: str) -> bool:
-        """True if the id was new, False if it stood there already."""
-        bucket, key, place = self._find(ulid)
+        """True if the ULID was new, False if it stood there already."""
+        return self._add(_key(ulid))
+
+    def add_text(self, *texts: str) -> bool:
+        """The same for an id of any form: what it is an id of, then its parts, none with a line feed."""
+        return self._add(sha256("\n".join(texts).encode()).digest()[:_WIDTH])
+
+    def __contains__(self, ulid: str) -> bool:
+        bucket, place = self._find(key := _key(ulid))
+        return bucket[place : place + _WIDTH] == key
+
+    def _add(self, key: bytes) -> bool:
+        bucket, place = self._find(key)
         if bucket[place : place + _WIDTH] == key:
             return False
         bucket[place:place] = key
         return True
 
-    def __contains__(self, ulid: str) -> bool:
-        bucket, key, place = self._find(ulid)
-        return bucket[place : place + _WIDTH] == key
+    def _find(self, key: bytes) -> tuple[bytearray, int]:
+        """The bucket of the 16 bytes, and where they stand or would."""
+        bucket = self._buckets.setdefault(int.from_bytes(key[-2:], "big") % _BUCKETS, bytearray())
+        if bucket[-_WIDTH:] < key:  # as of most ULIDs: they begin with the time at which they were made
+            return bucket, len(bucket)
+        return bucket, bisect_left(range(len(bucket) // _WIDTH), key, key=partial(_item, bucket)) * _WIDTH
 
-    def _find(self, ulid: str) -> tuple[bytearray, bytes, int]:
-        """The id's bucket, its 16 bytes, and where they stand or would."""
-        number = int(ulid.translate(_DIGITS), 32)
-        bucket = self._buckets.setdefault(number % _BUCKETS, bytearray())
-        key = number.to_bytes(_WIDTH, "big")
-        if bucket[-_WIDTH:] < key:  # as most are: an id begins with the time at which it was made
-            return bucket, key, len(bucket)
-        return bucket, key, bisect_left(range(len(bucket) // _WIDTH), key, key=partial(_item, bucket)) * _WIDTH
+
+def _key(ulid: str) -> bytes:
+    return int(ulid.translate(_DIGITS), 32).to_bytes(_WIDTH, "big")
 
 
 def _item(bucket: bytearray, index: int) -> bytes:

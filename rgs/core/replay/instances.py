@@ -3,8 +3,9 @@
 
 An instance is one worker of one boot of one node. Its end is its own `instance_end`, or an `instance_lost` signed by
 another instance of the same store epoch that names the last numbers; what it had drawn beyond these is unknown and
-bounded by `draws_in_flight_max`. What another instance says of it is compared when the files are at their end,
-because only each instance's own order is given.
+bounded by its draw window: the `draws_in_flight_max` of its `instance_start`, or of the last `draw_window` behind it.
+What another instance says of it is compared when the files are at their end, because only each instance's own order is
+given.
 
 Refuses any statement behind an end. Knows nothing of sessions.
 """
@@ -13,12 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any, Final
 
 from rgs.core.errors import VerificationError
 from rgs.core.replay.checks import DRAWS, INSTANCE, NUMBER, SCOPE
 from rgs.core.replay.draws import DrawAccount
 from rgs.core.replay.reading import Statement
 from rgs.core.replay.scope import Scope, Sequence
+
+KEYS_CHANGED: Final = "KEYS_CHANGED"
+"""Reason of the end of an instance whose process goes on as the next one."""
 
 
 @dataclass(slots=True)
@@ -31,11 +36,16 @@ class Instance:
     boot_no: int
     store_epoch: str
     draws_in_flight_max: int
+    """The draw window in force behind the statements read."""
     previous: dict[str, str] | None
     numbers: Sequence
     start: str
     """Hash of its instance_start."""
+    since: str
+    """When the process that it runs in began; empty where that lies outside the files."""
     draws: DrawAccount = field(default_factory=DrawAccount)
+    is_followed: bool = False
+    """Ended for another key: the process goes on as the next boot."""
     last_draw_no: int | None = None
 
     @property
@@ -96,7 +106,22 @@ class Instances:
             previous=body.get("previous_boot"),
             numbers=Sequence(is_whole=self._scope.is_whole, head=1),
             start=statement.hash,
+            since=self._since(body),
         )
+
+    def since(self, body: dict[str, Any]) -> str:
+        """The earliest date of what the instance of this instance_start signs: the start of its process. What the
+        boot before had begun to write when it took another key, the next one signs.
+        """
+        return self._known[body["instance"]].since
+
+    def _since(self, body: dict[str, Any]) -> str:
+        if "previous_boot" not in body:
+            return str(body["time"])
+        former = self._known.get(body["previous_boot"]["instance"])
+        if former is None:
+            return str(body["time"]) if self._scope.is_whole else ""
+        return former.since if former.is_followed else str(body["time"])
 
     def verify_number(self, statement: Statement) -> None:
         """Check 6, and that nothing follows an end (21). The instance is known: its key came from its start."""
@@ -123,9 +148,19 @@ class Instances:
                 DRAWS, f"{outstanding} draws below {draw_no} are outstanding, at most {most} may be"
             )
 
+    def widen(self, statement: Statement) -> None:
+        """A draw_window (20): from here on more draws may be in flight. A window never shrinks."""
+        instance = self._known[statement.body["instance"]]
+        before, after = instance.draws_in_flight_max, int(statement.body["draws_in_flight_max"])
+        if after <= before:
+            raise statement.failure(DRAWS, f"a window of {after} draws follows one of {before}: it can only grow")
+        instance.draws_in_flight_max = after
+
     def end(self, statement: Statement) -> None:
         """An instance_end: its own last draw number."""
-        self._known[statement.body["instance"]].last_draw_no = int(statement.body["last_draw_no"])
+        instance = self._known[statement.body["instance"]]
+        instance.last_draw_no = int(statement.body["last_draw_no"])
+        instance.is_followed = statement.body["reason"] == KEYS_CHANGED
 
     def lose(self, statement: Statement) -> None:
         """An instance_lost: another instance's last numbers, compared by `finish`."""
@@ -190,8 +225,8 @@ class Instances:
             yield statement.failure(INSTANCE, f"instance {instance.name} is of another store epoch")
 
     def _finish_boots(self) -> Iterator[VerificationError]:
-        """A worker's boots have numbers of their own, and each that names how the one before it ended, names it
-        rightly.
+        """A worker's boots have numbers of their own, without gap from 1 where nothing is cut. Each names how the one
+        before it ended, unless that one was alive still, and lost.
         """
         before: dict[tuple[str, str], Instance] = {}
         for instance in sorted(self._known.values(), key=lambda one: (one.boot_no, one.name)):
@@ -201,19 +236,31 @@ class Instances:
                 yield self._boot_failure(
                     instance, f"instance {earlier.name} has boot number {instance.boot_no} already"
                 )
-            previous = instance.previous
-            if previous is not None:
-                former = self._known.get(previous["instance"])
+            elif self._scope.is_whole and instance.boot_no != (earlier.boot_no if earlier else 0) + 1:
+                yield self._boot_failure(instance, f"boot {instance.boot_no - 1} of its worker is missing")
+            elif instance.previous is not None:
+                former = self._known.get(instance.previous["instance"])
                 if former is not None:
-                    yield from self._verify_previous(instance, former, previous)
-                elif earlier is not None and self._scope.is_whole:
-                    yield self._boot_failure(instance, f"the previous boot {previous['instance']} is missing")
+                    yield from self._verify_previous(instance, former, instance.previous)
+                elif self._scope.is_whole:
+                    yield self._boot_failure(instance, f"the previous boot {instance.previous['instance']} is missing")
+            elif earlier is not None and self._scope.is_whole and self._is_unaccounted(instance, earlier):
+                yield self._boot_failure(
+                    instance, f"it names no previous boot, and instance {earlier.name} before it was not lost"
+                )
+
+    def _is_unaccounted(self, instance: Instance, earlier: Instance) -> bool:
+        """Whether nothing tells that the boot before was alive still: who names none declares it lost, at once, before
+        anything else of its own. In a log that goes on it may have come no further than its start.
+        """
+        return earlier.name not in self._lost and not (self._goes_on and instance.numbers.last == 1)
 
     def _verify_previous(
         self, instance: Instance, former: Instance, previous: dict[str, str]
     ) -> Iterator[VerificationError]:
-        if former.node != instance.node or former.boot_no >= instance.boot_no:
-            yield self._boot_failure(instance, f"the previous boot {former.name} is none of this node's earlier ones")
+        of = (former.node, former.worker, former.boot_no + 1)
+        if of != (instance.node, instance.worker, instance.boot_no):
+            yield self._boot_failure(instance, f"the previous boot {former.name} is not this worker's one before")
         lost = self._lost.get(former.name)
         last_draw_no = former.last_draw_no if lost is None else lost.last_draw_no
         last_statement_no = former.numbers.last if lost is None else lost.last_statement_no

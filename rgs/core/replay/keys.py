@@ -5,15 +5,16 @@ Check 3. A key bundle is verified as a whole before anything is read with it: on
 keys. A root that the auditor brought from outside anchors it; without one, all that is shown is that the files agree
 with the bundle.
 
-Refuses everything under a revoked key, whenever it says it was signed: a stolen key can date back. Who reads a log
-knows each statement's place in it, and what a witness saw; then `rgs.core.replay.revocations` says what stands.
-Refuses key statements in an export that the bundle does not hold: get the newer bundle.
+Refuses what is dated before the key that signs it was named. Refuses everything under a revoked key, whenever it says
+it was signed: a stolen key can date back. Who reads a log knows each statement's place in it, and what a witness saw;
+then `rgs.core.replay.revocations` says what stands. Refuses key statements in an export that the bundle does not hold:
+get the newer bundle.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rgs.core.errors import FormatError, VerificationError
@@ -37,7 +38,8 @@ from rgs.core.statements.lines import parse_key_bundle
 class SigningKey:
     """A key of the path.
 
-    `name` is the node's or instance's, empty for a root; `parent` the keyid that signed it, empty at the top.
+    `name` is the node's or instance's, empty for a root; `parent` the keyid that signed it, empty at the top; nothing
+    that it signs is dated before `since`, empty where that is not known.
     """
 
     role: KeyRole
@@ -45,6 +47,7 @@ class SigningKey:
     name: str
     parent: str
     development: bool
+    since: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +100,12 @@ class KeyBook:
         verify_signature(envelope, public_key)
         kind, body = parse_statement(envelope)
         verify_times(kind.name, body)
-        self.verify_in_force(envelope.keyid, body)
+        if self._newest_root:
+            self.verify_in_force(envelope.keyid, body)
         if kind.name == "root_key":
             self._add_root(body)
         elif kind.name == "node_key":
-            self._add_key(body["public_key"], KeyRole.NODE, body["node"], development=body["development"])
+            self._add_key(body, KeyRole.NODE, body["node"], development=body["development"])
         elif kind.name == "key_end":
             self._ends[body["key"]] = _key_end(body)
         elif kind.name == "revocation":
@@ -123,14 +127,14 @@ class KeyBook:
     def _add_root(self, body: dict[str, Any]) -> None:
         if body.get("previous", "") != self._newest_root:
             raise KEY.failure("previous is not the keyid of the root before")
-        self._newest_root = self._add_key(body["public_key"], KeyRole.ROOT, "")
+        self._newest_root = self._add_key(body, KeyRole.ROOT, "")
 
-    def _add_key(self, public_key_hex: str, role: KeyRole, name: str, *, development: bool = False) -> str:
-        public_key = bytes.fromhex(public_key_hex)
+    def _add_key(self, body: dict[str, Any], role: KeyRole, name: str, *, development: bool = False) -> str:
+        public_key = bytes.fromhex(body["public_key"])
         keyid = key_fingerprint(public_key)
         if keyid in self._keys:
             raise KEY.failure(f"key {keyid} is named twice")
-        self._keys[keyid] = SigningKey(role, public_key, name, self._newest_root, development)
+        self._keys[keyid] = SigningKey(role, public_key, name, self._newest_root, development, body["time"])
         return keyid
 
     @property
@@ -156,17 +160,21 @@ class KeyBook:
 
     # --- the path ---
 
-    def add_instance(self, instance: str, public_key_hex: str, node_keyid: str) -> None:
-        """Take in the instance key that an instance_start under `node_keyid` names.
+    def add_instance(self, start: Mapping[str, str], node_keyid: str, since: str = "") -> None:
+        """Take in the instance key that the body of an instance_start under `node_keyid` names; `since` as SigningKey.
 
         Raises VerificationError if the key is known already, whatever its role.
         """
-        public_key = bytes.fromhex(public_key_hex)
+        instance, public_key = start["instance"], bytes.fromhex(start["public_key"])
         keyid = key_fingerprint(public_key)
         if keyid in self._keys:
             raise KEY.failure(f"the key {keyid} of instance {instance} is known already")
         development = self._keys[node_keyid].development
-        self._keys[keyid] = SigningKey(KeyRole.INSTANCE, public_key, instance, node_keyid, development)
+        self._keys[keyid] = SigningKey(KeyRole.INSTANCE, public_key, instance, node_keyid, development, since)
+
+    def note_time_jump(self, keyid: str) -> None:
+        """The instance of the key has told that its clock was set: from here on it may stand before its own start."""
+        self._keys[keyid] = replace(self._keys[keyid], since="")
 
     def verify_envelope(
         self, envelope: Envelope, hash_: bytes, place: Place | None = None, *, is_signed: bool = False
@@ -206,12 +214,14 @@ class KeyBook:
             keyid = self._keys[keyid].parent
 
     def verify_in_force(self, keyid: str, body: dict[str, Any]) -> None:
-        """Check 3 as far as it needs the payload: the statement does not lie behind the orderly end of its key, nor
-        behind that of the node key above it.
+        """Check 3 as far as it needs the payload: the statement is not dated before its key, and does not lie behind
+        the orderly end of it, nor behind that of the node key above it.
         """
+        key = self._keys[keyid]
+        if body["time"] < key.since:
+            raise KEY.failure(f"dated {body['time']}, before its key {keyid} of {key.since}")
         if not self._ends:
             return
-        key = self._keys[keyid]
         is_of_instance = key.role is KeyRole.INSTANCE
         end = self._ends.get(keyid)
         if end is not None:

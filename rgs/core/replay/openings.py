@@ -51,6 +51,8 @@ class OpenSeat:
     time: str
     leaf: bytes
     """Leaf hash of the seat object."""
+    operator: str | None = None
+    """Of the session; None where no link so far tells."""
     funds_minor: int = 0
     """What decisions may cost in all: the least of the balance after the bets and what the session's limits leave."""
     is_sound: bool = True

@@ -13,16 +13,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from rgs.core.errors import VerificationError
-from rgs.core.replay.checks import KEY, LINE, OPENING, SCOPE, SESSION, VOID
+from rgs.core.replay.checks import KEY, LINE, OPENING, SCOPE, SESSION
 from rgs.core.replay.deals import Deals
-from rgs.core.replay.finals import UNRECOVERABLE, verify_discarded, verify_final
+from rgs.core.replay.finals import verify_discarded, verify_final
 from rgs.core.replay.identifiers import IdSet
 from rgs.core.replay.instances import Instances
 from rgs.core.replay.keys import KeyBook
 from rgs.core.replay.openings import OpenSeat, read_seat, verify_opening
 from rgs.core.replay.reading import Entry, Statement, read_authentic, read_entry, verify_private
+from rgs.core.replay.registered import Registered
 from rgs.core.replay.rules import Rulebook
 from rgs.core.replay.scope import Scope, Sequence
 from rgs.core.replay.sessions import (
@@ -33,6 +35,8 @@ from rgs.core.replay.sessions import (
     verify_session_close,
     verify_session_open,
 )
+from rgs.core.replay.voids import Voids
+from rgs.core.rounds import DECK_UNRECOVERABLE
 
 
 @dataclass(slots=True)
@@ -46,15 +50,21 @@ class Summary:
     rounds_failed: int = 0
     rounds_open: int = 0
     seats_void: int = 0
+    seats_unrecoverable: int = 0
+    """Of these the ones whose deck was never shown (DECK_UNRECOVERABLE)."""
     games: Counter[str] = field(default_factory=Counter)
     sessions: int = 0
     instances: int = 0
     draws_in_rounds: int = 0
     draws_discarded: int = 0
     draws_exposed: int = 0
-    """Draws of lost instances that are unknown, at most, and decks of voids that could not be unsealed."""
+    """Draws of lost instances that are unknown, at most, and decks of voids that could not be unsealed. In a cut export
+    as far as the windows of these instances are in it.
+    """
     private_verified: int = 0
     private_absent: int = 0
+    ids_absent: int = 0
+    """Of these the ones in which the jurisdiction requires the regulator's ids."""
     staked_minor: Counter[str] = field(default_factory=Counter)
     returned_minor: Counter[str] = field(default_factory=Counter)
     is_cut: bool = False
@@ -79,11 +89,8 @@ class Replay:
         self._chains: dict[str, Chain] = {}
         self._sessions = IdSet()
         self._closed_in_scope: set[str] = set()
-        self._events: set[str] = set()
-        self._voids: list[tuple[str, VerificationError]] = []
-        """The malfunctions that voids name and no event before them was, each with the error that it will be if none
-        comes.
-        """
+        self._voids = Voids()
+        self._registered = Registered()
         self._failures: list[VerificationError] = []
         self.summary = Summary()
         self.statement: Statement | None = None
@@ -96,7 +103,7 @@ class Replay:
         try:
             self.statement = read_authentic(line, self._keys)
         except VerificationError as error:
-            self._report(error)
+            self._report(error, is_of_round=False)  # no statement, whatever round it speaks of
         else:
             self._take(self.statement)
         return self._drain()
@@ -108,7 +115,7 @@ class Replay:
         try:
             self.statement = read_entry(entry, self._keys)
         except VerificationError as error:
-            self._report(error)
+            self._report(error, is_of_round=False)  # no statement, whatever round it speaks of
         else:
             self._take(self.statement)
         return self._drain()
@@ -126,13 +133,12 @@ class Replay:
             self._finish_session(self._chains[session_id])
         for session_id in sorted(self._scope.sessions.keys() - self._chains.keys() - self._closed_in_scope):
             self._report(SCOPE.failure("the scope promises a session of which nothing is here", session_id=session_id))
-        for malfunction, error in self._voids:
-            if malfunction not in self._events and self._scope.is_whole:
-                self._report(error)
         is_whole = self._scope.is_whole and not self._goes_on
-        for error in (*self._instances.finish(), *self._deals.finish(is_whole=is_whole, goes_on=self._goes_on)):
+        deals = self._deals.finish(is_whole=is_whole, goes_on=self._goes_on)
+        for error in (*self._voids.finish(), *self._instances.finish(), *deals):
             self._report(error)
         summary = self.summary
+        summary.ids_absent = self._registered.absent
         summary.rounds_verified, summary.rounds_failed = self._deals.verified, len(self._deals.failed)
         summary.rounds_open, summary.games = self._deals.left_open, self._deals.games
         summary.instances, summary.is_cut = len(self._instances), not self._scope.is_whole
@@ -154,10 +160,10 @@ class Replay:
             return False
         return True
 
-    def _report(self, error: VerificationError) -> None:
+    def _report(self, error: VerificationError, *, is_of_round: bool = True) -> None:
         self._failures.append(error)
         self.summary.failures += 1
-        if "round_id" in error.metadata:
+        if is_of_round and "round_id" in error.metadata:
             self._deals.fail(error.metadata["round_id"])
 
     def _drain(self) -> list[VerificationError]:
@@ -174,7 +180,8 @@ class Replay:
         summary.has_development_keys |= statement.key.development
         # (5) The private block.
         has_private = kind.private or statement.private is not None
-        if has_private and self._passes(verify_private, statement) and kind.private:
+        is_private_sound = not has_private or self._passes(verify_private, statement)
+        if is_private_sound and kind.private:
             summary.private_absent += statement.private is None
             summary.private_verified += statement.private is not None
         if kind.name == "export_scope" and not self._goes_on:
@@ -188,7 +195,7 @@ class Replay:
         if not self._scope.is_whole and kind.name != "instance_start" and not self._scope.names(body):
             self._report(statement.failure(SCOPE, "no scope names this statement"))
         if kind.linked:
-            self._link(statement)
+            self._link(statement, is_private_sound=is_private_sound)
         else:
             self._take_unlinked(statement)
 
@@ -198,12 +205,16 @@ class Replay:
                 self._instances.end(statement)
             case "instance_lost":
                 self._passes(self._instances.lose, statement)
+            case "draw_window":
+                self._passes(self._instances.widen, statement)
             case "discarded_draw":
                 self.summary.draws_discarded += 1
                 self._passes(self._instances.use_draw, statement, statement.body)
                 self._passes(verify_discarded, statement)
             case "event":
-                self._events.add(statement.hash)
+                self._voids.take(statement)
+                if statement.body["code"] == "TIME_JUMP":
+                    self._keys.note_time_jump(statement.keyid)
             case _:
                 pass
 
@@ -216,14 +227,14 @@ class Replay:
     def _start_instance(self, statement: Statement) -> None:
         self._instances.start(statement)
         try:
-            self._keys.add_instance(statement.body["instance"], statement.body["public_key"], statement.keyid)
+            self._keys.add_instance(statement.body, statement.keyid, self._instances.since(statement.body))
         except VerificationError as error:
             raise statement.failure(KEY, error.message) from None
 
     # --- sessions ---
 
-    def _link(self, statement: Statement) -> None:
-        """(7) The order of the session, then what the link says by itself."""
+    def _link(self, statement: Statement, *, is_private_sound: bool) -> None:
+        """(7) The order of the session, then what the link says by itself, (23) last whom and what else it names."""
         body, kind = statement.body, statement.kind.name
         chain = self._chain(statement)
         if chain is None:
@@ -251,6 +262,8 @@ class Replay:
                 self._passes(verify_participation_end, statement, chain)
             case _:  # session_close
                 self._passes(verify_session_close, statement, chain)
+        if is_private_sound and (statement.kind.private or kind == "money_leg"):
+            self._passes(self._registered.verify, statement, chain, self._rulebook)
         chain.advance(statement, seat)
         if kind == "session_close":
             self._close_session(statement, chain)
@@ -269,6 +282,7 @@ class Replay:
 
     def _open_seat(self, statement: Statement, chain: Chain) -> OpenSeat:
         seat = read_seat(statement, self._rulebook)
+        seat.operator = chain.operator
         seat.is_sound = self._passes(verify_opening, statement, seat, chain, self._rulebook)
         # (20) The draw, once for all seats of the round; (9) then the seats among each other.
         if self._deals.brings_draw(statement):
@@ -283,17 +297,14 @@ class Replay:
             self.summary.staked_minor[chain.currency] += int(body["staked_minor"])
             self.summary.returned_minor[chain.currency] += int(body["returned_minor"])
             if body["status"] == "void":
-                self._note_void(statement)
+                is_hidden = body["void"]["reason"] == DECK_UNRECOVERABLE
+                self.summary.seats_void += 1
+                self.summary.seats_unrecoverable += is_hidden
+                self.summary.draws_exposed += is_hidden
+                opened = "" if seat is None else seat.time
+                self._passes(partial(self._voids.verify, is_whole=self._scope.is_whole), statement, opened)
         if seat is not None and body["opening"] == seat.opening:
             self._deals.answer(seat.round_id)
-
-    def _note_void(self, statement: Statement) -> None:
-        void = statement.body["void"]
-        self.summary.seats_void += 1
-        self.summary.draws_exposed += void["reason"] == UNRECOVERABLE
-        if void["malfunction"] not in self._events:
-            error = statement.failure(VOID, f"the malfunction {void['malfunction']} is no event of these files")
-            self._voids.append((void["malfunction"], error))
 
     def _abandon(self, seat: OpenSeat, *, is_outside: bool) -> None:
         """No final will be read for the seat."""

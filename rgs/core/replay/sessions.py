@@ -73,7 +73,10 @@ class Chain:
     open_time: str = ""
     """Time of the session_open, from which the limit of duration runs."""
     table: str | None = None
+    operator: str | None = None
     participation_id: str | None = None
+    regulator_participation_id: str | None = None
+    """None where no block so far tells; empty where one tells none."""
     purchase_no: int | None = 0
     bought_minor: int | None = 0
     staked_minor: int | None = 0
@@ -89,8 +92,6 @@ class Chain:
     """Whether bets are debited one by one; None where no link so far tells."""
     leg_round: str = ""
     """The round of the newest leg or final."""
-    transactions: set[str] = field(default_factory=set)
-    """Of the legs so far."""
 
     def verify_link(self, statement: Statement, ranges: list[Range] | None) -> None:
         """Check 7, and the number becomes the newest if it is above the last."""
@@ -133,6 +134,7 @@ class Chain:
             case "session_open":
                 self.rules, self.jurisdiction = body["ruleset"], body["jurisdiction"]
                 self.currency, self.table = body["currency"], body.get("table", "")
+                self.operator = body["operator"]
                 self.limits, self.open_time = _limits(body.get("limits", {})), body["time"]
                 self.is_seamless = "funding" in body
             case "money_leg":
@@ -156,7 +158,6 @@ class Chain:
         """What a leg says becomes the state; where it stands tells what it is for."""
         self.leg_round = body["round_id"]
         self.is_seamless = self.is_seamless is not False
-        self.transactions.add(body["transaction_id"])
         amount = int(body["amount_minor"])
         if body["direction"] == "credit":
             self.kind, amount = "leg behind", -amount
@@ -225,11 +226,13 @@ def verify_purchase(statement: Statement, chain: Chain, rulebook: Rulebook) -> N
 
 
 def verify_money_leg(statement: Statement, chain: Chain) -> None:
-    """Its round and transaction (7); nothing left over before a round, everything paid back behind it (18)."""
+    """Its round (7); no debit of nothing, nothing left over before a round, everything paid back
+    behind it (18).
+    """
     body = statement.body
-    if body["transaction_id"] in chain.transactions:
-        raise statement.failure(SESSION, f"transaction {body['transaction_id']} was named before")
     is_debit = body["direction"] == "debit"
+    if is_debit and body["amount_minor"] == "0":
+        raise statement.failure(BALANCE, "a debit of nothing")
     if chain.seat is not None:
         if not is_debit or body["round_id"] != chain.seat.round_id:
             raise statement.failure(SESSION, "a leg that is no debit for the round that is open")

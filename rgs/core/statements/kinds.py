@@ -176,6 +176,7 @@ _ALL = (
         {"lost": _BOOT, "reason": CODE},
         base=_NUMBERED,
     ),
+    _kind("draw_window", KeyRole.INSTANCE, {"draws_in_flight_max": POSITIVE}, base=_NUMBERED),
     _kind(
         "discarded_draw",
         KeyRole.INSTANCE,
@@ -241,7 +242,7 @@ _ALL = (
         "money_leg",
         KeyRole.INSTANCE,
         {
-            "amount_minor": POSITIVE,
+            "amount_minor": INTEGER,
             "direction": one_of("debit", "credit"),
             "round_id": ULID,
             "transaction_id": ULID,

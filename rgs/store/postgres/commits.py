@@ -26,16 +26,18 @@ from rgs.store.changes import (
     RequestSeenError,
     SessionRaceError,
     Signed,
+    StoreAwayError,
     StoreError,
     StoreRefusedError,
     SwitchOff,
     SwitchOn,
     Turn,
 )
-from rgs.store.group import Group, Identity, sign_statement
+from rgs.store.group import Group, Identity, sign_statement, window_of
 from rgs.store.numbers import SLOTS, RowNumbers
 from rgs.store.postgres import texts
 from rgs.store.postgres.link import GAP_S, LOST, Link, connect, verify_durable
+from rgs.store.postgres.schema import verify_schema
 from rgs.store.rows import ONE_ROW
 from rgs.store.writer import Outcome
 
@@ -48,8 +50,6 @@ LEASE_FIRST_MS: Final = 60_000
 """The lease that an instance starts with."""
 _WIDTHS: Final = (24, 27, 12, 11, 3, 8, 11, 10)
 """Columns of sessions, new rounds, rounds, statements, privates, answers, reports, totals in COMMIT."""
-_SESSION_ID_AT: Final = 23
-"""Where a new session's row has its session id."""
 
 
 class OutageError(Exception):
@@ -87,6 +87,11 @@ class Commits:
         """As whom the store signs."""
         return self._identity.instance
 
+    @property
+    def draw_window(self) -> int:
+        """Draws that may be in flight at once, as the durable statements of the instance say."""
+        return self._identity.draw_window
+
     async def start(
         self, *, instance: str, node: str, boot_no: int, worker: int, start_ms: int, start: Draft, node_signer: Signer,
         signer: Signer,
@@ -94,19 +99,23 @@ class Commits:
         """Insert the instance's row, in a slot of its own, and its statement 1."""
         body = {**start.body, "instance": instance, "kind": start.kind, "statement_no": "1"}
         signed = sign_statement(start.kind, body, instance, 1, node_signer)
-        group = Group(Identity(instance, signer), 0)
+        group = Group(Identity(instance, signer, draw_window=window_of(start)), 0)
         group.statement_no = 1
         group.statements.append((instance, 1, start.kind, "", "", 0, "", 0, signed.hash, signed.envelope))
         slots: list[int] = []
 
         async def insert(link: Link) -> None:
             await link.connection.execute(texts.LOCK_SLOTS)
+            await verify_schema(link, self._address)  # a migration may have come since the store was opened
             ((slot, previous, now_ms),) = await link.connection.fetch(texts.FREE_SLOT)
             if slot is None:
-                raise StoreRefusedError("as many instances are alive in the store as there are slots", limit=SLOTS)
+                raise StoreAwayError("as many instances are alive in the store as there are slots", limit=SLOTS)
+            before = await link.connection.fetchrow(texts.BOOT_BEFORE, node, worker)
+            if before is not None and not before["alive"] and "previous_boot" not in body:
+                raise StoreAwayError(f"{before['instance']} has ended while {instance} was starting: start again")
             row = (instance, node, boot_no, worker, start_ms, slot, previous, LEASE_FIRST_MS)
             await link.connection.execute(texts.INSERT_INSTANCE, *row)
-            slots[:] = [slot, await self._write(link, group, RowNumbers(slot, now_ms, previous), {}, [])]
+            slots[:] = [slot, await self._write(link, group, RowNumbers(slot, now_ms, previous), [])]
 
         try:
             await self._transaction(insert)
@@ -166,8 +175,7 @@ class Commits:
             ids = sorted({c.session.session_id for c in changes if c.session is not None and c.session.version > 1})
             *rows, clock = await _fetch(link, texts.LOCK_SESSIONS, ids)
             known = {row[0]: row[1] for row in rows}
-            last_ids = {row[0]: row[2] for row in rows}
-            previous = max(self._last_id, 0, *last_ids.values())
+            previous = max(self._last_id, 0, *(row[2] for row in rows))
             for change in changes:
                 previous = max(previous, await self._lock_ended(link, change))
             for draft in owed:
@@ -183,7 +191,7 @@ class Commits:
                 outcomes.append(group.add(change))
             # 3. Insert.
             numbers = RowNumbers(self._slot, clock[3], previous)
-            mark = await self._write(link, group, numbers, last_ids, forgotten)
+            mark = await self._write(link, group, numbers, forgotten)
             look = (group.instance, mark)
             if changes and changes[0].turn is not None:
                 group, mark = await self._turn(link, changes[0].turn, group, numbers)
@@ -210,7 +218,7 @@ class Commits:
         for draft in turn.drafts:
             begun.sign(draft)
         begun.artifacts.extend(turn.artifacts)
-        return begun, await self._write(link, begun, numbers, {}, [])
+        return begun, await self._write(link, begun, numbers, [])
 
     async def _lock_ended(self, link: Link, change: Change) -> int:
         """Lock the row of another instance that this change ends; its last row number. StoreError unless it is dead to
@@ -229,12 +237,9 @@ class Commits:
         last_id: int = rows[0]["last_id"]
         return last_id
 
-    async def _write(
-        self, link: Link, group: Group, numbers: RowNumbers, last_ids: dict[str, int], forgotten: list[int]
-    ) -> int:
+    async def _write(self, link: Link, group: Group, numbers: RowNumbers, forgotten: list[int]) -> int:
         """Insert the rows of a group; the row number that its instance's row now stands at."""
         run = link.connection
-        newest = dict(last_ids)
         new_sessions = [(numbers.take(), *row) for row in group.new_sessions]
         new_rounds = [(numbers.take(), *row) for row in group.new_rounds]
         reports = [(numbers.take(), *row) for row in group.reports]
@@ -242,17 +247,17 @@ class Commits:
         for row in group.statements:
             number = numbers.take()
             statements.append((number, *row))
-            newest[row[4]] = number
         mark = numbers.take()
+        # A session stands behind all that is written here, its events too: what comes next of it has a higher number.
         if new_sessions:
-            opened = [(*row, newest.get(row[_SESSION_ID_AT], 0)) for row in new_sessions]
+            opened = [(*row, mark) for row in new_sessions]
             await run.execute(texts.OPEN_SESSIONS, *_columns(opened, 36))
         for affair in group.affairs:
             await run.execute(texts.INSERT_AFFAIR, *affair)
         for day in group.day_rows():
             await run.execute(texts.INSERT_DAY, *day)
         tables = (
-            [(*row, newest.get(row[-1], 0)) for row in group.sessions], new_rounds, group.rounds, statements,
+            [(*row, mark) for row in group.sessions], new_rounds, group.rounds, statements,
             group.privates, group.answers, reports, group.totals,
         )  # fmt: skip
         arrays = [column for rows, width in zip(tables, _WIDTHS, strict=True) for column in _columns(rows, width)]

@@ -6,9 +6,9 @@ from typing import Final
 
 import asyncpg
 
-from rgs.core.errors import NotFoundError
 from rgs.store.address import PostgresAddress
-from rgs.store.changes import AllowListChanged, CertificateOff, StoreError, StoreRefusedError
+from rgs.store.allowed import removable, verify_new
+from rgs.store.changes import AllowListChanged, CertificateOff, PartyOn, StoreError, StoreRefusedError
 from rgs.store.interface import PartyRow
 from rgs.store.postgres.link import LOST, Link
 from rgs.store.postgres.reads import PostgresReads
@@ -16,14 +16,11 @@ from rgs.store.postgres.schema import reach
 from rgs.store.postgres.texts import RECORD_SQL
 
 _ROWS: Final = (
-    "SELECT c.fingerprint, c.party, p.role, p.jurisdiction, c.added_ms, c.removed_ms FROM certificates c"
+    "SELECT c.fingerprint, c.party, p.role, p.jurisdiction, c.added_ms, c.removed_ms, c.last_ms FROM certificates c"
     " JOIN parties p ON p.party = c.party WHERE c.removed_ms IS NULL OR ? ORDER BY c.added_ms, c.fingerprint"
 )
-_PARTY: Final = "SELECT role, jurisdiction FROM parties WHERE party = $1 FOR UPDATE"
-_ADD_PARTY: Final = """
-    INSERT INTO parties (party, role, jurisdiction, added_ms) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING
-"""
-_ADD: Final = "INSERT INTO certificates (fingerprint, party, added_ms) VALUES ($1, $2, $3)"
+_EVERY: Final = _ROWS.replace("?", "TRUE")
+_ADD: Final = "INSERT INTO certificates (fingerprint, party, added_ms, last_ms) VALUES ($1, $2, $3, $4)"
 
 
 class PostgresParties:
@@ -47,18 +44,14 @@ class PostgresParties:
         run = link.connection
         try:
             async with run.transaction():
-                await run.execute(_ADD_PARTY, row.party, row.role, row.jurisdiction, row.added_ms)
-                ((role, jurisdiction),) = await run.fetch(_PARTY, row.party)
-                if (role, jurisdiction) != (row.role, row.jurisdiction):
-                    raise StoreRefusedError(
-                        f"party {row.party} is {role} in jurisdiction {jurisdiction or '-'} already", party=row.party
-                    )
-                await run.execute(_ADD, row.fingerprint, row.party, row.added_ms)
-                await run.execute(RECORD_SQL[AllowListChanged])
+                await run.execute(RECORD_SQL[AllowListChanged])  # first: whoever else changes the list waits for it
+                verify_new(row, [PartyRow(*known) for known in await run.fetch(_EVERY)])
+                await run.execute(RECORD_SQL[PartyOn], row.party, row.role, row.jurisdiction, row.added_ms)
+                await run.execute(_ADD, row.fingerprint, row.party, row.added_ms, row.last_ms)
             _verify_told(link)
         except asyncpg.IntegrityConstraintViolationError:
             raise StoreRefusedError(
-                "this certificate is or was in the allow-list", fingerprint=row.fingerprint
+                f"the store takes no party {row.party} of role {row.role}", party=row.party, role=row.role
             ) from None
         except LOST as error:
             raise StoreError(f"the store broke off ({type(error).__name__}): look at the list again") from None
@@ -69,12 +62,11 @@ class PostgresParties:
         link = await reach(self._address)
         try:
             async with link.connection.transaction():
-                done = await link.connection.execute(RECORD_SQL[CertificateOff], removed_ms, fingerprint)
-                if not done.endswith(" 1"):
-                    raise NotFoundError(
-                        "no such certificate in the allow-list", kind="certificate", fingerprint=fingerprint
-                    )
-                await link.connection.execute(RECORD_SQL[AllowListChanged])
+                run = link.connection
+                await run.execute(RECORD_SQL[AllowListChanged])
+                known = [PartyRow(*row) for row in await run.fetch(_EVERY)]
+                removable(fingerprint, known, removed_ms)
+                await run.execute(RECORD_SQL[CertificateOff], removed_ms, fingerprint)
             _verify_told(link)
         except LOST as error:
             raise StoreError(f"the store broke off ({type(error).__name__}): look at the list again") from None

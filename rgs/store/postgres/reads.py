@@ -15,7 +15,7 @@ import asyncpg
 from rgs.store.address import PostgresAddress
 from rgs.store.changes import StoreError
 from rgs.store.postgres.link import GAP_S, LOST, Link, connect
-from rgs.store.postgres.texts import postgres_text
+from rgs.store.postgres.texts import CLOCK, postgres_text
 from rgs.store.reads import Reads
 
 READERS: Final = 4
@@ -40,6 +40,10 @@ class PostgresReads(Reads):
 
     async def _rows(self, query: str, *values: Any) -> Sequence[Any]:
         return await self.ask(query, *values)
+
+    async def clock_ms(self) -> int | None:
+        ((told_ms,),) = await self.ask(CLOCK)
+        return int(told_ms)
 
     async def ask(self, query: str, *values: Any) -> Sequence[Any]:
         """The rows of a query; StoreError if no server answers in time."""

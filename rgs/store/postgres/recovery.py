@@ -16,7 +16,7 @@ from rgs.store.interface import RECOVERING
 from rgs.store.numbers import RowNumbers
 from rgs.store.postgres import texts
 from rgs.store.postgres.link import LOST, verify_durable
-from rgs.store.postgres.schema import reach, verify_schema
+from rgs.store.postgres.schema import reach, verify_schema, verify_unheld
 from rgs.store.recovery import MARK, Import, shared_rows
 from rgs.store.rows import (
     INSERT_REPORT,
@@ -28,10 +28,6 @@ from rgs.store.rows import (
     session_insert,
 )
 
-_HELD: Final = """
-    SELECT instance FROM instances
-    WHERE alive = 1 AND lease_ms >= (extract(epoch FROM clock_timestamp()) * 1000)::bigint ORDER BY instance LIMIT 1
-"""
 _FREE_SLOTS: Final = """
     SELECT n FROM generate_series(0, 4095) AS n
     WHERE NOT EXISTS (SELECT FROM instances WHERE alive = 1 AND slot = n) ORDER BY n LIMIT $1
@@ -60,11 +56,7 @@ async def import_gap(address: PostgresAddress, gap: Import) -> None:
         await verify_durable(link)
         await verify_schema(link, address)
         async with run.transaction():
-            await run.execute(texts.LOCK_SLOTS)  # nobody begins to live meanwhile
-            if holder := await run.fetchval(_HELD):
-                raise StoreRefusedError(
-                    f"the store at {address} is in use by {holder}, or was until a moment ago", address=str(address)
-                )
+            await verify_unheld(link, address)
             await _insert(run, gap)
     except asyncpg.IntegrityConstraintViolationError as error:
         raise StoreRefusedError(

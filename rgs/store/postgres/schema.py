@@ -1,4 +1,7 @@
-"""The schema of the shared store: made, found, and brought up to this version (`rgs.store.migrations`)."""
+"""The schema of the shared store: made, found, and brought up to this version (`rgs.store.migrations`).
+
+Refuses to change a store that somebody lives in: one in which the lease of an instance still runs.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +10,31 @@ from typing import Any, Final
 import asyncpg
 
 from rgs.store.address import PostgresAddress
-from rgs.store.changes import StoreRefusedError
+from rgs.store.changes import StoreAwayError, StoreRefusedError
 from rgs.store.migrations import Migration, steps, verify_version
+from rgs.store.postgres import texts
 from rgs.store.postgres.link import LOST, Link, connect, verify_durable
 
 KIND: Final = "postgres"
 _LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('rgs schema'))"
 _HAS_META: Final = "SELECT to_regclass('meta') IS NOT NULL"
 _SCHEMA: Final = "SELECT value FROM meta WHERE key = 'schema'"
+HELD_MAX: Final = 5
+"""Instances that a refusal names."""
+_HELD: Final = """
+    WITH clock AS (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now_ms)
+    SELECT instance, greatest(now_ms - start_ms, 0) / 1000, (lease_ms - now_ms) / 1000 + 1, count(*) OVER ()
+    FROM instances, clock WHERE alive = 1 AND lease_ms >= now_ms ORDER BY instance LIMIT $1
+"""
 _SET: Final = "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 
 
 async def reach(address: PostgresAddress) -> Link:
-    """A connection for once; StoreRefusedError where nobody answers."""
+    """A connection for once; StoreAwayError where nobody answers."""
     try:
         return await connect(address)
     except LOST as error:
-        raise StoreRefusedError(
+        raise StoreAwayError(
             f"no database answers at {address} ({type(error).__name__})", address=str(address)
         ) from None
 
@@ -39,6 +50,26 @@ async def found_version(connection: asyncpg.Connection[Any]) -> int:
 async def verify_schema(link: Link, address: PostgresAddress) -> None:
     """StoreRefusedError unless the database holds a store of exactly this version's schema."""
     verify_version(await found_version(link.connection), KIND, str(address))
+
+
+async def verify_unheld(link: Link, address: PostgresAddress) -> None:
+    """StoreRefusedError if an instance lives in the store: its lease still runs. In the transaction that is open nobody
+    begins to live from here on.
+    """
+    await link.connection.execute(texts.LOCK_SLOTS)
+    rows = await link.connection.fetch(_HELD, HELD_MAX)
+    if rows:
+        named = "; ".join(
+            f"{name}, begun {age_s} s ago, its lease ends in {left_s} s" for name, age_s, left_s, _ in rows
+        )
+        more = f"; and {rows[0][3] - len(rows)} more" if rows[0][3] > len(rows) else ""
+        raise StoreRefusedError(
+            f"the store at {address} is in use by {named}{more}: stop these nodes, let the leases of any that are dead"
+            " run out, and try again",
+            address=str(address),
+            value=rows[0][3],
+            limit=0,
+        )
 
 
 async def create(address: PostgresAddress, store_epoch: str) -> None:
@@ -69,7 +100,9 @@ async def create(address: PostgresAddress, store_epoch: str) -> None:
 
 
 async def migrate(address: PostgresAddress) -> tuple[int, int]:
-    """Bring the store to this version's schema, in one transaction; the schema before and after."""
+    """Bring the store to this version's schema, in one transaction; the schema before and after. StoreRefusedError
+    while a node lives in it, unless there is nothing to do.
+    """
     link = await reach(address)
     try:
         async with link.connection.transaction():
@@ -80,6 +113,8 @@ async def migrate(address: PostgresAddress) -> tuple[int, int]:
             todo = steps(KIND)
             if before > len(todo):
                 verify_version(before, KIND, str(address))
+            if before < len(todo):
+                await verify_unheld(link, address)
             await _apply(link, todo[before:])
             return before, len(todo)
     finally:

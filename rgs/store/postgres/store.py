@@ -68,6 +68,10 @@ class PostgresStore(PostgresReads):
     def draws_owed(self) -> int:
         return len(self._commits.owed) + self.writer.draws_unknown
 
+    @property
+    def draw_window(self) -> int:
+        return self._commits.draw_window
+
     async def start_instance(
         self, *, instance: str, node: str, boot_no: int, worker: int, start_ms: int, start: Draft, node_signer: Signer,
         signer: Signer,
@@ -130,6 +134,8 @@ class PostgresStore(PostgresReads):
         return made
 
     async def forget_answers(self, now_ms: int, before_ms: int) -> int:
+        told_ms = await self.clock_ms()
+        before_ms = min(before_ms, before_ms if told_ms is None else told_ms - (now_ms - before_ms))
         await self.make_days(max(now_ms, before_ms + DAY_MS))
         rows = await self.ask("SELECT drop_answers(?)", before_ms)
         gone: int = rows[0][0]
@@ -137,8 +143,8 @@ class PostgresStore(PostgresReads):
 
     # --- many processes -------------------------------------------------------------------------------------------
 
-    async def renew_lease(self, lease_ms: int) -> bool:
-        return bool(await self.ask(texts.RENEW_LEASE, self._commits.instance, lease_ms))
+    async def renew_lease(self, instance: str, lease_ms: int) -> bool:
+        return bool(await self.ask(texts.RENEW_LEASE, instance, lease_ms))
 
     async def lapsed_instances(self) -> list[InstanceRow]:
         return [instance_from(row) for row in await self.ask(texts.LAPSED, self._commits.instance)]

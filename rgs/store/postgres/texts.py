@@ -14,6 +14,7 @@ from typing import Final
 from rgs.store import rows
 from rgs.store.changes import (
     AllowListChanged,
+    BalanceTold,
     CertificateOff,
     CertificateOn,
     DayAligned,
@@ -27,9 +28,12 @@ from rgs.store.changes import (
     ReportsReleased,
     SwitchOff,
     SwitchOn,
+    TokenDropped,
+    TokenKept,
     VoidProposal,
     VoidProposalEnd,
 )
+from rgs.store.closing_out import CLOSE_OUT_SQL
 from rgs.store.erasure import ERASE_SQL
 from rgs.store.returns import RETURNS_SQL
 
@@ -49,6 +53,7 @@ def _file(name: str) -> str:
     return resources.files("rgs.store.postgres").joinpath(name).read_text(encoding="ascii")
 
 
+CLOCK: Final = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 COMMIT: Final = _file("commit.sql")
 OPEN_SESSIONS: Final = _file("open.sql")
 LOCK_SESSIONS: Final = """
@@ -73,6 +78,9 @@ INSERT_INSTANCE: Final = """
     lease_ms) VALUES ($1, $2, $3, $4, 1, 0, 0, $5, $6, $7,
     (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $8)
 """
+BOOT_BEFORE: Final = """
+    SELECT instance, alive FROM instances WHERE node = $1 AND worker = $2 ORDER BY boot_no DESC LIMIT 1 FOR UPDATE
+"""
 LOCK_SLOTS: Final = "SELECT pg_advisory_xact_lock(hashtext('rgs slots'))"
 FREE_SLOT: Final = """
     SELECT (SELECT min(n) FROM generate_series(0, 4095) AS n
@@ -81,13 +89,7 @@ FREE_SLOT: Final = """
     (extract(epoch FROM clock_timestamp()) * 1000)::bigint
 """
 """A slot, what its first number must stand behind, and the database's clock."""
-INSERT_AFFAIR: Final = """
-    INSERT INTO affairs (affair_id, session_id, kind, status, party, method, request_id, digest, amount_minor,
-    purchase_no, created_ms, detail, stage, attempts, next_ms, reason) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
-    $11, $12, $13, $14, $15, $16) ON CONFLICT (affair_id) DO UPDATE SET status = excluded.status,
-    stage = excluded.stage, attempts = excluded.attempts, next_ms = excluded.next_ms, reason = excluded.reason
-    WHERE affairs.status = 'pending' AND (excluded.status <> 'pending' OR excluded.stage >= affairs.stage)
-"""
+INSERT_AFFAIR: Final = postgres_text(rows.INSERT_AFFAIR)
 INSERT_DAY: Final = postgres_text(rows.INSERT_DAY)
 INSERT_ARTIFACT: Final = "INSERT INTO artifacts (sha256, name, content) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING"
 READ_BACK: Final = """
@@ -130,10 +132,16 @@ RECORD_SQL: Final[dict[type, str]] = {
         INSERT INTO parties (party, role, jurisdiction, added_ms) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING
     """,
     CertificateOn: """
-        INSERT INTO certificates (fingerprint, added_ms, party) SELECT $1::text, $2::bigint, party FROM parties
+        INSERT INTO certificates (fingerprint, added_ms, party, last_ms)
+        SELECT $1::text, $2::bigint, party, $6::bigint FROM parties
         WHERE party = $3 AND role = $4 AND jurisdiction = $5
     """,
-    CertificateOff: "UPDATE certificates SET removed_ms = $1 WHERE fingerprint = $2 AND removed_ms IS NULL",
+    CertificateOff: """
+        UPDATE certificates SET removed_ms = $1::bigint WHERE fingerprint = $2::text AND removed_ms IS NULL AND (
+        NOT EXISTS (SELECT FROM parties p WHERE p.party = certificates.party AND p.role = 'admin')
+        OR EXISTS (SELECT FROM certificates c JOIN parties p ON p.party = c.party
+        WHERE p.role = 'admin' AND c.fingerprint <> $2 AND c.removed_ms IS NULL AND c.last_ms > $1))
+    """,
     AllowListChanged: "UPDATE meta SET value = (value::bigint + 1)::text WHERE key = 'parties'",
     MetaSet: """
         INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value
@@ -145,6 +153,7 @@ RECORD_SQL: Final[dict[type, str]] = {
         INSERT INTO held_reports (kind, subject, reason, since_ms) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING
     """,
     ReportsReleased: "DELETE FROM held_reports WHERE kind = $1 AND subject = $2",
-    **{record: postgres_text(text) for record, text in (ERASE_SQL | RETURNS_SQL).items()},
+    **{record: postgres_text(rows.RECORD_SQL[record]) for record in (TokenKept, TokenDropped, BalanceTold)},
+    **{record: postgres_text(text) for record, text in (CLOSE_OUT_SQL | ERASE_SQL | RETURNS_SQL).items()},
 }
 """How the records of admins are written; the fields of a record are its parameters, in order."""

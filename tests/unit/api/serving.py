@@ -24,8 +24,16 @@ from rgs.api.calls import Calls, Methods, Unary
 from rgs.api.endpoint import Endpoint, Tls
 from rgs.api.quotas import Limits
 from rgs.cli.init import ensure_home
-from rgs.cli.pki import Issued, fingerprint_of, issue_client, issue_server, load_issued, make_development_ca
-from rgs.clock import SystemClock
+from rgs.cli.pki import (
+    Issued,
+    fingerprint_of,
+    issue_client,
+    issue_server,
+    last_ms_of,
+    load_issued,
+    make_development_ca,
+)
+from rgs.clock import SystemClock, monotonic_ms, wall_ms
 from rgs.config import Config, load_config
 from rgs.manifest import Manifest, make_manifest
 from rgs.server import Server
@@ -41,15 +49,22 @@ from tests.unit.api.views import ENCODER
 HOUR_MS = 3_600_000
 
 
-class Clock:
-    """The real time, moved by `ahead_ms`: certificates are judged by gRPC on the real one."""
+class Clock(SystemClock):
+    """The real clocks, moved: `ahead_ms` is time that has passed beside, `jumped_ms` what the wall clock was set by.
+    Certificates are judged by gRPC on the real one.
+    """
 
     def __init__(self) -> None:
-        self._clock = SystemClock()
-        self.ahead_ms = 0
+        self.ahead_ms = self.jumped_ms = 0
+        self._still: tuple[int, int] | None = None
+        super().__init__(
+            lambda: (self._still or (wall_ms(), 0))[0] + self.ahead_ms + self.jumped_ms,
+            lambda: (self._still or (0, monotonic_ms()))[1] + self.ahead_ms,
+        )
 
-    def now_ms(self) -> int:
-        return self._clock.now_ms() + self.ahead_ms
+    def stand(self) -> None:
+        """No time passes from now on."""
+        self._still = (wall_ms(), monotonic_ms())
 
 
 @cache
@@ -215,14 +230,11 @@ class House:
             await self._channels.pop().close()
         await self.server.stop()
 
-    async def clear_clock_guard(self) -> None:
-        """The test has set the clock: let the guard see it, and clear it as an admin does whose jump was meant. The
-        log is late by the jump, too, until it has taken what was committed before.
-        """
+    async def until_serving(self) -> None:
+        """The test has let time pass: the log is late by it, until it has taken what was committed before."""
         permits, watch = self.server.services.permits, self.server.services.watch
         await watch.look()
-        assert permits.guard("clock").closed
-        permits.clear_latch("clock", "", 0)
+        assert not permits.guard("clock").closed
         async with asyncio.timeout(20):
             while not permits.serving:
                 await asyncio.sleep(0.02)
@@ -244,7 +256,8 @@ class House:
     async def allow(self, certificate: Issued, role: Role, party: str, jurisdiction: str = "") -> None:
         async with self.parties() as parties:
             fingerprint = fingerprint_of(certificate.certificate)
-            await parties.add(PartyRow(fingerprint, party, role, jurisdiction, self.clock.now_ms(), None))
+            last_ms = last_ms_of(certificate.certificate)
+            await parties.add(PartyRow(fingerprint, party, role, jurisdiction, self.clock.now_ms(), None, last_ms))
 
     @contextlib.asynccontextmanager
     async def parties(self) -> AsyncIterator[Parties]:

@@ -11,6 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from rgs.api.auth import FAILED_POLLS_MAX, KNOWN_MAX, ROLES, Gate, PeerCertificate, certificate_of
+from rgs.clock import SystemClock
 from rgs.core.errors import (
     FormatError,
     JurisdictionError,
@@ -27,12 +28,10 @@ ACT = "rgs.v1.PlayService/Act"
 LIST_GAMES = "rgs.v1.CatalogService/ListGames"
 
 
-@dataclass
-class Clock:
-    ms: int = NOW_MS
-
-    def now_ms(self) -> int:
-        return self.ms
+class Clock(SystemClock):
+    def __init__(self, ms: int = NOW_MS) -> None:
+        self.ms = ms
+        super().__init__(lambda: self.ms, lambda: self.ms)
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,16 @@ from grpc_status import rpc_status
 from structlog.testing import capture_logs
 
 import rgs
-from rgs.api.errors import DOMAIN, ERRORS, STATUS_BYTES_MAX, format_catalog, status_of
+from rgs.api.errors import DOMAIN, ERRORS, STATUS_BYTES_MAX, status_of
+from rgs.api.errors_page import renewed
 from rgs.clock import SystemClock
 from rgs.core import errors
 from rgs.core.checkpoints import EmptyRootError
 from rgs.core.errors import InvalidFieldError, RgsError, TooEarlyError, UnavailableError
 from rgs.logging import Log
 from rgs.service.callers import RoundMovedError
+from rgs.service.sealing import TokenSealedError
+from rgs.store.changes import StoreAwayError
 from rgs.v1 import play_pb2
 from tests.unit.api.views import ENCODER, REQUEST_ID, played, session_view, view_of
 
@@ -87,7 +90,7 @@ def test_every_class_belongs_to_a_known_part_of_the_house() -> None:
         assert cls.__module__.startswith((*REACHES_CALLERS, *STAYS_INSIDE)), cls
 
 
-OF_ONE_REASON = (EmptyRootError, RoundMovedError)
+OF_ONE_REASON = (EmptyRootError, RoundMovedError, StoreAwayError, TokenSealedError)
 """Told apart inside, and the same to callers as the class above them."""
 
 
@@ -143,7 +146,7 @@ def test_whatever_is_unavailable_says_so() -> None:
 
 def test_the_catalog_in_the_docs_is_the_table() -> None:
     text = (Path(__file__).resolve().parents[3] / "docs/errors.md").read_text("utf-8")
-    assert text == format_catalog(), "python -m rgs.api.errors > docs/errors.md"
+    assert text == renewed(text), "python -m rgs.api.errors_page docs/errors.md"
 
 
 # --- the status -------------------------------------------------------------------------------------------------------
@@ -184,6 +187,12 @@ def test_too_early_says_when() -> None:
     told = status(TooEarlyError("in 1234 ms", retry_after_ms=1234, limit=3000))
     (retry,) = details(told, RetryInfo)
     assert retry.retry_delay.ToMilliseconds() == 1234
+
+
+def test_what_is_pending_says_when_it_is_tried_next() -> None:
+    told = status(errors.AffairPendingError("under way", affair_id="a", retry_after_ms=4_321))
+    (retry,) = details(told, RetryInfo)
+    assert retry.retry_delay.ToMilliseconds() == 4_321
 
 
 def test_an_invalid_message_without_a_field_has_no_violation() -> None:

@@ -19,7 +19,7 @@ from rgs.core.cards import format_card
 from rgs.core.games.types import Action, Outcome, Phase, Result
 from rgs.core.limits import SessionLimits
 from rgs.core.rounds import RoundStatus
-from rgs.core.sessions import SessionStatus
+from rgs.core.sessions import Funding, SessionStatus
 from rgs.core.views import PendingAffair, round_view
 from rgs.service.callers import Reply
 from rgs.v1 import common_pb2, play_pb2, session_pb2
@@ -145,9 +145,14 @@ def test_no_field_of_a_round_or_session_is_forgotten() -> None:
     closed = session_view(status=SessionStatus.CLOSED, close_ms=START_MS + 1, participation=ended)
     limited = session_view(limits=SessionLimits(1_000, 2_000, 3_600_000))
     waiting = replace(full, pending=PendingAffair("act", 1, "r", 100, START_MS, 2, "WALLET_UNAVAILABLE"))
+    bets = session_view(session_id=ROUND_ID, funding=Funding.SEAMLESS, wallet_balance_ms=START_MS)
+    told = json_of(ENCODER.session(bets))
+    assert (told["wallet_balance_minor"], told["wallet_balance_time"]) == ("0", "2026-11-18T11:06:40.123Z")
     told = json_of(ENCODER.session(waiting))["pending"]
     assert (told["stage"], told["amount_minor"]) == ("AFFAIR_STAGE_UNKNOWN", "100")
-    seen = {field.name for view in (full, closed, limited, waiting) for field, _ in ENCODER.session(view).ListFields()}
+    seen = {
+        field.name for view in (full, closed, limited, waiting, bets) for field, _ in ENCODER.session(view).ListFields()
+    }
     assert seen == {field.name for field in common_pb2.SessionView.DESCRIPTOR.fields}
 
 

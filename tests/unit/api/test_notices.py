@@ -30,7 +30,7 @@ def act(nth: int, session_id: str = SESSION_ID) -> play_pb2.PlayRequest:
 
 
 def notice(nth: int, session_id: str = SESSION_ID, status: RoundStatus = RoundStatus.OPEN, code: str = "") -> Notice:
-    return Notice(session_id, round_id(nth), status, code)
+    return Notice(session_id, round_id(nth), status, code, "N" * 16, "P" * 16)
 
 
 async def versions(_caller: Caller, message: Any) -> bytes:
@@ -81,6 +81,8 @@ async def test_what_a_notice_says() -> None:
             status=common_pb2.ROUND_STATUS_OPEN,
             paused=True,
             malfunction_code="CARDS_SHOWN",
+            regulator_session_id="N" * 16,
+            regulator_participation_id="P" * 16,
         )
     )
     assert (second.notice.status, second.notice.paused) == (3, False)

@@ -234,3 +234,19 @@ def test_a_read_that_does_not(verify: Any, message: Message, field: str, value: 
         verify(message)
     assert (caught.value.field, caught.value.metadata["value"]) == (field, value)
     assert caught.value.metadata["limit"]
+
+
+def test_a_session_token_is_taken_as_it_is_and_never_quoted() -> None:
+    given = CASES["OpenSession"][2]
+    for token in ("", "x", "\u00e9 \n\0", "t" * 1024, "\u20ac" * 341):
+        message = session_pb2.OpenSessionRequest(**given, session_token=token)
+        assert parsing.parse_open_session(message).session_token == token
+    for token in ("t" * 1025, "\u20ac" * 342):
+        message = session_pb2.OpenSessionRequest(**given, session_token=token)
+        with pytest.raises(InvalidFieldError) as told:
+            parsing.parse_open_session(message)
+        assert (told.value.field, told.value.metadata) == (
+            "session_token",
+            {"limit": "1024", "value": str(len(token.encode()))},
+        )
+        assert token[:8] not in told.value.message

@@ -12,6 +12,7 @@ from typing import Any
 import grpc
 import pytest
 
+from rgs.api import endpoint
 from rgs.api.calls import Download
 from rgs.api.quotas import Limits
 from rgs.core.rounds import RoundStatus
@@ -125,7 +126,7 @@ async def test_a_notice_that_is_not_read_ends_the_stream_too() -> None:
 
         def tell_until_stuck() -> bool:
             nonlocal stuck
-            house.notices.tell(Notice(SESSION_ID, ROUND_ID, RoundStatus.OPEN, "x" * 30_000))
+            house.notices.tell(Notice(SESSION_ID, ROUND_ID, RoundStatus.OPEN, "x" * 30_000, "", ""))
             stuck = stuck + 1 if held.writes_s is not None else 0
             return stuck > 40
 
@@ -224,6 +225,51 @@ async def test_a_flood_of_pings_is_cut_off(tmp_path: Path) -> None:
         assert await house.unary(ACT)(b"") == b""
 
 
+def with_options(monkeypatch: pytest.MonkeyPatch, **changed_ms: int) -> None:
+    """The server's own options, these of them in fewer milliseconds."""
+    options = dict(endpoint.OPTIONS)
+    changed = {f"grpc.{name.replace('http2_', 'http2.')}": value for name, value in changed_ms.items()}
+    assert changed.keys() <= options.keys()
+    monkeypatch.setattr("rgs.api.endpoint.OPTIONS", tuple((options | changed).items()))
+
+
+async def test_a_connection_that_gives_no_sign_of_life_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_options(monkeypatch, keepalive_time_ms=1_000, keepalive_timeout_ms=500, http2_ping_timeout_ms=500)
+    async with (
+        small() as house,
+        frames.connected(tmp_path, house.endpoint.port, operator_certificate(), authority()) as dead,
+        frames.connected(tmp_path, house.endpoint.port, operator_certificate(), authority()) as alive,
+    ):
+
+        async def answering() -> int:
+            pings = 0
+            async for kind, flags, _, payload in alive.told():
+                if kind == frames.PING and not flags & frames.ACK:
+                    pings += 1
+                    alive.send(frames.PING, frames.ACK, 0, payload)
+            return pings
+
+        stays = asyncio.create_task(answering())
+        asked = [flags & frames.ACK async for kind, flags, _, _ in dead.told() if kind == frames.PING]
+        assert 0 in asked  # it was asked, and then its connection ended
+        assert not stays.done()
+        stays.cancel()
+
+
+async def test_a_connection_without_a_call_is_closed_after_its_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_options(monkeypatch, max_connection_idle_ms=1_000)
+    async with (
+        small() as house,
+        frames.connected(tmp_path, house.endpoint.port, operator_certificate(), authority()) as raw,
+    ):
+        assert frames.GOAWAY in [kind async for kind, _, _, _ in raw.told()]
+        assert await house.unary(ACT)(b"") == b""
+
+
 async def test_who_takes_no_answers_from_his_connection_has_them_under_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -263,13 +309,6 @@ async def test_calls_that_are_reset_at_once_leave_nothing_behind(tmp_path: Path)
         await asyncio.wait_for(house.calls.finished(), 20)
         await until(lambda: one.calls == 0)
     assert house.logs == []
-
-
-async def test_metadata_that_is_too_large_is_refused_by_grpc() -> None:
-    async with small(Act=versions) as house:
-        error = await refused(house.unary(ACT)(b"", metadata=(("x-large", "x" * 20_000),)))
-        assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-        assert await house.unary(ACT)(b"", metadata=(("x-small", "x" * 100),))
 
 
 async def test_what_is_sent_ahead_of_being_read_is_bounded() -> None:

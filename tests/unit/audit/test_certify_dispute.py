@@ -29,11 +29,11 @@ def play(house: House, worker: Any, player: Any) -> None:
 
 
 def void(house: House, worker: Any, player: Any) -> None:
-    house.void(worker, player, house.event(worker))
+    house.void(worker, player)
 
 
 def unrecoverable(house: House, worker: Any, player: Any) -> None:
-    house.void(worker, player, house.event(worker), "DECK_UNRECOVERABLE")
+    house.void(worker, player, "DECK_UNRECOVERABLE")
 
 
 def fold(house: House, worker: Any, player: Any) -> None:
@@ -113,9 +113,9 @@ def test_a_page_is_in_the_words_and_amounts_of_its_language(tmp_path: Path) -> N
     assert run(case, files, "--html", str(page)) == 0
     _, english, italian, german = page.read_text().split("<section")
     for text, words in (
-        (english, ("before the flop", "play, 2 x ante", "500.00", "Everything in this file verifies", "in EUR")),
-        (italian, ("prima del flop", "500,00", "Tutto in questo file è verificato", "acquisto")),
-        (german, ("vor dem Flop", "500,00", "Alles in dieser Datei ist geprüft", "Kauf")),
+        (english, ("before the flop", "play, 2 x ante", "500.00 EUR", "Everything in this file verifies")),
+        (italian, ("prima del flop", "500,00 EUR", "Tutto in questo file è verificato", "acquisto")),
+        (german, ("vor dem Flop", "500,00 EUR", "Alles in dieser Datei ist geprüft", "Kauf")),
     ):
         for one in words:
             assert one in text, one
@@ -125,16 +125,19 @@ def test_a_page_is_in_the_words_and_amounts_of_its_language(tmp_path: Path) -> N
     assert "This file does NOT verify" in page.read_text()
 
 
-def test_amounts_of_a_currency_without_known_digits_stay_as_they_are_signed() -> None:
-    words = languages()["en"]
+def test_amounts_are_told_in_the_marks_of_the_language() -> None:
+    words, german = languages()["en"], languages()["de"]
     for currency, minor, shown in (
-        ("EUR", "5", "0.05"),
+        ("EUR", "5", "0.05 EUR"),
         ("EUR", "", ""),
-        ("GBP", "123456", "1234.56"),
-        ("XXX", "5", "5"),
+        ("GBP", "123456", "1,234.56 GBP"),
+        ("JPY", "123456", "123,456 JPY"),
+        ("TND", "1234560", "1,234.560 TND"),
+        ("XXX", "5", "5 minor units of XXX"),
     ):
         of = Dispute({}, {}, load_ruleset("uth-solo"), currency, [], [], is_good=True, is_anchored=True)
         assert _amount(words, of, minor) == shown
+        assert _amount(german, of, minor) == shown.translate(str.maketrans(",.", ".,"))
 
 
 def test_stakes_debited_one_by_one_are_among_the_legs_of_their_round(tmp_path: Path) -> None:

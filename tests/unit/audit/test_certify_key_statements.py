@@ -89,8 +89,9 @@ def test_a_root_s_clock_makes_nothing_overdue(case: Case) -> None:
     house.clock_ms = before
     entries = entries_of(house)
     case.publish([*entries[:5], *house.bundle])
-    assert case.audit() == 0
-    assert case.report["newest_statement"] < "2027"
+    assert case.audit() == 1
+    assert case.checks == {"log times"}
+    assert (case.report["newest_statement"] < "2027", case.report["overdue"]) == (True, [])
     assert omitted(case, entries[5], more=("--delay-s", str(30 * 86_400))) == 3
 
 

@@ -21,7 +21,7 @@ from rgs.core.merkle import leaf_hash
 from rgs.core.note import ED25519, format_vkey, note_key
 from rgs.core.policies import parse_policy
 from rgs.core.tiles import TILE_WIDTH
-from tests.audited import POLICY, POLICY_OWN, Case, a_round, entries_of, witnessed
+from tests.audited import POLICY, POLICY_OWN, SEEN_S, Case, a_round, entries_of, witnessed
 from tests.factory import House
 from tests.logs import CORRUPTIONS, SIZE, SIZES, STRANGER, VKEY, Corruption, make_entries, make_log, roll_back
 
@@ -41,7 +41,7 @@ def case(tmp_path: Path) -> Case:
             a_round(house, worker, player)
         if worker is second:
             house.deal(worker, [player], {"ante": 100})
-            house.void(worker, player, house.event(worker))
+            house.void(worker, player)
         house.end_participation(worker, player)
         house.close(worker, player)
     house.lose(first, second)
@@ -54,15 +54,15 @@ def case(tmp_path: Path) -> Case:
     return case
 
 
-def go_on(case: Case, rounds: int = 3) -> None:
-    """A new boot, a new session."""
-    house = case.house
-    worker = house.start(f"node-3-b{len(house.lines)}-w0", "node-3", len(house.lines))
+def go_on(case: Case, rounds: int = 3, time_s: int = SEEN_S) -> None:
+    """A new node, a new session; seen at that time."""
+    house, node = case.house, f"node-{len(case.house.lines)}"
+    worker = house.start(f"{node}-b1-w0", node)
     player = house.open(worker)
     house.buy(worker, player, 50_000)
     for _ in range(rounds):
         a_round(house, worker, player)
-    case.publish()
+    case.publish(time_s=time_s)
 
 
 # --- good logs --------------------------------------------------------------------------------------------------------
@@ -329,7 +329,7 @@ def test_a_scope_in_a_log_excuses_nothing(case: Case) -> None:
 
 def test_rounds_left_open_for_too_long_are_listed(case: Case) -> None:
     case.house.clock_ms += 400 * 86_400_000
-    go_on(case)
+    go_on(case, time_s=SEEN_S + 400 * 86_400)
     assert case.audit() == 0
     assert [row["round_id"] for row in case.report["overdue"]] != []
 

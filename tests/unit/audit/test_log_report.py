@@ -15,8 +15,8 @@ from tests.factory import House, Player, Worker
 from tests.logs import ORIGIN
 
 
-def opened(house: House, name: str, node: str = "node-1", boot_no: int = 1) -> tuple[Worker, Player]:
-    worker = house.start(name, node, boot_no)
+def opened(house: House, name: str, node: str = "node-1", boot_no: int = 1, **more: Any) -> tuple[Worker, Player]:
+    worker = house.start(name, node, boot_no, **more)
     player = house.open(worker)
     house.buy(worker, player, 50_000)
     return worker, player
@@ -39,7 +39,7 @@ def test_every_boot_has_its_account_of_draws(tmp_path: Path) -> None:
     house.end(worker)
     lost, player = opened(house, "node-2-b1-w0", "node-2")
     a_round(house, lost, player)
-    running, _ = opened(house, "node-1-b2-w0", boot_no=2)
+    running, _ = opened(house, "node-1-b2-w0", boot_no=2, previous_boot=house.boot(worker))
     house.lose(running, lost)
     case = audited(tmp_path, house)
     told = {row["instance"]: row for row in case.report["instances"]}
@@ -94,17 +94,19 @@ def test_voids_are_summed_by_session_and_by_admin(tmp_path: Path) -> None:
     worker, player = opened(house, "node-1-b1-w0")
     for ante, reason in ((100, "MALFUNCTION"), (200, "MALFUNCTION"), (300, "DECK_UNRECOVERABLE")):
         house.deal(worker, [player], {"ante": ante})
-        house.void(worker, player, house.event(worker), reason)
+        house.void(worker, player, reason)
     case = audited(tmp_path, house)
     voids = case.report["voids"]
     would_have = sum(int(row["would_have_returned_minor"]) for row in voids[:2])
     assert voids[2]["would_have_returned_minor"] == "unknown"
-    sums = {"voids": 3, "staked_minor": 1_200, "would_have_returned_minor": would_have, "unknown": 1}
+    sums = {"currency": "EUR", "voids": 3, "staked_minor": 1_200, "would_have_returned_minor": would_have, "unknown": 1}
     assert case.report["voids_by_session"] == [{"session_id": player.session_id, **sums}]
     assert case.report["voids_by_admin"] == [{"approved_by": f"admin-{nth}", **sums} for nth in (1, 2)]
     page = (tmp_path / "report.html").read_text()
     assert page.count(player.session_id) == 4  # three voids, one sum
     assert "DECK_UNRECOVERABLE" in page
+    assert "12.00 EUR" in page
+    assert "1200" not in page
 
 
 @pytest.mark.parametrize(

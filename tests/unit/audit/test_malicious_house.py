@@ -26,6 +26,7 @@ from tests.audited import OWN, POLICY_OWN, SEEN_S, WITNESS, Case, a_round, entri
 from tests.factory import House, Player, Worker
 from tests.house import FakeClock
 from tests.logs import ORIGIN, SIGNER, STRANGER, make_log, roll_back, signed_checkpoint
+from tests.lying import widen
 
 Lie = Callable[[str, int, dict[str, Any]], None]
 
@@ -120,6 +121,36 @@ def test_3_each_kill_is_counted_against_its_node_and_day(tmp_path: Path) -> None
     assert status == 0
     day = case.report["newest_statement"][:10]
     assert case.report["exposure"] == [{"node": "node-1", "day": day, "draws": 40}]
+
+
+def test_3_the_exposure_of_a_kill_is_the_window_of_its_last_statement(tmp_path: Path) -> None:
+    house = House("windows")
+    watcher = house.start("node-2-b1-w0", "node-2")
+    worker, player = opened(house, "node-1-b1-w0")
+    a_round(house, worker, player)
+    widen(house, worker, 12)
+    widen(house, worker, 24)
+    house.lose(watcher, worker)
+    status, case = audited(tmp_path, house)
+    assert status == 0
+    day = case.report["newest_statement"][:10]
+    assert case.report["exposure"] == [{"node": "node-1", "day": day, "draws": 24}]
+    assert case.report["summary"]["draws_exposed"] == 24
+    (lost,) = [row for row in case.report["instances"] if row["state"] == "lost"]
+    assert lost["draws_unknown_at_most"] == 24
+
+
+def test_3_a_window_that_is_told_smaller_fails_and_makes_the_exposure_no_smaller(tmp_path: Path) -> None:
+    house = House("windows")
+    watcher = house.start("node-2-b1-w0", "node-2")
+    worker, player = opened(house, "node-1-b1-w0")
+    a_round(house, worker, player)
+    widen(house, worker, 24)
+    widen(house, worker, 1)
+    house.lose(watcher, worker)
+    status, case = audited(tmp_path, house)
+    assert (status, [failure["check"] for failure in case.report["failures"]]) == (1, ["20 draws"])
+    assert (case.report["exposure"][0]["draws"], case.report["summary"]["draws_exposed"]) == (24, 24)
 
 
 # --- 4: the last round of a session never was -------------------------------------------------------------------------

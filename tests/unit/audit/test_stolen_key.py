@@ -27,9 +27,9 @@ THEFT_S = SEEN_S + 600
 REVOKED_S = SEEN_S + 3_600
 
 
-def lived(house: House, name: str, node: str, rounds: int, boot_no: int = 1) -> None:
+def lived(house: House, name: str, node: str, rounds: int, worker_no: int = 0) -> None:
     """A session of that many rounds, whole."""
-    worker = house.start(name, node, boot_no)
+    worker = house.start(name, node, worker=worker_no)
     player = house.open(worker)
     house.buy(worker, player, 50_000)
     for _ in range(rounds):
@@ -54,9 +54,9 @@ class Drill:
         shutil.copy(self.case.log / "checkpoint", self.seen)
 
     def steal(self) -> None:
-        self.house.clock_ms -= 86_400_000
-        lived(self.house, "node-1-b2-w0", "node-1", 2, 2)
-        self.house.clock_ms += 86_400_000
+        self.house.clock_ms -= 30_000
+        lived(self.house, "node-1-b1-w1", "node-1", 2, 1)
+        self.house.clock_ms += 30_000
         self.case.publish(time_s=THEFT_S)
 
     def revoke(self, **more: str) -> None:

@@ -111,6 +111,17 @@ def test_a_folder_with_something_else_is_left_alone(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
 
 
+@pytest.mark.parametrize(("verdict", "status"), [("passed", 0), ("failed", 1), ("incomplete", 3)])
+def test_the_status_says_the_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], verdict: str, status: int
+) -> None:
+    """What did not run whole is not told as what passed, nor as what failed."""
+    document = {"verdict": verdict, "steps": [], "counts": {"clauses": {}}}
+    monkeypatch.setattr(command, "make_dossier", lambda *_, **__: document)
+    assert main(["dossier", "--quick", "--out", str(tmp_path / "out")]) == status
+    assert verdict in capsys.readouterr().out.lower()
+
+
 def test_sizes_that_no_step_works_with_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(InvalidFieldError):
         full_plan(decks=259)
@@ -192,8 +203,9 @@ def test_a_failed_case_fails_its_test_and_a_skipped_one_is_not_run() -> None:
     assert [found[node]["word"] for node in nodes] == ["failed", "passed", "not run", "failed", "not run"]
 
 
-def test_a_test_that_is_not_there_is_not_run_and_the_step_fails() -> None:
-    result = software.run_tests({"tests": ["tests/unit/rng/test_health.py::test_nothing"], "workers": 1}, silent)
+@pytest.mark.parametrize("workers", [1, 2])  # pytest alone says 4, its workers 5: nothing was collected
+def test_a_test_that_is_not_there_is_not_run_and_the_step_fails(workers: int) -> None:
+    result = software.run_tests({"tests": ["tests/unit/rng/test_health.py::test_nothing"], "workers": workers}, silent)
     assert result["verdict"] == "failed"
     assert result["tests"]["tests/unit/rng/test_health.py::test_nothing"] == {"word": "not run", "cases": 0}
     assert result["said"]

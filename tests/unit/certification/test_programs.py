@@ -243,6 +243,37 @@ END""",
     assert programs.run(sts, 250_000).word == "void"
 
 
+def test_dieharder_is_fed_a_stream_and_never_a_file_that_rewinds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Generator 200 reads standard input, which is a pipe without an end; each test gets bytes of its own."""
+    put_on_path(
+        tmp_path,
+        monkeypatch,
+        dieharder=f"""
+test "$1 $2 $3" = "-g 200 -d" && test -p /dev/stdin || exit 1
+head -c 4 >> {tmp_path}/seen
+head -c 3000000 | wc -c >> {tmp_path}/bytes
+echo "   test_$4|   0|    100000|     100|0.50000000|  PASSED  " """,
+    )
+    (dieharder,) = [program for program in programs.PROGRAMS if program.executable == "dieharder"]
+    outcome = programs.run(dieharder, 1_000_000)
+    assert outcome == Outcome("dieharder", "passed", "7 of 7 passed")
+    assert (tmp_path / "bytes").read_text().split() == ["3000000"] * 7, "more than was asked for: there is no end"
+    seen = (tmp_path / "seen").read_bytes()
+    assert len({seen[at : at + 4] for at in range(0, 28, 4)}) == 7
+
+
+def test_dieharder_if_it_is_here_passes_the_generator(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one of its tests that needs the fewest bytes; a dossier runs seven."""
+    if shutil.which("dieharder") is None:
+        pytest.skip("dieharder is not on PATH")
+    monkeypatch.setattr(programs, "_DIEHARDER", (100,))
+    (dieharder,) = [program for program in programs.PROGRAMS if program.executable == "dieharder"]
+    outcome = programs.run(dieharder, 1_000_000)
+    assert outcome.word == "passed", outcome
+
+
 @pytest.mark.parametrize("program", programs.PROGRAMS[:2], ids=lambda program: program.name)
 def test_programs_that_are_here_pass_the_generator(program: programs.Program) -> None:
     if shutil.which(program.executable) is None:

@@ -6,12 +6,17 @@ from collections import Counter
 from fractions import Fraction
 from itertools import combinations
 from math import comb
+from pathlib import Path
 from random import Random
 
 import numpy as np
 import pytest
+from numba.core import config
 
+import certification
+from certification.rtp import boards
 from certification.rtp.boards import count_boards, fill_cells
+from certification.rtp.compiled import compiled
 from certification.rtp.decisions import DECIDED, EITHER, OPENING, PASS, RAISE, REST
 from certification.rtp.enumeration import hole_numbers
 from certification.rtp.evaluator import SEVEN_CARD_HANDS, count_seven_card_hands, evaluator
@@ -237,3 +242,19 @@ def test_a_hole_is_worth_the_sum_of_its_flops(strategies: dict[tuple[str, bool],
     assert strategy.play.raised(number) == raised * hole_count(number)
     assert strategy.play.holes[number, REST] == checked * hole_count(number)
     assert raised < checked
+
+
+def test_what_is_compiled_is_kept_nowhere_beside_the_source() -> None:
+    # A file there is in no listing: a server beside it would not start any more.
+    place = Path(boards._count_board._cache.cache_path)  # type: ignore[attr-defined]
+    assert place.is_dir()
+    assert not place.is_relative_to(Path(certification.__file__).parents[1])
+
+
+def test_where_no_folder_can_be_written_it_is_compiled_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(config, "CACHE_LOCATOR_CLASSES", "ZipCacheLocator")  # none that fits
+
+    def double(number: int) -> int:
+        return 2 * number
+
+    assert compiled(double)(21) == 42

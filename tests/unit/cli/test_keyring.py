@@ -198,3 +198,10 @@ def test_a_kek_file_has_one_form_and_is_not_quoted(content: bytes) -> None:
         parse_kek(content)
     assert "secret" not in caught.value.message
     assert "00" not in caught.value.message
+
+
+def test_a_node_key_of_a_time_to_come_signs_nothing_yet(config: Config) -> None:
+    """Planted: the machine of the root was ahead; what the key signed now would be dated before it."""
+    assert load_node_signer(config, now_ms=NOW_MS).keyid == load_node_signer(config).keyid
+    with pytest.raises(VerificationError, match=r"is dated .*, and it is .*: set the clock"):
+        load_node_signer(config, now_ms=NOW_MS - 1)

@@ -15,18 +15,17 @@ from typing import Any
 import pytest
 import structlog
 
+from rgs.clock import SystemClock
 from rgs.core.errors import InvalidFieldError
 from rgs.logging import BUFFER_BYTES, FLUSH_AFTER_MS, LIBRARY_LINES_MAX, WITHHELD, Log
 
 SECRET = "5ec7e7" * 8
 
 
-class Clock:
+class Clock(SystemClock):
     def __init__(self) -> None:
         self.ms = 1_763_764_200_123
-
-    def now_ms(self) -> int:
-        return self.ms
+        super().__init__(lambda: self.ms, lambda: self.ms)
 
 
 @dataclass

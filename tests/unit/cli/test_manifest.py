@@ -143,6 +143,7 @@ def installation(tmp_path: Path) -> Path:
     files = {
         "rgs/__init__.py": b"",
         "rgs/manifest.py": (ROOT / "rgs" / "manifest.py").read_bytes(),
+        "rgs/imports.py": (ROOT / "rgs" / "imports.py").read_bytes(),
         "rgs/core/__init__.py": b"",
         "rng/__init__.py": b"",
         "rng/deck.py": b'WORD = "honest"\n',
@@ -172,7 +173,7 @@ def test_a_planted_bytecode_cache_runs_without_the_guard_and_not_with_it(install
 def test_what_changed_after_the_manifest_is_not_imported(installation: Path) -> None:
     path = installation / "rng" / "deck.py"
     told = _run(installation, [("rng.deck", f"open({str(path)!r}, 'a').write('# later')")], guarded=True)
-    assert told["rng.deck"] == "rng.deck has changed since the software manifest was made"
+    assert told["rng.deck"] == "rng.deck: has changed since it was hashed"
 
 
 def test_what_is_no_measured_source_is_not_imported(installation: Path) -> None:

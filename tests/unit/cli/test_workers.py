@@ -18,7 +18,7 @@ import pytest
 from rgs.cli import workers
 from rgs.cli.workers import Plan, ServingAlreadyError, Supervisor, port_kept, serving_alone, worker_command
 from rgs.core.errors import InvalidFieldError
-from rgs.launch import isolated_command
+from rgs.launch import HOPELESS, isolated_command
 
 WORKER = """
 import os, select, signal, sys, time
@@ -37,11 +37,17 @@ signal.signal(signal.SIGTERM, drain)
 if os.path.exists(f"{folder}/broken"):
     say("broken")
     sys.exit(4)
+if os.path.exists(f"{folder}/hopeless"):
+    say("hopeless")
+    sys.exit(int(open(f"{folder}/hopeless").read()))
 say("serving")
 sys.stdout.write("serving\\n")
 sys.stdout.flush()
-while 0 not in select.select([0, told], [], [])[0]:
-    pass
+while 0 not in select.select([0, told], [], [], 0.01)[0]:
+    if os.path.exists(f"{folder}/ends"):
+        status = int(open(f"{folder}/ends").read())
+        os.unlink(f"{folder}/ends")
+        sys.exit(status)
 say("left")
 """
 
@@ -145,6 +151,57 @@ async def test_a_worker_that_comes_back_no_more_ends_all_of_them(
     assert await running == 4
     assert made.words(0) == ["serving"] + ["broken"] * 4
     assert made.words(1) == ["serving", "drained"]
+
+
+@pytest.mark.parametrize("status", [2, HOPELESS])
+async def test_a_hopeless_start_is_not_tried_again(tmp_path: Path, status: int) -> None:
+    (tmp_path / "hopeless").write_text(str(status))
+    made = Crew(tmp_path, 1)
+    assert await made.supervisor.run() == status
+    assert made.words(0) == ["hopeless"]
+
+
+async def test_a_start_that_has_become_hopeless_leaves_the_others_serving_until_it_is_mended(tmp_path: Path) -> None:
+    async with crew(tmp_path) as made:
+        (tmp_path / "hopeless").write_text(str(HOPELESS))
+        os.kill(made.noted(0)[0][1], signal.SIGKILL)
+        await until(lambda: made.words(0) == ["serving", "hopeless"])
+        await asyncio.sleep(0.3)
+        assert (made.words(0), made.words(1)) == (["serving", "hopeless"], ["serving"])
+        (tmp_path / "hopeless").unlink()
+        made.supervisor.roll()
+        await until(lambda: made.words(0)[-1] == made.words(1)[-1] == "serving" and "drained" in made.words(1))
+
+
+async def test_a_rolling_restart_stops_at_the_first_worker_whose_start_is_hopeless(tmp_path: Path) -> None:
+    async with crew(tmp_path) as made:
+        (tmp_path / "hopeless").write_text("2")
+        made.supervisor.roll()
+        await until(lambda: made.words(0) == ["serving", "drained", "hopeless"])
+        await asyncio.sleep(0.3)
+        assert made.words(1) == ["serving"]
+        (tmp_path / "hopeless").unlink()
+        made.supervisor.roll()
+        await until(lambda: made.words(0)[-1] == made.words(1)[-1] == "serving" and "drained" in made.words(1))
+
+
+async def test_when_nobody_serves_any_more_a_hopeless_start_ends_all(tmp_path: Path) -> None:
+    made = Crew(tmp_path)
+    running = asyncio.create_task(made.supervisor.run())
+    await until(lambda: all(made.words(number) == ["serving"] for number in range(2)))
+    (tmp_path / "hopeless").write_text(str(HOPELESS))
+    os.kill(made.noted(0)[0][1], signal.SIGKILL)
+    await until(lambda: made.words(0) == ["serving", "hopeless"])
+    os.kill(made.noted(1)[0][1], signal.SIGKILL)
+    assert await running == HOPELESS
+    assert made.words(1)[:1] == ["serving"]
+    assert set(made.words(1)[1:]) <= {"hopeless"}  # begun again or not: the first may have looked later
+
+
+async def test_the_status_of_a_worker_that_has_served_says_nothing_of_its_next_start(tmp_path: Path) -> None:
+    async with crew(tmp_path, 1) as made:
+        (tmp_path / "ends").write_text(str(HOPELESS))
+        await until(lambda: made.words(0) == ["serving", "serving"])
 
 
 async def test_a_worker_that_does_not_drain_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

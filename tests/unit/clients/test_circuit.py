@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+import structlog
+import structlog.testing
 
 from rgs.clients.circuit import Circuit, CircuitState
 from rgs.core.errors import WalletUnavailableError
@@ -99,3 +101,24 @@ def test_no_more_calls_in_flight_than_allowed() -> None:
         second.answered()
     use(circuit, answered=True)
     assert circuit.reading().in_flight == 0
+
+
+def test_opening_is_a_warning_and_closing_a_line_of_information() -> None:
+    """One each, however often a probe fails between."""
+    clock = Clock()
+    circuit = make(clock)
+    with structlog.testing.capture_logs() as lines:
+        for answered in (False, False):
+            use(circuit, answered=answered)
+        assert lines == []
+        for _ in range(3):  # the third silence, and two probes
+            use(circuit, answered=False)
+            clock.time_ms += 100
+        use(circuit, answered=True)
+        use(circuit, answered=True)
+    assert [(line["log_level"], line["event"], line["peer"]) for line in lines] == [
+        ("warning", "circuit_open", "peer"),
+        ("info", "circuit_closed", "peer"),
+    ]
+    assert (lines[0]["failures"], lines[0]["open_ms"], lines[1]["silent_ms"]) == (3, 100, 300)
+    assert circuit.reading().closings == 1

@@ -41,7 +41,7 @@ async def test_a_day_is_aligned_by_what_its_entries_come_to(day: Played) -> None
         with pytest.raises(RegulatorRefusedError) as refused:
             await day.register.align_day(alignment(day, replace(TODAY, **{name: value + 1})))
         assert refused.value.metadata["rejection"] == "TOTALS_MISMATCH"
-        assert refused.value.metadata["expected"] == str(value)
+        assert refused.value.metadata["limit"] == str(value)
     message = alignment(day, TODAY)
     first = await day.register.align_day(message)
     assert await day.register.align_day(message) == first

@@ -147,7 +147,7 @@ async def test_one_bad_stage_refuses_its_whole_batch_and_is_named(played: Played
     before = played.state()
     with pytest.raises(RegulatorRefusedError) as refused:
         await played.report(played.stage(3, 440), played.stage(4, 410), played.stage(6, 380))
-    assert refused.value.metadata == {"rejection": "STAGE_GAP", "expected": "5", "value": "6", "index": "2"}
+    assert refused.value.metadata == {"rejection": "STAGE_GAP", "limit": "5", "value": "6", "index": "2"}
     assert played.state() == before
 
 

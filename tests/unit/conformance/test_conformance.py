@@ -70,7 +70,10 @@ CONFLICTS = {
     *("conflict_amount", "conflict_player", "conflict_currency", "conflict_reference", "conflict_round"),
     *("conflict_leg", "conflict_credit_amount", "conflict_rollback_amount"),
 }
-REPEATS = {"debit_repeat", "credit_repeat", "repeat_same_answer", "parallel_repeats", "token_expired_repeat"}
+REPEATS = {
+    *("debit_repeat", "credit_repeat", "repeat_same_answer", "parallel_repeats", "token_expired_repeat"),
+    "round_ended",
+}
 WALLET_FAULTS: dict[Fault, set[str]] = {
     Fault.CONFLICTING_RETRY: REPEATS | {"rollback_repeat", "tombstone", "debit_after_rollback", "refusal_final"},
     Fault.NO_CONFLICT: CONFLICTS,
@@ -86,6 +89,7 @@ WALLET_FAULTS: dict[Fault, set[str]] = {
     Fault.NOT_FINAL: {"refusal_final", "lookup_refused"},
     Fault.TOKEN_FIRST: {"token_expired_repeat"},
     Fault.ZERO_TAKEN: {"amount_zero"},
+    Fault.ZERO_REFUSED: {"credit_of_nothing", "round_ended"},
     Fault.FORGETFUL: {"lookup_transaction", "lookup_refused", "lookup_tombstone"},
     Fault.WRONG_BALANCE: {"debit_takes_money", "credit_gives_money", "balances_add_up"},
 }

@@ -12,7 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rgs.core.errors import FormatError, InvalidFieldError
-from rgs.core.ids import check_name, check_reference, check_request_id, check_ulid, format_game_code, format_ulid
+from rgs.core.ids import (
+    check_name,
+    check_reference,
+    check_request_id,
+    check_ulid,
+    format_game_code,
+    format_ulid,
+    ulid_time_ms,
+)
 from rgs.core.times import TIME_MS_MAX, format_date, format_time, format_time_of_day, parse_date, parse_time
 
 MOMENTS = st.integers(0, TIME_MS_MAX)
@@ -38,6 +46,11 @@ def test_a_ulid_gives_back_what_it_was_made_of(time_ms: int, random: bytes) -> N
         number = number * 32 + CROCKFORD.index(character)
     assert (number >> 80, (number & (1 << 80) - 1).to_bytes(10, "big")) == (time_ms, random)
     assert check_ulid(text, "id") == text
+    assert ulid_time_ms(text) == time_ms
+
+
+def test_what_is_no_ulid_tells_no_time() -> None:
+    assert [ulid_time_ms(text) for text in ("", "STRAY", "8" + "0" * 25, "0" * 25 + "u")] == [None] * 4
 
 
 @given(*[st.tuples(st.integers(0, (1 << 48) - 1), st.binary(min_size=10, max_size=10))] * 2)

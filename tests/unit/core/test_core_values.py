@@ -6,7 +6,8 @@ from dataclasses import FrozenInstanceError, dataclass, replace
 
 import pytest
 
-from rgs.core.values import changed
+from rgs.core.errors import InvalidFieldError
+from rgs.core.values import changed, check_range
 
 
 @dataclass(frozen=True)
@@ -38,3 +39,25 @@ def test_what_it_cannot_do_is_refused() -> None:
         changed(Point(1), z=1)
     with pytest.raises(TypeError):
         changed(Checked(1), x=0)
+
+
+@pytest.mark.parametrize("value", [1, 2, 200])
+def test_a_number_within_its_bounds(value: int) -> None:
+    assert check_range(value, "page_size", 1, 200) == value
+
+
+@pytest.mark.parametrize(
+    ("value", "limit", "message"),
+    [
+        (0, 1, "page_size 0 is below 1"),
+        (-(2**63), 1, f"page_size {-(2**63)} is below 1"),
+        (201, 200, "page_size 201 is above 200"),
+        (True, 1, "page_size True is no whole number"),
+        (1.0, 1, "page_size 1.0 is no whole number"),
+    ],
+)
+def test_a_number_outside_its_bounds_is_told_with_the_one_that_it_breaks(value: int, limit: int, message: str) -> None:
+    with pytest.raises(InvalidFieldError) as caught:
+        check_range(value, "page_size", 1, 200)
+    assert (caught.value.message, caught.value.field) == (message, "page_size")
+    assert caught.value.metadata == {"limit": str(limit), "value": str(value)}

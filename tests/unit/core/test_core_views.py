@@ -12,6 +12,7 @@ from rgs.core.games import game_of
 from rgs.core.games.types import Action, Phase, Seat, SeatView
 from rgs.core.jurisdictions import load_jurisdiction
 from rgs.core.ledger import Participation
+from rgs.core.limits import SessionLimits
 from rgs.core.rounds import Round, RoundStatus
 from rgs.core.rulesets import Timers, load_ruleset
 from rgs.core.sessions import Session, SessionStatus
@@ -152,6 +153,29 @@ def test_a_closed_session_has_stopped() -> None:
     )
     view = session_view(closed, RULESET, DEMO, START_MS + 99_000)
     assert (view.elapsed_ms, view.largest_ante_minor, view.purchase_left_minor) == (6000, 0, 0)
+
+
+NO_ROUND: dict[str, tuple[dict[str, Any], int]] = {
+    "pending": ({"status": SessionStatus.PENDING}, 7_000),
+    "closed": ({"status": SessionStatus.CLOSED, "close_ms": START_MS + 6_000}, 7_000),
+    "participation ended": ({"participation": Participation(61_200, 60_600, 0, 600, ended=True)}, 7_000),
+    "affair under way": ({"pending_affair": "01" + "0" * 24}, 7_000),
+    "time is up": ({"limits": SessionLimits(duration_ms=7_000)}, 7_000),
+    "inactive": ({}, 5_001 + DEMO.inactivity_ms),
+}
+
+
+@pytest.mark.parametrize(("changes", "passed_ms"), NO_ROUND.values(), ids=NO_ROUND)
+def test_no_ante_is_offered_where_no_round_may_start(changes: dict[str, Any], passed_ms: int) -> None:
+    assert session_view(SESSION, RULESET, DEMO, START_MS + 6_000).largest_ante_minor == 100
+    view = session_view(replace(SESSION, **changes), RULESET, DEMO, START_MS + passed_ms)
+    assert view.largest_ante_minor == 0
+
+
+def test_the_last_moment_still_offers_one() -> None:
+    timed = replace(SESSION, limits=SessionLimits(duration_ms=7_000))
+    assert session_view(timed, RULESET, DEMO, START_MS + 6_999).largest_ante_minor == 100
+    assert session_view(SESSION, RULESET, DEMO, START_MS + 5_000 + DEMO.inactivity_ms).largest_ante_minor == 100
 
 
 def test_nothing_is_left_above_the_cap() -> None:

@@ -128,8 +128,8 @@ def test_what_the_funds_do_not_cover_is_listed_with_the_reason(
                 game_of(seat.ruleset).apply(seat, action.action)
             assert caught.value.metadata == {
                 "action": action.action,
-                "cost_minor": str(action.cost_minor),
-                "balance_minor": str(funds_minor),
+                "value": str(action.cost_minor),
+                "limit": str(funds_minor),
                 "rule": "U-11" if ruleset_id == "uth-solo" else "R-3",
             }
 

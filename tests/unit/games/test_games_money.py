@@ -5,7 +5,10 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
+from rgs.core.amounts import format_money, parse_money, typed_money
 from rgs.core.errors import FormatError, InvalidFieldError, StakeStepError
 from rgs.core.money import EVEN, LOST, PUSH, Odds, format_odds, parse_currency, parse_odds, verify_amount
 
@@ -34,7 +37,7 @@ def test_odds(text: str, odds: Odds, returned_of_100: int) -> None:
 def test_half_a_unit_is_refused(stake_minor: int) -> None:
     with pytest.raises(StakeStepError) as caught:
         Odds(3, 2).returned_minor(stake_minor)
-    assert caught.value.metadata == {"odds": "3:2", "stake_minor": str(stake_minor), "rule": "U-10"}
+    assert caught.value.metadata == {"odds": "3:2", "value": str(stake_minor), "limit": "2", "rule": "U-10"}
 
 
 def test_exactness_is_a_matter_of_the_step() -> None:
@@ -91,3 +94,46 @@ def test_what_is_no_amount(amount: int) -> None:
 def test_amounts() -> None:
     verify_amount(0, "balance_minor")
     verify_amount(10**15, "balance_minor")
+
+
+@pytest.mark.parametrize(
+    ("amount_minor", "currency", "told"),
+    [
+        (25_000, "EUR", "250.00 EUR"),
+        (25_000, "JPY", "25,000 JPY"),
+        (25_000, "TND", "25.000 TND"),
+        (25_000, "CLF", "2.5000 CLF"),
+        (5, "EUR", "0.05 EUR"),
+        (-123_405, "EUR", "-1,234.05 EUR"),
+        (0, "KWD", "0.000 KWD"),
+        (25_000, "XTS", "25,000 minor units of XTS"),
+        (25_000, "", "25,000 minor units of an unknown currency"),
+    ],
+)
+def test_people_read_major_units(amount_minor: int, currency: str, told: str) -> None:
+    assert format_money(amount_minor, currency) == told
+
+
+def test_a_gain_has_its_sign() -> None:
+    signed = [format_money(amount_minor, "EUR", signed=True) for amount_minor in (5, 0, -5)]
+    assert signed == ["+0.05 EUR", "0.00 EUR", "-0.05 EUR"]
+
+
+@example(amount_minor=10**15, currency="JPY")
+@example(amount_minor=10**15, currency="CLF")
+@given(amount_minor=st.integers(0, 10**15), currency=st.sampled_from(["EUR", "JPY", "KWD", "CLF", "XTS"]))
+def test_typed_money_is_read_back(amount_minor: int, currency: str) -> None:
+    assert parse_money(typed_money(amount_minor, currency), currency) == amount_minor
+
+
+@pytest.mark.parametrize(
+    ("text", "currency", "amount_minor"),
+    [
+        ("5", "EUR", 500), ("5.", "EUR", 500), ("5,5", "EUR", 550), ("1.234", "EUR", None), ("1.234", "TND", 1234),
+        ("5.", "JPY", None), ("5.0", "JPY", None), ("-1", "EUR", None), ("", "EUR", None), ("1" * 16, "EUR", None),
+        ("10000000000000.00", "EUR", 10**15), ("10000000000000.01", "EUR", None), ("1000000000000001", "JPY", None),
+        ("00000000000000000", "JPY", None),
+    ],
+)  # fmt: skip
+def test_money_as_people_type_it(text: str, currency: str, amount_minor: int | None) -> None:
+    assert parse_money(text, currency) == amount_minor

@@ -103,7 +103,7 @@ REFUSALS: list[tuple[Callable[[], object], str, str | None, dict[str, str]]] = [
         lambda: game_of(SOLO).apply(seat(funds_minor=1), Action.PLAY_4X),
         "INSUFFICIENT_BALANCE",
         "action",
-        {"action": "play_4x", "cost_minor": "400", "balance_minor": "1", "rule": "U-11"},
+        {"action": "play_4x", "value": "400", "limit": "1", "rule": "U-11"},
     ),
     (
         lambda: again(ActionTaken(Phase.PREFLOP, Action.FOLD, 0)),

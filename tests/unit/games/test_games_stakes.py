@@ -48,8 +48,8 @@ def test_limits_are_named(bets: dict[str, int], error: type[RgsError], field: st
     assert caught.value.field == field
     assert caught.value.metadata == {
         "bet": bet,
-        "stake_minor": str(bets[bet]),
-        "limit_minor": limit,
+        "value": str(bets[bet]),
+        "limit": limit,
         "rule": "U-10",
     }
     assert limit in caught.value.message

@@ -13,8 +13,8 @@ from rgs.core.rounds import rules_object
 from rgs.core.rulesets import load_ruleset
 from rgs.core.statements import KINDS, KeyRole
 
-KEY = SigningKey(KeyRole.INSTANCE, bytes(32), "i", "", False)
 TIME = "2026-11-18T00:00:00.000Z"
+KEY = SigningKey(KeyRole.INSTANCE, bytes(32), "i", "", False, TIME)
 OPEN = {
     "currency": "EUR",
     "jurisdiction": rules_object(load_jurisdiction("demo")),
@@ -56,8 +56,9 @@ def test_statements_of_no_session_move_the_clock_only() -> None:
 def test_without_its_private_block_nothing_can_be_matched() -> None:
     purchase = statement("purchase", {"participation_id": "P", "bought_minor": "5", "amount_minor": "5"})
     extract, rows = extracted(statement("session_open", OPEN), purchase)
-    assert [place for place, _ in extract.missing] == ["hash of session_open", "hash of purchase"]
-    assert [table for table, _ in rows] == [SESSIONS]
+    assert extract.missing == {"hash of session_open": "S", "hash of purchase": ""}
+    assert [table for table, _ in rows] == [LEGS, SESSIONS]
+    assert (rows[0][1][0], rows[0][1][14]) == ("", "0")  # no id, and when it began is not known
 
 
 def test_another_operators_sessions_are_left_out() -> None:
@@ -73,7 +74,7 @@ def test_another_operators_sessions_are_left_out() -> None:
 def test_a_final_whose_opening_is_outside_the_files() -> None:
     final = {"opening": "x", "staked_minor": "1", "returned_minor": "0", "status": "settled"}
     _, rows = extracted(statement("round_final", final))
-    assert [(table, row[17]) for table, row in rows] == [(SESSIONS, "false")]
+    assert [(table, row[18]) for table, row in rows] == [(SESSIONS, "false")]
 
 
 def test_an_unknown_jurisdiction_gives_a_day() -> None:

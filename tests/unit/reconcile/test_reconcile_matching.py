@@ -26,13 +26,13 @@ from rgs.core.reconcile.records import (
     match_overdue,
     match_receipt,
     match_round,
-    match_session,
+    match_sessions,
     match_total,
 )
 
 FOREVER = 1 << 62
 TERMS = Terms(10_000, 0, FOREVER, True, True, True, FOREVER, FOREVER, FOREVER)
-LEG = Leg("T", "debit", 100, "EUR", "op", "anna", "uth", "S", "P", 1, "M", "N", "purchase", 500, "h", True)
+LEG = Leg("T", "debit", 100, "EUR", "op", "anna", "uth", "S", "P", "P", 1, "M", "N", "purchase", 400, 500, "h", True)
 ROW = WalletRow("T", "debit", "anna", "EUR", 100, 500, "P", "accepted", None, "op", "")
 TICKET = Ticket("M", "N", 1, "anna", 100, "T", 500)
 SEAT = SeatFact(
@@ -40,9 +40,9 @@ SEAT = SeatFact(
 )
 STAGE = Stage("M", "N", 1, 1000, 100, 50, "o", "f", 500)
 SESSION = SessionFact(
-    "S", "op", "EUR", "uth", "anna", "M", False, 100, 900, 800, "P", "N", 1000, 100, 50, 950, 1, True, True
+    "S", "op", "EUR", "uth", "anna", "M", False, 100, 900, 700, 800, "P", "N", 1000, 100, 50, 950, 1, True, True
 )
-KNOWN = RegisterSession("M", "S", "op", "EUR", 100, 1, 900)
+KNOWN = RegisterSession("M", "S", "op", "EUR", 100, "uth", False, 1, 900)
 END = RegisterEnd("M", "N", 1, 950, 800)
 
 
@@ -54,8 +54,15 @@ def test_what_agrees_is_no_break() -> None:
     assert money([LEG], [ROW], [TICKET]) == []
     assert list(match_round(SEAT, [STAGE], TERMS)) == []
     assert list(match_receipt(SEAT, [ReceiptRow("S", 1, "o", 0)], TERMS)) == []
-    assert list(match_session(SESSION, [KNOWN], [END], TERMS)) == []
+    assert list(match_sessions([SESSION], [KNOWN], [END], TERMS)) == []
     assert list(match_identity(SESSION)) == []
+
+
+def test_a_test_register_holds_no_session_in_earnest() -> None:
+    told = replace(KNOWN, test_register=True)
+    (found,) = match_sessions([SESSION], [told], [END], TERMS)
+    assert found.kind is BreakClass.CONTENT_DIFFERS
+    assert list(match_sessions([replace(SESSION, test_register=True)], [told], [END], TERMS)) == []
 
 
 def test_one_id_in_two_statements_is_a_duplicate() -> None:
@@ -77,24 +84,35 @@ def test_a_statement_that_failed_is_told_once_elsewhere() -> None:
     assert money([replace(LEG, is_sound=False)], [], []) == []
     assert list(match_round(replace(SEAT, is_sound=False), [], TERMS)) == []
     assert list(match_receipt(replace(SEAT, is_sound=False), [], TERMS)) == []
-    assert list(match_session(replace(SESSION, is_sound=False), [], [], TERMS)) == []
+    assert list(match_sessions([replace(SESSION, is_sound=False)], [], [], TERMS)) == []
     assert list(match_identity(replace(SESSION, is_sound=False, paid_out_minor=1))) == []
 
 
 def test_what_a_cut_export_does_not_tell_is_not_compared() -> None:
     unknown = replace(LEG, currency="", player="")
     assert money([unknown], [replace(ROW, currency="USD", player="bert")], [replace(TICKET, player="bert")]) == []
-    assert list(match_session(replace(SESSION, is_whole=False), [], [], TERMS)) == []
-    assert list(match_session(None, [KNOWN], [], replace(TERMS, is_cut=True))) == []
+    assert list(match_sessions([replace(SESSION, is_whole=False)], [], [], TERMS)) == []
+    assert list(match_sessions([], [KNOWN], [], replace(TERMS, is_cut=True))) == []
     assert list(match_receipt(None, [ReceiptRow("X", 1, "o", 0, False)], replace(TERMS, is_cut=True))) == []
     late = replace(ROW, time_ms=20_000)
     assert money([], [late], [], is_cut=True) == []
     assert money([], [late], []) == [BreakClass.MISSING_IN_RGS]
 
 
-def test_a_credit_of_nothing_may_be_left_unsaid() -> None:
+def test_a_payout_of_nothing_may_be_left_unsaid() -> None:
     credit = replace(LEG, kind="credit", amount_minor=0, source="participation_end")
     assert money([credit], [], []) == []
+
+
+def test_a_return_of_nothing_is_looked_for() -> None:
+    """It tells the wallet that the round has ended; nobody is owed anything where it is missing."""
+    lost = replace(LEG, kind="credit", amount_minor=0, source="money_leg")
+    row = replace(ROW, kind="credit", amount_minor=0)
+    assert money([lost], [row], []) == []
+    assert money([lost], [], []) == [BreakClass.STATE_DIFFERS]
+    assert not any(found.is_owed for found in match_money("t", [lost], [], [], TERMS))
+    assert money([lost], [], [], wallet_until_ms=400) == [BreakClass.TIMING]
+    assert money([lost], [replace(row, amount_minor=1)], []) == [BreakClass.AMOUNT_DIFFERS]
 
 
 def test_an_extra_debit_that_was_reversed_is_no_break() -> None:
@@ -111,7 +129,7 @@ def test_outside_the_period_nothing_is_due() -> None:
     assert list(match_round(SEAT, [], replace(TERMS, **period))) == []
     assert list(match_round(None, [STAGE], replace(TERMS, **period))) == []
     assert list(match_receipt(None, [ReceiptRow("S", 1, "o", 500)], replace(TERMS, **period))) == []
-    assert list(match_session(None, [KNOWN], [], replace(TERMS, **period))) == []
+    assert list(match_sessions([], [KNOWN], [], replace(TERMS, **period))) == []
 
 
 @pytest.mark.parametrize("until", ["wallet_until_ms", "regulator_until_ms"])
@@ -121,9 +139,9 @@ def test_behind_the_cut_off_it_is_timing(until: str) -> None:
     terms = replace(TERMS, regulator_until_ms=50, receipts_until_ms=50)
     assert [found.kind for found in match_round(SEAT, [], terms)] == [BreakClass.TIMING]
     assert [found.kind for found in match_receipt(SEAT, [], terms)] == [BreakClass.TIMING]
-    assert [found.kind for found in match_session(SESSION, [], [], terms)] == [BreakClass.TIMING]
+    assert [found.kind for found in match_sessions([SESSION], [], [], terms)] == [BreakClass.TIMING]
     open_there = replace(KNOWN, closes=0, closed_ms=0)
-    assert [found.kind for found in match_session(SESSION, [open_there], [], terms)] == [BreakClass.TIMING]
+    assert [found.kind for found in match_sessions([SESSION], [open_there], [], terms)] == [BreakClass.TIMING]
 
 
 def test_sources_that_were_not_given_are_not_compared() -> None:
@@ -144,20 +162,21 @@ def test_a_stage_for_a_round_that_is_open() -> None:
 
 
 def test_a_session_that_nobody_knows_of_but_by_its_end() -> None:
-    assert list(match_session(None, [], [END], TERMS)) == []
+    assert list(match_sessions([], [], [END], TERMS)) == []
 
 
 def test_over_at_the_regulator_and_open_in_the_record() -> None:
     running = replace(SESSION, closed_ms=0, ended_ms=0)
-    assert [found.kind for found in match_session(running, [KNOWN], [END], TERMS)] == [BreakClass.STATE_DIFFERS]
+    assert [found.kind for found in match_sessions([running], [KNOWN], [END], TERMS)] == [BreakClass.STATE_DIFFERS]
     later = replace(TERMS, is_cut=True, as_of_ms=700)
-    assert list(match_session(running, [KNOWN], [END], later)) == []
+    assert list(match_sessions([running], [KNOWN], [END], later)) == []
 
 
 def test_an_identity_that_does_not_hold() -> None:
     (found,) = match_identity(replace(SESSION, paid_out_minor=951))
     assert (found.kind, found.amount_minor) == (BreakClass.AMOUNT_DIFFERS, 1)
-    assert found.found == (("statements", "1000 - 100 + 50 = 950, paid out 951"),)
+    sums = "10.00 EUR - 1.00 EUR + 0.50 EUR = 9.50 EUR, paid out 9.51 EUR"
+    assert found.found == (("statements", sums),)
 
 
 def test_a_total_that_single_rows_explain_is_not_told_twice() -> None:
@@ -202,5 +221,6 @@ def test_who_is_short_by_an_amount(leg: tuple[str, int], row: tuple[str, int], i
     ours = replace(LEG, kind=leg[0], amount_minor=leg[1], source="participation_end")
     theirs = replace(ROW, kind=row[0], amount_minor=row[1])
     (found,) = match_money("T", [ours], [theirs], [], TERMS)
-    assert (found.kind, found.is_owed) == (BreakClass.AMOUNT_DIFFERS, is_owed)
+    kind = BreakClass.AMOUNT_DIFFERS if leg[0] == row[0] else BreakClass.DIRECTION_DIFFERS
+    assert (found.kind, found.is_owed) == (kind, is_owed)
     assert found.amount_minor == (1 if leg[0] == row[0] else 200)

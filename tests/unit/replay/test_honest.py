@@ -13,7 +13,8 @@ from rgs.core.replay import KeyBook
 from rgs.core.statements import parse_envelope, parse_line, parse_statement
 from tests.factory import House
 from tests.houses import large_house, small_house
-from tests.lying import two_rounds
+from tests.lying import two_rounds, windowed
+from tests.planted_ids import clock_set_back
 from tests.unit.replay.replaying import replay_lines
 
 LARGE = large_house()
@@ -43,12 +44,22 @@ def test_a_large_export_passes_and_is_counted() -> None:
     assert not summary.has_development_keys
 
 
+def test_the_exposure_of_a_lost_instance_is_the_window_in_force_at_its_end() -> None:
+    assert replay_lines(windowed()).summary.draws_exposed == 8
+    verdict = replay_lines(windowed(12, 16, 0))
+    assert (verdict.failures, verdict.summary.draws_exposed, verdict.summary.draws_discarded) == ([], 16, 16)
+
+
 def test_private_blocks_may_be_erased() -> None:
     house = small_house()
     lines = [line[: line.index(b',"private":')] + b',"private":null}' for line in house.lines]
     verdict = replay_lines(house, lines)
     assert verdict.failures == []
     assert (verdict.summary.private_verified, verdict.summary.private_absent) == (0, 3)
+
+
+def test_a_clock_that_is_told_to_be_set_back_excuses_a_key_of_later() -> None:
+    assert replay_lines(clock_set_back()).failures == []
 
 
 def test_development_keys_are_told() -> None:
@@ -73,12 +84,11 @@ def test_an_empty_file_verifies_no_round() -> None:
 
 
 def orders_of(house: House) -> list[tuple[str, ...]]:
-    """For each line the orders in which it stands: its instance's, its session's."""
+    """For each line the orders in which it stands: its instance's; its session's, if it is a link or an event of it."""
     orders = []
     for line in house.lines:
         _, body = parse_statement(parse_envelope(parse_line(line).envelope))
-        orders.append(tuple(body[name] for name in ("instance", "session_id") if name in body and "link_no" in body))
-        orders[-1] = (body["instance"], *orders[-1][1:])
+        orders.append(tuple(body[name] for name in ("instance", "session_id") if name in body))
     return orders
 
 

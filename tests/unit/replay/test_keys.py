@@ -14,7 +14,7 @@ from rgs.core.statements import Ed25519Signer, seal_envelope
 from rgs.core.statements.lines import format_key_bundle
 from tests.factory import Body, House
 from tests.houses import small_house
-from tests.lies import EARLY, LATE, lie_at, put
+from tests.lies import EARLY, KEYED, LATE, lie_at, put
 from tests.unit.replay.replaying import replay_lines
 
 NEW_ROOT = Ed25519Signer.from_seed(bytes(31) + b"\x01")
@@ -61,7 +61,7 @@ def test_a_key_that_ended_orderly_signed_what_it_signed() -> None:
 
 def test_an_ended_node_key_signs_nothing_later() -> None:
     house = small_house()
-    key_end(house, house.nodes["node-1"].keyid, time=EARLY)
+    key_end(house, house.nodes["node-1"].keyid, time=KEYED)
     assert replay_lines(house).checks == ["3 key"] * 8  # without its start the instance's key has no path
 
 
@@ -225,6 +225,10 @@ BAD_BUNDLES: dict[str, tuple[Change, str]] = {
         "newest root",
     ),
     "ended root signs on": (ended_root_signs_on, "ended at"),
+    "dated before its root": (
+        lambda house: key_end(house, "0" * 64, time=EARLY),
+        f"dated {EARLY}, before its key",
+    ),
     "envelope cut": (lambda house: house.bundle.append(house.bundle[0][:-1]), "one form"),
     "first root with a previous": (
         lambda house: house.bundle.__setitem__(0, forged_root(previous=True)),
@@ -282,7 +286,7 @@ def test_one_line_can_be_read_by_itself() -> None:
     keys = KeyBook(house.keys())
     start = read_statement(house.lines[0], keys)
     assert (start.kind.name, start.hash, start.round_id) == ("instance_start", house.hashes[0], "")
-    keys.add_instance("rgs-1", start.body["public_key"], start.keyid)
+    keys.add_instance(start.body, start.keyid)
     assert read_statement(house.lines[3], keys).round_id
     with pytest.raises(VerificationError) as refused:
         read_statement(house.lines[1].replace(b'"p-1"', b'"p-2"'), keys)

@@ -9,7 +9,8 @@ import pytest
 from rgs.core.replay import CHECKS
 from tests.factory import House
 from tests.houses import large_house, small_house
-from tests.planted import PLANTED, ROUND, Planted
+from tests.lies import Planted
+from tests.planted import PLANTED, ROUND
 from tests.unit.replay.replaying import replay_file, replay_lines
 
 

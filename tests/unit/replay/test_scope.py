@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 from rgs.core.replay.scope import Range, Sequence
 from rgs.core.statements import parse_envelope, parse_line, parse_statement
-from tests.factory import Body, House, Player
+from tests.factory import Body, House, Lie, Player
 from tests.houses import large_house
-from tests.lying import begun, ended
+from tests.lies import drop, lie_at, put
+from tests.lying import begun, ended, two_instances, void_house
+from tests.planted_ids import boots, turned
 from tests.unit.replay.replaying import Verdict, replay_lines
 
 
@@ -251,3 +253,67 @@ def test_a_leap_goes_from_the_end_of_a_range_to_the_beginning_of_the_next() -> N
         faults = [sequence.advance(number, ranges) for number in numbers]
         assert (faults == [""] * len(numbers)) == right
         assert bool(sequence.missing_end(has_ended=True, ranges=ranges)) == (numbers[-1] != 9)
+
+
+# --- what voids stand on ---
+
+
+def void_cut(first: int, lie: Lie | None = None) -> Verdict:
+    """The statements of `void_house` from `first` on. 1 start, 2 open, 3 purchase, 4 opening, 5 and 6 certificates, 7
+    malfunction, 8 proposal, 9 final.
+    """
+    house = void_house(lie)
+    scope = house.scope(instances=[span("rgs-1", first, len(house.lines))])
+    return replay_lines(house, [scope, house.lines[0], *house.lines[first - 1 :]])
+
+
+@pytest.mark.parametrize("first", [2, 3, 4])
+def test_what_a_void_stands_on_is_compared_as_far_as_it_is_there(first: int) -> None:
+    assert void_cut(first).failures == []
+    assert void_cut(first, lie_at("event", 3, put("round_id", value="0" * 26))).checks == ["19 void"]
+
+
+def test_a_session_alone_has_no_events() -> None:
+    """Whatever a void cites there: the malfunction is in the instance's range, which was not asked for."""
+    house = void_house(lie_at("round_final", 1, put("void", "malfunction", value="0" * 64)))
+    session_id = bodies(house)[1]["session_id"]
+    scope = house.scope(sessions=[links(session_id, 1, 6)])
+    verdict = replay_lines(house, [scope, *chosen(house, lambda body: "link_no" in body)])
+    assert (verdict.failures, verdict.rounds) == ([], (1, 0, 0))
+    assert "19 void" in replay_lines(house).checks
+
+
+def test_a_certificate_that_is_removed_and_was_never_told_is_nobodys() -> None:
+    house = House("removed")
+    one = house.start("rgs-1")
+    house.event(one, "CERTIFICATE_REMOVED", subject=f"admin admin-1 {1:064x}")
+    player = house.open(one)
+    house.buy(one, player, 10_000)
+    house.deal(one, [player], {"ante": 100})
+    house.void(one, player)
+    assert replay_lines(ended(house, one, player)).failures == []
+
+
+def test_a_boot_behind_one_whose_loss_lies_outside_may_be_cut() -> None:
+    house = two_instances(lie_at("instance_start", 3, drop("previous_boot")))
+    assert replay_lines(house).failures == []  # it was alive still, and the files tell its loss
+    lines = [line for line in house.lines if b"instance-lost" not in line]
+    scope = house.scope(instances=[span("rgs-1", 1, 5), span("rgs-3", 1, 3)])
+    kept = [line for line, body in zip(lines, bodies(house), strict=False) if body["instance"] != "rgs-2"]
+    assert "21 instance" not in replay_lines(house, [scope, *kept]).checks
+
+
+def test_a_boot_whose_predecessor_lies_outside_the_cut_stands() -> None:
+    house = boots(numbers=(1, 2))
+    second = [line for line, body in zip(house.lines, bodies(house), strict=True) if body["instance"] == "rgs-2"]
+    scope = house.scope(instances=[span("rgs-2", 1, len(second))])
+    verdict = replay_lines(house, [scope, *second])
+    assert (verdict.failures, verdict.rounds) == ([], (1, 0, 0))
+
+
+def test_what_a_cut_boot_signs_has_no_known_beginning() -> None:
+    """Its process may have begun with the boot before, which is not there; where it is there, its end decides."""
+    house = turned()
+    second = [line for line, body in zip(house.lines, bodies(house), strict=True) if body["instance"] == "rgs-2"]
+    scope = house.scope(instances=[span("rgs-2", 1, len(second))])
+    assert "3 key" not in replay_lines(house, [scope, *second]).checks

@@ -1,6 +1,7 @@
 """Hash_DRBG against the second implementation and at its limits (the official answers are in test_kat)."""
 
 import copy
+import hashlib
 import pickle
 from collections.abc import Callable
 
@@ -58,6 +59,42 @@ def test_prediction_resistance_is_a_reseed_with_the_additional_input_and_a_gener
     one, other = make(), make()
     other.reseed(FRESH, b"additional")
     assert one.generate(70, b"additional", entropy_input=FRESH) == other.generate(70)
+
+
+def walked_back(drbg: HashDrbg, n_bytes: int) -> bytes:
+    """What somebody who has the state after a request gets who undoes all of the update that can be undone: C and the
+    counter are in the state, so that only the hash of the old V is missing.
+    """
+    mask = (1 << 8 * len(drbg._v)) - 1
+    v = (int.from_bytes(drbg._v, "big") - int.from_bytes(drbg._c, "big") - (drbg._reseed_counter - 1)) & mask
+    return hashlib.sha512(v.to_bytes(len(drbg._v), "big")).digest()[:n_bytes]
+
+
+def without_the_hash(self: HashDrbg, n_bytes: int, additional_input: bytes) -> bytes:
+    """Planted: an update without step 4 of 10.1.1.4."""
+    mask = (1 << 8 * len(self._v)) - 1
+    v = int.from_bytes(self._v, "big")
+    output = hashlib.sha512(bytes(self._v)).digest()[:n_bytes]
+    self._v[:] = ((v + int.from_bytes(self._c, "big") + self._reseed_counter) & mask).to_bytes(len(self._v), "big")
+    self._reseed_counter += 1
+    return output
+
+
+def test_who_gets_the_state_cannot_walk_back_to_what_was_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Backtracking resistance (SP 800-90A 8.8), as far as a test goes: the one way back that needs no preimage leads
+    back in a generator whose update has no hash, and in ours it does not. That SHA-512 has no preimages is not tested.
+    """
+    drbg = make()
+    for _ in range(50):
+        before = bytes(drbg._v)
+        told = drbg.generate(64)
+        assert told == hashlib.sha512(before).digest(), "what the old state gives"
+        assert walked_back(drbg, 64) != told
+        assert before not in (bytes(drbg._v), bytes(drbg._c)), "and the old state is overwritten"
+        drbg.reseed(bytes(range(64)))
+    monkeypatch.setattr(HashDrbg, "_generate", without_the_hash)
+    told = drbg.generate(64)
+    assert walked_back(drbg, 64) == told
 
 
 @pytest.mark.parametrize("n_bytes", [-1, 0, MAX_REQUEST_BYTES + 1])

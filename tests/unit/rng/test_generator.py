@@ -391,11 +391,6 @@ def test_a_draw_and_an_event_cannot_be_altered() -> None:
             frozen.instance = "other"  # type: ignore[misc]
 
 
-def test_draw_takes_nothing_from_outside() -> None:
-    with pytest.raises(TypeError):
-        Generator("node").draw(b"player")  # type: ignore[call-arg]
-
-
 def test_every_failure_is_an_error_of_the_unit() -> None:
     assert issubclass(GeneratorFailedError, RngError)
     assert repr(Generator("node")) == "<Generator node healthy>"

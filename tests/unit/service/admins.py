@@ -35,10 +35,12 @@ class AdminOf:
         return await self.house.services.admin.resume_round(order, round_id, reason)
 
     async def propose(self, *round_ids: str, reason: str = "DISPLAY_FAULT") -> tuple[VoidResult, ...]:
+        await self.house.let_in(self.party)
         order = self.order("ProposeVoid", round_ids=list(round_ids), reason=reason)
         return await self.house.services.admin.propose_void(order, round_ids, reason)
 
     async def approve(self, *round_ids: str) -> tuple[VoidResult, ...]:
+        await self.house.let_in(self.party)
         order = self.order("ApproveVoid", round_ids=list(round_ids))
         return await self.house.services.admin.approve_void(order, round_ids)
 

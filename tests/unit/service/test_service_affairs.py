@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ from rgs.service.affairs import Affairs
 from rgs.store.changes import Affair
 from tests.house import ACCOUNT_MINOR, House, Player, Request, open_house
 from tests.oracles import stored_statements, verify_books
+from tests.unit.service.refused import refused
 from tests.unit.service.rows import table
 
 REFUSAL = RegulatorRefusedError("refused by plan", rejection="PLANNED")
@@ -183,23 +185,38 @@ REFUSALS: list[tuple[Prepare, str, RgsError]] = [
 ]
 
 
+@pytest.mark.parametrize("silent", [False, True], ids=["at once", "in the background"])
 @pytest.mark.parametrize(("prepare", "method", "refusal"), REFUSALS)
-async def test_a_definite_refusal_ends_the_affair_without_effect(
-    tmp_path: Path, house: House, anna: Player, prepare: Prepare, method: str, refusal: RgsError
+async def test_a_definite_refusal_is_the_answer_of_its_request(
+    tmp_path: Path, house: House, anna: Player, prepare: Prepare, method: str, refusal: RgsError, silent: bool
 ) -> None:
+    """Whether its caller waited for it or not; another request does it then."""
     request = await prepare(anna)
     signed = len(stored_statements(tmp_path))
-    plan(house, method, refusal)
-    with pytest.raises(type(refusal)):
-        await anna.send(request)
+    plan(house, method, *["before"] * silent, refusal)
+    told: RgsError = refusal
+    if silent:
+        with pytest.raises(UnavailableError):
+            await anna.send(request)
+        await house.sessions.recover()
+        if method == "buy_participation":  # its caller was told that it is unknown: that it was given up comes after it
+            told = TransactionRolledBackError("given up", refusal=refusal.reason)
+    else:
+        with pytest.raises(type(refusal)):
+            await anna.send(request)
     assert await house.sessions.recover() == 0
     assert table(tmp_path, "SELECT affair_id FROM affairs WHERE status = 'pending'") == []
-    assert len(table(tmp_path, "SELECT affair_id FROM affairs WHERE status = 'failed'")) == 1
+    assert len(table(tmp_path, "SELECT affair_id FROM affairs WHERE status = 'undone'")) == 1
     assert len(stored_statements(tmp_path)) == signed
     if method == "buy_participation":
         assert await house.balance() == ACCOUNT_MINOR - anna.session["bought_minor"], "the debit was rolled back"
-    # The error is not stored: the same request is a new attempt.
-    await anna.send(request)
+    calls = len(house.wallet_script.calls), len(house.central_script.calls)
+    heard = [await refused(house, anna, request) for _ in range(3)]
+    assert {type(error) for error in heard} == {type(told)}
+    assert all(error.metadata.items() >= told.metadata.items() for error in heard)
+    assert len({(error.message, error.field, str(error.metadata)) for error in heard}) == 1
+    assert calls == (len(house.wallet_script.calls), len(house.central_script.calls)), "nobody was asked again"
+    await anna.send(replace(request, request_id=house.request_id()))
     await finish(anna)
     await house.settle()
     verify_books(tmp_path)
@@ -470,7 +487,7 @@ async def test_the_oracle_sees_a_failure_read_into_a_timeout(
         try:
             return await Affairs._purchase(house.affairs, affair, session)  # type: ignore[arg-type]
         except UnavailableError:
-            await house.affairs._fail(affair, session)  # type: ignore[arg-type]
+            await house.affairs._fail(affair, session, REFUSAL)  # type: ignore[arg-type]
             raise
 
     monkeypatch.setattr(house.affairs, "steps", {**house.affairs.steps, "purchase": careless})

@@ -253,8 +253,9 @@ async def test_one_opening_twice_at_once_and_refused(house: House, anna: Player)
     request = anna.opening()
     replies, reasons = await at_once(house, [request] * 2)
     assert replies == []
-    assert reasons == Counter({"REGULATOR_REFUSED": 1, "SESSION_CHANGED": 1})
-    await anna.send(request)
+    assert reasons == Counter({"REGULATOR_REFUSED": 2})
+    assert house.central_script.count("open_session") == 1
+    await anna.open()
 
 
 # --- the same opening twice at once -----------------------------------------------------------------------------------

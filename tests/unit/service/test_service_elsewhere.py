@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -12,9 +15,13 @@ from rgs.core.rounds import Round
 from rgs.service import leases
 from rgs.service.callers import Reply
 from rgs.service.leases import Leases
-from rgs.store.changes import Affair, StoreError
+from rgs.store.changes import Affair, Change, Signed, StoreError
 from rgs.store.interface import InstanceRow
-from tests.house import OPERATOR, Player, open_house, read_reply, read_statement
+from rgs.store.opening import open_parties, open_store
+from rgs.store.postgres import texts
+from rgs.store.postgres.store import PostgresStore
+from tests.databases import fresh_database
+from tests.house import NODE_KEY, OPERATOR, Player, open_house, read_reply, read_statement
 from tests.oracles import stored_statements, verify_books
 
 
@@ -50,11 +57,11 @@ async def test_an_opening_that_was_answered_meanwhile_opens_nothing(
         begin = house.sessions._begin
         answered: list[Reply | None] = []
 
-        async def begin_late(session: object, affair: Affair) -> bool:
+        async def begin_late(session: object, affair: Affair, *token: str) -> bool:
             if not answered:
                 answered.append(None)
                 answered.append(await house.sessions.open(OPERATOR, request))
-            return await begin(session, affair)  # type: ignore[arg-type]
+            return await begin(session, affair, *token)  # type: ignore[arg-type]
 
         monkeypatch.setattr(house.sessions, "_begin", begin_late)
         reply = await anna.send(request)
@@ -103,11 +110,13 @@ async def test_whoever_was_cut_off_declares_nobody_lost_for_one_lease(
             told.append(house.clock.now_ms())
             return 0
 
-        async def no_answer(_lease_ms: int) -> bool:
+        async def no_answer(_instance: str, _lease_ms: int) -> bool:
             raise StoreError("no database")
 
         monkeypatch.setattr(house.instance, "tell_lost", tell_lost)
-        lease = Leases(store=house.store, clock=house.clock, instance=house.instance)
+        lease = Leases(
+            store=house.store, clock=house.clock, instance=house.instance, is_trusted=house.services.time.is_trusted
+        )
         for _ in range(2):
             await lease.look()
             assert told == []
@@ -125,9 +134,11 @@ async def test_whoever_was_cut_off_declares_nobody_lost_for_one_lease(
 
 async def test_an_instance_that_was_ended_by_others_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with open_house(tmp_path) as house:
-        lease = Leases(store=house.store, clock=house.clock, instance=house.instance)
+        lease = Leases(
+            store=house.store, clock=house.clock, instance=house.instance, is_trusted=house.services.time.is_trusted
+        )
 
-        async def ended(_lease_ms: int) -> bool:
+        async def ended(_instance: str, _lease_ms: int) -> bool:
             return False
 
         await lease.renew()
@@ -135,6 +146,57 @@ async def test_an_instance_that_was_ended_by_others_is_lost(tmp_path: Path, monk
         monkeypatch.setattr(house.store, "renew_lease", ended)
         await lease.renew()
         assert lease.lost.is_set()
+
+
+@pytest.mark.parametrize("taken", [True, False])
+async def test_a_renewal_that_a_turn_overtakes_loses_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: bool
+) -> None:
+    """The store answers for the instance that was asked for, which the turn has ended meanwhile; the process knows of
+    the turn already, or (not `taken`) has not heard of its commit yet.
+    """
+    with fresh_database() as address:
+        given: dict[str, Any] = {"store": await open_store(address), "parties": await open_parties(address)}
+        async with open_house(tmp_path, **given) as house:
+            store = cast(PostgresStore, house.store)
+            ask, commit = store.ask, store.commit
+            asked, answerable, committed, heard = (asyncio.Event() for _ in range(4))
+
+            async def late(text: str, *values: object) -> Sequence[Any]:
+                if text == texts.RENEW_LEASE:
+                    asked.set()
+                    await answerable.wait()
+                return await ask(text, *values)
+
+            async def slow(change: Change) -> tuple[Signed, ...]:
+                signed = await commit(change)
+                committed.set()
+                await heard.wait()
+                return signed
+
+            monkeypatch.setattr(store, "ask", late)
+            monkeypatch.setattr(store, "commit", slow)
+            lease = Leases(
+                store=store,
+                clock=house.clock,
+                instance=house.instance,
+                is_trusted=house.services.time.is_trusted,
+            )
+            renewal = asyncio.create_task(lease.renew())
+            await asked.wait()
+            turn = asyncio.create_task(house.instance.turn(NODE_KEY, ()))
+            await committed.wait()
+            if taken:
+                heard.set()
+                await turn
+            answerable.set()
+            await asyncio.sleep(0.1)
+            heard.set()
+            await asyncio.gather(renewal, turn)
+            assert not lease.lost.is_set()
+            assert house.instance.name == "node-1-b2-w0"
+            await lease.renew()
+            assert not lease.lost.is_set(), "the successor is asked for"
 
 
 # --- reads ------------------------------------------------------------------------------------------------------------

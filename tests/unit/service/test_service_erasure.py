@@ -12,7 +12,7 @@ from rgs.core.errors import NotFoundError, RetentionError
 from rgs.core.replay import KeyBook, Replay, Rulebook, Summary
 from rgs.core.statements import ExportLine, format_line
 from rgs.core.statements.canonical import parse_canonical
-from rgs.service.answers import Answers
+from rgs.service.answers import SLACK_MS, Answers
 from rgs.service.erasure import Erased, Erasure
 from rgs.store import sqlite_erasure
 from rgs.store.changes import StoreError, StoreRefusedError
@@ -90,9 +90,12 @@ async def test_no_free_page_of_a_store_file_remembers_who_was_erased(tmp_path: P
     await house.start()
     anna, _ = await lived(house, "anna-7f3a"), await lived(house, "bert-91c0")
     words = ("anna-7f3a", anna.session["regulator_session_id"], anna.session["regulator_participation_id"])
+    answers = Answers(house.store, house.clock, 24, "w")
+    house.clock.tick(SLACK_MS)
+    assert not await answers.look()
     house.clock.tick(10 * DAY_MS)
     await erasure(house).erase("op-1", "anna-7f3a")
-    assert await Answers(house.store, house.clock, 24).look()
+    assert await answers.look()
     await house.stop()
     with closing(
         sqlite3.connect(tmp_path / "rgs.db", isolation_level=None)

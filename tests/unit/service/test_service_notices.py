@@ -12,7 +12,7 @@ from rgs.core.rounds import RoundStatus
 from rgs.service.notices import NOTICES_MAX, RELAY_MAX, Notice, Notices, Relay, format_notice, parse_notice
 from rgs.store.changes import StoreError
 
-NOTICE = Notice("session-1", "round-1", RoundStatus.OPEN, "CARDS_SHOWN")
+NOTICE = Notice("session-1", "round-1", RoundStatus.OPEN, "CARDS_SHOWN", "N" * 16, "P" * 16)
 
 
 class Store:
@@ -66,7 +66,7 @@ async def test_a_notice_that_the_store_does_not_take_is_heard_here_and_the_next_
         assert await here.get() == NOTICE
         await asyncio.sleep(0.01)
         store.down = False
-        later = Notice("session-1", "round-1", RoundStatus.VOID, "")
+        later = Notice("session-1", "round-1", RoundStatus.VOID, "", "", "")
         first.tell(later)
         assert await there.get() == later
         assert there.empty()
@@ -83,13 +83,13 @@ async def test_the_oldest_are_left_out_where_too_many_wait() -> None:
     assert store.carried == RELAY_MAX
 
 
-@pytest.mark.parametrize("notice", [NOTICE, Notice("", "", RoundStatus.VOID, "")])
+@pytest.mark.parametrize("notice", [NOTICE, Notice("", "", RoundStatus.VOID, "", "", "")])
 def test_notices_are_written_and_read(notice: Notice) -> None:
     assert parse_notice(format_notice("here", notice)) == ("here", notice)
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '["a","b","c","open"]', '["a","b","c","lost",""]', '["a",1,"","",""]']
+    "text", ["", "[]", "{}", '["a","b","c","open"]', '["a","b","c","open","","",1]', '["a","b","c","lost","","",""]']
 )
 async def test_a_text_that_is_no_notice_is_passed_over(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):

@@ -133,10 +133,10 @@ async def test_an_open_round_that_is_not_in_the_store(house: House, anna: Player
 async def test_a_round_reads_the_same_from_row_and_from_final(house: House, anna: Player) -> None:
     await anna.sit()
     started = await anna.start()
-    view, opening, final = await house.play.get_round(OPERATOR, anna.session_id, anna.round["round_id"])
+    view, opening, final, _ = await house.play.get_round(OPERATOR, anna.session_id, anna.round["round_id"])
     assert (round_document(view), opening, final) == (anna.round, started.envelope, b"")
     settled = await anna.finish_round()
-    view, opening, final = await house.play.get_round(OPERATOR, anna.session_id, anna.round["round_id"])
+    view, opening, final, _ = await house.play.get_round(OPERATOR, anna.session_id, anna.round["round_id"])
     assert (round_document(view), opening, final) == (anna.round, started.envelope, settled.envelope)
     for round_id in ("0" * 26, anna.session_id):
         with pytest.raises(NotFoundError):

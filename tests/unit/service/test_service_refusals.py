@@ -263,6 +263,19 @@ async def test_nothing_happens_beside_an_affair(house: House, anna: Player) -> N
     for call in (anna.buy, anna.start, anna.end, anna.close):
         error = await refused(house, call(), AffairPendingError)
         assert error.metadata["session_id"] == anna.session_id
+        assert error.metadata["retry_after_ms"] == "1000", "tried again at the next look"
+    for _ in range(3):
+        house.wallet_script.plan("get_transaction", "before")
+        house.wallet_script.plan("debit", "before")
+        house.clock.tick(10_000)
+        await house.sessions.recover()
+    affair = await house.store.pending_affair(anna.session_id)
+    assert affair is not None
+    due_ms = affair.next_ms - house.clock.now_ms()
+    assert due_ms > 1_000
+    for call in (anna.buy, anna.start, anna.end, anna.close):
+        error = await refused(house, call(), AffairPendingError)
+        assert error.metadata["retry_after_ms"] == str(due_ms)
 
 
 async def test_nothing_happens_before_the_regulator_gave_an_id(house: House, anna: Player) -> None:

@@ -11,14 +11,16 @@ from typing import Any
 import pytest
 
 from rgs.core.errors import GuardClosedError, RgsError, RngUnavailableError
-from rgs.service.callers import Caller, Role
+from rgs.service.callers import Caller, Reply, Role
+from rgs.service.instance import FIRST_WINDOW
 from rgs.service.orders import Order, order_of
 from rgs.service.play import Play
-from rgs.store.changes import StoreError
+from rgs.store.changes import Change, Signed, StoreError, StoreUnknownError
 from rgs.store.sqlite import connect
 from rng import entropy as entropy_module
 from rng.errors import EntropyError
-from tests.house import House, Player, open_house, plain_encode, read_statement
+from rng.generator import Draw
+from tests.house import NODE_KEY, House, Player, open_house, plain_encode, read_statement
 from tests.oracles import replay, stored_statements, verify_books
 
 
@@ -148,6 +150,154 @@ async def test_draws_in_flight_are_bounded(tmp_path: Path) -> None:
             await player.leave()
         await house.settle()
     assert verify_books(tmp_path).rounds_verified == 8
+
+
+def windows(folder: Path) -> list[tuple[str, int]]:
+    """(instance, draws in flight that it may have from there on), as stored."""
+    kinds = ("instance_start", "draw_window")
+    bodies = [read_statement(row.envelope) for row in stored_statements(folder) if row.kind in kinds]
+    return [(body["instance"], int(body["draws_in_flight_max"])) for body in bodies]
+
+
+async def crowd(house: House, count: int) -> list[Player]:
+    players = [Player(house, name=f"player-{number}") for number in range(count)]
+    for player in players:
+        await player.sit()
+    return players
+
+
+async def go_home(house: House, players: list[Player]) -> None:
+    for player in players:
+        if not player.round:
+            await player.start()
+        await player.finish_round()
+        await player.leave()
+    await house.settle()
+
+
+async def until_growing(house: House) -> None:
+    async with asyncio.timeout(10):
+        while True:
+            if house.instance._growing is not None:
+                return
+            await asyncio.sleep(0)
+
+
+async def test_a_quiet_process_never_widens_its_window(tmp_path: Path) -> None:
+    async with open_house(tmp_path) as house:
+        players = await crowd(house, 12)
+        before = house.store.writer.changes
+        await asyncio.gather(*[player.start() for player in players])
+        assert house.store.writer.changes == before + 12, "a round start is one change, and nothing comes with it"
+        await go_home(house, players)
+    assert windows(tmp_path) == [("node-1-b1-w0", FIRST_WINDOW)]
+    assert verify_books(tmp_path).rounds_verified == 12
+
+
+async def test_under_load_the_window_grows_before_the_draws_that_need_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Forty starts at once: all wait for the growth, none fails, and what is durable at each draw covers it."""
+    async with open_house(tmp_path, draws_in_flight_max=100) as house:
+        players = await crowd(house, 40)
+        draw, seen = house.instance.draw, []
+
+        def watched() -> Draw:
+            drawn = draw()
+            seen.append((house.instance._in_flight, windows(tmp_path)[-1][1]))
+            return drawn
+
+        monkeypatch.setattr(house.instance, "draw", watched)
+        await asyncio.gather(*[player.start() for player in players])
+        assert len(seen) == 40
+        assert all(in_flight <= window for in_flight, window in seen), seen
+        assert max(in_flight for in_flight, _ in seen) > FIRST_WINDOW
+        await go_home(house, players)
+    told = [window for _, window in windows(tmp_path)]
+    assert told in ([16, 32], [16, 32, 64]), told
+    assert verify_books(tmp_path).rounds_verified == 40
+
+
+async def test_the_window_grows_to_its_setting_and_no_further(tmp_path: Path) -> None:
+    async with open_house(tmp_path, draws_in_flight_max=20) as house:
+        players = await crowd(house, 40)
+        results = await asyncio.gather(*[player.start() for player in players], return_exceptions=True)
+        refused = [result for result in results if isinstance(result, BaseException)]
+        assert {type(result) for result in refused} <= {RngUnavailableError}
+        assert all("the limit is 20" in str(result) for result in refused)
+        await go_home(house, players)
+    assert windows(tmp_path) == [("node-1-b1-w0", 16), ("node-1-b1-w0", 20)]
+    assert verify_books(tmp_path).rounds_verified == 40
+
+
+async def test_a_growth_that_is_not_committed_lets_nobody_draw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with open_house(tmp_path) as house:
+        house.store.on_failure = lambda _: None
+        players = await crowd(house, 30)
+        commit, failing = house.store.commit, [True]
+
+        async def broken(change: Change) -> tuple[Signed, ...]:
+            if change.drafts and change.drafts[0].kind == "draw_window" and failing[0]:
+                raise StoreError("the disk is full")
+            return await commit(change)
+
+        monkeypatch.setattr(house.store, "commit", broken)
+        results = await asyncio.gather(*[player.start() for player in players], return_exceptions=True)
+        assert [type(result) for result in results[:FIRST_WINDOW]] == [Reply] * FIRST_WINDOW
+        assert [type(result) for result in results[FIRST_WINDOW:]] == [StoreError] * (30 - FIRST_WINDOW)
+        assert house.instance._last_draw_no == FIRST_WINDOW
+        failing[0] = False
+        await go_home(house, players)
+    assert verify_books(tmp_path).rounds_verified == 30
+
+
+async def test_a_growth_of_which_nobody_has_heard_yet_is_not_drawn_upon_and_not_asked_for_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store does not tell in time whether it committed; it had. What it holds is the window, whoever waits."""
+    async with open_house(tmp_path) as house:
+        players = await crowd(house, 30)
+        commit = house.store.commit
+
+        async def untold(change: Change) -> tuple[Signed, ...]:
+            signed = await commit(change)
+            if change.drafts and change.drafts[0].kind == "draw_window":
+                raise StoreUnknownError("not told in time")
+            return signed
+
+        monkeypatch.setattr(house.store, "commit", untold)
+        await asyncio.gather(*[player.start() for player in players], return_exceptions=True)
+        assert house.store.draw_window == 32
+        await asyncio.gather(*[player.start() for player in players if not player.round])
+        await go_home(house, players)
+    assert windows(tmp_path) == [("node-1-b1-w0", 16), ("node-1-b1-w0", 32)]
+    assert verify_books(tmp_path).rounds_verified == 30
+
+
+async def test_whoever_gives_up_leaves_the_growth_to_the_others(tmp_path: Path) -> None:
+    async with open_house(tmp_path) as house:
+        players = await crowd(house, 20)
+        starts = [asyncio.create_task(player.start()) for player in players]
+        await until_growing(house)
+        starts[FIRST_WINDOW].cancel()
+        results = await asyncio.gather(*starts, return_exceptions=True)
+        assert [type(result) for result in results].count(Reply) == 19
+        await go_home(house, players)
+    assert windows(tmp_path)[-1] == ("node-1-b1-w0", 32)
+    assert verify_books(tmp_path).rounds_verified == 20
+
+
+async def test_the_next_instance_begins_with_a_small_window_again(tmp_path: Path) -> None:
+    """A turn comes while the window grows: it waits for it, and the starts wait for the turn."""
+    async with open_house(tmp_path) as house:
+        players = await crowd(house, 20)
+        starts = [asyncio.create_task(player.start()) for player in players]
+        await until_growing(house)
+        await house.instance.turn(NODE_KEY, ())
+        await asyncio.gather(*starts)
+        await go_home(house, players)
+    assert windows(tmp_path) == [("node-1-b1-w0", 16), ("node-1-b1-w0", 32), ("node-1-b2-w0", 16)]
+    assert verify_books(tmp_path).rounds_verified == 20
 
 
 async def test_the_limit_does_not_hide_a_later_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

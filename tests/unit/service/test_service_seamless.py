@@ -46,6 +46,30 @@ async def test_each_bet_is_debited_and_each_return_credited(tmp_path: Path) -> N
     verify_seamless(tmp_path)
 
 
+@pytest.mark.parametrize("by", ["player", "rule"])
+async def test_a_lost_round_tells_the_wallet_that_it_has_ended(tmp_path: Path, by: str) -> None:
+    async with a_house(tmp_path) as (house, anna):
+        house.clock.tick(6000)
+        await anna.start(100)
+        house.wallet_script.plan("credit", "before", "after")
+        if by == "rule":
+            house.clock.tick(DAYS_MS)
+            await house.services.interruptions.finish_due()
+            await house.sessions.recover()
+        else:
+            await anna.finish_round(lambda legal: "check" if "check" in legal else "fold")
+        (owed,), _ = await house.services.outbox.owed_credits(BRITISH, 0, "")
+        assert (owed.affair.kind, owed.affair.amount_minor) == ("return", 0)
+        await house.settle()
+        assert await house.services.outbox.owed_credits(BRITISH, 0, "") == ((), "")
+        told = [entry for entry in house.wallet_store.rows() if entry.kind == "credit"]
+        assert [(entry.amount_minor, entry.transaction_id) for entry in told] == [(0, owed.affair.affair_id)]
+        assert told[0].reference == f"{anna.session_id}:return:{owed.affair.detail[13:39]}"
+        await anna.close()
+        await house.settle()
+    verify_seamless(tmp_path)
+
+
 async def test_there_is_nothing_to_buy_or_to_end(tmp_path: Path) -> None:
     async with a_house(tmp_path) as (_, anna):
         for call in (anna.buy, anna.end):
@@ -73,8 +97,9 @@ async def test_a_round_waits_for_its_debit(tmp_path: Path, silent: str, continue
         assert view.open_round is None, "no draw without money"
         assert view.pending is not None
         assert (view.pending.kind, view.pending.stage) == ("start", 1)
-        with pytest.raises(AffairPendingError):
+        with pytest.raises(AffairPendingError) as pending:
             await anna.send(anna.starting(200))
+        assert pending.value.metadata["retry_after_ms"] == "1000"
         if continued == "recovery":
             assert await house.sessions.recover() == 1
         reply = await anna.send(request)
@@ -91,12 +116,15 @@ async def test_a_decision_waits_for_its_debit(tmp_path: Path, silent: str) -> No
     async with a_house(tmp_path) as (house, anna):
         house.clock.tick(6000)
         await anna.start(100)
+        _, _, _, session = await house.play.get_round(anna.caller, anna.session_id, anna.round["round_id"])
+        assert (session.regulator_session_id, session.regulator_participation_id) == ("", "")
         request = anna.decision("play_4x")
         house.wallet_script.plan("debit", silent)
         with pytest.raises(WalletUnavailableError):
             await anna.send(request)
-        with pytest.raises(AffairPendingError):
+        with pytest.raises(AffairPendingError) as pending:
             await anna.act("check")
+        assert pending.value.metadata["retry_after_ms"] == "1000"
         await house.sessions.recover()
         await anna.send(request)
         assert anna.round["status"] == "settled"
@@ -116,7 +144,7 @@ async def test_a_refused_debit_leaves_the_round_where_it_is(tmp_path: Path) -> N
         for _ in range(2):
             with pytest.raises(InsufficientFundsError):
                 await anna.send(request)
-        assert [call for call, _ in house.wallet_script.calls] == ["debit"] * 4
+        assert [call for call, _ in house.wallet_script.calls] == ["debit"] * 3
         await anna.finish_round(lambda legal: "check" if "check" in legal else "fold")
         await anna.close()
     verify_seamless(tmp_path, account_minor=250)
@@ -187,6 +215,7 @@ async def test_a_void_returns_every_stake(tmp_path: Path) -> None:
         await anna.start(100)
         round_id, admin = anna.round["round_id"], house.services.admin
         callers = [Caller(f"admin-{number}", Role.ADMIN, "") for number in (1, 2)]
+        await house.let_in("admin-1", "admin-2")
         orders = [order_of(callers[number % 2], str(number), house.request_id()) for number in range(4)]
         await admin.report_malfunction(orders[0], round_id, "STUCK")
         await admin.propose_void(orders[2], [round_id], "MALFUNCTION")

@@ -181,7 +181,7 @@ async def test_a_void_gives_the_stakes_back_and_tells_everything(
     money = view.session.participation
     assert (money.balance_minor, view.open_round, money.net_position_minor) == (before, None, 0)
     assert sum(money.accounts().values()) == 0
-    past, _, final = await house.play.get_round(anna.caller, anna.session_id, round_id)
+    past, _, final, _ = await house.play.get_round(anna.caller, anna.session_id, round_id)
     assert (past.status, past.settlement, final) == (RoundStatus.VOID, None, approved.envelope)
     assert (past.malfunction_code, past.legal_actions) == ("", ())
     house.clock.tick(2000)
@@ -245,6 +245,8 @@ async def test_a_list_is_taken_round_by_round(tmp_path: Path, house: House, one:
         await one.pause(round_id)
     assert refusals(await one.propose(*ids, "0" * 26)) == ["", "", "ROUND_NOT_PAUSED", "NOT_FOUND"]
     order = two.order("ApproveVoid", round_ids=ids)
+    assert refusals(await house.services.admin.approve_void(order, ids[:1])) == ["CERTIFICATE_NOT_ALLOWED"]
+    await house.let_in("admin-2")
     results = await house.services.admin.approve_void(order, ids)
     assert refusals(results) == ["", "", "ROUND_NOT_PAUSED"]
     assert await house.services.admin.approve_void(order, ids) == results
@@ -299,7 +301,7 @@ async def test_only_a_deck_that_is_lost_is_void_without_cards(tmp_path: Path) ->
             assert not body.keys() & {"cards", "deck", "salt", "transcript", "outcome", "settlement"}
             assert body["returned_minor"] == body["staked_minor"] == "200"
             assert body["void"].keys() == {"approvals", "malfunction", "reason"}
-        past, _, _ = await house.play.get_round(anna.caller, anna.session_id, ids[0])
+        past, _, _, _ = await house.play.get_round(anna.caller, anna.session_id, ids[0])
         assert (past.status, past.hole_cards, past.board) == (RoundStatus.VOID, (), ())
         for player in (anna, bert):
             await player.leave()

@@ -313,19 +313,22 @@ async def test_the_rules_are_looked_at_again_when_an_admin_clears_their_guard(ho
 
 async def test_the_clock(house: House, tmp_path: Path) -> None:
     anna, bert = await seated(house)
-    house.comparison.jump_ms, house.comparison.agrees = -3_600_000, False
+    house.clock.jump(-3_600_000)
     await look(house)
     await verify_only_new_rounds_stop(house, "clock", anna, bert)
-    await look(house)
-    assert closed(house) == ["clock"]  # not before the clocks have agreed for a while
-    house.comparison.jump_ms = 3_600_000
+    for _ in range(60):
+        house.clock.tick(60_000)
+        await look(house)
+    assert closed(house) == ["clock"]  # it runs evenly, which says nothing
+    house.clock.jump(3_600_000)
     await look(house)  # a second jump while it is closed is counted
-    house.comparison.agrees = True
-    await look(house)
-    assert closed(house) == []
+    assert [(latch.guard, latch.code) for latch in await house.store.latches("node-1")] == [("clock", "TIME_JUMP")]
+    await house.services.admin.clear_guard(clearing("clock"), "clock", "TIME_SERVER_MENDED")
+    assert (closed(house), await house.store.latches("node-1")) == ([], [])
     await bert.start()
     assert told(tmp_path) == [
-        ("GUARD_CLOSED", "clock", "TIME_JUMP"), ("TIME_JUMP", "clock", ""), ("GUARD_OPENED", "clock", "TIME_JUMP"),
+        ("GUARD_CLOSED", "clock", "TIME_JUMP"), ("TIME_JUMP", "clock", ""),
+        ("GUARD_CLEARED", "clock", "TIME_SERVER_MENDED"),
     ]  # fmt: skip
     jump = [read_statement(row.envelope) for row in stored_statements(tmp_path)]
     assert [body["after"] for body in jump if body.get("code") == "TIME_JUMP"] == ["-3600000 ms"]

@@ -107,7 +107,7 @@ async def test_a_rejection_keeps_its_numbers(tmp_path: Path) -> None:
         session, participation = await seated(running)
         with pytest.raises(RegulatorRefusedError) as refused:
             await running.client.report_stages(ulid(8), [stage(session, participation, n, 500) for n in (1, 3)])
-        assert refused.value.metadata == {"rejection": "STAGE_GAP", "expected": "2", "value": "3", "index": "1"}
+        assert refused.value.metadata == {"rejection": "STAGE_GAP", "limit": "2", "value": "3", "index": "1"}
 
 
 @pytest.mark.parametrize(

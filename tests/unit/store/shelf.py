@@ -47,7 +47,7 @@ async def start_instance(store: Store, name: str = NAME, boot_no: int = 1) -> Si
         boot_no=boot_no,
         worker=0,
         start_ms=1000 + boot_no,
-        start=Draft("instance_start", {"time": "then"}),
+        start=Draft("instance_start", {"draws_in_flight_max": "8", "time": "then"}),
         node_signer=NODE_KEY,
         signer=INSTANCE_KEY,
     )

@@ -65,6 +65,7 @@ async def test_an_instance_begins_with_statement_one_under_the_node_key(tmp_path
             "instance": NAME,
             "kind": "instance_start",
             "statement_no": "1",
+            "draws_in_flight_max": "8",
             "time": "then",
         }
         with pytest.raises((sqlite3.IntegrityError, StoreError)):

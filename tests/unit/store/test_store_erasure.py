@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rgs.store.changes import Change, Draft, SwitchOff
+from rgs.store.changes import Change, Draft, SwitchOff, TokenKept
 from rgs.store.erasure import erasure_of
 from tests.unit.store.shelf import open_shelf, session, table, ulid
 
@@ -19,7 +19,9 @@ async def test_one_player_is_erased_and_no_other(tmp_path: Path) -> None:
     async with open_shelf(tmp_path) as store:
         for number, player in ((1, "anna"), (2, "bert")):
             made = replace(session(number), player=player)
-            await store.commit(Change(session=made, drafts=(Draft("session_open", {"time": "then"}, private=PRIVATE),)))
+            opened = (Draft("session_open", {"time": "then"}, private=PRIVATE),)
+            kept = (TokenKept(made.session_id, b"sealed"),)
+            await store.commit(Change(session=made, drafts=opened, records=kept))
         gone = SwitchOff("player", "op-1/anna", "X", "admin-1", 1)
         stays = SwitchOff("player", "op-1/bert", "X", "admin-1", 1)
         await store.commit(Change(drafts=(Draft("event", {"code": "X"}),), records=(gone, stays)))
@@ -28,3 +30,4 @@ async def test_one_player_is_erased_and_no_other(tmp_path: Path) -> None:
     assert [(row[0], row[1], bool(row[2])) for row in rows] == [(ulid(1), "", False), (ulid(2), "bert", True)]
     assert await table(tmp_path, "SELECT subject FROM switches") == [("op-1/bert",)]
     assert await table(tmp_path, "SELECT count(*) FROM privates") == [(1,)]
+    assert await table(tmp_path, "SELECT session_id FROM session_tokens") == [(ulid(2),)]

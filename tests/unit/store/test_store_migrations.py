@@ -11,10 +11,22 @@ from typing import Any
 import pytest
 
 from rgs.cli.migrate import command
-from rgs.store.changes import StoreRefusedError
+from rgs.store.changes import Change, Draft, StoreRefusedError
 from rgs.store.migrations import steps
 from rgs.store.opening import migrate_store, open_parties, open_reads, open_store
-from tests.unit.store.shelf import address_of, change_by_hand, open_shelf, opened, session, stored, table, ulid
+from tests.unit.store.shelf import (
+    DATABASES,
+    NAME,
+    address_of,
+    change_by_hand,
+    open_shelf,
+    opened,
+    session,
+    start_instance,
+    stored,
+    table,
+    ulid,
+)
 
 NEXT = "CREATE TABLE extra (n BIGINT);\nINSERT INTO extra SELECT version FROM sessions;\n"
 BROKEN = NEXT + "INSERT INTO nowhere VALUES (1);\n"  # noqa: S608
@@ -42,6 +54,8 @@ async def with_data(folder: Path) -> None:
     async with open_shelf(folder) as store:
         for number in (1, 2, 3):
             await store.commit(opened(session(number)))
+    if folder in DATABASES:  # a store that was let go of without a word keeps its lease
+        await change_by_hand(folder, "UPDATE instances SET lease_ms = 0")
 
 
 async def test_a_store_is_brought_up_with_its_data(tmp_path: Path, either_store: str, plant: Plant) -> None:
@@ -90,6 +104,44 @@ async def test_a_file_that_a_server_holds_is_not_migrated(tmp_path: Path, either
         async with open_shelf(tmp_path):
             with pytest.raises(StoreRefusedError, match="in use"):
                 await migrate_store(address_of(tmp_path))
+
+
+@pytest.mark.parametrize("either_store", ["postgres"], indirect=True)
+async def test_a_database_that_a_node_lives_in_is_not_migrated(
+    tmp_path: Path, plant: Plant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = len(steps("postgres"))
+    async with open_shelf(tmp_path) as store, open_shelf(tmp_path, started=False) as late:
+        await store.commit(opened(session(1)))
+        plant(NEXT)
+        refusal = f"{NAME}, begun [0-9]+ s ago, its lease ends in (60|5[0-9]) s: stop these nodes"
+        with pytest.raises(StoreRefusedError, match=refusal) as refused:
+            await migrate_store(address_of(tmp_path))
+        assert refused.value.metadata["value"] == "1"
+        assert await table(tmp_path, "SELECT value FROM meta WHERE key = 'schema'") == [(str(known),)]
+        await store.commit(opened(session(2)))  # it serves on
+        await store.commit(Change(drafts=(Draft("instance_end", {"time": "then"}),), ends=(NAME, 5000)))
+        assert await migrate_store(address_of(tmp_path)) == (known, known + 1)
+        monkeypatch.undo()  # a node of the version before, which opened the store in time
+        with pytest.raises(StoreRefusedError, match="schema"):
+            await start_instance(late, "node-1-b2-w0", boot_no=2)
+    assert await table(tmp_path, "SELECT instance FROM instances") == [(NAME,)]
+
+
+@pytest.mark.parametrize("either_store", ["postgres"], indirect=True)
+async def test_a_refused_migration_names_some_and_counts_all(tmp_path: Path, plant: Plant) -> None:
+    async with open_shelf(tmp_path) as store:
+        await change_by_hand(
+            tmp_path,
+            "INSERT INTO instances (instance, node, boot_no, worker, alive, statement_no, draw_no, start_ms, slot,"
+            " last_id, lease_ms) SELECT 'other-b1-w' || n, 'other', 1, n, 1, 0, 0, 0, n, 0, 9000000000000"
+            " FROM generate_series(1, 7) AS n",
+        )
+        assert await migrate_store(address_of(tmp_path)) == (len(steps("postgres")),) * 2, "nothing to do, no harm"
+        plant(NEXT)
+        with pytest.raises(StoreRefusedError, match=r"node-1-b1-w0.*other-b1-w4.*; and 3 more: stop"):
+            await migrate_store(address_of(tmp_path))
+        assert await store.renew_lease(NAME, 1000)
 
 
 async def test_the_command_says_what_it_did(

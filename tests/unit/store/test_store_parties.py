@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from rgs.core.errors import NotFoundError
+from rgs.core.errors import CertificateKnownError, InvalidFieldError, LastAdminError, NotFoundError
 from rgs.store.changes import StoreRefusedError
 from rgs.store.interface import Parties, PartyRow
 from rgs.store.opening import open_parties
@@ -49,10 +50,65 @@ async def test_a_removed_certificate_never_comes_back(parties: Parties) -> None:
     await parties.remove(ANNA.fingerprint, 3000)
     with pytest.raises(NotFoundError):
         await parties.remove(ANNA.fingerprint, 4000)
-    with pytest.raises(StoreRefusedError, match="is or was"):
+    with pytest.raises(CertificateKnownError, match=r"was removed from the allow-list at 1970-01-01T00:00:03\.000Z"):
         await parties.add(ANNA)
     assert await parties.allowed() == []
     assert (await parties.all())[0].removed_ms == 3000
+
+
+async def test_a_certificate_that_is_allowed_is_not_added_twice(parties: Parties) -> None:
+    await parties.add(ANNA)
+    with pytest.raises(CertificateKnownError, match=r"is in the allow-list since 1970-01-01T00:00:01\.000Z"):
+        await parties.add(ANNA)
+    assert (await parties.allowed(), await parties.changes()) == ([ANNA], 1)
+
+
+def admin(nth: int, last_ms: int | None = 9_000, party: str = "") -> PartyRow:
+    return PartyRow(f"{nth:02x}" * 32, party or f"admin-{nth}", "admin", "", 1000, None, last_ms)
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        [],
+        [ANNA, AUDIT],
+        [admin(2, last_ms=3_000)],
+        [admin(2, last_ms=2_999), admin(3, last_ms=None)],
+    ],
+    ids=["nobody else", "no other admin", "ends at this moment", "ended or unknown"],
+)
+async def test_the_last_certificate_of_an_admin_stays(parties: Parties, others: list[PartyRow]) -> None:
+    for row in (admin(1), *others):
+        await parties.add(row)
+    before = await parties.allowed(), await parties.changes()
+    with pytest.raises(LastAdminError) as caught:
+        await parties.remove(admin(1).fingerprint, 3_000)
+    assert caught.value.metadata["fingerprint"] == admin(1).fingerprint
+    assert (await parties.allowed(), await parties.changes()) == before
+
+
+async def test_one_admin_of_two_may_go_and_the_other_may_not(parties: Parties) -> None:
+    for row in (admin(1), admin(2), admin(3, last_ms=None)):
+        await parties.add(row)
+    await parties.remove(admin(3, last_ms=None).fingerprint, 3_000)
+    await parties.remove(admin(1).fingerprint, 3_000)
+    with pytest.raises(LastAdminError):
+        await parties.remove(admin(2).fingerprint, 3_000)
+    await parties.add(admin(4, party="admin-2"))  # the same admin's next certificate
+    await parties.remove(admin(2).fingerprint, 4_000)
+    assert [row.fingerprint for row in await parties.allowed()] == [admin(4).fingerprint]
+
+
+async def test_two_who_remove_each_other_at_once_leave_one(tmp_path: Path, parties: Parties) -> None:
+    for row in (admin(1), admin(2)):
+        await parties.add(row)
+    other = await open_parties(address_of(tmp_path))
+    done = await asyncio.gather(
+        parties.remove(admin(1).fingerprint, 3_000), other.remove(admin(2).fingerprint, 3_000), return_exceptions=True
+    )
+    await other.close()
+    assert sorted(type(result).__name__ for result in done) == ["LastAdminError", "NoneType"]
+    assert len(await parties.allowed()) == 1
 
 
 async def test_what_is_not_there_cannot_be_removed(parties: Parties) -> None:
@@ -73,8 +129,9 @@ async def test_what_is_not_there_cannot_be_removed(parties: Parties) -> None:
 )
 async def test_a_party_keeps_role_and_jurisdiction(parties: Parties, other: PartyRow) -> None:
     await parties.add(ANNA)
-    with pytest.raises(StoreRefusedError, match="operator in jurisdiction demo"):
+    with pytest.raises(InvalidFieldError, match="operator in jurisdiction demo") as caught:
         await parties.add(other)
+    assert caught.value.field == "party"
     assert await parties.all() == [ANNA]
     assert await parties.changes() == 1
     await parties.add(SECOND)

@@ -64,7 +64,7 @@ async def nodes(folder: Path, count: int) -> AsyncIterator[list[PostgresStore]]:
                 boot_no=1,
                 worker=0,
                 start_ms=1000,
-                start=Draft("instance_start", {"time": "then"}),
+                start=Draft("instance_start", {"draws_in_flight_max": "8", "time": "then"}),
                 node_signer=NODE_KEY,
                 signer=Ed25519Signer.from_seed(bytes([number]) * 32),
             )
@@ -158,13 +158,13 @@ async def test_an_instance_is_lost_when_its_lease_is_over_and_commits_nothing_mo
         assert await two.lapsed_instances() == []
         with pytest.raises(StoreError, match="lease"):
             await two.commit(lost("node-1-b1-w0", 2))
-        assert await one.renew_lease(-1)
+        assert await one.renew_lease("node-1-b1-w0", -1)
         assert [row.instance for row in await two.lapsed_instances()] == ["node-1-b1-w0"]
         with pytest.raises(StoreError, match="gone on"):
             await two.commit(lost("node-1-b1-w0", 1))
         await two.commit(lost("node-1-b1-w0", 2))
         assert await two.lapsed_instances() == []
-        assert not await one.renew_lease(10_000)
+        assert not await one.renew_lease("node-1-b1-w0", 10_000)
         with pytest.raises(StoreError):
             await one.commit(opened(session(2)))
         assert await two.session(ulid(2)) is None
@@ -225,7 +225,7 @@ async def test_the_counter_of_switches_rises_with_the_switch(tmp_path: Path) -> 
 async def test_a_file_leads_and_a_database_can_be_led(tmp_path: Path) -> None:
     async with open_shelf(tmp_path) as store:
         assert await store.lead("events")
-        assert await store.renew_lease(1000)
+        assert await store.renew_lease(NAME, 1000)
         assert await store.lapsed_instances() == []
         await store.listen(lambda _: None)
         await store.tell("nothing")

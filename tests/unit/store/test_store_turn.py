@@ -26,7 +26,7 @@ def turning(**changes: Any) -> Change:
         boot_no=2,
         worker=0,
         start_ms=2000,
-        start=Draft("instance_start", {"time": "then"}),
+        start=Draft("instance_start", {"draws_in_flight_max": "8", "time": "then"}),
         node_signer=NODE_KEY,
         signer=NEXT_KEY,
         last_draw_no=0,

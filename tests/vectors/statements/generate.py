@@ -15,6 +15,7 @@ from typing import Any
 
 from tests.factory import House
 from tests.houses import large_house, small_house
+from tests.lying import windowed
 from tests.planted import PLANTED
 
 FOLDER = Path(__file__).parent / "scenarios"
@@ -32,10 +33,20 @@ FAULTS = (
     "balance after the round",
     "deal core differs between seats",
     "malfunction of nothing",
+    "malfunction of the round before",
+    "approved by an admin who was removed",
+    "one id for two participations",
+    "end names another participation",
+    "second boot that names none",
+    "two reseeds a draw",
+    "player's decision sent by operator-2",
+    "statement dated before its instance",
     "draw skipped",
     "last number of a lost instance",
     "signed by nobody",
     "node key revoked from a place of the log on",
+    "a draw window that shrinks",
+    "draws beyond the window",
 )
 
 
@@ -81,6 +92,11 @@ def scenarios() -> dict[str, Scenario]:
             "0 rounds verified, 0 failed, ANCHORED",
             ["3 key"],
             lines=foreign.lines,
+        ),
+        "draw_window": scenario(
+            "a draw window that grows before the draws that need it, of an instance that is lost",
+            windowed(12, 16, 0),
+            "1 rounds verified, 0 failed, ANCHORED",
         ),
         "cut_session": cut_session(),
     }
@@ -169,11 +185,21 @@ EXPECTED: dict[str, tuple[str, list[str]]] = {
     "deal core differs between seats": (ONE_FAILED, ["11 opening", "9 deal"]),
     "malfunction of nothing": (ONE_FAILED, ["19 void"]),
     "draw skipped": (ONE_FAILED, ["12 commitment", "20 draws"]),
+    "a draw window that shrinks": ("1 rounds verified, 0 failed, ANCHORED", ["20 draws"]),
+    "draws beyond the window": ("1 rounds verified, 0 failed, ANCHORED", ["20 draws"]),
     "last number of a lost instance": ("1 rounds verified, 0 failed, ANCHORED", ["21 instance"]),
     "node key revoked from a place of the log on": (
         "0 rounds verified, 0 failed, ANCHORED",
         ["3 key"],
     ),
+    "malfunction of the round before": ("1 rounds verified, 1 failed, ANCHORED", ["19 void"]),
+    "approved by an admin who was removed": (ONE_FAILED, ["19 void"]),
+    "one id for two participations": ("1 rounds verified, 0 failed, ANCHORED", ["23 ids"]),
+    "end names another participation": ("1 rounds verified, 0 failed, ANCHORED", ["23 ids"]),
+    "second boot that names none": ("3 rounds verified, 0 failed, ANCHORED", ["21 instance"]),
+    "two reseeds a draw": ("0 rounds verified, 2 failed, ANCHORED", ["20 draws"]),
+    "player's decision sent by operator-2": (ONE_FAILED, ["15 actions"]),
+    "statement dated before its instance": ("1 rounds verified, 0 failed, ANCHORED", ["22 scope", "3 key"]),
     "signed by nobody": (ONE_FAILED, ["11 opening", "3 key", "6 number", "7 session"]),
 }
 

@@ -39,6 +39,7 @@ def worked() -> dict[str, dict[str, str]]:
         "private": _private(),
         "seats": _seats(),
         "revocation": _revocation(),
+        "draw_window": _draw_window(),
     }
 
 
@@ -83,6 +84,21 @@ def _revocation() -> dict[str, str]:
     }
     payload = format_canonical(body)
     envelope = seal_envelope(kind.payload_type, payload, root)
+    return {"payload": payload.decode(), "envelope": envelope.decode(), "hash": leaf_hash(envelope).hex()}
+
+
+def _draw_window() -> dict[str, str]:
+    signer = Ed25519Signer.from_seed(bytes(range(32)))
+    kind = KINDS["draw_window"]
+    body = {
+        "draws_in_flight_max": "32",
+        "instance": "node-1-b1-w0",
+        "kind": "draw_window",
+        "statement_no": "42",
+        "time": "2026-11-21T22:30:00.123Z",
+    }
+    payload = format_canonical(body)
+    envelope = seal_envelope(kind.payload_type, payload, signer)
     return {"payload": payload.decode(), "envelope": envelope.decode(), "hash": leaf_hash(envelope).hex()}
 
 

@@ -1,0 +1,39 @@
+"""The files beside a log that its `artifact` statements name: each is there, and is what its hash says.
+
+Refuses to read more than a statement promises, and more than ARTIFACT_BYTES_MAX of one file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from typing import Final
+
+from certification.sources import Source
+from certification.tree import ARTIFACTS, failure
+from rgs.core.errors import VerificationError
+
+ARTIFACT_BYTES_MAX: Final = 1 << 26
+
+
+def verify_artifacts(source: Source, artifacts: Mapping[str, str]) -> Iterator[VerificationError]:
+    """What is wrong with the files of these artifacts (`<SHA-256> <length>` -> name), each by its name. SourceError
+    where the log cannot be asked.
+    """
+    for told, name in sorted(artifacts.items(), key=lambda one: (one[1], one[0])):
+        digest, _, bytes_ = told.partition(" ")
+        length = int(bytes_)
+        path = f"artifact/{digest}"
+        if length > ARTIFACT_BYTES_MAX:
+            yield failure(
+                ARTIFACTS, f"{name}: {length} bytes, more than {ARTIFACT_BYTES_MAX}", artifact=name, path=path
+            )
+            continue
+        data = source.read(path, ARTIFACT_BYTES_MAX)
+        if data is None:
+            yield failure(ARTIFACTS, f"{name}: {path} is missing", artifact=name, path=path)
+        elif len(data) != length:
+            message = f"{name}: {path} has {len(data)} bytes, its statement says {length}"
+            yield failure(ARTIFACTS, message, artifact=name, path=path)
+        elif sha256(data).hexdigest() != digest:
+            yield failure(ARTIFACTS, f"{name}: the content of {path} is another", artifact=name, path=path)

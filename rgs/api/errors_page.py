@@ -1,0 +1,102 @@
+"""The two tables of docs/errors.md, the reasons and the keys of the metadata; the rest of the page is written by hand.
+
+`python -m rgs.api.errors_page docs/errors.md` puts them in anew; a test compares. Refuses to say of a reason what its
+row does not.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from rgs.api.errors import ERRORS, RETRY_AFTER_MS
+
+METADATA: Final[Mapping[str, str]] = {
+    # What holds of every error.
+    "field": "the field of the request that is at fault (`bets[0].amount_minor`; `bets.ante` for a bet by its name),"
+    " or the setting of the server that sets the limit",
+    "value": "what was sent, or what there is where nothing was sent; cut where it is long",
+    "limit": "what `value` is held against: the bound that it breaks, or what it had to be, in a word or two",
+    RETRY_AFTER_MS: "milliseconds until it may be sent again, as `RetryInfo` says",
+    "rule": "the rule of the game behind it",
+    "incident": "of a fault of the server: what its log calls it",
+    "truncated": "`true`: the details were too large, and were left out",
+    # What is meant.
+    "kind": "what was looked for and not found, or the message that could not be read",
+    "session_id": "the session",
+    "round_id": "the round",
+    "participation_id": "the participation",
+    "affair_id": "what is under way in the session",
+    "transaction_id": "the wallet's transaction",
+    "fingerprint": "the certificate: SHA-256 of its DER form, in hexadecimal",
+    "hash": "the statement",
+    "origin": "the shard of the log",
+    "operator": "the operator",
+    "party": "the party",
+    "player": "the operator's pseudonym of the player",
+    "role": "the party's role",
+    "method": "the method that was called",
+    "currency": "the currency, ISO 4217",
+    "jurisdiction": "the jurisdiction",
+    "game": "the game's ruleset id",
+    "game_code": "the round's code, as the player saw it",
+    "date": "the day that was asked for",
+    "ruleset_id": "the ruleset",
+    "ruleset_sha256": "its hash",
+    "bet": "the bet",
+    "odds": "what the bet pays",
+    "row": "the row of a submission, from 1",
+    "index": "the stage within a report, from 0",
+    # How it stands.
+    "action": "the action, by its name in `Action`",
+    "legal": "the actions that are legal now, by their names in `Action`, with spaces between them",
+    "phase": "where the round stands, by its name in `Phase`",
+    "status": "where the round stands, by its name in `RoundStatus`",
+    "state": "where the reconciliation stands, by its name in `ReportState`",
+    "scope": "what is disabled, by its name in `SwitchScope`",
+    "subject": "which one of them: a name; of a player the operator's, a slash and the player's",
+    "guard": "the guard",
+    "latched": "`True`: it stays closed until an admin clears it",
+    "code": "why: the code that the guard or the admin gave",
+    "malfunction_code": "the malfunction",
+    "balance_minor": "the balance of the participation",
+    "bought_minor": "what has been bought so far",
+    "refusal": "the code of the operator's wallet",
+    "rejection": "the code of the regulator's central system",
+    "request_id": "the request",
+    "file": "the file of the store",
+    "failed_polls": "how often the allow-list could not be read",
+}
+"""Every key of an ErrorInfo's metadata, in every error, and what stands under it."""
+
+_TABLE: Final = re.compile(r"(?m)^(<!-- table: (\w+) -->\n)(?:\|.*\n)*")
+"""A place of the page for a table, and the table that stands there."""
+
+
+def format_reasons() -> str:
+    """The table of reasons."""
+    rows = [
+        f"| `{reason}` | `{row.code.name}` | {row.meaning} | {f'{row.retry_ms / 1000:g} s' if row.retry_ms else ''} |"
+        for reason, row in ERRORS.items()
+    ]
+    return "\n".join(["| reason | code | meaning | again after |", "|---|---|---|---|", *rows, ""])
+
+
+def format_metadata() -> str:
+    """The table of keys."""
+    rows = [f"| `{key}` | {meaning} |" for key, meaning in METADATA.items()]
+    return "\n".join(["| key | what stands under it |", "|---|---|", *rows, ""])
+
+
+def renewed(page: str) -> str:
+    """The page with both tables as they are now."""
+    tables = {"reasons": format_reasons, "metadata": format_metadata}
+    return _TABLE.sub(lambda found: found[1] + tables[found[2]](), page)
+
+
+if __name__ == "__main__":
+    page = Path(sys.argv[1])
+    page.write_text(renewed(page.read_text("utf-8")), "utf-8")

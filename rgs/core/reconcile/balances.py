@@ -1,0 +1,116 @@
+"""The balances that a wallet statement tells: each is the one before it on the same account plus what moved.
+
+Only rows that tell a balance are looked at, so a statement in which other movements lie between ours leaves the column
+empty. Rows of one moment are taken in the order that fits, if any does. Refuses to tell a second time what another
+break has told: behind a row that does not agree by itself the account begins again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+
+from rgs.core.amounts import format_money
+from rgs.core.reconcile.classes import BreakClass
+from rgs.core.reconcile.facts import Break, WalletRow
+from rgs.core.reconcile.matching import ACCEPTED, DEBIT, Terms
+
+Told = tuple[WalletRow, bool]
+"""A row, and whether it is left out of account: something else is said of its transaction."""
+
+
+def match_balances(rows: Iterable[Told], terms: Terms) -> Iterator[Break]:
+    """The breaks of one account, whose rows come in order of time."""
+    standing: set[int] = set()
+    """What the account may hold now: two values behind a balance that was wrong, none where it is not known."""
+    for _, moment in groupby(rows, key=lambda told: told[0].time_ms):
+        waiting = list(moment)
+        if (end := _end_of_chain(waiting, standing)) is not None:
+            standing, waiting = {end}, []
+        while waiting:
+            row, is_passed_over = waiting.pop(_next(waiting, standing))
+            after = row.balance_after_minor
+            if is_passed_over or after is None:
+                standing = set()
+                continue
+            due = {before + _moved(row) for before in standing}
+            standing = {after}
+            if due and after not in due:
+                standing |= due
+                if terms.is_due(row.time_ms):
+                    yield _differs(row, after, min(due))
+
+
+def _end_of_chain(moment: Sequence[Told], standing: set[int]) -> int | None:
+    """The balance behind all rows of one moment, if in some order each goes on where the one before ended (a trail over
+    all edges of a graph whose nodes are balances: Euler, Hierholzer); None if there is no such order.
+    """
+    onward: dict[int, list[int]] = {}
+    surplus: Counter[int] = Counter()
+    for row, is_passed_over in moment:
+        begin, after = _before(row), row.balance_after_minor
+        if is_passed_over or begin is None or after is None:
+            return None
+        onward.setdefault(begin, []).append(after)
+        surplus[begin] += 1
+        surplus[after] -= 1
+    odd = {balance: more for balance, more in surplus.items() if more}
+    if odd and sorted(odd.values()) != [-1, 1]:
+        return None
+    begins = [balance for balance, more in odd.items() if more > 0] or sorted(onward)
+    start = next((balance for balance in begins if not standing or balance in standing), None)
+    if start is None:
+        return None
+    path, taken = [start], 0
+    while path:
+        if ways := onward.get(path[-1]):
+            path.append(ways.pop())
+            taken += 1
+        else:
+            path.pop()
+    ends = [balance for balance, more in odd.items() if more < 0] or [start]
+    return ends[0] if taken == len(moment) else None
+
+
+def _next(waiting: Sequence[Told], standing: set[int]) -> int:
+    """Which of the rows of one moment comes first: one that fits what stands; else one whose balance is not looked at;
+    else one that would fit but for its own balance, for another goes on behind it; else one that follows no other.
+    """
+    begins = {_before(row) for row, is_passed_over in waiting if not is_passed_over}
+    ends = {row.balance_after_minor for row, is_passed_over in waiting if not is_passed_over}
+    choices: tuple[Callable[[WalletRow, bool], bool], ...] = (
+        lambda row, _: _before(row) in standing,
+        lambda row, is_passed_over: is_passed_over or row.balance_after_minor is None,
+        lambda row, _: any(before + _moved(row) in begins for before in standing),
+        lambda row, _: _before(row) not in ends,
+    )
+    return next((place for fits in choices for place, told in enumerate(waiting) if fits(*told)), 0)
+
+
+def _before(row: WalletRow) -> int | None:
+    return None if row.balance_after_minor is None else row.balance_after_minor - _moved(row)
+
+
+def _moved(row: WalletRow) -> int:
+    if row.status != ACCEPTED:
+        return 0
+    return -row.amount_minor if row.kind == DEBIT else row.amount_minor
+
+
+def _differs(row: WalletRow, after: int, due: int) -> Break:
+    return Break(
+        BreakClass.BALANCE_DIFFERS,
+        f"transaction {row.transaction_id}",
+        (
+            ("wallet", f"{row.kind} {format_money(row.amount_minor, row.currency)}"),
+            ("balance after it", format_money(after, row.currency)),
+            ("due by the row before", format_money(due, row.currency)),
+        ),
+        row.time_ms,
+        amount_minor=abs(after - due),
+        operator=row.operator,
+        player=row.player,
+        currency=row.currency,
+        sources=("wallet",),
+    )

@@ -1,0 +1,94 @@
+"""The ids by which others know the same things: the regulator's of sessions and participations, the wallet's of
+movements of money (23).
+
+A participation stands in one session; a regulator's id of a participation names one; that of a session names one
+session, or those of one table; a transaction moves money once. All of it is kept in one set, 16 bytes an id, because
+nothing in the files tells when an id will not come again. Refuses to guess what an erased block said: where ids are
+required it is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from rgs.core.replay.checks import IDS
+from rgs.core.replay.identifiers import IdSet
+from rgs.core.replay.reading import Statement
+from rgs.core.replay.rules import Rulebook
+from rgs.core.replay.sessions import Chain
+
+TEST_REGISTER: Final = "test-register"
+"""What the block of a session names as its regulator where the embedded test register has invented the ids."""
+
+
+class Registered:
+    """The ids of one replay."""
+
+    def __init__(self) -> None:
+        self._used = IdSet()
+        self.absent = 0
+        """Blocks that are erased although their jurisdiction requires the ids in them."""
+
+    def verify(self, statement: Statement, chain: Chain, rulebook: Rulebook) -> None:
+        """Check 23 of a session_open, purchase, participation_end or money_leg, before the chain takes the link."""
+        kind, body = statement.kind.name, statement.body
+        if kind == "money_leg":
+            return self._transaction(statement, body["transaction_id"])
+        if kind == "purchase" and chain.participation_id is None:
+            participation_id = body["participation_id"]
+            if not self._used.add_text("participation", participation_id):
+                raise statement.failure(IDS, f"participation {participation_id} is another session's")
+        named = body["jurisdiction"] if kind == "session_open" else chain.jurisdiction
+        law = rulebook.jurisdiction(named)
+        is_required = law is not None and law.regulator_ids_required
+        if statement.private is None:
+            self.absent += is_required
+            return None
+        block: Mapping[str, str] = statement.private["block"]
+        if kind == "session_open":
+            ruleset = rulebook.ruleset(body["ruleset"])
+            is_solo = ruleset is not None and ruleset.max_seats == 1
+            table = "" if is_solo else body.get("table", "")
+            return self._session(statement, block, table, is_required=is_required)
+        return self._participation(statement, block, chain, is_required=is_required)
+
+    def _session(self, statement: Statement, block: Mapping[str, str], table: str, *, is_required: bool) -> None:
+        """`table` is where it is played, empty where it is played alone."""
+        body, named, regulator = statement.body, block.get("regulator_session_id", ""), block.get("regulator", "")
+        if is_required and not named:
+            raise statement.failure(IDS, "no regulator_session_id, which the jurisdiction requires")
+        if bool(regulator) != bool(named):
+            raise statement.failure(IDS, f"regulator_session_id {named or 'none'} of regulator {regulator or 'nobody'}")
+        if (regulator == TEST_REGISTER) != body["test_register"]:
+            raise statement.failure(
+                IDS, f"test_register is {body['test_register']}, the regulator is {regulator or 'nobody'}"
+            )
+        if not named:
+            return
+        is_new = self._used.add_text("session", named)
+        is_first_there = bool(table) and self._used.add_text("session at", named, table)
+        if not is_new and (is_first_there or not table):
+            raise statement.failure(IDS, f"regulator_session_id {named} is that of a session that is not at this table")
+
+    def _participation(
+        self, statement: Statement, block: Mapping[str, str], chain: Chain, *, is_required: bool
+    ) -> None:
+        named = block.get("regulator_participation_id", "")
+        known, chain.regulator_participation_id = chain.regulator_participation_id, named
+        if is_required and not named:
+            raise statement.failure(IDS, "no regulator_participation_id, which the jurisdiction requires")
+        if known is not None and named != known:
+            raise statement.failure(
+                IDS, f"regulator_participation_id {named or 'none'}, the participation's is {known or 'none'}"
+            )
+        if known is None and named and not self._used.add_text("right", named):
+            raise statement.failure(IDS, f"regulator_participation_id {named} is another participation's")
+        transaction_id = block.get("wallet_transaction_id", "")
+        if not transaction_id:
+            raise statement.failure(IDS, "no wallet_transaction_id")
+        self._transaction(statement, transaction_id)
+
+    def _transaction(self, statement: Statement, transaction_id: str) -> None:
+        if not self._used.add_text("transaction", transaction_id):
+            raise statement.failure(IDS, f"transaction {transaction_id} was named before")

@@ -1,0 +1,134 @@
+"""What a void stands on, as signed events tell it: a malfunction of its round, a proposal, two admins (19).
+
+A malfunction pauses the round until it is resumed: what was decided behind it, and a void of a round that goes on
+again, are none of the house's software. The event stands before the void, in the files as in time. An admin is who has
+a certificate of that role by CERTIFICATE_ADDED, from then until CERTIFICATE_REMOVED. Memory grows with malfunctions,
+proposals and certificates of admins, which are rare; every other event is forgotten.
+
+Refuses nothing that a cut export may have left out: only what stands in it is compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rgs.core.errors import VerificationError
+from rgs.core.replay.checks import VOID
+from rgs.core.replay.reading import Statement
+
+ADMIN: Final = "admin"
+_SUBJECT_WORDS: Final = 3
+"""Role, party and fingerprint."""
+
+
+@dataclass(slots=True)
+class Malfunction:
+    """`round_id` and `session_id` are empty where the event does not tell them."""
+
+    round_id: str
+    session_id: str
+    time: str
+
+
+@dataclass(slots=True)
+class Allowed:
+    """The life of one certificate of an admin; `until` is empty while it is allowed."""
+
+    since: str
+    until: str = ""
+
+
+class Voids:
+    """The events of one replay that voids stand on."""
+
+    def __init__(self) -> None:
+        self._malfunctions: dict[str, Malfunction] = {}
+        self._paused: dict[str, str] = {}
+        """Round -> the malfunction that pauses it."""
+        self._proposals: dict[str, list[tuple[str, str, str, str]]] = {}
+        """Round -> (session or nothing, who, reason, time) of each proposal since the malfunction."""
+        self._admins: dict[str, dict[str, Allowed]] = {}
+        """Party -> fingerprint -> life."""
+        self._parties: dict[str, str] = {}
+        """Fingerprint -> whose it is: one certificate makes no two admins."""
+        self._unproved: list[tuple[str, str, VerificationError]] = []
+        """Approvals (party, time) that no event before them covers, each with the error that it is if none comes."""
+
+    def take(self, statement: Statement) -> None:
+        """An event."""
+        body: dict[str, Any] = statement.body
+        round_id = body.get("round_id", "")
+        match body["code"]:
+            case "MALFUNCTION":
+                told = Malfunction(round_id, body.get("session_id", ""), body["time"])
+                self._malfunctions[statement.hash], self._paused[round_id] = told, statement.hash
+            case "ROUND_RESUMED":
+                self._paused.pop(round_id, None)
+                self._proposals.pop(round_id, None)
+            case "VOID_PROPOSED":
+                proposal = (body.get("session_id", ""), body.get("actor", ""), body.get("reason", ""), body["time"])
+                self._proposals.setdefault(round_id, []).append(proposal)
+            case "CERTIFICATE_ADDED" | "CERTIFICATE_REMOVED":
+                self._take_certificate(body)
+            case _:
+                pass
+
+    def _take_certificate(self, body: dict[str, Any]) -> None:
+        words = body.get("subject", "").split(" ")
+        if len(words) != _SUBJECT_WORDS or words[0] != ADMIN:
+            return
+        _, party, fingerprint = words
+        if self._parties.setdefault(fingerprint, party) != party:
+            return
+        lives = self._admins.setdefault(party, {})
+        if body["code"] == "CERTIFICATE_ADDED":
+            lives.setdefault(fingerprint, Allowed(body["time"]))  # told again behind a recovery: the first counts
+        elif fingerprint in lives:
+            lives[fingerprint].until = lives[fingerprint].until or body["time"]
+
+    def verify(self, statement: Statement, opened: str, *, is_whole: bool) -> None:
+        """Check 19 of a void whose final passed by itself, as far as events tell of it. `opened` is the time of its
+        opening.
+        """
+        body: dict[str, Any] = statement.body
+        void = body["void"]
+        told = self._malfunctions.get(void["malfunction"])
+        if told is None:
+            if is_whole:
+                raise statement.failure(VOID, f"{void['malfunction']} is no malfunction event that stands before it")
+            return
+        if told.round_id != body["round_id"] or told.session_id not in ("", body["session_id"]):
+            raise statement.failure(VOID, f"the malfunction is that of round {told.round_id or 'none'}")
+        if self._paused.get(told.round_id) != void["malfunction"]:
+            raise statement.failure(VOID, "the round was resumed behind the malfunction, or paused by another one")
+        times = [opened, told.time, *(approval["time"] for approval in void["approvals"])]
+        if times != sorted(times):
+            raise statement.failure(VOID, f"opening, malfunction and approvals are out of order: {', '.join(times)}")
+        if body["actions"] and body["actions"][-1]["time"] > told.time:
+            raise statement.failure(VOID, f"a decision was taken while the round was paused since {told.time}")
+        first = void["approvals"][0]
+        proposed = (first["party"], void["reason"], first["time"])
+        if is_whole:
+            proposals = self._proposals.get(body["round_id"], ())
+            if not any(told[1:] == proposed and told[0] in ("", body["session_id"]) for told in proposals):
+                raise statement.failure(VOID, f"no proposal of {first['party']} at {first['time']} stands before it")
+            self._note_approvals(statement)
+
+    def _note_approvals(self, statement: Statement) -> None:
+        for approval in statement.body["void"]["approvals"]:
+            party, time = approval["party"], approval["time"]
+            if not self._is_admin(party, time):
+                error = statement.failure(VOID, f"no event tells that {party} was an admin at {time}")
+                self._unproved.append((party, time, error))
+
+    def _is_admin(self, party: str, time: str) -> bool:
+        return any(
+            life.since <= time and not (life.until and life.until < time)
+            for life in self._admins.get(party, {}).values()
+        )
+
+    def finish(self) -> Iterator[VerificationError]:
+        """The approvals that nothing has covered."""
+        return (error for party, time, error in self._unproved if not self._is_admin(party, time))

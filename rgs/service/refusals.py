@@ -1,0 +1,51 @@
+"""A definite refusal as the answer of a request: kept with the affair that it has ended, told again as it was told
+(ARCHITECTURE 2.16).
+
+By then a transaction id may have left the house, so the refusal is an effect: a repeat of the request gets it again,
+and never asks the wallet under another id. Refuses to keep what is no end: an UnavailableError may be asked again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from rgs.core.errors import RgsError, TransactionRolledBackError, UnavailableError
+from rgs.store.changes import Affair
+
+
+def format_refusal(error: RgsError) -> str:
+    """Reason, message, field and metadata as one line of JSON; inverse of `parse_refusal`."""
+    if isinstance(error, UnavailableError):
+        raise TypeError(f"{error.reason} is no end of an affair")
+    told = {"field": error.field, "message": error.message, "metadata": error.metadata, "reason": error.reason}
+    return json.dumps(told, sort_keys=True, separators=(",", ":"))
+
+
+def parse_refusal(text: str) -> RgsError:
+    """The error that `format_refusal` wrote, of its class again."""
+    told = json.loads(text)
+    kind = next(kind for kind in _kinds(RgsError) if kind.reason == told["reason"])
+    return kind(told["message"], field=told["field"], **told["metadata"])
+
+
+def refusal_of(affair: Affair) -> RgsError:
+    """What the request of an affair is told that came to nothing."""
+    return parse_refusal(affair.refusal) if affair.refusal else given_up(affair)
+
+
+def given_up(affair: Affair) -> TransactionRolledBackError:
+    """The affair was given up for its `reason`, after its caller had been told that its outcome was unknown."""
+    return TransactionRolledBackError(
+        f"{affair.method} {affair.request_id} was given up ({affair.reason}) and its debit rolled back: nothing was"
+        " taken; ask anew under another request id",
+        transaction_id=affair.affair_id,
+        refusal=affair.reason,
+    )
+
+
+def _kinds(kind: type[RgsError]) -> Iterator[type[RgsError]]:
+    """An error class and those below it, each before its own."""
+    yield kind
+    for below in kind.__subclasses__():
+        yield from _kinds(below)

@@ -1,0 +1,96 @@
+"""What the store says of this process's clock: at the start, and from time to time (docs/node.md, *Trusted time*).
+
+At the start the wall clock is compared with the newest time that the store holds, with what the last run on the same
+boot of the machine left, with the database's own clock where there is one, and with a latch that nobody has cleared.
+Later only the database's clock speaks. Refuses to say that time is trusted: the clock does, and whoever decides by time
+asks it then.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rgs.clock import TrustedClock
+from rgs.core.statements import parse_envelope, parse_statement
+from rgs.core.times import parse_time
+from rgs.store.changes import Change, MetaSet, Record, StoreError
+from rgs.store.interface import Store, StoreReads
+
+CLOCK_GUARD: Final = "clock"
+SET_KEY: Final = "clock_set"
+"""Key of `meta`: when an admin last vouched for a wall clock. All periods begin anew then."""
+ASK_PERIOD_MS: Final = 10_000
+"""How often the database's clock is asked while time is trusted; every second while it is not."""
+KEEP_PERIOD_MS: Final = 600_000
+"""How often what the next run compares with is stored."""
+
+
+class Timekeeping:
+    """One process's. `node` names the machine: what a run leaves is for the next one there."""
+
+    def __init__(self, *, store: StoreReads, clock: TrustedClock, node: str) -> None:
+        self._store = store
+        self._clock = clock
+        self._node = node
+        self._key = f"clock {node}"
+        self._ask_ms = self._keep_ms = 0
+
+    async def begin(self) -> None:
+        """Look before anything is signed or decided. StoreError."""
+        store, clock = self._store, self._clock
+        await self.ask()
+        kept = await store.meta(self._key)
+        clock.verify_run(kept)
+        set_ms = int(await store.meta(SET_KEY) or 0)
+        clock.counts_from(set_ms)
+        envelope = await store.newest_envelope()
+        newest = [set_ms, int(kept.rpartition(" ")[2] or 0)]
+        if envelope:
+            _, body = parse_statement(parse_envelope(envelope))
+            newest.append(parse_time(body["time"]))
+        clock.verify_behind(max(newest))
+        for latch in await store.latches(self._node):
+            if latch.guard == CLOCK_GUARD:
+                clock.distrust(latch.code)
+
+    async def ask(self) -> None:
+        """Ask the database for its time, where it has a clock of its own. StoreError."""
+        asked_ms = self._clock.running_ms()
+        told_ms = await self._store.clock_ms()
+        if told_ms is not None:
+            self._clock.hear(told_ms, asked_ms)
+
+    async def look(self) -> None:
+        """As `ask`, no oftener than it is worth. StoreError."""
+        now_ms = self._clock.running_ms()
+        if now_ms >= self._ask_ms or not self._clock.is_trusted:
+            self._ask_ms = now_ms + ASK_PERIOD_MS
+            await self.ask()
+
+    async def is_trusted(self) -> bool:
+        """Whether time is trusted, the database asked just now. StoreError."""
+        await self.ask()
+        return self._clock.is_trusted
+
+    async def keep(self, store: Store) -> None:
+        """Store what the next run compares with, now and then, while time is trusted. StoreError."""
+        now_ms = self._clock.running_ms()
+        if now_ms >= self._keep_ms and self._clock.is_trusted:
+            await store.commit(Change(records=(MetaSet(self._key, self._clock.run()),)))
+            self._keep_ms = now_ms + KEEP_PERIOD_MS
+
+    # --- an admin's word ------------------------------------------------------------------------------------------
+
+    def vouched(self) -> tuple[Record, ...]:
+        """What an admin's word leaves in the store."""
+        return () if self._clock.is_trusted else (MetaSet(SET_KEY, str(self._clock.wall_ms())),)
+
+    async def accept(self) -> None:
+        """An admin has vouched for this node's wall clock, to whichever of its processes."""
+        if not self._clock.is_trusted:
+            self._clock.accept()
+            self._keep_ms = 0
+        try:
+            self._clock.counts_from(int(await self._store.meta(SET_KEY) or 0))
+        except StoreError:
+            return  # as accepted

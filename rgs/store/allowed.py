@@ -1,0 +1,62 @@
+"""The rules of the allow-list, as functions over its rows: what may be added, and what may be removed.
+
+A certificate is added once: one that was removed stays denied for ever, for whoever removed it had a reason, and its
+row and its signed events say so; its party gets another. A party keeps its role and jurisdiction. The last certificate
+of an admin stays: of those that are allowed one must be left that has not ended. One of which the end is not known,
+because it was added before schema 5, does not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from rgs.core.errors import CertificateKnownError, InvalidFieldError, LastAdminError, NotFoundError
+from rgs.core.times import format_time
+from rgs.store.interface import PartyRow
+
+ADMIN: Final = "admin"
+
+
+def verify_new(row: PartyRow, known: Sequence[PartyRow], field: str = "party") -> None:
+    """Whether the certificate may be added to a list of these rows, removed ones among them. CertificateKnownError,
+    InvalidFieldError naming `field` where its party is another already.
+    """
+    for other in known:
+        if other.fingerprint == row.fingerprint:
+            since = format_time(other.added_ms)
+            told = f"is in the allow-list since {since}"
+            if other.removed_ms is not None:
+                told = (
+                    f"was removed from the allow-list at {format_time(other.removed_ms)}, and stays denied: issue"
+                    " another one for the party"
+                )
+            raise CertificateKnownError(
+                f"this certificate {told}", fingerprint=row.fingerprint, party=other.party, role=other.role
+            )
+        if other.party == row.party and (other.role, other.jurisdiction) != (row.role, row.jurisdiction):
+            raise InvalidFieldError(
+                f"party {row.party} is {other.role} in jurisdiction {other.jurisdiction or '-'} already",
+                field=field,
+                limit=f"{other.role} {other.jurisdiction}".rstrip(),
+                value=f"{row.role} {row.jurisdiction}".rstrip(),
+            )
+
+
+def removable(fingerprint: str, known: Sequence[PartyRow], now_ms: int) -> PartyRow:
+    """The row of an allowed certificate that may be removed now. NotFoundError, LastAdminError."""
+    allowed = [row for row in known if row.removed_ms is None]
+    found = next((row for row in allowed if row.fingerprint == fingerprint), None)
+    if found is None:
+        raise NotFoundError("no such certificate is allowed", kind="certificate", fingerprint=fingerprint)
+    others = [row for row in allowed if row.role == ADMIN and row.fingerprint != fingerprint]
+    if found.role == ADMIN and not any(row.last_ms is not None and row.last_ms > now_ms for row in others):
+        unknown = sum(row.last_ms is None for row in others)
+        raise LastAdminError(
+            "no other admin's certificate is allowed and known to be valid still: add one first, at the machine,"
+            f" with `rgs party add` ({len(others)} others, {unknown} of them of unknown end)",
+            fingerprint=fingerprint,
+            party=found.party,
+            value=len(others),
+        )
+    return found

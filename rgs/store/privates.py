@@ -1,0 +1,95 @@
+"""Private blocks beside the log, sealed: what gives a restored store back whose the sessions of its gap are
+(docs/keys.md 5). A small database in the log's folder, outside its shards, so that it is never served.
+
+The newest PRIVATES_MAX blocks are kept, whatever their age: a backup whose gap holds more gets the newest. Who has the
+file and not the key-encryption key learns nothing but sizes. Refuses to know what is in a block.
+
+Thread-safe. Calls block: they wait for the disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rgs.store.changes import StoreError
+from rgs.store.wallet import SqliteFile
+
+PRIVATES_FILE: Final = "privates.db"
+PRIVATES_MAX: Final = 2_000_000
+"""About 1 GB; two years of a house that opens a thousand sessions a day."""
+APPLICATION_ID: Final = 1380406096
+"""'RGSP' in ASCII."""
+SCHEMA_VERSION: Final = 1
+_SCHEMA: Final = (
+    """
+    CREATE TABLE privates (
+      id INTEGER PRIMARY KEY AUTOINCREMENT,
+      instance TEXT NOT NULL,
+      statement_no INTEGER NOT NULL,
+      session_id TEXT NOT NULL,
+      sealed BLOB NOT NULL,
+      UNIQUE (instance, statement_no)
+    )
+    """,
+    "CREATE INDEX privates_of_session ON privates (session_id)",
+    "PRAGMA application_id = 1380406096",
+    "PRAGMA user_version = 1",
+)
+_INSERT: Final = (
+    "INSERT INTO privates (instance, statement_no, session_id, sealed) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+)
+_DROP_OLD: Final = "DELETE FROM privates WHERE id <= (SELECT max(id) FROM privates) - ?"
+_SELECT: Final = "SELECT sealed FROM privates WHERE instance = ? AND statement_no = ?"
+_OVERWRITE: Final = "PRAGMA secure_delete = ON"
+_ERASE: Final = "DELETE FROM privates WHERE session_id = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class SealedPrivate:
+    """The sealed private block of one statement."""
+
+    instance: str
+    statement_no: int
+    session_id: str
+    sealed: bytes
+
+
+class SealedPrivates:
+    """The open file. Errors of the disk are StoreError."""
+
+    def __init__(self, path: Path, *, kept_max: int = PRIVATES_MAX) -> None:
+        self._kept_max = kept_max
+        self._file = SqliteFile(
+            path,
+            application_id=APPLICATION_ID,
+            version=SCHEMA_VERSION,
+            schema=_SCHEMA,
+            unavailable=StoreError,
+            journal="truncate",
+        )
+
+    def add(self, blocks: Iterable[SealedPrivate]) -> None:
+        """Keep the blocks, durable on return; those that are there already stay as they are, the oldest go."""
+        rows = [(one.instance, one.statement_no, one.session_id, one.sealed) for one in blocks]
+        if rows:
+            with self._file.transaction() as db:
+                db.executemany(_INSERT, rows)
+                db.execute(_DROP_OLD, (self._kept_max,))
+
+    def find(self, instance: str, statement_no: int) -> bytes | None:
+        """The sealed block of a statement, None where it was never kept, or is gone."""
+        with self._file.transaction() as db:
+            row = db.execute(_SELECT, (instance, statement_no)).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def erase(self, session_ids: Iterable[str]) -> int:
+        """Remove the blocks of these sessions, their bytes too; how many there were."""
+        with self._file.transaction() as db:
+            db.execute(_OVERWRITE)
+            return sum(db.execute(_ERASE, (session_id,)).rowcount for session_id in session_ids)
+
+    def close(self) -> None:
+        self._file.close()

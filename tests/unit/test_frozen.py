@@ -1,0 +1,52 @@
+"""What is passed round cannot be changed on its way: every dataclass is frozen, but for those named here."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from typing import Any
+
+import rgs.clients
+import rgs.core
+import rgs.service
+import rgs.store
+
+CHANGING = {
+    "rgs.core.monitoring.tally.Series",
+    "rgs.core.monitoring.tally.Tally",
+    "rgs.core.reconcile.extract._Seat",
+    "rgs.core.reconcile.extract._Session",
+    "rgs.core.reconcile.report.Findings",
+    "rgs.core.replay.deals.Deal",
+    "rgs.core.replay.draws.DrawAccount",
+    "rgs.core.replay.instances.Instance",
+    "rgs.core.replay.instances.Lost",
+    "rgs.core.replay.openings.OpenSeat",
+    "rgs.core.replay.procedure.Summary",
+    "rgs.core.replay.reading.Statement",
+    "rgs.core.replay.sessions.Chain",
+    "rgs.core.replay.voids.Allowed",
+    "rgs.core.replay.voids.Malfunction",
+    "rgs.store.changes.Change",
+    "rgs.store.postgres.link.Link",
+    "rgs.store.recovery.Import",
+    "rgs.store.recovery.InstanceState",
+    "rgs.store.register.ParticipationState",
+    "rgs.store.register.SessionState",
+}
+"""What one function or one object fills: sums, chains and states that are built up statement by statement."""
+
+
+def dataclasses_of_the_rooms() -> Iterator[tuple[str, Any]]:
+    for package in (rgs.clients, rgs.core, rgs.service, rgs.store):
+        for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            for name, value in vars(importlib.import_module(info.name)).items():
+                if isinstance(value, type) and value.__module__ == info.name and dataclasses.is_dataclass(value):
+                    yield f"{info.name}.{name}", value
+
+
+def test_only_what_is_named_can_be_changed() -> None:
+    found = {name for name, value in dataclasses_of_the_rooms() if not value.__dataclass_params__.frozen}
+    assert found == CHANGING

@@ -1,0 +1,192 @@
+"""One process a mutant, with limits; what both ways of planting share (`tools.planting`)."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import resource
+import select
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import hypothesis
+
+from tools.mutations import Mutant
+
+IDLE_S: Final = 60  # with hardly any CPU time: it waits for ever; one that computes for ever meets its CPU limit
+IDLE_TICKS: Final = 5
+MORE_MEMORY: Final = 2 << 30
+KILLED: Final = "killed"
+SURVIVED: Final = "survived"
+TIMEOUT: Final = "timeout"
+UNSUITED: Final = "unsuited"  # for the first way
+IMPORT: Final = ""  # the test, in the map, of what runs before any test
+STATUS: Final = {SURVIVED: 0, KILLED: 1, UNSUITED: 75}
+ENDED: Final = {status: how for how, status in STATUS.items()}
+OPTIONS: Final = (
+    *("-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:cov", "-o", "timeout=0", "--hypothesis-seed=0"),
+    *("-o", "addopts=--import-mode=importlib", "-W", "ignore::pytest.PytestAssertRewriteWarning"),
+    *("-m", "not slow_exhaustive"),
+)
+
+
+@dataclass(frozen=True)
+class Tests:
+    """The files whose tests judge a group, a word that leaves some out, and whether the map is made apart."""
+
+    files: list[str]
+    without: str = ""
+    apart: bool = False
+
+    def options(self, base: Path) -> list[str]:
+        """Pytest's arguments but for the files."""
+        return [*OPTIONS, "--basetemp", str(base), *(["-k", f"not {self.without}"] if self.without else [])]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How a mutant ended, and the test it ended in (or its file), "" if in none."""
+
+    outcome: str
+    test: str = ""
+
+
+@dataclass
+class Map:
+    """What one run without mutants says of the tests: their CPU seconds, and who covers which line."""
+
+    cost: dict[str, float] = field(default_factory=dict)
+    covering: dict[tuple[str, int], set[str]] = field(default_factory=dict)
+    failed: list[str] = field(default_factory=list)
+    modules: list[str] = field(default_factory=list)
+    """Modules of others that the tests import."""
+
+    def tests_of(self, mutant: Mutant, mutants: Iterable[Mutant]) -> list[str]:
+        """Tests that reach the mutant's lines (if none is known to, its function's), cheap ones first."""
+        lines: Iterable[int] = range(mutant.line, mutant.last_line + 1)
+        found = self._covering(mutant.path, lines) - {IMPORT}
+        if not found:
+            same = [each for each in mutants if (each.path, each.function) == (mutant.path, mutant.function)]
+            lines = {line for each in same for line in range(each.line, each.last_line + 1)}
+            found = self._covering(mutant.path, lines) - {IMPORT}
+        return sorted(found, key=lambda test: (self.cost[test], test))
+
+    def near(self, path: str, files: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Test files in two parts: the three with most tests that reach anything of the file, and the others."""
+        reaching = {test for (file, _), tests in self.covering.items() if file == path for test in tests}
+        counts = Counter(test.partition("::")[0] for test in reaching - {IMPORT})
+        first = [file for file, _ in counts.most_common(3)]
+        return first, [file for file in files if file not in first]
+
+    def at_import(self, mutant: Mutant) -> bool:
+        """Whether its function ran when the tests were collected, so that what it gave then may have been kept."""
+        return any(IMPORT in self.covering.get((mutant.path, n), ()) for n in range(mutant.line, mutant.last_line + 1))
+
+    def _covering(self, path: str, lines: Iterable[int]) -> set[str]:
+        return {test for line in lines for test in self.covering.get((path, line), ())}
+
+
+# --- one process a mutant ----------------------------------------------------------------------------------------
+
+
+def fork(job: Callable[[], int], cpu_s: float) -> int:
+    """Start a job in a process group of its own, silent, with bounds on CPU time and memory; the process id."""
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        os.setsid()
+        quiet = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (0, 1, 2):
+            os.dup2(quiet, descriptor)
+        pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        bound_cpu(cpu_s)
+        resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MORE_MEMORY,) * 2)
+        os._exit(job())
+    except BaseException:  # noqa: BLE001 - the engine's own failure; what tests raise has been caught
+        os._exit(70)
+
+
+def bound_cpu(cpu_s: float) -> None:
+    """End this process (SIGXCPU) once it has used so many CPU seconds."""
+    resource.setrlimit(resource.RLIMIT_CPU, (int(cpu_s) + 1, resource.RLIM_INFINITY))
+
+
+def cpu_ticks(pid: int) -> int:
+    """What a process and those it waited for have used, in the kernel's hundredths of a second."""
+    return sum(map(int, Path(f"/proc/{pid}/stat").read_text("ascii", "replace").rpartition(")")[2].split()[11:15]))
+
+
+Job = Callable[[Callable[[int], None]], int]
+"""Returns a status; is given a function to be called with a number, which stays when the job is ended."""
+
+
+def run_all(jobs: Sequence[tuple[Job, float]], workers: int, ended: Callable[[int, str, int], None]) -> None:
+    """Run (job, CPU seconds) in forks, so many at a time, and tell of each as it ends: its index, how, and the number
+    that it gave last, 0 if none.
+    """
+    marks = mmap.mmap(-1, 4 * len(jobs) + 4)
+    running: dict[int, tuple[int, int]] = {}  # pidfd -> index, pid
+    seen: dict[int, tuple[int, float]] = {}  # pidfd -> CPU time, and when it was so
+    waiting = iter(enumerate(jobs))
+    while True:
+        while len(running) < workers and (following := next(waiting, None)):
+            index, (job, cpu_s) = following
+            pid = fork(partial(job, partial(_mark, marks, index)), cpu_s)
+            running[os.pidfd_open(pid)] = index, pid
+        if not running:
+            return
+        ready, _, _ = select.select(list(running), [], [], 5.0)
+        now = time.monotonic()
+        for pidfd, (_, pid) in running.items():
+            ticks = cpu_ticks(pid)
+            if pidfd not in seen or ticks > seen[pidfd][0] + IDLE_TICKS:
+                seen[pidfd] = ticks, now
+        idle = [pidfd for pidfd in running if now - seen[pidfd][1] > IDLE_S]
+        for pidfd in {*ready, *idle}:
+            index, pid = running.pop(pidfd)
+            del seen[pidfd]
+            os.close(pidfd)
+            with suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)  # also what it has started
+            code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+            if code == 70:
+                raise SystemExit(f"planting failed: job {index}")
+            how = TIMEOUT if code in (-signal.SIGXCPU, -signal.SIGKILL) else ENDED.get(code, KILLED)
+            ended(index, how, int.from_bytes(marks[4 * index : 4 * index + 4]))
+
+
+def _mark(marks: mmap.mmap, index: int, number: int) -> None:
+    marks[4 * index : 4 * index + 4] = number.to_bytes(4)
+
+
+def load_profile() -> None:
+    """No database, no shrinking, no clock: a counterexample is enough, and the same ones every time."""
+    hypothesis.settings.register_profile(
+        "mutants",
+        parent=hypothesis.settings(),
+        database=None,
+        deadline=None,
+        derandomize=False,  # the seed is given on the command line
+        phases=(hypothesis.Phase.explicit, hypothesis.Phase.generate),
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    )
+    hypothesis.settings.load_profile("mutants")
+
+
+def limit(found: Map, tests: Iterable[str]) -> float:
+    """CPU seconds for these tests: ten times what they took when nothing was wrong, and a few."""
+    return 3 + 10 * sum(found.cost[test] for test in tests)
+
+
+def house(root: Path) -> set[str]:
+    """The packages below the root, which forks import anew."""
+    return {path.parent.name for path in root.glob("*/*.py")} | {"conftest", "__main__"}
