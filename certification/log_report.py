@@ -85,7 +85,7 @@ def document_of(
         document["overdue"] = findings.overdue()
     if found.keys is not None:
         document["keys"] = list(_keys(found.keys))
-    if found.entries and found.sample:
+    if found.entries and found.sample and found.cpu_s and all(bare_s):  # a clock with coarse steps may see nothing
         cpu_s = found.cpu_s / found.entries
         document["speed"] = {
             "entries": found.entries,

@@ -220,7 +220,7 @@ async def test_britain_is_playable_bet_by_bet(tmp_path: Path) -> None:
         assert owed
     moved = [(entry.kind, entry.amount_minor) for entry in world_entries(tmp_path) if entry.kind != "opening"]
     returned = decided.session.returned_minor
-    assert moved == [("debit", 200), ("debit", 400), *([("credit", returned)] if returned else [])]
+    assert moved == [("debit", 200), ("debit", 400), ("credit", returned)], "a lost round returns 0, and says so"
 
 
 async def test_an_expired_token_stops_a_bet_and_is_nowhere_in_the_home(tmp_path: Path) -> None:
