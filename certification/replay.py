@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,6 +31,7 @@ _DIGITS_MAX: Final = 18
 _LINE_MAX: Final = LINE_BYTES_MAX + 1
 """With its line feed."""
 _RULES_BYTES_MAX: Final = 1 << 18
+_PIECE: Final = 1 << 20
 _LINES_BETWEEN_SIGNS: Final = 2000
 
 
@@ -152,7 +154,12 @@ def read_file(path: Path, limit: int) -> bytes:
     """The whole file; FileError if it cannot be read or is longer than `limit` bytes."""
     try:
         with path.open("rb") as file:
-            data = file.read(limit + 1)
+            size = os.fstat(
+                file.fileno()
+            ).st_size  # memory is taken for what is there, not for the limit; a pipe has none
+            data = file.read(min(size, limit) + 1)
+            while len(data) <= limit and (more := file.read(min(_PIECE, limit + 1 - len(data)))):
+                data += more
     except OSError as error:
         raise FileError(f"{path}: {error.strerror}") from error
     if len(data) > limit:

@@ -75,7 +75,7 @@ def test_a_central_system_passes_and_writes_its_register(home: Path, tmp_path: P
         kit = ("conformance", "regulator", "--target", target, "--home", str(home))
         bad = rgs_here(*kit)
         assert bad.returncode == 2, bad.stderr
-        assert "1 FAILED" in bad.stdout
+        assert "1 FAILED" in bad.stdout, bad.stdout
         process.send_signal(signal.SIGUSR1)
         assert rgs_here(*kit).returncode == 0
     assert '"kind": "stage"' in export.read_text("ascii")
