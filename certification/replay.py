@@ -154,9 +154,7 @@ def read_file(path: Path, limit: int) -> bytes:
     """The whole file; FileError if it cannot be read or is longer than `limit` bytes."""
     try:
         with path.open("rb") as file:
-            size = os.fstat(
-                file.fileno()
-            ).st_size  # memory is taken for what is there, not for the limit; a pipe has none
+            size = os.fstat(file.fileno()).st_size  # memory for what is there, not for the limit; 0 of a pipe
             data = file.read(min(size, limit) + 1)
             while len(data) <= limit and (more := file.read(min(_PIECE, limit + 1 - len(data)))):
                 data += more

@@ -61,13 +61,17 @@ class EmbeddedRegister:
     """The test register over a `RegisterStore`: plays the central system where the jurisdiction allows it, and says so.
 
     `new_id(prefix)` makes a 16-character id that begins with `prefix`, from the house's tested entropy; `now_ms` is the
-    injected clock. One thread of its own does the waiting for the disk and takes the messages one by one, as they came.
+    injected clock, which the sender's may be ahead of by `apart_ms` where it is another clock.
+    One thread of its own does the waiting for the disk and takes the messages one by one, as they came.
     """
 
-    def __init__(self, store: RegisterStore, new_id: Callable[[str], str], now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, store: RegisterStore, new_id: Callable[[str], str], now_ms: Callable[[], int], apart_ms: int = 0
+    ) -> None:
         self._store = store
         self._new_id = new_id
         self._now_ms = now_ms
+        self._apart_ms = apart_ms
         self._thread = OwnThread("register", RegulatorUnavailableError)
 
     async def open_session(self, opening: SessionOpening) -> RegulatorSession:
@@ -89,8 +93,8 @@ class EmbeddedRegister:
         }
         issued = self._issue("M")
 
-        def enter(book: RegisterTransaction, now_ms: int) -> str:
-            _verify_past(opening.open_ms, now_ms)
+        def enter(book: RegisterTransaction, latest_ms: int) -> str:
+            _verify_past(opening.open_ms, latest_ms)
             if book.session_by_reference(opening.operator, opening.reference) is not None:
                 raise refusal_of(Rejection.REFERENCE_USED, f"session {opening.reference} was opened before")
             book.append("opening", issued, 0, request)  # an id in use breaks a key of the table: unavailable, ask again
@@ -115,9 +119,9 @@ class EmbeddedRegister:
         }
         issued = self._issue("N") if purchase.purchase_no == 1 else ""
 
-        def enter(book: RegisterTransaction, now_ms: int) -> str:
+        def enter(book: RegisterTransaction, latest_ms: int) -> str:
             session = _open_session_of(book, purchase.regulator_session_id)
-            _verify_past(purchase.purchase_ms, now_ms)
+            _verify_past(purchase.purchase_ms, latest_ms)
             seat = _seat_of(book, purchase)
             expected = 1 if seat is None else seat.purchases + 1
             if purchase.purchase_no != expected:
@@ -147,11 +151,11 @@ class EmbeddedRegister:
             raise InvalidFieldError(message, field="stages", limit=STAGES_MAX, value=len(batch))
         requests = [_stage_request(stage) for stage in batch]
 
-        def enter(book: RegisterTransaction, now_ms: int) -> str:
+        def enter(book: RegisterTransaction, latest_ms: int) -> str:
             seats: dict[str, ParticipationState] = {}
             for index, (stage, request) in enumerate(zip(batch, requests, strict=True)):
                 try:
-                    _enter_stage(book, seats, stage, request, now_ms)
+                    _enter_stage(book, seats, stage, request, latest_ms)
                 except RgsError as error:
                     error.metadata["index"] = str(index)
                     raise
@@ -174,14 +178,14 @@ class EmbeddedRegister:
             "rounds": _number(end.rounds, "rounds", 0),
         }
 
-        def enter(book: RegisterTransaction, now_ms: int) -> str:
+        def enter(book: RegisterTransaction, latest_ms: int) -> str:
             seat = book.participation(end.regulator_participation_id)
             session = book.session(end.regulator_session_id)
             if seat is None or session is None or seat.regulator_session_id != session.regulator_session_id:
                 raise refusal_of(Rejection.UNKNOWN_PARTICIPATION, "no such participation in that session")
             if seat.ended:
                 raise refusal_of(Rejection.ENDED_TWICE, "the participation has ended before")
-            _verify_past(end.end_ms, now_ms)
+            _verify_past(end.end_ms, latest_ms)
             if end.rounds != seat.stages:
                 raise _unexpected(Rejection.ROUNDS_MISMATCH, "number of rounds", seat.stages, end.rounds)
             if end.final_balance_minor != seat.balance_minor:
@@ -204,9 +208,9 @@ class EmbeddedRegister:
             "regulator_session_id": check_regulator_id(close.regulator_session_id, "regulator_session_id"),
         }
 
-        def enter(book: RegisterTransaction, now_ms: int) -> str:
+        def enter(book: RegisterTransaction, latest_ms: int) -> str:
             session = _open_session_of(book, close.regulator_session_id)
-            _verify_past(close.close_ms, now_ms)
+            _verify_past(close.close_ms, latest_ms)
             if session.seated:
                 message = f"{session.seated} participations have not ended"
                 raise refusal_of(Rejection.SEATED, message, value=session.seated)
@@ -226,8 +230,8 @@ class EmbeddedRegister:
         request = {"currency": currency, "day": alignment.day, "operator": operator, "totals": totals}
         subject = f"{operator}:{currency}:{alignment.day}"
 
-        def enter(book: RegisterTransaction, now_ms: int) -> str:
-            _verify_past(day_ms + DAY_MS, now_ms)
+        def enter(book: RegisterTransaction, latest_ms: int) -> str:
+            _verify_past(day_ms + DAY_MS, latest_ms)
             held = DayTotals(*book.day_totals(operator, currency, alignment.day))
             for name, value in held.items():
                 if getattr(alignment.totals, name) != value:
@@ -259,8 +263,8 @@ class EmbeddedRegister:
         ]
         request = {"modules": modules, "node": node, "report_time": format_time(report.report_ms)}
 
-        def enter(book: RegisterTransaction, now_ms: int) -> str:
-            _verify_past(report.report_ms, now_ms)
+        def enter(book: RegisterTransaction, latest_ms: int) -> str:
+            _verify_past(report.report_ms, latest_ms)
             book.append("modules", node, book.last_number(node, "modules") + 1, request)
             return ""
 
@@ -293,7 +297,7 @@ class EmbeddedRegister:
         with self._store.transaction(transaction_id, now_ms) as book:
             earlier = book.call()
             if earlier is None:
-                answer = enter(book, now_ms)
+                answer = enter(book, now_ms + self._apart_ms)
                 book.keep_call(request_digest, answer)
                 return answer
             if earlier[0] != request_digest:
@@ -331,7 +335,7 @@ def _enter_stage(
     seats: dict[str, ParticipationState],
     stage: StageReport,
     request: dict[str, str],
-    now_ms: int,
+    latest_ms: int,
 ) -> None:
     """Check one stage against where its participation stands, which `seats` holds for the batch, and enter it."""
     participation_id = stage.regulator_participation_id
@@ -346,7 +350,7 @@ def _enter_stage(
         raise refusal_of(Rejection.PARTICIPATION_ENDED, "the participation has ended")
     if stage.stage_no != seat.stages + 1:
         raise _unexpected(Rejection.STAGE_GAP, "stage number", seat.stages + 1, stage.stage_no)
-    _verify_past(stage.end_ms, now_ms)
+    _verify_past(stage.end_ms, latest_ms)
     # IT-06. What had been bought when the stage began: as much as for the stage before it, or some purchases more.
     # Later purchases may stand in the book already, for they are told at once and stages in batches.
     counted_minor = stage.available_minor + seat.staked_minor - seat.returned_minor
@@ -386,10 +390,11 @@ def _number(value: int, field: str, least: int) -> str:
     return str(check_amount(value, field, least))
 
 
-def _verify_past(time_ms: int, now_ms: int) -> None:
-    if time_ms > now_ms:
-        told, now = format_time(time_ms), format_time(now_ms)
-        raise refusal_of(Rejection.DATE_IN_FUTURE, f"{told} lies after the register's {now}", limit=now, value=told)
+def _verify_past(time_ms: int, latest_ms: int) -> None:
+    if time_ms > latest_ms:
+        told, latest = format_time(time_ms), format_time(latest_ms)
+        message = f"{told} lies in the future; the register takes times until {latest}"
+        raise refusal_of(Rejection.DATE_IN_FUTURE, message, limit=latest, value=told)
 
 
 def _unexpected(rejection: Rejection, what: str, expected: int, value: int) -> RgsError:

@@ -59,7 +59,10 @@ REFUSALS: Final[Mapping[str, RefusalRow]] = {
     "UNKNOWN_SESSION": RefusalRow(_MISSING, "There is no such session."),
     "UNKNOWN_PARTICIPATION": RefusalRow(_MISSING, "There is no such participation in that session; `index`."),
     "SESSION_CLOSED": RefusalRow(_STATE, "The session is closed."),
-    "DATE_IN_FUTURE": RefusalRow(_STATE, "A time after the system's own clock, or a day that is not over."),
+    "DATE_IN_FUTURE": RefusalRow(
+        _STATE,
+        "A time in the future, or a day that is not over. Clocks differ: allow a second.",
+    ),
     "ALREADY_SEATED": RefusalRow(_STATE, "The player has, or had, a participation in the session."),
     "PARTICIPATION_ENDED": RefusalRow(_STATE, "The participation has ended."),
     "PURCHASE_GAP": RefusalRow(_STATE, "Not the purchase number that comes next; `limit` is."),

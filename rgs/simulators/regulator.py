@@ -47,6 +47,8 @@ from rgs.simulators.wallet import put_aside
 from rgs.store.register import RegisterStore
 
 NO_CAP_MINOR: Final = 10**17
+CLOCKS_APART_MS: Final = 1_000
+"""By so much the sender's clock may be ahead of this one's: two machines' clocks are never the same."""
 _FOREIGN: Final = "X"
 """First character of an id that was never issued."""
 
@@ -80,7 +82,7 @@ class SimulatedCentralSystem:
 
     def _open(self) -> None:
         self._store = RegisterStore(self._path)
-        self._book = EmbeddedRegister(self._store, self._new_id, self._now_ms)
+        self._book = EmbeddedRegister(self._store, self._new_id, self._now_ms, CLOCKS_APART_MS)
 
     @property
     def store(self) -> RegisterStore:

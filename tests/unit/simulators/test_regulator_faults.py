@@ -84,11 +84,20 @@ REFUSED: list[tuple[type[RgsError], str, Any]] = [
     (ParticipationOpenError, "SEATED", lambda c, s, p: c.close_session(SessionClose(ulid(8), s, NOW_MS))),
     (IdempotencyConflictError, "TRANSACTION_CONFLICT", lambda c, s, p: c.close_session(
         SessionClose(ulid(2), s, NOW_MS))),
-    (RegulatorRefusedError, "DATE_IN_FUTURE", lambda c, s, p: c.close_session(SessionClose(ulid(8), s, NOW_MS + 1))),
+    (RegulatorRefusedError, "DATE_IN_FUTURE", lambda c, s, p: c.close_session(
+        SessionClose(ulid(8), s, NOW_MS + 1001))),
     (RegulatorRefusedError, "UNKNOWN_SESSION", lambda c, s, p: c.close_session(
         SessionClose(ulid(8), "Z" * 16, NOW_MS))),
     (InvalidFieldError, "INVALID_FIELD", lambda c, s, p: c.report_modules(replace(modules(ulid(8)), modules=()))),
 ]  # fmt: skip
+
+
+async def test_a_clock_a_second_ahead_is_taken(tmp_path: Path) -> None:
+    """Two machines' clocks are never the same, nor are those of two processes after a while."""
+    async with running_regulator(tmp_path) as running:
+        session, participation = await seated(running)
+        await running.client.end_participation(end(session, participation, 8, 500, 0))
+        await running.client.close_session(SessionClose(ulid(9), session, NOW_MS + 1000))
 
 
 @pytest.mark.parametrize(("error", "rejection", "act"), REFUSED, ids=[row[1] for row in REFUSED])
@@ -161,7 +170,7 @@ BROKEN: list[tuple[Fault, type[RgsError], Any]] = [
         purchase(ulid(8), s, purchase_no=2, amount_minor=501))),
     (Fault.CLOSES_SEATED, ParticipationOpenError, lambda c, s, p: c.close_session(SessionClose(ulid(8), s, NOW_MS))),
     (Fault.FUTURE_DATES, RegulatorRefusedError, lambda c, s, p: c.end_participation(
-        replace(end(s, p, 8, 500, 0), end_ms=NOW_MS + 1))),
+        replace(end(s, p, 8, 500, 0), end_ms=NOW_MS + 1001))),
     (Fault.CONFLICTING_RETRY, IdempotencyConflictError, lambda c, s, p: c.buy_participation(purchase(ulid(2), s))),
 ]  # fmt: skip
 
