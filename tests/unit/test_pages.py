@@ -12,6 +12,11 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)?(?:#([^)\s]+))?\)")
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+WIDTH = 120
+NARROW = [
+    *("CONTRIBUTING.md", "SECURITY.md"),
+    *(f"docs/{name}.md" for name in ("audit", "formats", "glossary", "manifest", "rulebook", "verify")),
+]
 MAKE = re.compile(r"(?:`|^    |entry: )make ([a-z-]+)", re.MULTILINE)
 
 
@@ -63,6 +68,23 @@ def test_paths_that_contributors_are_sent_to_exist() -> None:
     paths = set(re.findall(r"`((?:tests|tools|certification|docs)/[\w./]+)`", text))
     assert len(paths) > 8
     assert {path for path in paths if not (ROOT / path).exists()} == set()
+
+
+def too_long(text: str) -> list[str]:
+    """Lines of prose beyond the width: neither of a table nor of code."""
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    return [line for line in prose.splitlines() if len(line) > WIDTH and not line.startswith(("|", "    "))]
+
+
+@pytest.mark.parametrize("name", NARROW)
+def test_prose_keeps_to_the_width(name: str) -> None:
+    assert too_long((ROOT / name).read_text("utf-8")) == []
+
+
+def test_a_line_that_is_too_long_is_found() -> None:
+    code = "    " + "x" * WIDTH
+    assert too_long(f"{'w' * WIDTH}\n\n{code}\n\n```\n{code.strip()}x\n```\n\n|{code}|\n") == []
+    assert too_long(f"{'w' * WIDTH}w\n") == ["w" * WIDTH + "w"]
 
 
 def faults_of_glossary(text: str, source: str) -> list[str]:
