@@ -13,8 +13,8 @@ are relative to the home.
     target = "wallet.example:443"
     deadline_ms = 3000
 
-Implements ARCHITECTURE 2.3, 2.17: one long-lived channel a peer, mutual TLS, a deadline on every call. Refuses unknown
-keys, wrong types and values out of bounds, and a key file that is missing where a peer needs it.
+One long-lived channel a peer (ARCHITECTURE 2.17: unknown is a state), mutual TLS, a deadline on every call. Refuses
+unknown keys, wrong types and values out of bounds, and a key file that is missing where a peer needs it.
 """
 
 from __future__ import annotations

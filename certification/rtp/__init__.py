@@ -1,6 +1,6 @@
 """Exact returns by complete enumeration: `certify rtp RULESET [--json | --write DIRECTORY | --check]`.
 
-Implements issue 7 A over RULEBOOK sections 1 to 3: optimal play found and valued over all 2.78e13 deals, in integers.
+Best play of the games of RULEBOOK sections 1 to 3, found and valued over all 2.78e13 deals, in integers.
 docs/returns.md tells how it is done and what each figure means. Refuses to sample, and to make a float anywhere in a
 result.
 """

@@ -153,29 +153,6 @@ def test_fractions_are_the_decimals_beside_them() -> None:
         assert f"{float(round(value, places)):.{places}f}" == decimal
 
 
-IDS = re.compile(
-    r"\bARCHITECTURE (?:section )?(?P<idea>\d(?:\.\d+)?)"
-    r"|\b(?P<rule>[HUCRTF]-\d{1,2})\b"
-    r"|\b(?P<clause>(?:IT|ID|PG|GL|LG|UK)-\d\d)\b"
-)
-CITING = ("rgs", "rng", "certification", "protos", "docs", "bench", "tools", "examples")
-
-
-def test_every_id_that_comments_cite_is_explained() -> None:
-    told = set()
-    for row in rows((ROOT / "docs" / "rules.md").read_text("utf-8")):
-        told |= {re.sub(r" \[.*", "", name) for name in row[0].split(", ")}
-    cited = {
-        found.group(found.lastgroup or 0)
-        for folder in CITING
-        for path in (ROOT / folder).rglob("*")
-        if path.suffix in {".py", ".toml", ".proto", ".md"} and path.name != "rules.md"
-        for found in IDS.finditer(path.read_text("utf-8"))
-    }
-    assert len(cited) > 80
-    assert cited - told == set()
-
-
 def test_what_only_a_receipt_shows_is_said_in_all_three() -> None:
     for text in (VERIFY, MODEL):
         assert "tests/integration/test_lying_house.py" in text or "integration/test_lying_house.py::" in text
