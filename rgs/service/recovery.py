@@ -6,7 +6,8 @@ epochs before and after and gives the store the new one: its signature is that o
 `instance_start` bears it. Cut short anywhere, it is run again.
 
 The log does not say who played: the private blocks lie beside it, sealed (rgs.store.privates), and come back with the
-statements. Where they are lost, sessions that were opened in the gap stand without player and without regulator's ids.
+statements; with that of an opening the request that has opened the session, so that a repeat finds it. Where they are
+lost, sessions that were opened in the gap stand without player and without regulator's ids.
 
 Returns that were credited bet by bet are owed again under their ids: a wallet that has them says so.
 
