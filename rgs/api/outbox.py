@@ -8,6 +8,7 @@ from rgs.api.calls import Methods, Unary
 from rgs.api.mapping import STAGE_NAMES, reply_bytes, time_fields
 from rgs.api.pages import paged
 from rgs.service.callers import Caller
+from rgs.service.movements import transaction_of
 from rgs.service.orders import order_of
 from rgs.service.outbox import Outbox, OwedCredit
 from rgs.v1 import admin_pb2 as pb
@@ -74,7 +75,7 @@ def outbox_methods(outbox: Outbox) -> Methods:
 def _owed(credit: OwedCredit) -> pb.OwedCredit:
     affair = credit.affair
     return pb.OwedCredit(
-        transaction_id=affair.affair_id,
+        transaction_id=transaction_of(affair),
         session_id=affair.session_id,
         operator=credit.operator,
         player=credit.player,

@@ -5,6 +5,7 @@ Pure: random bytes come in as a parameter (from the tested entropy source), time
 
 from __future__ import annotations
 
+import hashlib
 import re
 
 from rgs.core.errors import FormatError, InvalidFieldError
@@ -27,6 +28,32 @@ def format_ulid(time_ms: int, random: bytes) -> str:
         raise FormatError(f"a ULID takes 48 bits of time and {ULID_RANDOM_BYTES} random bytes", value=time_ms)
     number = (time_ms << 80) | int.from_bytes(random, "big")
     return "".join([_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5)])
+
+
+def derive_ulid(domain: str, of: str) -> str:
+    """The one id that `domain` makes of the ULID `of`: its time, then the first bytes of SHA-256(domain || 00 || of).
+    Whoever has forgotten it finds it again (docs/money.md 3).
+    """
+    time_ms = ulid_time_ms(of)
+    if time_ms is None:
+        raise FormatError("an id is derived from a ULID only", value=of[:40])
+    digest = hashlib.sha256(f"{domain}\0{of}".encode("ascii")).digest()
+    return format_ulid(time_ms, digest[:ULID_RANDOM_BYTES])
+
+
+def opening_id(session_id: str) -> str:
+    """The affair that opens the session."""
+    return derive_ulid("rgs/open/v1", session_id)
+
+
+def payout_id(participation_id: str) -> str:
+    """The transaction that pays a participation out."""
+    return derive_ulid("rgs/payout/v1", participation_id)
+
+
+def return_id(round_id: str) -> str:
+    """The transaction that credits what a round returns, in seamless mode."""
+    return derive_ulid("rgs/return/v1", round_id)
 
 
 def ulid_time_ms(text: str) -> int | None:

@@ -16,12 +16,29 @@ from rgs.core.ledger import Participation
 from rgs.core.limits import SessionLimits
 from rgs.core.rounds import Round, RoundStatus, TakenAction
 from rgs.core.sessions import Funding, Session, SessionStatus
-from rgs.core.statements import format_canonical
+from rgs.core.statements import format_canonical, parse_canonical
 from rgs.core.times import parse_time
 
 Body = Mapping[str, Any]
 Block = Mapping[str, str]
 """A private block, empty where it is not there any more."""
+Request = Mapping[str, str]
+"""digest (hex), method, party and request_id of what a client has asked."""
+
+
+def with_request(private: bytes, digest: bytes, method: str, party: str, request_id: str) -> bytes:
+    """What is kept of a private block whose statement was the effect of a request, and of that request, in one text."""
+    request = {"digest": digest.hex(), "method": method, "party": party, "request_id": request_id}
+    return format_canonical({**parse_canonical(private), "request": request})
+
+
+def split_request(kept: bytes) -> tuple[bytes, Request]:
+    """The private block as it stood in the store, and the request, empty where none was kept; inverse of
+    `with_request`.
+    """
+    document = parse_canonical(kept)
+    request = document.pop("request", {})
+    return format_canonical(document), request
 
 
 def session_of(body: Body, block: Block) -> Session:

@@ -41,7 +41,7 @@ from rgs.service.books import Books
 from rgs.service.callers import Encode, Reply, verify_same_content
 from rgs.service.endings import balance_told
 from rgs.service.instance import Instance
-from rgs.service.movements import Movement, Movements, gap_ms, is_standing
+from rgs.service.movements import Movement, Movements, gap_ms, is_standing, transaction_of
 from rgs.service.refusals import format_refusal, given_up, refusal_of
 from rgs.service.reporting import Reporting
 from rgs.service.returning import Returning
@@ -300,7 +300,7 @@ class Affairs:
         }
         private = {
             "regulator_participation_id": session.regulator_participation_id,
-            "wallet_transaction_id": affair.affair_id,
+            "wallet_transaction_id": transaction_of(affair),
         }
         counted = self._day(affair, session, ends=1, final_balance_minor=paid_out)
         ended = replace(session, participation=money)
@@ -339,7 +339,7 @@ class Affairs:
             player=session.player,
             currency=session.currency,
             amount_minor=amount_minor,
-            transaction_id=affair.affair_id,
+            transaction_id=transaction_of(affair),
             reference=reference,
             leg=leg,
             round_reference="",

@@ -7,12 +7,11 @@ what.
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 from rgs.core.games import game_of
 from rgs.core.games.types import Seat
-from rgs.core.ids import ULID_RANDOM_BYTES, format_ulid
+from rgs.core.ids import return_id
 from rgs.core.ledger import Participation
 from rgs.core.rounds import (
     DECK_UNRECOVERABLE,
@@ -196,12 +195,12 @@ def owed_return(session: Session, credit_id: str, amount_minor: int, round_id: s
 
 
 def _credited(change: Change, session: Session, round_: Round, now_ms: int) -> Change:
-    """The end of a round in seamless mode: what it returns is owed from this commit on, under an id of its own. A
-    credit of 0 tells the wallet that the round has ended, and is owed like any other.
+    """The end of a round in seamless mode: what it returns is owed from this commit on, under the one id of its round:
+    a round whose end was lost is not credited twice. A credit of 0 tells the wallet that the round has ended, and is
+    owed like any other.
     """
     amount_minor = round_.returned_minor
-    digest = hashlib.sha256(f"rgs/return/v1\0{round_.round_id}".encode("ascii")).digest()
-    credit_id = format_ulid(now_ms, digest[:ULID_RANDOM_BYTES])
+    credit_id = return_id(round_.round_id)
     leg = leg_draft("credit", amount_minor, credit_id, round_.round_id, now_ms)
     change.drafts, change.main = (*change.drafts, leg), -2
     change.owed = owed_return(session, credit_id, amount_minor, round_.round_id, now_ms)

@@ -8,6 +8,7 @@ refusal of a credit or of a rollback as its end: both stay owed.
 from __future__ import annotations
 
 import hashlib
+import json
 from typing import Final, TypedDict
 
 from rgs.clients.wallet import Leg, Receipt, TransactionStatus, Wallet
@@ -18,7 +19,10 @@ from rgs.core.errors import (
     UnavailableError,
     WalletUnavailableError,
 )
+from rgs.core.ids import payout_id
 from rgs.core.sessions import Session
+from rgs.core.statements import format_canonical
+from rgs.store.changes import Affair
 from rgs.store.interface import Store
 
 GAP_FIRST_MS: Final = 1_000
@@ -43,6 +47,22 @@ class Movement(TypedDict):
     reference: str
     leg: Leg
     round_reference: str
+
+
+def payout_detail(participation_id: str) -> str:
+    """The detail of an end: under which id its credit goes. The affair's own is another one, for an end that the
+    central system has refused is asked for anew.
+    """
+    return format_canonical({"transaction_id": payout_id(participation_id)}).decode("ascii")
+
+
+def transaction_of(affair: Affair) -> str:
+    """The id under which the wallet hears of the affair: its own, but of an end that of the payout. An end that an
+    earlier version has begun pays under its own.
+    """
+    if affair.kind == "end" and affair.detail:
+        return str(json.loads(affair.detail)["transaction_id"])
+    return affair.affair_id
 
 
 def gap_ms(name: str, attempts: int) -> int:

@@ -6,7 +6,8 @@ epochs before and after and gives the store the new one: its signature is that o
 `instance_start` bears it. Cut short anywhere, it is run again.
 
 The log does not say who played: the private blocks lie beside it, sealed (rgs.store.privates), and come back with the
-statements. Where they are lost, sessions that were opened in the gap stand without player and without regulator's ids.
+statements; with that of an opening the request that has opened the session, so that a repeat finds it. Where they are
+lost, sessions that were opened in the gap stand without player and without regulator's ids.
 
 Returns that were credited bet by bet are owed again under their ids: a wallet that has them says so.
 
@@ -20,7 +21,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rgs.clock import Clock
-from rgs.core.recovery import advance_session, end_round, round_of, session_of
+from rgs.core.ids import opening_id
+from rgs.core.recovery import advance_session, end_round, round_of, session_of, split_request
 from rgs.core.rounds import Round
 from rgs.core.sessions import Session
 from rgs.core.statements import KINDS, parse_canonical, private_hash
@@ -29,7 +31,7 @@ from rgs.service.endings import owed_return
 from rgs.service.events import EventCode, event_draft
 from rgs.service.instance import Instance
 from rgs.service.sealing import Sealer
-from rgs.store.changes import Change, DayCount, MetaSet, StageReport
+from rgs.store.changes import Affair, Change, DayCount, MetaSet, StageReport
 from rgs.store.interface import LOG_EPOCH, RECOVERING, Store, StoreReads
 from rgs.store.privates import SealedPrivates
 from rgs.store.recovery import Import, InstanceState
@@ -51,18 +53,19 @@ class Recovered:
 
 def with_privates(gap: Sequence[Missing], sealed: SealedPrivates, sealer: Sealer) -> list[Missing]:
     """The gap, each statement with its private block where that can be opened, and is the one that was signed for."""
-    return [replace(missing, private=_private_of(missing, sealed, sealer)) for missing in gap]
+    return [_with_private(missing, sealed, sealer) for missing in gap]
 
 
-def _private_of(missing: Missing, sealed: SealedPrivates, sealer: Sealer) -> bytes:
+def _with_private(missing: Missing, sealed: SealedPrivates, sealer: Sealer) -> Missing:
     due = missing.body.get("private")
     kept = None if due is None else sealed.find(missing.instance, missing.statement_no)
-    private = None if kept is None else sealer.unseal_private(missing.hash, kept)
-    if private is None:
-        return b""
+    unsealed = None if kept is None else sealer.unseal_private(missing.hash, kept)
+    if unsealed is None:
+        return missing
+    private, request = split_request(unsealed)
     document = parse_canonical(private)
     is_signed_for = private_hash(bytes.fromhex(document["salt"]), document["block"]).hex() == due
-    return private if is_signed_for else b""
+    return replace(missing, private=private, request=request) if is_signed_for else missing
 
 
 async def plan_import(reads: StoreReads, gap: Sequence[Missing]) -> Import:
@@ -163,6 +166,8 @@ async def _session(planned: Import, reads: StoreReads, missing: Missing) -> Sess
     stored = await reads.session(session_id)
     if stored is None:
         planned.new_sessions[session_id] = made = session_of(missing.body, _block(missing))
+        if missing.request:
+            planned.opened.append(_opening(missing))
         return made
     kind = _AFFAIR_OF.get(missing.kind, "")
     if missing.kind == "money_leg":  # a debit: a credit stands behind its final
@@ -170,6 +175,25 @@ async def _session(planned: Import, reads: StoreReads, missing: Missing) -> Sess
     planned.affairs.append((kind, session_id))
     planned.sessions[session_id] = stored
     return stored
+
+
+def _opening(missing: Missing) -> Affair:
+    """The affair that has opened the session: by it a repeat of its request finds the session, for ever."""
+    body, request = missing.body, missing.request
+    session_id = str(body["session_id"])
+    return Affair(
+        affair_id=opening_id(session_id),
+        session_id=session_id,
+        kind="open",
+        status="done",
+        party=request["party"],
+        method=request["method"],
+        request_id=request["request_id"],
+        digest=bytes.fromhex(request["digest"]),
+        amount_minor=0,
+        purchase_no=0,
+        created_ms=parse_time(body["time"]),
+    )
 
 
 async def _end(planned: Import, reads: StoreReads, missing: Missing) -> Round:

@@ -7,7 +7,8 @@ backup. Refuses to name a key, a salt, a transcript or a token in an error.
 
 A session's token, and private blocks that are kept beside the log (docs/keys.md 5), are sealed under keys of their own:
 HKDF-SHA-256(KEK epoch, info = the session's id, or the hash of the statement). A session has at most one token, and a
-statement one private block, whose hash it holds: each key seals one text, and sealing it again gives the same bytes.
+statement one private block, whose hash it holds, and an opening one request: each key seals one text, and sealing it
+again gives the same bytes.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from rgs.core.errors import (
     TableOnlyError,
     UnknownRulesetError,
 )
-from rgs.core.ids import check_reference, check_request_id
+from rgs.core.ids import check_reference, check_request_id, opening_id
 from rgs.core.rounds import Round
 from rgs.core.sessions import Funding, Session, SessionStatus
 from rgs.core.values import check_range
@@ -32,7 +32,7 @@ from rgs.service.books import Books, moved, owned_session
 from rgs.service.callers import Caller, Reply, Role, SessionLocks, reply_of, verify_same_content
 from rgs.service.instance import Instance
 from rgs.service.interruptions import Interruptions, idle_since
-from rgs.service.movements import AHEAD_MS, tell_next_attempt
+from rgs.service.movements import AHEAD_MS, payout_detail, tell_next_attempt
 from rgs.service.pages import PAGE_SIZE_MAX, check_page_size, format_page_token, parse_page_token
 from rgs.service.permits import Permits
 from rgs.service.play import Play
@@ -299,6 +299,7 @@ class Sessions:
             affair = self._affair(
                 kind, caller, session_id, method, request.request_id, digest, now_ms,
                 session.balance_minor if kind == "end" else amount_minor, purchase_no,
+                payout_detail(session.participation_id) if kind == "end" else "",
             )  # fmt: skip
             intent = replace(session, version=session.version + 1, pending_affair=affair.affair_id)
             if await self._begin(intent, affair):
@@ -374,9 +375,10 @@ class Sessions:
         now_ms: int,
         amount_minor: int = 0,
         purchase_no: int = 0,
+        detail: str = "",
     ) -> Affair:
         return Affair(
-            affair_id=self._instance.new_id(now_ms),
+            affair_id=opening_id(session_id) if kind == "open" else self._instance.new_id(now_ms),
             session_id=session_id,
             kind=kind,
             status="pending",
@@ -387,4 +389,5 @@ class Sessions:
             amount_minor=amount_minor,
             purchase_no=purchase_no,
             created_ms=now_ms,
+            detail=detail,
         )

@@ -1,5 +1,6 @@
-"""Private blocks beside the log, sealed: what gives a restored store back whose the sessions of its gap are
-(docs/keys.md 5). A small database in the log's folder, outside its shards, so that it is never served.
+"""Private blocks beside the log, sealed, that of an opening with its request: what gives a restored store back whose
+the sessions of its gap are, and what has opened them (docs/keys.md 5). A small database in the log's folder, outside
+its shards, so that it is never served.
 
 The newest PRIVATES_MAX blocks are kept, whatever their age: a backup whose gap holds more gets the newest. Who has the
 file and not the key-encryption key learns nothing but sizes. Refuses to know what is in a block.

@@ -70,6 +70,8 @@ class Import:
     """Rounds that end in the gap, with their currency."""
     reports: list[tuple[StageReport, str]] = field(default_factory=list)
     days: list[DayCount] = field(default_factory=list)
+    opened: list[Affair] = field(default_factory=list)
+    """What has opened the new sessions, where the requests are known."""
     owed: list[Affair] = field(default_factory=list)
     """Credits that are signed."""
     affairs: list[tuple[str, str]] = field(default_factory=list)
@@ -81,7 +83,7 @@ def shared_rows(gap: Import) -> list[tuple[str, list[tuple[Any, ...]]]]:
     return [
         (INSERT_PRIVATE, list(gap.privates)),
         (END_AFFAIRS, list(gap.affairs)),
-        (INSERT_AFFAIR, [affair_insert(owed) for owed in gap.owed]),
+        (INSERT_AFFAIR, [affair_insert(one) for one in (*gap.opened, *gap.owed)]),
         (UPDATE_SESSION, [session_update(one, one.link_no, one.link_hash) for one in gap.sessions.values()]),
         (
             DROP_TOKEN,

@@ -7,7 +7,7 @@ the store has gone on by itself since: then there are two histories, and no prog
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -33,6 +33,7 @@ STORE_FORKED = "STORE_FORKED"
 class Missing:
     """A statement of the log that the store has not. `content` is the file that an artifact names, else empty;
     `private` its private block with the salt, empty where it has none or nobody has it any more: the log has none.
+    `request` is what has opened the session (rgs.core.recovery), empty where that was not kept.
     """
 
     kind: str
@@ -41,6 +42,7 @@ class Missing:
     envelope: bytes
     content: bytes = b""
     private: bytes = field(default=b"", repr=False)
+    request: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def instance(self) -> str:

@@ -29,7 +29,9 @@ import structlog
 
 from rgs.clock import Clock
 from rgs.core.checkpoints import parse_checkpoint
+from rgs.core.ids import opening_id
 from rgs.core.note import ED25519, Note, format_vkey, note_key
+from rgs.core.recovery import with_request
 from rgs.core.shards import format_origin, half_year, parse_origin
 from rgs.core.statements.envelope import Signer, parse_envelope
 from rgs.core.statements.kinds import parse_statement
@@ -265,7 +267,7 @@ class Sequencer:
         entries = [] if size or not shard.first else [shard.first]
         entries += [row.envelope for row in rows]
         artifacts = [await self._artifact(row) for row in rows if row.kind == "artifact"]
-        await self._run(opened.privates.add, self._sealed(rows))
+        await self._run(opened.privates.add, await self._sealed(rows))
         await self._run(opened.writer.write, entries, artifacts)
         await self._run(opened.writer.sign)
         await self._run(opened.writer.publish)
@@ -273,15 +275,19 @@ class Sequencer:
         # What came meanwhile waits for the next call, so that a checkpoint is not made for every statement.
         return count > size or len(rows) == BATCH
 
-    def _sealed(self, rows: Sequence[StatementRow]) -> list[SealedPrivate]:
-        """The private blocks of the rows, sealed."""
-        if self._seal is None:
-            return []
-        return [
-            SealedPrivate(row.instance, row.statement_no, row.session_id, self._seal(row.hash, row.private))
-            for row in rows
-            if row.private
-        ]
+    async def _sealed(self, rows: Sequence[StatementRow]) -> list[SealedPrivate]:
+        """The private blocks of the rows, sealed; that of an opening with the request that has opened the session."""
+        found: list[SealedPrivate] = []
+        for row in rows:
+            if self._seal is None or not row.private:
+                continue
+            kept = row.private
+            if row.kind == "session_open":
+                affair = await self._store.affair(opening_id(row.session_id))
+                if affair is not None and affair.digest:
+                    kept = with_request(kept, affair.digest, affair.method, affair.party, affair.request_id)
+            found.append(SealedPrivate(row.instance, row.statement_no, row.session_id, self._seal(row.hash, kept)))
+        return found
 
     def _next_shard(self, opened: _Open, origin: str) -> None:
         """The shard that grows is finished: the next one begins with its last checkpoint."""

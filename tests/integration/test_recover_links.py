@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from rgs.core.reconcile.classes import BreakClass
+from rgs.core.recovery import split_request
 from rgs.core.sessions import SessionStatus
 from rgs.service.erasure import Erasure
 from rgs.service.orders import order_of
@@ -202,8 +203,12 @@ async def test_what_lies_beside_the_log_is_sealed_and_is_what_was_signed_for(pla
     sealed.close()
     assert one is not None
     assert other is not None
-    assert sealer.unseal_private(rows[0].hash, one) == rows[0].private
-    assert sealer.seal_private(rows[0].hash, rows[0].private) == one  # sealed again it is the same
+    kept = sealer.unseal_private(rows[0].hash, one)
+    assert kept is not None
+    private, request = split_request(kept)
+    assert private == rows[0].private
+    assert request["request_id"] == gap.anna.sent[0][0].request_id
+    assert sealer.seal_private(rows[0].hash, kept) == one  # sealed again it is the same
     assert sealer.unseal_private(rows[0].hash, other) is None
     assert sealer.unseal_private(rows[0].hash, one[:-1] + bytes([one[-1] ^ 1])) is None
     assert Sealer(Kek(2, {2: bytes(32)})).unseal_private(rows[0].hash, one) is None

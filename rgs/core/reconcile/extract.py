@@ -55,6 +55,8 @@ class _Session:
     closed_ms: int = 0
     ending_ms: int = 0
     ended_ms: int = 0
+    linked_ms: int = 0
+    """When the newest link was signed; 0 before the first one of the files."""
     participation_id: str = ""
     regulator_participation_id: str = ""
     bought: str = "0"
@@ -121,11 +123,12 @@ class Extract:
                 session.staked, session.returned = body["staked_minor"], body["returned_minor"]
                 session.bought, session.paid_out = body["bought_minor"], body["paid_out_minor"]
                 session.participation_id = body["participation_id"]
-                session.ending_ms = _begun_ms(block.get("wallet_transaction_id", ""), time_ms)
+                session.ending_ms = _begun_ms(block.get("wallet_transaction_id", ""), session.linked_ms, time_ms)
                 yield from self._leg(session, statement, block, (CREDIT, session.paid_out), is_sound=is_sound)
             case _:
                 session.closed_ms, session.is_sound = time_ms, session.is_sound & is_sound
                 yield from self._done(self._sessions.pop(session.session_id))
+        session.linked_ms = time_ms
 
     def finish(self) -> Iterator[tuple[str, Row]]:
         """The rows of what is still open."""
@@ -180,7 +183,7 @@ class Extract:
                 session.regulator_session_id,
                 session.regulator_participation_id,
                 statement.kind.name,
-                str(_begun_ms(transaction_id, time_ms)),
+                str(_begun_ms(transaction_id, session.linked_ms, time_ms)),
                 str(time_ms),
                 statement.hash,
                 _flag(is_sound),
@@ -270,12 +273,14 @@ def _reference(session: _Session, body: dict[str, Any], kind: str) -> str:
     return f"{session.session_id}:{'bet' if kind == DEBIT else 'return'}:{body['round_id']}"
 
 
-def _begun_ms(affair_id: str, time_ms: int) -> int:
-    """When an affair began whose end was signed at `time_ms`: its id tells, which the wallet has, too. 0: not known."""
-    if not affair_id:
+def _begun_ms(transaction_id: str, linked_ms: int, time_ms: int) -> int:
+    """From when on a movement may have been asked for whose statement was signed at `time_ms`: not before its session's
+    link before that one, nor before the time of its id, which may be that of what the id is derived from. 0: not known.
+    """
+    if not transaction_id:
         return 0
-    begun_ms = ulid_time_ms(affair_id)
-    return time_ms if begun_ms is None else min(begun_ms, time_ms)
+    begun_ms = ulid_time_ms(transaction_id)
+    return time_ms if begun_ms is None else min(max(begun_ms, linked_ms), time_ms)
 
 
 def _flag(value: bool) -> str:

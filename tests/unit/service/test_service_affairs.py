@@ -20,6 +20,7 @@ from rgs.core.errors import (
     UnavailableError,
     WalletRefusedError,
 )
+from rgs.core.ids import payout_id
 from rgs.service import sessions as sessions_module
 from rgs.service.affairs import Affairs
 from rgs.store.changes import Affair
@@ -161,11 +162,13 @@ async def test_other_content_is_a_conflict_while_the_affair_is_under_way(
 
 
 async def test_every_call_of_an_affair_carries_its_id(house: House, anna: Player) -> None:
+    """An end's credit carries that of the payout, which follows from the participation."""
     request = await before_ending(anna)
     plan(house, "credit", "after", "before")
     await again(house, anna, request)
     ((affair_id,),) = table(house.folder, "SELECT affair_id FROM affairs WHERE kind = 'end'")
-    assert [call for call in house.wallet_script.calls if call[0] == "credit"] == [("credit", affair_id)] * 3
+    paid_out = payout_id(anna.session["participation_id"])
+    assert [call for call in house.wallet_script.calls if call[0] == "credit"] == [("credit", paid_out)] * 3
     assert {call for call in house.central_script.calls if call[0] == "end_participation"} == {
         ("end_participation", affair_id)
     }
