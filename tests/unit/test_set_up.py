@@ -1,4 +1,4 @@
-"""`tools/set_up.sh`: serving installs what serving needs, tests and the certification add the rest, nothing is done twice.
+"""`tools/set_up.sh`: serving installs what it needs, tests add the rest, nothing is done twice.
 
 The script runs whole, in a folder of its own; the Python that it finds there is a program that writes down what it is
 asked for and installs nothing.
@@ -13,9 +13,13 @@ import subprocess
 import sys
 import tomllib
 from importlib import metadata
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+
+from rgs.cli.keyring import load_signer
+from rgs.core.errors import UnavailableError
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCKS = ("runtime", "build", "dev")
@@ -73,7 +77,7 @@ def place(tmp_path: Path) -> Place:
 
 def locks(asked: list[list[str]]) -> list[list[str]]:
     """For each installation from locks, which they were."""
-    found = [[after for word, after in zip(line, line[1:], strict=False) if word == "-r"] for line in asked]
+    found = [[after for word, after in pairwise(line) if word == "-r"] for line in asked]
     return [names for names in found if names]
 
 
@@ -169,7 +173,7 @@ def test_another_word_is_refused_with_those_that_there_are(place: Place) -> None
 @pytest.mark.parametrize("target", [*SERVES, "setup", "test", "check", "bench", "certify", "mutants", "wheel"])
 def test_each_target_sets_up_what_it_needs(target: str) -> None:
     done = subprocess.run(
-        ["make", "-n", target],
+        ["/usr/bin/env", "make", "-n", target],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -218,3 +222,15 @@ def test_no_module_of_the_server_needs_what_tests_add() -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=110)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 200
+
+
+def test_keys_in_a_hardware_module_name_the_command_that_installs_their_driver(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is in dev.txt, and no longer there after `make run`."""
+    monkeypatch.setitem(sys.modules, "pkcs11", None)
+    key = tmp_path / "root.key"
+    key.write_text("pkcs11:token=rgs;object=root?module-path=/x.so&pin-source=/p\n", "ascii")
+    key.chmod(0o600)
+    with pytest.raises(UnavailableError, match="`make setup` in a checkout"):
+        load_signer(key)
