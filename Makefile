@@ -1,7 +1,7 @@
 # The house's commands; `make help` lists them. Each makes sure of the virtual environment first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo run play test exhaustive fuzz check bench certify mutants wheel certified changes protos proto-baseline contract drift lint breaking ruff types format lock clean
+.PHONY: help setup setup-runtime demo run play test exhaustive fuzz check bench certify mutants wheel certified changes protos proto-baseline contract drift lint breaking ruff types format lock clean
 
 PYTHON ?=
 ARGS ?=
@@ -40,16 +40,20 @@ help: ## This list
 	@echo '  SIGN="..."      whose key signs what certify makes: --home DIR or --signing-key FILE'
 	@echo '  PYTHON=...      the Python that makes .venv (3.11 to 3.13; found by itself)'
 
-setup: ## Make .venv from the locked requirements; nothing to do when it is up to date
-	@PYTHON='$(PYTHON)' sh tools/set_up.sh
+setup: ## Make .venv from the locked requirements, those of tests and certify too; nothing to do when it is up to date
+	@PYTHON='$(PYTHON)' sh tools/set_up.sh dev
 
-demo: setup ## Play between misbehaving peers, replay, reconcile and audit it, show what is proved
+# What serving needs, a fifth of it all: tests and the certification add the rest where they are asked for.
+setup-runtime:
+	@PYTHON='$(PYTHON)' sh tools/set_up.sh runtime
+
+demo: setup-runtime ## Play between misbehaving peers, replay, reconcile and audit it, show what is proved
 	$(PY) -m rgs demo $(ARGS)
 
-run: setup ## Serve, with the development set-up (made at the first start)
+run: setup-runtime ## Serve, with the development set-up (made at the first start)
 	$(PY) -m rgs serve $(ARGS)
 
-play: setup ## Play by hand against a running server
+play: setup-runtime ## Play by hand against a running server
 	$(PY) -m rgs play $(ARGS)
 
 test: setup ## All tests but the exhaustive; branch coverage of rng and rgs.core must be 100 %

@@ -66,8 +66,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if missing not in EXTRA:
             raise
         sys.stderr.write(
-            f"certify {command} needs {missing}, which is not installed: install the extra `certify`, as in"
-            " `pip install 'rgs[certify]'`, or run `make setup` in a checkout\n"
+            f"certify {command} needs {missing}, which is not installed: run `make setup` in a checkout; of a wheel"
+            " of ours install the extra `certify`: `pip install 'WHEEL[certify]'`\n"
         )
         return 2
     except BrokenPipeError:

@@ -16,9 +16,11 @@ lock() {
         --no-header "$@"
 }
 lock "$@" requirements/runtime.in --output-file requirements/runtime.txt
-lock "$@" requirements/dev.in --constraint requirements/runtime.txt --output-file requirements/dev.txt
+lock "$@" requirements/build.in --constraint requirements/runtime.txt --output-file requirements/build.txt
+lock "$@" requirements/dev.in --constraint requirements/runtime.txt --constraint requirements/build.txt \
+    --output-file requirements/dev.txt
 
-for file in requirements/runtime.txt requirements/dev.txt; do
+for file in requirements/runtime.txt requirements/build.txt requirements/dev.txt; do
     { echo "# Locked by \`make lock\` from $(basename "$file" .txt).in; not edited by hand."; cat "$file"; } >"$file.new"
     mv "$file.new" "$file"
 done

@@ -74,7 +74,10 @@ class HsmSigner:
     def __init__(self, address: KeyAddress) -> None:
         """Log in and find the key; UnavailableError where module, token, PIN or key are not as they should be."""
         self._lock = threading.Lock()
-        driver = part("pkcs11", "driver for hardware modules: install the extra `hsm`, python-pkcs11")
+        driver = part(
+            "pkcs11",
+            "driver for hardware modules: install the extra `hsm`, python-pkcs11, or run `make setup` in a checkout",
+        )
         pin = decode_ascii(read_whole(address.pin, "PIN", secret=True), address.pin.name).strip()
         self._mechanism = driver.Mechanism.EDDSA
         try:

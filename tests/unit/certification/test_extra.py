@@ -38,7 +38,8 @@ def test_what_needs_the_extra_says_so_in_one_line(command: str) -> None:
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"certify {command} needs ")
-    assert "rgs[certify]" in line
+    assert "make setup" in line
+    assert "WHEEL[certify]" in line
 
 
 def test_a_library_that_only_the_work_needs_is_asked_for_in_one_line_too() -> None:
