@@ -78,7 +78,7 @@ ROOMS: Final = (
     Room("rgs/reporting/", ("rgs.core", "rgs.reporting"), ("jinja2",)),  # documents to pages, pure
     Room(
         "rgs/service/",
-        ("rng", *INNER, "rgs.clients", "rgs.translog", "rgs.reporting", "rgs.service"),
+        ("rng", *INNER, "rgs.clock.APART_MS", "rgs.clients", "rgs.translog", "rgs.reporting", "rgs.service"),
         ("cryptography", "structlog"),
     ),
     Room("rgs/api/", ("rgs.core", "rgs.service", "rgs.api", *CLOCK), ("structlog", *GRPC), generated=True),

@@ -37,8 +37,8 @@ from rgs.clients.regulator import (
     SessionClose,
     SessionOpening,
 )
-from rgs.clock import TrustedClock
-from rgs.core.errors import RegulatorUnavailableError, RgsError, RngUnavailableError
+from rgs.clock import APART_MS, TrustedClock
+from rgs.core.errors import ClocksDifferError, RegulatorUnavailableError, RgsError, RngUnavailableError
 from rgs.service.events import EventCode, Events, event_draft
 from rgs.service.instance import RNG_GUARD, Instance
 from rgs.service.permits import Permits
@@ -220,6 +220,18 @@ class Watch:
                 return ""
             case _:  # looked after elsewhere, and opened there
                 return self._permits.guard(name).code
+
+    def verify_clock(self) -> None:
+        """ClocksDifferError where the database's clock, heard by `examine`, contradicts an admin's word."""
+        if self._clock.differs:
+            ahead_ms = self._clock.apart_ms
+            raise ClocksDifferError(
+                f"the database's clock is {abs(ahead_ms)} ms {'ahead of' if ahead_ms > 0 else 'behind'} this node's"
+                f" wall clock, the limit is {APART_MS} ms: set one of the two right, then clear the guard again",
+                guard=CLOCK_GUARD,
+                value=abs(ahead_ms),
+                limit=APART_MS,
+            )
 
     def clearing(self, name: str) -> tuple[Record, ...]:
         """What an admin's clearing of a guard leaves in the store, in the commit that tells of it."""
