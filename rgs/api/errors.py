@@ -194,6 +194,12 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
         2_000,
     ),
     "STORE_UNAVAILABLE": ErrorRow(_DOWN, "The store could not commit; nothing took effect.", 1_000),
+    "INSTANCE_LOST": ErrorRow(
+        _DOWN,
+        "Another process has taken the store, or declared this one lost; nothing took effect, and this process ends."
+        " Send the same request id again: another one answers it.",
+        2_000,
+    ),
     "STREAM_IDLE": ErrorRow(
         _DOWN, "Nothing was asked on the stream for too long: open another when there is a need.", 1_000
     ),

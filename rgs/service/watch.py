@@ -43,7 +43,7 @@ from rgs.service.events import EventCode, Events, event_draft
 from rgs.service.instance import RNG_GUARD, Instance
 from rgs.service.permits import Permits
 from rgs.service.timekeeping import CLOCK_GUARD, Timekeeping
-from rgs.store.changes import Change, Draft, LatchCleared, LatchSet, Record, StageReport, StoreError
+from rgs.store.changes import Change, Draft, InstanceLostError, LatchCleared, LatchSet, Record, StageReport, StoreError
 from rgs.store.interface import Store
 
 REGISTER_FAILURES_MAX = 3
@@ -322,8 +322,9 @@ class Watch:
             return True
         return False
 
-    def _commit_failed(self, _error: StoreError) -> None:
-        self._close("store", COMMIT_FAILED)
+    def _commit_failed(self, error: StoreError) -> None:
+        is_lost = isinstance(error, InstanceLostError)
+        self._close("store", error.reason if is_lost else COMMIT_FAILED, latched=is_lost)
 
     # --- in memory first, then signed -----------------------------------------------------------------------------
 
