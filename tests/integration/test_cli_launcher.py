@@ -73,7 +73,7 @@ print(json.dumps([early, len(measured)]))
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     early, measured = json.loads(done.stdout.splitlines()[-1])
-    assert early == ["rgs", "rgs.__main__", "rgs.imports", "rgs.launch", "rgs.manifest"]
+    assert early == ["rgs", "rgs.__main__", "rgs.imports", "rgs.launch", "rgs.manifest", "rgs.measured"]
     assert measured > 20
 
 
