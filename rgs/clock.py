@@ -68,6 +68,8 @@ class TrustedClock(Clock, Protocol):
     def against(self) -> str: ...
     @property
     def differs(self) -> str: ...
+    @property
+    def apart_ms(self) -> int: ...
     def take_jump(self) -> int: ...
     def wall_ms(self) -> int: ...
     def hear(self, database_ms: int, asked_ms: int) -> None: ...
@@ -148,6 +150,7 @@ class SystemClock:
         self._heard_from_ms = 0
         """Since when the database's clock has not been set, by the monotonic clock."""
         self._differs = False
+        self._apart_ms = 0
 
     # --- what everybody asks --------------------------------------------------------------------------------------
 
@@ -208,6 +211,11 @@ class SystemClock:
         """A code if the database's clock was last heard to say otherwise than the wall clock; empty otherwise."""
         return CLOCKS_DIFFER if self._differs else ""
 
+    @property
+    def apart_ms(self) -> int:
+        """What the database's clock was ahead of the wall clock when it was last heard; less than 0: behind it."""
+        return self._apart_ms
+
     def hear(self, database_ms: int, asked_ms: int) -> None:
         """The database's clock, asked for at `asked_ms` of the monotonic clock and answered now.
 
@@ -223,6 +231,7 @@ class SystemClock:
         elif self._database.moved(low_ms, high_ms, now_ms):
             self._heard_from_ms = now_ms + 1  # behind the look that may have seen the wall clock jump with it
         self._differs = _apart(self._wall.difference_ms, low_ms, high_ms)
+        self._apart_ms = round((low_ms + high_ms) / 2 - self._wall.difference_ms)
         if _apart(self._difference_ms, low_ms, high_ms):
             self._against = self._against or CLOCKS_DIFFER
             if is_first:

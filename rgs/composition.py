@@ -77,6 +77,7 @@ class Services:
     ) -> None:
         store, instance, clock, books = ground.store, ground.instance, ground.clock, ground.books
         node, wallet = ground.node, ground.wallet
+        books.counted_from = clock.counted_from
         self.locks = SessionLocks()
         self.notices = Notices()
         self.permits = Permits()

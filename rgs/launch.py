@@ -250,6 +250,7 @@ def import_measured(found: Surroundings) -> None:
 def main() -> int:
     """Run one command of `rgs` in this process, which has to be isolated; the exit status."""
     arguments = sys.argv[1:]
+    refused = HOPELESS if arguments[:1] == ["serve"] else 1
     try:
         if not is_isolated():
             become_isolated(arguments)
@@ -263,13 +264,13 @@ def main() -> int:
         import_measured(found)
     except SurroundingsError as error:
         sys.stderr.write(f"rgs: {error}\n")
-        return HOPELESS if arguments[:1] == ["serve"] else 1
+        return refused
     # A server draws no traceback in colours, and structlog loads a tenth of all code for it.
     if arguments[:1] == ["serve"]:
         sys.modules["rich"] = None  # type: ignore[assignment]
-    from rgs.__main__ import run_measured  # noqa: PLC0415
+    from rgs.measured import run_measured  # noqa: PLC0415
 
-    return run_measured(arguments, found)
+    return run_measured(arguments, refused, found)
 
 
 def verify_isolated() -> None:

@@ -40,7 +40,7 @@ from rgs.cli.files import read_whole
 from rgs.cli.keyring import load_bundle, load_kek, load_node_signer
 from rgs.cli.reconcile_process import begin_job
 from rgs.cli.stderr import BoundedStderr
-from rgs.cli.workers import SERVING, InstanceLostError
+from rgs.cli.workers import SERVING
 from rgs.clients.register import EmbeddedRegister
 from rgs.clients.regulator import CentralSystem
 from rgs.clients.wallet import EmbeddedWallet
@@ -60,7 +60,7 @@ from rgs.service.catalog import Catalog
 from rgs.service.events import EventCode, Events
 from rgs.service.instance import Instance
 from rgs.service.keys import KeyFiles
-from rgs.service.leases import INSTANCE_LOST, LOST_DUTY, Leases
+from rgs.service.leases import LOST_DUTY, Leases
 from rgs.service.log import PublicLog
 from rgs.service.notices import Relay
 from rgs.service.permits import Permits
@@ -71,7 +71,7 @@ from rgs.service.sealing import Sealer
 from rgs.service.submissions import Submissions
 from rgs.service.watch import Watched
 from rgs.store.address import PostgresAddress
-from rgs.store.changes import StoreError
+from rgs.store.changes import InstanceLostError, StoreError
 from rgs.store.opening import open_parties, open_store
 from rgs.store.register import RegisterStore
 from rgs.store.wallet import WalletStore
@@ -119,6 +119,8 @@ class Server:
         self._instance: Instance | None = None
         self.lost = asyncio.Event()
         """Others have declared this process's instance lost: it has to end."""
+        self.lost_why = ""
+        """Who has taken its place, since when, and what a person does; for people."""
 
     @property
     def instance(self) -> str:
@@ -282,7 +284,8 @@ class Server:
         async def renew() -> None:
             await leases.renew()
             if leases.lost.is_set():
-                services.permits.close_guard("store", INSTANCE_LOST, clock.now_ms())
+                self.lost_why = leases.why
+                services.permits.close_guard("store", InstanceLostError.reason, clock.now_ms(), latched=True)
                 endpoint.health.drain()
 
         def lead(duty: str, work: Callable[[], Awaitable[object]]) -> None:
@@ -449,7 +452,7 @@ async def run(
             loop.remove_reader(sys.stdin.fileno())
         await server.stop()
     if server.lost.is_set():
-        raise InstanceLostError(f"instance {server.instance} was declared lost", instance=server.instance)
+        raise InstanceLostError(server.lost_why, instance=server.instance)
     structlog.get_logger().info("stopped", instance=server.instance)
 
 

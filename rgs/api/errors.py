@@ -103,6 +103,10 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
     "ROUND_NOT_PAUSED": ErrorRow(_STATE, "The round is not in the state for it: paused already, or not paused."),
     "SECOND_ADMIN_NEEDED": ErrorRow(_STATE, "The admin who proposed a void may not approve it."),
     "LAST_ADMIN": ErrorRow(_STATE, "No other admin's certificate is allowed and still valid: the last one stays."),
+    "CLOCKS_DIFFER": ErrorRow(
+        _STATE,
+        "The database's clock and the node's wall clock are more than `limit` ms apart: guard `clock` stays as it is.",
+    ),
     "REPORT_NOT_DONE": ErrorRow(
         _STATE, "The reconciliation is still running, failed or was interrupted: `state` says which."
     ),
@@ -190,6 +194,12 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
         2_000,
     ),
     "STORE_UNAVAILABLE": ErrorRow(_DOWN, "The store could not commit; nothing took effect.", 1_000),
+    "INSTANCE_LOST": ErrorRow(
+        _DOWN,
+        "Another process has taken the store, or declared this one lost; nothing took effect, and this process ends."
+        " Send the same request id again: another one answers it.",
+        2_000,
+    ),
     "STREAM_IDLE": ErrorRow(
         _DOWN, "Nothing was asked on the stream for too long: open another when there is a need.", 1_000
     ),

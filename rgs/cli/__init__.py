@@ -19,7 +19,7 @@ import typer
 from rgs import __version__
 from rgs.cli import dispute, erase, export, export_books, init, keys, log, migrate, party, receipt, recover, serve
 from rgs.cli.options import part
-from rgs.cli.workers import InstanceLostError, ServingAlreadyError
+from rgs.cli.workers import ServingAlreadyError
 from rgs.core.errors import FormatError, InvalidFieldError, RgsError, UnavailableError, UnknownFieldError
 from rgs.launch import HOPELESS, SurroundingsError
 from rgs.manifest import Manifest, ManifestError
@@ -38,7 +38,7 @@ _LATER: Final = {
 }
 _VERDICT_IS_2: Final = (["reconcile"], ["conformance"])
 """Where 2 says what was found: open breaks, failed checks."""
-_MAY_PASS: Final = (UnavailableError, StoreAwayError, ServingAlreadyError, InstanceLostError)
+_MAY_PASS: Final = (UnavailableError, StoreAwayError, ServingAlreadyError)
 """What may be otherwise at the next start of a server, without anybody's doing."""
 _RECONCILE: Final = "Compare the record with the operator's wallet and the regulator's register."
 _PASSED_ON: Final = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}

@@ -53,12 +53,6 @@ class ServingAlreadyError(RgsError):
     reason = "SERVING_ALREADY"
 
 
-class InstanceLostError(RgsError):
-    """Others have declared the instance of this process lost: it ends, and begins again as the next one."""
-
-    reason = "INSTANCE_LOST"
-
-
 @contextlib.contextmanager
 def serving_alone(home: Path) -> Iterator[int]:
     """Hold the home's lock: its descriptor, which workers inherit. It is free when the last of them has ended.

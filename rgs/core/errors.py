@@ -164,6 +164,12 @@ class RoundNotPausedError(RgsError):
     reason = "ROUND_NOT_PAUSED"
 
 
+class ClocksDifferError(RgsError):
+    """An admin's word for the wall clock, while the database's clock says otherwise: neither is believed."""
+
+    reason = "CLOCKS_DIFFER"
+
+
 class ReportNotDoneError(RgsError):
     """A report that is not there yet, or never will be; `metadata["state"]` says which."""
 

@@ -13,12 +13,12 @@ ruleset (`rgs.core.games.published`).
 
 from __future__ import annotations
 
+import copyreg
 import hashlib
 import json
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from types import MappingProxyType
@@ -27,10 +27,24 @@ from typing import Any, Final, Self
 from rgs.core.cards import DECK_SIZE
 from rgs.core.errors import FormatError, RulesetError, UnknownRulesetError
 from rgs.core.games import GAMES
-from rgs.core.games.dealing import DealStep, cards_needed, parse_deal_procedure
+from rgs.core.games.dealing import cards_needed, parse_deal_procedure
 from rgs.core.games.paytables import HandFloor, Paytable, format_floor, parse_floor, parse_paytable
-from rgs.core.games.types import Action, GameRules, Phase
+from rgs.core.games.types import Action, GameRules, Limits, Phase, Ruleset, Timers
 from rgs.core.money import MAX_STAKE_MINOR, format_odds
+
+__all__ = [
+    "SHIPPED_RULESETS",
+    "Limits",
+    "Rows",
+    "Ruleset",
+    "Timers",
+    "canonical_form",
+    "hash_of",
+    "load_ruleset",
+    "parse_canonical_ruleset",
+    "parse_document",
+    "parse_ruleset",
+]
 
 SHIPPED_RULESETS: Final = ("uth-online", "uth-seven-box", "uth-lugano", "uth-solo", "casino-holdem")
 
@@ -163,74 +177,12 @@ class Rows:
 # --- the ruleset ---
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The least and the largest stake of a bet that the player places, both multiples of the ruleset's step."""
-
-    min_minor: int
-    max_minor: int
+def _reduced(ruleset: Ruleset) -> tuple[Any, ...]:
+    # To another process a ruleset travels as its canonical form and is checked again there.
+    return parse_canonical_ruleset, (ruleset.canonical,)
 
 
-@dataclass(frozen=True, slots=True)
-class Timers:
-    """The clock of a table, 0 for none: betting, its amber end (T-1), a decision (T-2), the results (T-8)."""
-
-    betting_ms: int
-    amber_ms: int
-    decision_ms: int
-    result_ms: int
-
-
-@dataclass(frozen=True, eq=False, slots=True, repr=False)
-class Ruleset:
-    """One version of one ruleset. Two are equal if their hashes are.
-
-    `rules` are the tables of its game. `max_seats` 0 is any number of players on a shared hand. `hole_cards` is
-    "own" or "shared", `visibility` "open" or "secret" (U-0); `trips_after_fold` and `aa_after_fold` are "paid" or
-    "lost" (U-8, C-7), None in the other game; `seat_lost_after_rounds` and `reservation_lapses_after_rounds` count
-    rounds in a row (T-5), 0 for never.
-    """
-
-    id: str
-    version: int
-    game: str
-    rules: GameRules
-    table_only: bool
-    max_seats: int
-    hole_cards: str
-    visibility: str
-    deal_procedure: tuple[DealStep, ...]
-    paytables: Mapping[str, Paytable]
-    qualify: HandFloor
-    limits: Mapping[str, Limits]
-    step_minor: int
-    timers: Timers
-    default_decisions: Mapping[Phase, Action]
-    trips_after_fold: str | None
-    aa_after_fold: str | None
-    seat_lost_after_rounds: int
-    reservation_lapses_after_rounds: int
-    sources: Mapping[str, str]
-    canonical: bytes
-    sha256: str
-
-    @property
-    def side_bet_survives_fold(self) -> bool:
-        """Whether the side bet is settled on its own merits after a fold."""
-        return "paid" in (self.trips_after_fold, self.aa_after_fold)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Ruleset) and self.sha256 == other.sha256
-
-    def __hash__(self) -> int:
-        return hash(self.sha256)
-
-    def __repr__(self) -> str:
-        return f"<Ruleset {self.id} version {self.version} sha256 {self.sha256}>"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # To another process a ruleset travels as its canonical form and is checked again there.
-        return parse_canonical_ruleset, (self.canonical,)
+copyreg.pickle(Ruleset, _reduced)
 
 
 def parse_ruleset(text: str) -> Ruleset:

@@ -154,16 +154,17 @@ class Session:
                 session_id=self.session_id,
             )
 
-    def may_start(self, now_ms: int, inactivity_ms: int) -> bool:
+    def may_start(self, now_ms: int, inactive_ms: int) -> bool:
         """Whether the session leaves room for another round at all: it is open, its participation runs, it is in time,
-        and nothing else of it is under way. A round in play does not count: the next one comes behind it.
+        not inactive from `inactive_ms` on, and nothing else of it is under way. A round in play does not count: the
+        next one comes behind it.
         """
         return (
             self.status is SessionStatus.OPEN
             and not self.pending_affair
             and not self.participation.ended
             and self.time_left_ms(now_ms) != 0
-            and now_ms - self.last_ms <= inactivity_ms
+            and now_ms <= inactive_ms
         )
 
     def verify_open(self) -> None:

@@ -159,13 +159,22 @@ def _legal_actions(seat: Seat, room: Room | None) -> tuple[LegalAction, ...]:
 
 
 def session_view(
-    session: Session, ruleset: Ruleset, jurisdiction: Jurisdiction, now_ms: int, *, open_round: RoundView | None = None
+    session: Session,
+    ruleset: Ruleset,
+    jurisdiction: Jurisdiction,
+    now_ms: int,
+    *,
+    open_round: RoundView | None = None,
+    idle_from_ms: int = 0,
 ) -> SessionView:
-    """The view of a session at `now_ms`."""
+    """The view of a session at `now_ms`; its idleness is counted from `idle_from_ms`, and from no earlier than when
+    something last happened in it.
+    """
     game = game_of(ruleset)
     until_ms = session.close_ms if session.status is SessionStatus.CLOSED else max(now_ms, session.last_ms)
     room = session.offer
-    may_start = session.may_start(until_ms, jurisdiction.inactivity_ms)
+    inactive_ms = max(session.last_ms, idle_from_ms) + jurisdiction.inactivity_ms
+    may_start = session.may_start(until_ms, inactive_ms)
     return SessionView(
         session=session,
         ruleset=ruleset,
@@ -176,7 +185,7 @@ def session_view(
         open_round=open_round,
         room=room,
         time_left_ms=session.time_left_ms(until_ms),
-        inactive_ms=session.last_ms + jurisdiction.inactivity_ms,
+        inactive_ms=inactive_ms,
     )
 
 

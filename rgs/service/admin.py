@@ -34,6 +34,7 @@ from rgs.service.events import EventCode, Events, event_draft
 from rgs.service.notices import Notices, notice_of
 from rgs.service.orders import Order, Orders
 from rgs.service.permits import GUARDS, GuardState, Permits
+from rgs.service.timekeeping import CLOCK_GUARD
 from rgs.service.watch import Watch
 from rgs.store.changes import (
     Change,
@@ -146,7 +147,8 @@ class Admin:
         """Clear a guard, its latch with it; the signed event. It opens if what it guards is sound, looked at now.
 
         A generator that has failed stays failed: its latch is gone, but the guard opens with the next start only. A
-        wall clock that was set is right if the admin says so, unless the database's clock says otherwise.
+        wall clock that was set is right if the admin says so. ClocksDifferError while the database's clock says
+        otherwise: nothing is changed or signed then.
         """
         check_code(reason, "reason")
         if name not in GUARDS:
@@ -154,6 +156,8 @@ class Admin:
         if (known := await self._orders.known(order)) is not None:
             return known
         code = await self._watch.examine(name)
+        if name == CLOCK_GUARD:
+            self._watch.verify_clock()
         signed = await self._events.tell(
             EventCode.GUARD_CLEARED,
             actor=order.caller.party,

@@ -5,7 +5,7 @@ Refuses a session of another operator in the very words of one that does not exi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from rgs.core.certificates import verify_offered
 from rgs.core.errors import NotFoundError
@@ -29,6 +29,8 @@ class Books:
         self.jurisdictions: Mapping[str, Jurisdiction] = {
             name: load_jurisdiction(name) for name in SHIPPED_JURISDICTIONS
         }
+        self.counted_from: Callable[[int], int] = lambda since_ms: since_ms
+        """From when a period is counted that began then: the clock's word, once there is one."""
 
     def verify_offered(self, ruleset_id: str, jurisdiction_id: str) -> None:
         """GameNotOfferedError unless the game's certified returns meet the jurisdiction's floor."""
@@ -38,7 +40,12 @@ class Books:
         """The view of a session under its own rules."""
         ruleset = self.rulesets[session.ruleset_id]
         return session_view(
-            session, ruleset, self.jurisdictions[session.jurisdiction_id], now_ms, open_round=open_round
+            session,
+            ruleset,
+            self.jurisdictions[session.jurisdiction_id],
+            now_ms,
+            open_round=open_round,
+            idle_from_ms=self.counted_from(session.last_ms),
         )
 
 

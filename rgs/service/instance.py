@@ -167,6 +167,17 @@ class Instance:
                     signed += 1
         return signed
 
+    async def successor(self) -> InstanceRow | None:
+        """Who has taken the place of this instance, which was declared lost: of a shared store the same worker's next
+        boot, if it runs; a store of one process has nobody else. StoreError.
+        """
+        others = [
+            row
+            for row in await self._store.instances(alive_only=True)
+            if row.instance != self.name and (not self._shared or (row.node, row.worker) == (self._node, self._worker))
+        ]
+        return max(others, key=lambda row: row.start_ms, default=None)
+
     def _start_body(self, boot_no: int, signer: Ed25519Signer, now_ms: int) -> dict[str, object]:
         cosigned = self._known()
         return {

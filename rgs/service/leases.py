@@ -11,18 +11,21 @@ database whose clock was set has every lease run out at once.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 
 import structlog
 
 from rgs.clock import Clock
+from rgs.core.times import format_time
 from rgs.service.instance import Instance
+from rgs.store.changes import StoreError
 from rgs.store.interface import Store
 
 LEASE_MS = 15_000
 LOST_DUTY = "lost"
-INSTANCE_LOST = "INSTANCE_LOST"
-"""Why a process whose instance was declared lost begins no round."""
+RESTART = "this process ends, start it again"
+KEEP = "this process ends. Keep one server on a store and end the other; never delete the lock file of a store in use"
 
 
 class Leases:
@@ -40,6 +43,8 @@ class Leases:
         """Since when every renewal was answered, by the clock that nobody sets."""
         self.lost = asyncio.Event()
         """This instance was declared lost: nothing can be committed in its name any more."""
+        self.why = ""
+        """What there is to say of it to people."""
 
     async def renew(self) -> None:
         """Go on living for a lease. StoreError: the store does not answer, and the old lease runs on.
@@ -57,8 +62,21 @@ class Leases:
             return
         await self._instance.turned()  # the store may show the turn before this process knows of it
         if self._instance.name == asked and not self.lost.is_set():
-            structlog.get_logger().error("instance_lost", instance=asked)
+            await self._tell(asked)
             self.lost.set()
+
+    async def _tell(self, instance: str) -> None:
+        """Say who goes on in the place of this instance, as far as the store answers."""
+        successor = None
+        with contextlib.suppress(StoreError):
+            successor = await self._instance.successor()
+        if successor is None:
+            by = since = ""
+            self.why = f"instance {instance} was declared lost, its lease had run out: {RESTART}"
+        else:
+            by, since = successor.instance, format_time(successor.start_ms)
+            self.why = f"instance {instance} was declared lost: {by} has its place in the store since {since}; {KEEP}"
+        structlog.get_logger().error("instance_lost", instance=instance, taken_by=by, since=since, why=self.why)
 
     async def look(self) -> int:
         """Sign for the instances whose lease has run out; how many were. For the leader of LOST_DUTY."""

@@ -235,7 +235,8 @@ class Sessions:
             if session is None:
                 raise NotFoundError(f"no session {round_.session_id}", kind="session", session_id=round_.session_id)
             finish_ms = 0 if round_.malfunction else self._interruptions.finish_ms(session)
-            found.append(OpenRound(round_, session, max(0, now_ms - idle_since(session)), finish_ms))
+            idle_ms = max(0, now_ms - self._clock.counted_from(idle_since(session)))
+            found.append(OpenRound(round_, session, idle_ms, finish_ms))
         return tuple(found), format_page_token(rows[limit - 1][0]) if len(rows) > limit else ""
 
     # --- both -----------------------------------------------------------------------------------------------------

@@ -37,13 +37,13 @@ from rgs.clients.regulator import (
     SessionClose,
     SessionOpening,
 )
-from rgs.clock import TrustedClock
-from rgs.core.errors import RegulatorUnavailableError, RgsError, RngUnavailableError
+from rgs.clock import APART_MS, TrustedClock
+from rgs.core.errors import ClocksDifferError, RegulatorUnavailableError, RgsError, RngUnavailableError
 from rgs.service.events import EventCode, Events, event_draft
 from rgs.service.instance import RNG_GUARD, Instance
 from rgs.service.permits import Permits
 from rgs.service.timekeeping import CLOCK_GUARD, Timekeeping
-from rgs.store.changes import Change, Draft, LatchCleared, LatchSet, Record, StageReport, StoreError
+from rgs.store.changes import Change, Draft, InstanceLostError, LatchCleared, LatchSet, Record, StageReport, StoreError
 from rgs.store.interface import Store
 
 REGISTER_FAILURES_MAX = 3
@@ -221,6 +221,18 @@ class Watch:
             case _:  # looked after elsewhere, and opened there
                 return self._permits.guard(name).code
 
+    def verify_clock(self) -> None:
+        """ClocksDifferError where the database's clock, heard by `examine`, contradicts an admin's word."""
+        if self._clock.differs:
+            ahead_ms = self._clock.apart_ms
+            raise ClocksDifferError(
+                f"the database's clock is {abs(ahead_ms)} ms {'ahead of' if ahead_ms > 0 else 'behind'} this node's"
+                f" wall clock, the limit is {APART_MS} ms: set one of the two right, then clear the guard again",
+                guard=CLOCK_GUARD,
+                value=abs(ahead_ms),
+                limit=APART_MS,
+            )
+
     def clearing(self, name: str) -> tuple[Record, ...]:
         """What an admin's clearing of a guard leaves in the store, in the commit that tells of it."""
         return (LatchCleared(self._node, name), *(self._time.vouched() if name == CLOCK_GUARD else ()))
@@ -310,8 +322,9 @@ class Watch:
             return True
         return False
 
-    def _commit_failed(self, _error: StoreError) -> None:
-        self._close("store", COMMIT_FAILED)
+    def _commit_failed(self, error: StoreError) -> None:
+        is_lost = isinstance(error, InstanceLostError)
+        self._close("store", error.reason if is_lost else COMMIT_FAILED, latched=is_lost)
 
     # --- in memory first, then signed -----------------------------------------------------------------------------
 

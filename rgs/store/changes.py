@@ -32,6 +32,12 @@ class StoreUnknownError(StoreError):
     reason = "STORE_OUTCOME_UNKNOWN"
 
 
+class InstanceLostError(StoreError):
+    """Others have declared the instance of this process lost: nothing of it is committed any more, and it ends."""
+
+    reason = "INSTANCE_LOST"
+
+
 class StoreRefusedError(RgsError):
     """The store is not fit to be opened: in use by another process, of another schema, or of a dead instance."""
 

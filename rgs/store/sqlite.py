@@ -25,6 +25,7 @@ from rgs.core.statements import Signer
 from rgs.store.changes import (
     Change,
     Draft,
+    InstanceLostError,
     RequestSeenError,
     SessionRaceError,
     Signed,
@@ -77,6 +78,7 @@ _ADVANCE_INSTANCE: Final = (
     "UPDATE instances SET statement_no = ?, draw_no = ? WHERE instance = ? AND alive = 1 AND statement_no = ?"
 )
 _SELECT_ALIVE: Final = "SELECT 1 FROM instances WHERE instance = ? AND alive = 1 AND statement_no = ?"
+_SELECT_ENDED: Final = "SELECT 1 FROM instances WHERE instance = ? AND alive = 0"
 _END_INSTANCE: Final = "UPDATE instances SET alive = 0, end_ms = ? WHERE instance = ? AND alive = 1"
 _SELECT_VERSIONS: Final = (
     "SELECT session_id, version FROM sessions WHERE session_id IN (SELECT value FROM json_each(?))"
@@ -287,7 +289,8 @@ class SqliteStore(SqliteReads):
         return self._db.execute(_DELETE_ANSWERS, (FORGOTTEN_MAX, before_ms)).rowcount
 
     async def renew_lease(self, instance: str, lease_ms: int) -> bool:  # noqa: ARG002 - the lock file is the lease
-        return True
+        """A lock file that is deleted lets another process take the store: it has ended this one's row then."""
+        return await self._row(_SELECT_ENDED, instance) is None
 
     async def lapsed_instances(self) -> list[InstanceRow]:
         return [row for row in await self.instances(alive_only=True) if row.instance != self._identity.instance]
@@ -450,6 +453,8 @@ class SqliteStore(SqliteReads):
             alive = (group.instance, group.first_no)
             is_alive = self._db.execute(_SELECT_ALIVE, alive).fetchone() is not None
         if not is_alive:
+            if self._db.execute(_SELECT_ENDED, (group.instance,)).fetchone() is not None:
+                raise InstanceLostError(f"instance {group.instance} has ended; nothing of it took effect")
             raise sqlite3.IntegrityError("instances: this instance is not alive in the store")
 
     @contextlib.contextmanager

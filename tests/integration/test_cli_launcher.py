@@ -22,13 +22,13 @@ import rgs
 from rgs.cli.files import FileRefusedError
 from rgs.cli.init import ensure_home
 from rgs.cli.options import part
-from rgs.cli.workers import InstanceLostError, ServingAlreadyError
+from rgs.cli.workers import ServingAlreadyError
 from rgs.clock import SystemClock
 from rgs.config import Config
 from rgs.core.errors import FormatError, InvalidFieldError, RgsError, VerificationError
 from rgs.launch import HOPELESS, SurroundingsError
 from rgs.manifest import Manifest, ManifestError, make_manifest
-from rgs.store.changes import StoreAwayError, StoreError, StoreRefusedError
+from rgs.store.changes import InstanceLostError, StoreAwayError, StoreError, StoreRefusedError
 from rgs.store.sqlite import connect
 from rgs.translog.directory import LogRefusedError
 from rng.entropy import EntropySource
@@ -73,7 +73,7 @@ print(json.dumps([early, len(measured)]))
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     early, measured = json.loads(done.stdout.splitlines()[-1])
-    assert early == ["rgs", "rgs.__main__", "rgs.imports", "rgs.launch", "rgs.manifest"]
+    assert early == ["rgs", "rgs.__main__", "rgs.imports", "rgs.launch", "rgs.manifest", "rgs.measured"]
     assert measured > 20
 
 

@@ -23,7 +23,7 @@ CHANGING = {
     "rgs.core.replay.draws.DrawAccount",
     "rgs.core.replay.instances.Instance",
     "rgs.core.replay.instances.Lost",
-    "rgs.core.replay.openings.OpenSeat",
+    "rgs.core.replay.seats.OpenSeat",
     "rgs.core.replay.procedure.Summary",
     "rgs.core.replay.reading.Statement",
     "rgs.core.replay.sessions.Chain",

@@ -12,13 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 from rgs.core.games import casino_holdem, ultimate_texas_holdem
-from rgs.core.games.types import Action, GameRules, LegalAction, Phase, Seat, SeatStakes, SeatView, Settlement
-
-if TYPE_CHECKING:
-    from rgs.core.rulesets import Ruleset
+from rgs.core.games.types import Action, GameRules, LegalAction, Phase, Ruleset, Seat, SeatStakes, SeatView, Settlement
 
 __all__ = ["GAMES", "GameModule", "game_of"]
 

@@ -14,16 +14,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
 from rgs.core.cards import DECK_SIZE, Card, verify_deck
 from rgs.core.errors import InvalidFieldError, RulesetError
 from rgs.core.games.stakes import check_stakes
-from rgs.core.games.types import Seat, SeatStakes
+from rgs.core.games.types import DealStep, Ruleset, Seat, SeatStakes
 from rgs.core.money import verify_amount
-
-if TYPE_CHECKING:
-    from rgs.core.rulesets import Ruleset
 
 PLAYER: Final = "player"
 DEALER: Final = "dealer"
@@ -31,13 +28,6 @@ BOARD: Final = ("flop", "turn", "river")
 BURN: Final = "burn"
 
 _CARDS_OF_BLOCK: Final = {PLAYER: 2, DEALER: 2, "flop": 3, "turn": 1, "river": 1, BURN: 1}
-
-
-class DealStep(NamedTuple):
-    """One block of the deal and its number of cards (for each seat, where the seats have own cards)."""
-
-    block: str
-    cards: int
 
 
 def parse_deal_procedure(texts: Sequence[str]) -> tuple[DealStep, ...]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING
 
 from rgs.core.errors import (
     InvalidFieldError,
@@ -20,11 +19,8 @@ from rgs.core.errors import (
     StakeStepError,
     UnknownBetError,
 )
-from rgs.core.games.types import GameRules, Phase
+from rgs.core.games.types import GameRules, Phase, Ruleset
 from rgs.core.money import verify_amount
-
-if TYPE_CHECKING:
-    from rgs.core.rulesets import Ruleset
 
 
 def check_stakes(

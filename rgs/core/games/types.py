@@ -13,13 +13,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rgs.core.cards import Card
+from rgs.core.games.paytables import HandFloor, Paytable
 from rgs.core.hands import HandValue
-
-if TYPE_CHECKING:
-    from rgs.core.rulesets import Ruleset
 
 INSUFFICIENT_BALANCE = "INSUFFICIENT_BALANCE"
 """The one reason for which a legal action is unavailable (U-11)."""
@@ -102,6 +100,79 @@ class GameRules:
     def first_phase(self) -> Phase:
         """The phase right after the deal."""
         return next(iter(self.transitions))
+
+
+class DealStep(NamedTuple):
+    """One block of the deal and its number of cards (for each seat, where the seats have own cards)."""
+
+    block: str
+    cards: int
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The least and the largest stake of a bet that the player places, both multiples of the ruleset's step."""
+
+    min_minor: int
+    max_minor: int
+
+
+@dataclass(frozen=True, slots=True)
+class Timers:
+    """The clock of a table, 0 for none: betting, its amber end (T-1), a decision (T-2), the results (T-8)."""
+
+    betting_ms: int
+    amber_ms: int
+    decision_ms: int
+    result_ms: int
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Ruleset:
+    """One version of one ruleset. Two are equal if their hashes are.
+
+    `rules` are the tables of its game. `max_seats` 0 is any number of players on a shared hand. `hole_cards` is
+    "own" or "shared", `visibility` "open" or "secret" (U-0); `trips_after_fold` and `aa_after_fold` are "paid" or
+    "lost" (U-8, C-7), None in the other game; `seat_lost_after_rounds` and `reservation_lapses_after_rounds` count
+    rounds in a row (T-5), 0 for never.
+    """
+
+    id: str
+    version: int
+    game: str
+    rules: GameRules
+    table_only: bool
+    max_seats: int
+    hole_cards: str
+    visibility: str
+    deal_procedure: tuple[DealStep, ...]
+    paytables: Mapping[str, Paytable]
+    qualify: HandFloor
+    limits: Mapping[str, Limits]
+    step_minor: int
+    timers: Timers
+    default_decisions: Mapping[Phase, Action]
+    trips_after_fold: str | None
+    aa_after_fold: str | None
+    seat_lost_after_rounds: int
+    reservation_lapses_after_rounds: int
+    sources: Mapping[str, str]
+    canonical: bytes
+    sha256: str
+
+    @property
+    def side_bet_survives_fold(self) -> bool:
+        """Whether the side bet is settled on its own merits after a fold."""
+        return "paid" in (self.trips_after_fold, self.aa_after_fold)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ruleset) and self.sha256 == other.sha256
+
+    def __hash__(self) -> int:
+        return hash(self.sha256)
+
+    def __repr__(self) -> str:
+        return f"<Ruleset {self.id} version {self.version} sha256 {self.sha256}>"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from rgs.core.errors import VerificationError
 from rgs.core.merkle import root_of
 from rgs.core.replay.checks import DEAL
 from rgs.core.replay.identifiers import IdSet
-from rgs.core.replay.openings import OpenSeat
 from rgs.core.replay.reading import Statement
+from rgs.core.replay.seats import OpenSeat
 
 
 @dataclass(slots=True)

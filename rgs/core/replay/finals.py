@@ -28,8 +28,9 @@ from rgs.core.replay.checks import (
     VOID,
     Check,
 )
-from rgs.core.replay.openings import OpenSeat, placed_bets
+from rgs.core.replay.openings import placed_bets
 from rgs.core.replay.reading import Statement
+from rgs.core.replay.seats import OpenSeat
 from rgs.core.rounds import DECK_UNRECOVERABLE, HOUSE_PARTY
 from rgs.core.rulesets import Ruleset
 from rgs.core.statements import commitment_of, first_actions_hash, next_actions_hash

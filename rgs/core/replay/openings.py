@@ -6,82 +6,22 @@ Refuses more than 256 seats in a deal: the audit path of a seat has at most eigh
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rgs.core.errors import RgsError, VerificationError
 from rgs.core.games import game_of
-from rgs.core.merkle import leaf_hash, verify_inclusion
+from rgs.core.merkle import verify_inclusion
 from rgs.core.replay.checks import BALANCE, DEAL, RULES, SESSION, STAKES
 from rgs.core.replay.reading import Statement
 from rgs.core.replay.rules import Rulebook
+from rgs.core.replay.seats import OpenSeat, verify_balance_before
+from rgs.core.replay.sessions import Chain
 from rgs.core.rulesets import Ruleset
-from rgs.core.statements import format_canonical
 from rng.shuffle import PROCEDURE
 
-if TYPE_CHECKING:
-    from rgs.core.replay.sessions import Chain
-
 SEATS_MAX = 256
-
-
-@dataclass(slots=True)
-class OpenSeat:
-    """What an opening says, kept until its final: the final is measured against this and nothing else.
-
-    `is_sound` until one of the opening's own checks fails; without a sound opening there is nothing to measure a
-    final against.
-    """
-
-    opening: str
-    """Hash of the opening."""
-    round_id: str
-    seat_no: int
-    seats: int
-    stage_no: str
-    deal_core: bytes
-    commitment: bytes
-    ruleset: Ruleset | None
-    """None if it is not known; the opening is not sound then."""
-    bets: tuple[tuple[str, int], ...]
-    balance_before_minor: int
-    balance_after_minor: int
-    time: str
-    leaf: bytes
-    """Leaf hash of the seat object."""
-    operator: str | None = None
-    """Of the session; None where no link so far tells."""
-    funds_minor: int = 0
-    """What decisions may cost in all: the least of the balance after the bets and what the session's limits leave."""
-    is_sound: bool = True
-
-    @property
-    def staked_minor(self) -> int:
-        """The sum of the opening bets."""
-        return sum(amount for _, amount in self.bets)
-
-
-def read_seat(statement: Statement, rulebook: Rulebook) -> OpenSeat:
-    """The seat as the opening claims it, nothing of it checked yet."""
-    body = statement.body
-    deal, seat = body["deal"], body["seat"]
-    return OpenSeat(
-        opening=statement.hash,
-        round_id=deal["round_id"],
-        seat_no=int(seat["seat_no"]),
-        seats=int(deal["seats"]),
-        stage_no=body["stage_no"],
-        deal_core=format_canonical(deal),
-        commitment=bytes.fromhex(body["commitment"]),
-        ruleset=rulebook.ruleset(deal["ruleset"]),
-        bets=tuple((bet["bet"], int(bet["amount_minor"])) for bet in seat["bets"]),
-        balance_before_minor=int(body["balance_before_minor"]),
-        balance_after_minor=int(body["balance_after_minor"]),
-        time=body["time"],
-        leaf=leaf_hash(format_canonical(seat)),
-    )
 
 
 def verify_opening(statement: Statement, seat: OpenSeat, chain: Chain, rulebook: Rulebook) -> None:
@@ -114,12 +54,6 @@ def verify_opening(statement: Statement, seat: OpenSeat, chain: Chain, rulebook:
             BALANCE,
             f"balance {seat.balance_after_minor} after staking {seat.staked_minor} of {seat.balance_before_minor}",
         )
-
-
-def verify_balance_before(statement: Statement, known_minor: int | None, before_minor: int) -> None:
-    """Check 18: a link begins with the balance that the one before left, where that is known."""
-    if known_minor is not None and before_minor != known_minor:
-        raise statement.failure(BALANCE, f"balance {before_minor} before, where the links leave {known_minor}")
 
 
 def _verify_pace(statement: Statement, chain: Chain, rulebook: Rulebook) -> None:

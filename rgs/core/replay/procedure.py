@@ -22,11 +22,12 @@ from rgs.core.replay.finals import verify_discarded, verify_final
 from rgs.core.replay.identifiers import IdSet
 from rgs.core.replay.instances import Instances
 from rgs.core.replay.keys import KeyBook
-from rgs.core.replay.openings import OpenSeat, read_seat, verify_opening
+from rgs.core.replay.openings import verify_opening
 from rgs.core.replay.reading import Entry, Statement, read_authentic, read_entry, verify_private
 from rgs.core.replay.registered import Registered
 from rgs.core.replay.rules import Rulebook
 from rgs.core.replay.scope import Scope, Sequence
+from rgs.core.replay.seats import OpenSeat, read_seat
 from rgs.core.replay.sessions import (
     Chain,
     verify_money_leg,

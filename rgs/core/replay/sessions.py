@@ -18,10 +18,10 @@ from typing import Any, Final
 from rgs.core.ledger import PARTICIPATION_MINOR_MAX, Participation
 from rgs.core.limits import Room, SessionLimits, room_of
 from rgs.core.replay.checks import BALANCE, RULES, SESSION
-from rgs.core.replay.openings import OpenSeat, verify_balance_before
 from rgs.core.replay.reading import Statement
 from rgs.core.replay.rules import Rulebook
 from rgs.core.replay.scope import Range, Sequence
+from rgs.core.replay.seats import OpenSeat, verify_balance_before
 from rgs.core.statements import LINK_ZERO
 
 _PLAYABLE: Final = frozenset({"purchase", "round_opening", "participation_end"})

@@ -1,0 +1,108 @@
+"""A server whose lock file was deleted, and whose store another server has taken: it says who, to everybody."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from rgs.store.changes import InstanceLostError
+from rgs.v1 import session_pb2
+from tests.unit.api.client import Player, refused, request_id
+from tests.unit.api.serving import House, info_in, reason_in, status_in
+
+
+async def told_by(house: House, name: str) -> Any:
+    return info_in(status_in(await refused(Player(house.channel(), name).open())))
+
+
+@pytest.mark.parametrize("background_s", [0.02, 3600])
+async def test_a_server_whose_store_was_taken_says_by_whom_and_since_when(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, background_s: float
+) -> None:
+    """Whether it looks at its lease first, or a client comes first."""
+    monkeypatch.setattr("rgs.server.BACKGROUND_S", background_s)
+    house, second = House(tmp_path / "home"), House(tmp_path / "home")
+    with capture_logs() as logs:
+        await house.start()
+        player = await Player(house.channel()).seated()
+        (tmp_path / "home" / "store" / "rgs.lock").unlink()
+        await second.start()
+        try:
+            if background_s > 1:
+                assert (await told_by(house, "first")).reason == "INSTANCE_LOST"
+            else:
+                async with asyncio.timeout(20):
+                    await house.server.lost.wait()
+                (line,) = [line for line in logs if line["event"] == "instance_lost"]
+                assert (line["instance"], line["taken_by"]) == ("node1-b1-w0", "node1-b2-w0")
+                assert line["since"].startswith("20")
+                assert line["since"].endswith("Z")
+                for part in ("node1-b1-w0", f"node1-b2-w0 has its place in the store since {line['since']}", "end"):
+                    assert part in line["why"]
+                assert house.server.lost_why == line["why"]
+            told = await told_by(house, "late")
+            assert (told.reason, told.metadata["guard"], told.metadata["code"]) == (
+                "GUARD_CLOSED", "store", "INSTANCE_LOST",
+            )  # fmt: skip
+            # What needs no guard asks the store, which says the same: a purchase, a session's end.
+            end = session_pb2.EndParticipationRequest(request_id=request_id(), session_id=player.session_id)
+            error = await refused(player.sessions.EndParticipation(end))
+            assert reason_in(status_in(error)) == "INSTANCE_LOST"
+            assert error.code().name == "UNAVAILABLE"
+            guard = house.server.services.permits.guard("store")
+            assert (guard.code, guard.latched) == ("INSTANCE_LOST", True)
+            await Player(second.channel(), "other").open()
+            if background_s < 1:
+                await house.stop()
+            else:
+                with pytest.raises(InstanceLostError):  # its last statement is refused as well
+                    await house.stop()
+        finally:
+            await second.stop()
+
+
+def served(home: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "rgs", "serve", "--home", str(home), "--listen", "127.0.0.1:0"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    log, deadline = home / "log" / "rgs.log", time.monotonic() + 60
+    before = log.read_text().count('"listening"') if log.exists() else 0
+    while not (log.exists() and log.read_text().count('"listening"') > before):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    return process
+
+
+def test_the_process_ends_and_says_so(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    House(home)
+    first = served(home)
+    second = None
+    try:
+        os.unlink(home / "store" / "rgs.lock")  # noqa: PTH108
+        os.unlink(home / "serve.lock")  # noqa: PTH108
+        second = served(home)
+        _, stderr = first.communicate(timeout=60)
+        assert first.returncode == 1
+        last = stderr.splitlines()[-1]
+        assert "node1-b2-w0 has its place" in last
+        assert "[INSTANCE_LOST" in last
+        assert second.poll() is None
+        second.send_signal(signal.SIGTERM)
+        second.communicate(timeout=60)
+        assert second.returncode == 0
+    finally:
+        for process in (first, second):
+            if process is not None and process.poll() is None:
+                process.kill()
+            if process is not None:
+                process.communicate()
