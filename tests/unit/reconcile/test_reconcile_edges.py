@@ -1,4 +1,4 @@
-"""Edges of what reconciliation reads: where each limit lies, and what a fault of one statement leaves of its session."""
+"""Edges of what reconciliation reads: where each limit lies, and what a faulty statement leaves of its session."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ import pytest
 
 from rgs.core.errors import FormatError, InvalidFieldError
 from rgs.core.jurisdictions import load_jurisdiction
-from rgs.core.reconcile.classes import BreakClass
+from rgs.core.reconcile.classes import BUCKET_NAMES, OLDEST, BreakClass
 from rgs.core.reconcile.extract import LEGS, SEATS, SESSIONS, Extract
 from rgs.core.reconcile.facts import Break
 from rgs.core.reconcile.lines import RowRefusedError, csv_records, parse_object
 from rgs.core.reconcile.mapping import Mapping, parse_mapping
-from rgs.core.reconcile.rows import Row
+from rgs.core.reconcile.report import Findings, break_document
+from rgs.core.reconcile.resolutions import Resolution
+from rgs.core.reconcile.rows import Reader, Row, read_receipt, read_wallet
 from rgs.core.replay import Rulebook
 from rgs.core.replay.reading import Statement
 from rgs.core.times import format_time
 from tests.unit.reconcile.test_reconcile_balances import Move, account, named
 from tests.unit.reconcile.test_reconcile_extract import opened, statement
+from tests.unit.reconcile.test_reconcile_readers import WALLET
 
 # --- breaks ---
 
@@ -35,6 +38,31 @@ def test_the_id_of_a_break_is_the_hash_of_what_is_said_in_its_one_form() -> None
         b'"operator":"op","player":"anna","subject":"transaction T"}'
     )
     assert found.break_id == hashlib.sha256(b"rgs/break/v1\x00" + form).hexdigest()[:32]
+
+
+def test_breaks_are_counted_by_class_age_and_currency() -> None:
+    """Those that are resolved count apart, and nothing of them is owed any more."""
+    day_ms = 86_400_000
+    settled = Resolution("b" * 32, "RESENT", "ticket 7", "anna", "bert", "2026-11-18T00:00:00.000Z")
+    findings = Findings(10 * day_ms, {"b" * 32: settled})
+    credit = Break(BreakClass.MISSING_CREDIT, "transaction T", (), 0, amount_minor=5, currency="EUR", is_owed=True)
+    for break_id, passed_ms in (("a" * 32, 10 * day_ms), ("b" * 32, 0), ("c" * 32, 0), ("d" * 32, 0)):
+        document = break_document(replace(credit, time_ms=10 * day_ms - passed_ms))
+        findings.add({**document, "break_id": break_id}, is_known=break_id[0] == "c")
+    (row,) = [row for row in findings.classes() if row["class"] == credit.kind]
+    assert {name: row[name] for name in ("amounts", "open", "owed", "resolved")} == {
+        "amounts": {"EUR": 15},
+        "open": 3,
+        "owed": 3,
+        "resolved": 1,
+    }
+    assert row["ages"] == {**dict.fromkeys(BUCKET_NAMES, 0), BUCKET_NAMES[0]: 2, OLDEST: 1}
+    assert (findings.owed, findings.total, findings.new, findings.still) == ({"EUR": 15}, 4, 3, 1)
+    assert [told["age"] for told in findings.listed] == [OLDEST, *[BUCKET_NAMES[0]] * 3]
+    assert [told["resolved"] is None for told in findings.listed] == [True, False, True, True]
+    assert not any(
+        row["open"] or any(row["ages"].values()) for row in findings.classes() if row["class"] != credit.kind
+    )
 
 
 # --- lines ---
@@ -77,6 +105,31 @@ def test_a_mapping_that_is_refused_names_the_key(text: str, field: str) -> None:
     with pytest.raises(InvalidFieldError) as refused:
         parse_mapping(text.encode(), "m.toml")
     assert refused.value.field == field
+
+
+# --- rows ---
+
+ROWS: tuple[tuple[str, dict[str, str], str, str], ...] = (
+    # field, a record without it, the longest or latest that is taken, the first that is not
+    ("player", {**WALLET}, "x" * 256, "x" * 257),
+    ("amount_minor", {**WALLET}, "9" * 18, "9" * 19),
+    ("currency", {**WALLET}, "EUR", "EURO"),
+    ("time", {**WALLET}, "9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59.999-00:01"),
+)
+
+
+@pytest.mark.parametrize(("field", "record", "most", "more"), ROWS, ids=[row[0] for row in ROWS])
+def test_the_limits_of_a_field_are_exact(field: str, record: dict[str, str], most: str, more: str) -> None:
+    assert read_wallet({**record, field: most}, Reader(Mapping()))[0] == "wallet"
+    with pytest.raises(RowRefusedError, match=field):
+        read_wallet({**record, field: more}, Reader(Mapping()))
+
+
+def test_a_number_has_nine_digits_at_most() -> None:
+    receipt = {"session_id": "S", "opening_hash": "0" * 64}
+    assert read_receipt({**receipt, "stage_no": "9" * 9}, Reader(Mapping()))[1][1] == "9" * 9
+    with pytest.raises(RowRefusedError, match="stage_no"):
+        read_receipt({**receipt, "stage_no": "9" * 10}, Reader(Mapping()))
 
 
 # --- balances ---

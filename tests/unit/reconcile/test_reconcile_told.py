@@ -422,6 +422,19 @@ def test_what_has_not_ended_in_the_record_has_no_sums_to_compare() -> None:
     assert said([found]) == [(Kind.STATE_DIFFERS, words, 100, 0, KEPT, False)]
 
 
+def test_a_break_counts_from_the_newest_that_is_known_of_its_session() -> None:
+    for session, time_ms in ((SESSION, 900), (replace(SESSION, closed_ms=0), 800)):
+        (found,) = match_identity(replace(session, bought_minor=999))
+        assert found.time_ms == time_ms
+    (found,) = match_sessions([replace(SESSION, closed_ms=0, ended_ms=0)], [], [], TERMS)
+    assert found.time_ms == SESSION.opened_ms
+
+
+def test_a_total_of_nothing_agrees_with_a_day_of_which_nothing_is_signed() -> None:
+    """What the register's own rows say beside it is told stage by stage."""
+    assert list(match_total("2026-11-22", "op", "EUR", {"bought": 0}, {"bought": 4}, {})) == []
+
+
 def test_sums() -> None:
     (found,) = match_identity(replace(SESSION, paid_out_minor=940))
     words = "10.00 EUR - 1.00 EUR + 0.50 EUR = 9.50 EUR, paid out 9.40 EUR"
