@@ -17,7 +17,7 @@ from rgs.core.reconcile.lines import RowRefusedError, csv_records, parse_object
 from rgs.core.reconcile.mapping import Mapping, parse_mapping
 from rgs.core.reconcile.report import Findings, break_document
 from rgs.core.reconcile.resolutions import Resolution
-from rgs.core.reconcile.rows import Reader, Row, read_receipt, read_wallet
+from rgs.core.reconcile.rows import NULL, Reader, Row, read_receipt, read_wallet
 from rgs.core.replay import Rulebook
 from rgs.core.replay.reading import Statement
 from rgs.core.times import format_time
@@ -123,6 +123,11 @@ def test_the_limits_of_a_field_are_exact(field: str, most: str, more: str) -> No
     assert read_wallet({**WALLET, field: most}, Reader(Mapping()))[0] == "wallet"
     with pytest.raises(RowRefusedError, match=field):
         read_wallet({**WALLET, field: more}, Reader(Mapping()))
+
+
+def test_a_row_that_tells_only_what_is_needed() -> None:
+    told = ("T", "debit", "", "EUR", "1", "1794960000000", "", "accepted", NULL, "", "")
+    assert read_wallet(WALLET, Reader(Mapping())) == ("wallet", told)
 
 
 def test_a_number_has_nine_digits_at_most() -> None:
