@@ -17,7 +17,7 @@ from rgs.core.reconcile.lines import RowRefusedError, csv_records, parse_object
 from rgs.core.reconcile.mapping import Mapping, parse_mapping
 from rgs.core.reconcile.report import Findings, break_document
 from rgs.core.reconcile.resolutions import Resolution
-from rgs.core.reconcile.rows import NULL, Reader, Row, read_receipt, read_wallet
+from rgs.core.reconcile.rows import NULL, Reader, Row, read_receipt, read_regulator, read_wallet
 from rgs.core.replay import Rulebook
 from rgs.core.replay.reading import Statement
 from rgs.core.times import format_time
@@ -130,11 +130,59 @@ def test_a_row_that_tells_only_what_is_needed() -> None:
     assert read_wallet(WALLET, Reader(Mapping())) == ("wallet", told)
 
 
+IDS = {"regulator_session_id": "M", "regulator_participation_id": "N"}
+AT = {"time": "1970-01-01T00:00:00.005Z"}
+SUMS = {"bought_minor": "1", "staked_minor": "2", "returned_minor": "3", "paid_out_minor": "4"}
+
+
+@pytest.mark.parametrize(
+    ("record", "table", "row"),
+    [
+        (
+            {"kind": "session", "regulator_session_id": "M", "currency": "EUR", **AT},
+            "r_sessions",
+            ("M", "", "", "EUR", "5", "", "false"),
+        ),
+        (
+            {"kind": "purchase", **IDS, "purchase_no": "1", "amount_minor": "7", **AT},
+            "r_purchases",
+            ("M", "N", "1", "", "7", "", "5"),
+        ),
+        (
+            {
+                **{"kind": "stage", **IDS, "stage_no": "1", "opening_hash": "0" * 64, "final_hash": "1" * 64, **AT},
+                **{"available_minor": "9", "staked_minor": "8", "returned_minor": "7"},
+            },
+            "r_stages",
+            ("M", "N", "1", "9", "8", "7", "0" * 64, "1" * 64, "5"),
+        ),
+        (
+            {"kind": "end", **IDS, "rounds": "2", "final_balance_minor": "6", **AT},
+            "r_ends",
+            ("M", "N", "2", "6", "5"),
+        ),
+        ({"kind": "close", "regulator_session_id": "M", **AT}, "r_closes", ("M", "5")),
+        (
+            {"kind": "total", "date": "2026-11-18", "currency": "EUR", "rounds": "9", **SUMS},
+            "r_totals",
+            ("2026-11-18", "", "EUR", "9", "1", "2", "3", "4"),
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_row_of_the_register_that_tells_only_what_is_needed(record: dict[str, str], table: str, row: Row) -> None:
+    assert read_regulator(record, Reader(Mapping())) == (table, row)
+    for name in record:
+        with pytest.raises(RowRefusedError, match=f"{name} is missing"):
+            read_regulator({**record, name: ""}, Reader(Mapping()))
+
+
 def test_a_number_has_nine_digits_at_most() -> None:
     receipt = {"session_id": "S", "opening_hash": "0" * 64}
     assert read_receipt({**receipt, "stage_no": "9" * 9}, Reader(Mapping()))[1][1] == "9" * 9
-    with pytest.raises(RowRefusedError, match="stage_no"):
-        read_receipt({**receipt, "stage_no": "9" * 10}, Reader(Mapping()))
+    for text in ("9" * 10, "\u0663"):
+        with pytest.raises(RowRefusedError, match="stage_no"):
+            read_receipt({**receipt, "stage_no": text}, Reader(Mapping()))
 
 
 # --- balances ---
