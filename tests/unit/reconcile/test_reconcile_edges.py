@@ -150,8 +150,8 @@ SUMS = {"bought_minor": "1", "staked_minor": "2", "returned_minor": "3", "paid_o
         ),
         (
             {
-                **{"kind": "stage", **IDS, "stage_no": "1", "opening_hash": "0" * 64, "final_hash": "1" * 64, **AT},
-                **{"available_minor": "9", "staked_minor": "8", "returned_minor": "7"},
+                "kind": "stage", **IDS, "stage_no": "1", "opening_hash": "0" * 64, "final_hash": "1" * 64, **AT,
+                "available_minor": "9", "staked_minor": "8", "returned_minor": "7",
             },
             "r_stages",
             ("M", "N", "1", "9", "8", "7", "0" * 64, "1" * 64, "5"),
@@ -169,7 +169,7 @@ SUMS = {"bought_minor": "1", "staked_minor": "2", "returned_minor": "3", "paid_o
         ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
-)
+)  # fmt: skip
 def test_a_row_of_the_register_that_tells_only_what_is_needed(record: dict[str, str], table: str, row: Row) -> None:
     assert read_regulator(record, Reader(Mapping())) == (table, row)
     for name in record:

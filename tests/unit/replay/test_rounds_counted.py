@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from rgs.core.replay import KeyBook, Replay
-from tests.factory import Body, House
+from tests.factory import Body, House, Lie
 from tests.lies import Planted, lie_at, put
 from tests.lying import begun, ended, table_of_three, two_rounds
 from tests.planted import PLANTED
@@ -76,6 +76,20 @@ def test_a_round_that_is_ended_again_no_longer_counts() -> None:
 # --- the seats of a round ---
 
 
+def table(seats: int, *, opened: int | None = None, settled: int | None = None, lie: Lie | None = None) -> House:
+    """A round of so many seats, of which the first ones are opened and settled."""
+    house = House("table", lie=lie)
+    one = house.start("rgs-1")
+    players = [house.open(one, "uth-seven-box", table="box") for _ in range(seats)]
+    for player in players:
+        house.buy(one, player, 10_000)
+    house.deal(one, players, {"ante": 100}, opened=opened)
+    for player in players[: seats if settled is None else settled]:
+        house.act(player, ["play_4x"])
+        house.settle(one, player)
+    return house if settled is not None else ended(house, one, *players)
+
+
 def test_another_draw_of_a_later_seat_is_a_draw() -> None:
     verdict = planted("another draw for a seat")
     assert "instance rgs-1 accounts for draws up to 2, and ends with draw 1" in words(verdict)
@@ -83,11 +97,14 @@ def test_another_draw_of_a_later_seat_is_a_draw() -> None:
     assert replay_lines(table_of_three()).summary.draws_in_rounds == 1
 
 
-def test_the_root_is_made_again_of_all_seats() -> None:
-    """Beside the seat's own path: by the last seat that comes."""
+@pytest.mark.parametrize("seats", [2, 3])
+def test_the_root_is_made_again_of_all_seats(seats: int) -> None:
+    """Beside the seat's own path: by the last seat that comes. Of one seat its path has told it."""
     told = "the seats of the round do not have the deal's seats_root"
-    assert told in words(planted("stake of a seat changed after the deal"))
-    assert told not in words(planted("seats root of nothing"))  # of one seat its path has told it
+    assert replay_lines(table(seats)).failures == []
+    changed = lie_at("round_opening", 2, put("seat", "bets", 0, "amount_minor", value="200"))
+    assert told in words(replay_lines(table(seats, lie=changed)))
+    assert told not in words(planted("seats root of nothing"))
 
 
 def test_a_game_by_unknown_rules_is_counted_as_such() -> None:
@@ -105,20 +122,6 @@ def log(house: House) -> Verdict:
     return Verdict([*failures, *replay.finish()], replay.summary)
 
 
-def three(settled: int, opened: int = 3) -> House:
-    """A round of three seats of which so many are opened and the first ones settled."""
-    house = House("three")
-    one = house.start("rgs-1")
-    players = [house.open(one, "uth-seven-box", table="box") for _ in range(3)]
-    for player in players:
-        house.buy(one, player, 10_000)
-    house.deal(one, players, {"ante": 100}, opened=opened)
-    for player in players[:settled]:
-        house.act(player, ["play_4x"])
-        house.settle(one, player)
-    return house
-
-
 @pytest.mark.parametrize(
     ("settled", "opened", "rounds", "told"),
     [
@@ -133,7 +136,7 @@ def test_in_a_log_that_goes_on_a_round_may_be_open(
     settled: int, opened: int, rounds: tuple[int, int, int], told: list[str]
 ) -> None:
     """But not settled before all its seats were opened: the openings are one commit."""
-    verdict = log(three(settled, opened))
+    verdict = log(table(3, opened=opened, settled=settled))
     assert (words(verdict), verdict.rounds) == (told, rounds)
 
 
