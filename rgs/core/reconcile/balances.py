@@ -77,8 +77,8 @@ def _next(waiting: Sequence[Told], standing: set[int]) -> int:
     """Which of the rows of one moment comes first: one that fits what stands; else one whose balance is not looked at;
     else one that would fit but for its own balance, for another goes on behind it; else one that follows no other.
     """
-    begins = {_before(row) for row, is_passed_over in waiting if not is_passed_over}
-    ends = {row.balance_after_minor for row, is_passed_over in waiting if not is_passed_over}
+    begins = {_before(row) for row, _ in waiting}
+    ends = {row.balance_after_minor for row, _ in waiting}
     choices: tuple[Callable[[WalletRow, bool], bool], ...] = (
         lambda row, _: _before(row) in standing,
         lambda row, is_passed_over: is_passed_over or row.balance_after_minor is None,

@@ -67,9 +67,9 @@ Read = tuple[int, Record | RowRefusedError]
 def csv_records(chunks: Iterable[bytes], *, encoding: str = "utf-8", delimiter: str = ",") -> Iterator[Read]:
     """(line number, record or refusal) of each row below the header. FormatError where the header cannot be used."""
     lines = bounded_lines(chunks)
-    number, first = next(lines, (1, b""))
+    first = next((line for _, line in lines), b"")
     try:
-        header = [name.strip() for name in split_csv(_decode(first, number, encoding), delimiter)]
+        header = [name.strip() for name in split_csv(_decode(first, 1, encoding), delimiter)]
     except RowRefusedError as error:
         raise FormatError(f"the header cannot be read: {error.message}") from None
     if not any(header):
@@ -148,7 +148,7 @@ def _no_float(text: str) -> Any:
 
 
 def _int(text: str) -> int:
-    if len(text) > 19:
+    if len(text.removeprefix("-")) > 18:
         raise RowRefusedError("an integer of more than 18 digits")
     return int(text)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from rgs.core.amounts import format_money
 from rgs.core.reconcile.classes import CLOCK_LIMIT_S, BreakClass
@@ -93,32 +94,41 @@ Fault = tuple[BreakClass, str, str]
 """Class, what the record says, what the other says."""
 
 
+class _Other(NamedTuple):
+    """What another source says of a leg, how far it is off in money, and whether the player is out of pocket by it."""
+
+    source: str
+    says: str
+    time_ms: int
+    off_minor: int
+    is_short: bool
+
+
 def _match_leg(leg: Leg, rows: Sequence[WalletRow], tickets: Sequence[Ticket], terms: Terms) -> Iterator[Break]:
     moved = [row for row in rows if row.status == ACCEPTED and row.kind != ROLLBACK]
-    differing: dict[tuple[BreakClass, str], list[tuple[str, str]]] = {}
-    times = [leg.time_ms]
-    if terms.wallet:
-        for row in moved:
-            if (fault := _fault_of_row(leg, row, terms)) is not None:
-                kind, ours, theirs = fault
-                differing.setdefault((kind, ours), []).append(("wallet", theirs))
-                times.append(row.time_ms)
+    differing: dict[tuple[BreakClass, str], list[_Other]] = {}
+    for row in moved if terms.wallet else ():
+        if (fault := _fault_of_row(leg, row, terms)) is not None:
+            other = _Other("wallet", fault[2], row.time_ms, _distance(row, leg), _is_short(row, leg))
+            differing.setdefault(fault[:2], []).append(other)
     for ticket in tickets:
         if (fault := _fault_of_ticket(leg, ticket, terms)) is not None:
-            kind, ours, theirs = fault
-            differing.setdefault((kind, ours), []).append(("regulator", theirs))
-            times.append(ticket.time_ms)
-    off = [_distance(row, leg) for row in moved] + [abs(ticket.amount_minor - leg.amount_minor) for ticket in tickets]
-    for (kind, ours), found in sorted(differing.items()):
-        if not any(map(terms.is_due, times if kind is BreakClass.TIME_DIFFERS else times[:1])):
+            off_minor = abs(ticket.amount_minor - leg.amount_minor)
+            other = _Other("regulator", fault[2], ticket.time_ms, off_minor, is_short=False)
+            differing.setdefault(fault[:2], []).append(other)
+    for (kind, ours), others in sorted(differing.items()):
+        times = [leg.time_ms, *(other.time_ms for other in others if kind is BreakClass.TIME_DIFFERS)]
+        if not any(map(terms.is_due, times)):
             continue
         is_money = kind in {BreakClass.AMOUNT_DIFFERS, BreakClass.DIRECTION_DIFFERS}
-        is_owed = is_money and any(_is_short(row, leg) for row in moved)
         told = _of_leg(
-            kind, leg, (("statements", ours), *found), ("statements", *dict(found)),
-            amount_minor=max(off) if is_money else leg.amount_minor,
-        )  # fmt: skip
-        yield replace(told, is_owed=is_owed)
+            kind,
+            leg,
+            (("statements", ours), *((other.source, other.says) for other in others)),
+            ("statements", *dict.fromkeys(other.source for other in others)),
+            amount_minor=max(other.off_minor for other in others) if is_money else leg.amount_minor,
+        )
+        yield replace(told, is_owed=is_money and any(other.is_short for other in others))
     if terms.wallet:
         yield from _match_times(leg, moved, rows, terms)
     if terms.regulator and leg.source == "purchase" and terms.is_due(leg.time_ms):

@@ -22,18 +22,17 @@ DOMAIN: Final = "rgs/resolution/v1"
 HASH_ZERO: Final = "0" * 64
 BREAK_ID: Final = Text(r"[0-9a-f]{32}", "the id of a break")
 EVIDENCE: Final = Text(r"[ -!#-\[\]-~]{1,200}", "where the proof lies: a ticket, a file, a transaction id")
-_SHAPE: Final = Record(
-    {
-        "approved_by": NAME,
-        "break_id": BREAK_ID,
-        "entry_no": POSITIVE,
-        "evidence": EVIDENCE,
-        "previous": HASH,
-        "reason": CODE,
-        "resolved_by": NAME,
-        "time": TIME,
-    }
-)
+_FIELDS: Final = {
+    "approved_by": NAME,
+    "break_id": BREAK_ID,
+    "entry_no": POSITIVE,
+    "evidence": EVIDENCE,
+    "previous": HASH,
+    "reason": CODE,
+    "resolved_by": NAME,
+    "time": TIME,
+}
+_SHAPE: Final = Record(_FIELDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +50,10 @@ class Resolution:
 def format_entry(resolution: Resolution, entry_no: int, previous: str) -> bytes:
     """The next entry, without its line feed. InvalidFieldError where a field is malformed or both names are one."""
     body = {**asdict(resolution), "entry_no": str(entry_no), "previous": previous}
-    for name, shape in _SHAPE.required.items():
-        if not isinstance(shape, Text) or shape.compiled.fullmatch(body[name]) is None:
-            pattern = shape.pattern if isinstance(shape, Text) else ""
+    for name, shape in _FIELDS.items():
+        if shape.compiled.fullmatch(body[name]) is None:
             raise InvalidFieldError(
-                f"{name} must be of the form {pattern}", field=name, limit=pattern, value=body[name][:80]
+                f"{name} must be of the form {shape.pattern}", field=name, limit=shape.pattern, value=body[name][:80]
             )
     if resolution.resolved_by == resolution.approved_by:
         raise InvalidFieldError(
