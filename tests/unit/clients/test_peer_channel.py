@@ -63,7 +63,7 @@ async def test_the_name_of_the_certificate_is_asked_for_only_where_it_is_another
 async def test_an_error_without_metadata_is_unknown() -> None:
     asked = peer()
 
-    async def fails(_request: Any, timeout: float) -> Any:  # noqa: ASYNC109, ARG001 - as gRPC names it
+    async def fails(_request: Any, timeout: float) -> Any:  # noqa: ASYNC109 - as gRPC names it
         none: Any = None  # gRPC's types allow it
         raise grpc.aio.AioRpcError(grpc.StatusCode.FAILED_PRECONDITION, none, none)
 
