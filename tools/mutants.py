@@ -62,10 +62,11 @@ class Group:
         return matched(root, [*self.tests, *self.inputs])
 
 
-def matched(root: Path, patterns: Iterable[str]) -> list[str]:
-    """Files that patterns name, in order, each once."""
-    found = [path for pattern in patterns for path in sorted(root.glob(pattern)) if path.is_file()]
-    return list(dict.fromkeys(path.relative_to(root).as_posix() for path in found))
+def matched(root: Path, patterns: Sequence[str]) -> list[str]:
+    """Files that patterns name, in order, each once, but for those that a pattern behind `!` names."""
+    left_out = {path for pattern in patterns if pattern[0] == "!" for path in root.glob(pattern[1:])}
+    found = [path for pattern in patterns if pattern[0] != "!" for path in sorted(root.glob(pattern)) if path.is_file()]
+    return list(dict.fromkeys(path.relative_to(root).as_posix() for path in found if path not in left_out))
 
 
 def sha256(path: Path) -> str:

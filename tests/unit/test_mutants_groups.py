@@ -1,0 +1,43 @@
+"""The groups of targets: every module of the rooms is in one of them, and in no second one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tools.mutants import ROOMS, Group, matched, read_config
+
+ROOT = Path(__file__).parents[2]
+GROUPS, _ = read_config(ROOT)
+ROOMS_OF = [group for group in GROUPS if group.part == ROOMS]
+
+
+def test_a_pattern_behind_an_exclamation_mark_leaves_out(tmp_path: Path) -> None:
+    for name in ("a.py", "b.py", "bc.py"):
+        (tmp_path / name).touch()
+    assert matched(tmp_path, ["b.py", "*.py"]) == ["b.py", "a.py", "bc.py"]
+    assert matched(tmp_path, ["*.py", "!b*.py"]) == ["a.py"]
+    assert matched(tmp_path, ["!b.py", "*.py"]) == ["a.py", "bc.py"], "wherever it stands"
+
+
+def test_every_module_of_the_rooms_is_a_target_once() -> None:
+    folders = (
+        "rgs/core/replay",
+        "rgs/core/reconcile",
+        "rgs/clients",
+        "rgs/service",
+        "rgs/store",
+        "rgs/store/migrations",
+    )
+    there = [path.relative_to(ROOT).as_posix() for folder in folders for path in (ROOT / folder).glob("*.py")]
+    counted = Counter(path for group in ROOMS_OF for path in matched(ROOT, group.targets))
+    assert set(counted.values()) == {1}
+    assert set(there) <= set(counted)
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.name)
+def test_every_pattern_of_a_group_names_a_file(group: Group) -> None:
+    for pattern in (*group.targets, *group.tests, *group.inputs):
+        assert any(ROOT.glob(pattern.removeprefix("!"))), pattern
