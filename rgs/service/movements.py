@@ -107,12 +107,12 @@ class Movements:
         except RgsError as error:
             known = await self.known(movement)
             if known is None or known.status not in _GONE:
-                raise _contradiction(movement, error) from None
+                raise contradiction(movement, error) from None
 
     async def _standing(self, movement: Movement, conflict: RgsError) -> Receipt:
         known = await self.known(movement)
         if known is None or known.status not in _STANDS:
-            raise _contradiction(movement, conflict)
+            raise contradiction(movement, conflict)
         return known
 
 
@@ -121,7 +121,8 @@ def is_standing(known: Receipt | None) -> bool:
     return known is not None and known.status in _STANDS
 
 
-def _contradiction(movement: Movement, error: RgsError) -> WalletUnavailableError:
+def contradiction(movement: Movement, error: RgsError) -> WalletUnavailableError:
+    """What the wallet answers cannot be, after what it has answered before: nothing is believed, and all asked again."""
     return WalletUnavailableError(
         f"the wallet answers {error.reason} for {movement['transaction_id']}, and does not know of it",
         transaction_id=movement["transaction_id"],

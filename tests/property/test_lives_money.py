@@ -30,7 +30,7 @@ from tests.seamless import FUNDINGS, PACE_MS, Better, verify_seamless
 DAY_MS: Final = 86_400_000
 ADMIN: Final = Caller("admin-1", Role.ADMIN, "")
 WALLET: Final = ("ok", "ok", "ok", "before", "after", "twice", "late", "conflict")
-DEBIT: Final = (*WALLET, WalletRefusedError("no", refusal="LIMIT_REACHED"))
+DEBIT: Final = (*WALLET, "refused")
 CENTRAL: Final = ("ok", "ok", "ok", "before", "after", "twice", "late")
 
 WHAT: Final = [*["next"] * 12, "buy", "end", "close", "repeat", "double", "recover", "report", "tick", "hours", "rule"]
@@ -62,7 +62,7 @@ class Days(World):
         house.central_script.otherwise = lambda _: self._chance(CENTRAL)
         return house
 
-    def _chance(self, of: Sequence[str | RgsError]) -> str | RgsError:
+    def _chance(self, of: Sequence[str]) -> str:
         if not self._faulty:
             return "ok"
         self._count += 1
