@@ -46,7 +46,7 @@ from tests.house import (
     session_document,
 )
 from tests.oracles import replay_lines, verify_numbers
-from tests.property.test_lives_whole import entropy_of
+from tests.property.test_lives_whole import PHASES, entropy_of
 
 FINISH_MS: Final = 600_000
 WINDOW_H: Final = 24
@@ -349,7 +349,7 @@ def lived(store: str, life: Sequence[Step], seed: int) -> Time:
 
 @pytest.mark.parametrize(("store", "examples"), [("sqlite", 60), ("postgres", 12)])
 def test_no_clock_moves_anybodys_money(store: str, examples: int) -> None:
-    @settings(max_examples=examples)
+    @settings(max_examples=examples, phases=PHASES)
     @given(LIFE, st.integers(0, 1 << 32))
     def every_life(life: list[Step], seed: int) -> None:
         lived(store, [*SEATED, *life], seed)
