@@ -284,7 +284,7 @@ class House:
         self.catalog, self.audit = self.services.catalog, self.services.audit
 
     async def start(self) -> None:
-        """Sign as a new instance of the folder. VerificationError where the clock is behind the node key, as the server."""
+        """Sign as a new instance of the folder. VerificationError, as the server: the clock is behind the node key."""
         await self.services.load()
         node_key_in_force(key_bundle(), NODE, self.clock.now_ms())
         ruleset = self.books.rulesets["uth-solo"]

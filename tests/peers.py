@@ -29,8 +29,8 @@ _Result = TypeVar("_Result")
 class Script:
     """What a peer does next, by method: "ok", silent "before" or "after" its effect, or an error to raise.
 
-    Besides: "refused" (a debit) for good, unless it was taken before; "twice" delivered, "late" delivered behind the next call of its transaction, and a "conflict" over a call
-    that came before.
+    Besides: a debit "refused" for good, unless it was taken before; "twice" delivered, "late" delivered behind the next
+    call of its transaction, and a "conflict" over a call that came before.
     """
 
     def __init__(self, unavailable: type[UnavailableError]) -> None:
@@ -107,7 +107,7 @@ class ScriptedWallet:
         )
 
     async def _refuse(self, movement: dict[str, Any]) -> Receipt:
-        """As docs/wallet.md demands: what was taken is answered as before, and no late copy of what was not takes any."""
+        """As docs/wallet.md says: what was taken is answered as before; of what was not, no late copy takes money."""
         values = {name: value for name, value in movement.items() if name != "session_token"}
         named = {name: values[name] for name in ("operator", "player", "transaction_id")}
         if await self._inner.get_transaction(**named) is not None:

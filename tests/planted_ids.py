@@ -221,7 +221,7 @@ def clock_set_back(*, is_told: bool = True) -> House:
 
 
 def turned_after_set_back() -> House:
-    """The process of `clock_set_back` under another key: the next boot starts, and signs, before the first one started."""
+    """The process of `clock_set_back` under another key: the next boot is dated before the first one."""
     house = House("clock")
     house.node("node-1")
     house.clock_ms += 86_400_000

@@ -122,7 +122,7 @@ def is_standing(known: Receipt | None) -> bool:
 
 
 def contradiction(movement: Movement, error: RgsError) -> WalletUnavailableError:
-    """What the wallet answers cannot be, after what it has answered before: nothing is believed, and all asked again."""
+    """The wallet's answer cannot be true after what it answered before. It is not believed, and asked for again."""
     return WalletUnavailableError(
         f"the wallet answers {error.reason} for {movement['transaction_id']}, and does not know of it",
         transaction_id=movement["transaction_id"],
