@@ -122,7 +122,7 @@ class World:
             return
         except RgsError as error:
             if isinstance(error, REFUSED):
-                said = (error.reason, error.message, str(error.metadata))
+                said = (error.reason, error.message, str(sorted(error.metadata.items())))
                 assert request.request_id not in self.answers, "answered before, and refused now"
                 assert self.refusals.setdefault(request.request_id, said) == said, "refused otherwise before"
                 if self.pending.get(who) == request:
