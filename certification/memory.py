@@ -23,10 +23,10 @@ from rgs.core.replay.draws import DrawAccount
 from rgs.core.replay.identifiers import IdSet
 from rgs.core.replay.instances import Instance, Instances, Lost
 from rgs.core.replay.keys import SigningKey
-from rgs.core.replay.openings import OpenSeat
 from rgs.core.replay.reading import Statement
 from rgs.core.replay.registered import Registered
 from rgs.core.replay.scope import Scope, Sequence
+from rgs.core.replay.seats import OpenSeat
 from rgs.core.replay.sessions import Chain
 from rgs.core.replay.voids import Allowed, Malfunction, Voids
 from rgs.core.rulesets import Ruleset

@@ -4,7 +4,8 @@
 that is steered is followed; one that is set is not. From then on time is not trusted: `now_ms` goes on as if nothing
 had happened, and `passed_ms`, which everything asks that ends, limits or drops by time, says that no time has passed.
 Both look at the wall clock as they are asked. Time is trusted again when the database's clock vouches for the wall
-clock (`hear`), or an admin does (`accept`), and by nothing else.
+clock (`hear`), or an admin does (`accept`), and by nothing else. If that sets it back, `now_ms` stands still until the
+jump has been signed (`let_go`): no statement is dated before the one that says why.
 
 Refuses to be read elsewhere: every other file takes a clock, or a time, as a parameter.
 """
@@ -70,6 +71,9 @@ class TrustedClock(Clock, Protocol):
     def differs(self) -> str: ...
     @property
     def apart_ms(self) -> int: ...
+    @property
+    def is_held(self) -> bool: ...
+    def let_go(self) -> None: ...
     def take_jump(self) -> int: ...
     def wall_ms(self) -> int: ...
     def hear(self, database_ms: int, asked_ms: int) -> None: ...
@@ -145,6 +149,8 @@ class SystemClock:
         self._unseen_from_ms: int | None = None
         """When the wall clock was last seen right, if it has been set since: by the monotonic clock."""
         self._jump_ms = 0
+        self._held_ms = 0
+        """Where time stands that has gone back, until that is told."""
         self._set_ms = 0
         self._database: _Beside | None = None
         self._heard_from_ms = 0
@@ -156,13 +162,13 @@ class SystemClock:
 
     def now_ms(self) -> int:
         """Trusted time, or what it would be: never the time that a jump has led to."""
-        return int(self._look() + self._difference_ms)
+        return max(self._held_ms, self._time_ms())
 
     def running_ms(self) -> int:
         return self._monotonic_ms()
 
     def passed_ms(self, since_ms: int) -> int:
-        now_ms = self.now_ms()
+        now_ms = self._time_ms()
         return 0 if self._against else max(0, now_ms - self.counted_from(since_ms))
 
     @property
@@ -186,6 +192,15 @@ class SystemClock:
         jump_ms, self._jump_ms = self._jump_ms, 0
         return jump_ms
 
+    @property
+    def is_held(self) -> bool:
+        """Whether time has gone back by a jump and stands still, because that is not told yet."""
+        return self._held_ms - self._time_ms() > JUMP_MS
+
+    def let_go(self) -> None:
+        """A signed TIME_JUMP stands before all that is written from now on."""
+        self._held_ms = 0
+
     def distrust(self, code: str) -> None:
         """Something else speaks against the wall clock; no database vouches for what was before it was heard."""
         self._against = self._against or code
@@ -194,7 +209,7 @@ class SystemClock:
     def accept(self) -> None:
         """A person vouches for the wall clock: its time counts from now on, and all periods begin anew."""
         self._take_wall()
-        self._set_ms = self.now_ms()
+        self._set_ms = self._time_ms()
 
     def counts_from(self, set_ms: int) -> None:
         """When a person vouched last, as the store knows it."""
@@ -242,7 +257,7 @@ class SystemClock:
                 moved_ms = self._wall.difference_ms - self._difference_ms
                 self._take_wall()
                 if abs(moved_ms) > APART_MS:
-                    self._set_ms = self.now_ms()
+                    self._set_ms = self._time_ms()
 
     # --- from one run to the next ---------------------------------------------------------------------------------
 
@@ -290,11 +305,20 @@ class SystemClock:
                 self._difference_ms = self._wall.difference_ms
             return now_ms
 
+    def _time_ms(self) -> int:
+        return int(self._look() + self._difference_ms)
+
     def _take_wall(self) -> None:
+        before_ms = self.now_ms()
         with self._lock:
             self._wall = self._beside()
+            moved_ms = round(self._wall.difference_ms - self._difference_ms)
             self._difference_ms = self._wall.difference_ms
-            self._against, self._unseen_from_ms, self._jump_ms = "", None, 0
+            self._against, self._unseen_from_ms = "", None
+        if moved_ms < 0:
+            self._held_ms = before_ms
+            if moved_ms < -JUMP_MS:  # less than that it has caught up with before it can be told
+                self._jump_ms = moved_ms
 
     def _beside(self) -> _Beside:
         now_ms, ahead_ms = self._read()

@@ -37,7 +37,7 @@ from rgs.api.endpoint import Endpoint, Tls
 from rgs.api.mapping import Encoder
 from rgs.api.quotas import Limits
 from rgs.cli.files import read_whole
-from rgs.cli.keyring import load_bundle, load_kek, load_node_signer
+from rgs.cli.keyring import load_bundle, load_kek, load_node_signer, node_key_in_force
 from rgs.cli.reconcile_process import begin_job
 from rgs.cli.stderr import BoundedStderr
 from rgs.cli.workers import SERVING
@@ -147,7 +147,7 @@ class Server:
         config, clock, opened = self._config, self._clock, self._open
         outward = load_outward(config.outward, config.home)
         bundle = load_bundle(config)
-        node_signer = load_node_signer(config, bundle, now_ms=clock.now_ms())
+        node_signer = load_node_signer(config, bundle)
         sealer = Sealer(load_kek(config))
         tls = Tls(
             key=read_whole(config.tls / "server.key", "server key", secret=True),
@@ -215,6 +215,8 @@ class Server:
             open_account=account_opener(wallet, connections),
         )
         await services.load()
+        # By the time that is written down, which may be the database's: no statement is dated before its key.
+        node_key_in_force(bundle, config.node, clock.now_ms())
         services.monitoring.alarm_stops = config.return_alarm_stops
         events = services.events
         gate = Gate(

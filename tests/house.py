@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from rgs.admission import identify_certificate
+from rgs.cli.keyring import node_key_in_force
 from rgs.clients.register import EmbeddedRegister
 from rgs.clients.wallet import EmbeddedWallet
 from rgs.clock import SystemClock
@@ -96,6 +97,7 @@ class FakeClock(SystemClock):
     def set_back(self, milliseconds: int) -> None:
         self.jump(-milliseconds)
         self.accept()
+        self.let_go()
 
     @property
     def time_ms(self) -> int:
@@ -282,8 +284,9 @@ class House:
         self.catalog, self.audit = self.services.catalog, self.services.audit
 
     async def start(self) -> None:
-        """Sign as a new instance of the folder."""
+        """Sign as a new instance of the folder. VerificationError, as the server: the clock is behind the node key."""
         await self.services.load()
+        node_key_in_force(key_bundle(), NODE, self.clock.now_ms())
         ruleset = self.books.rulesets["uth-solo"]
         await self.instance.start(
             NODE_KEY,

@@ -21,7 +21,7 @@ from rgs.clients.regulator import (
     StageReport,
 )
 from rgs.clients.wallet import Balance, Receipt, Wallet
-from rgs.core.errors import IdempotencyConflictError, RgsError, UnavailableError
+from rgs.core.errors import IdempotencyConflictError, RgsError, UnavailableError, WalletRefusedError
 
 _Result = TypeVar("_Result")
 
@@ -29,8 +29,8 @@ _Result = TypeVar("_Result")
 class Script:
     """What a peer does next, by method: "ok", silent "before" or "after" its effect, or an error to raise.
 
-    Besides: "twice" delivered, "late" delivered behind the next call of its transaction, and a "conflict" over a call
-    that came before.
+    Besides: a debit "refused" for good, unless it was taken before; "twice" delivered, "late" delivered behind the next
+    call of its transaction, and a "conflict" over a call that came before.
     """
 
     def __init__(self, unavailable: type[UnavailableError]) -> None:
@@ -65,8 +65,14 @@ class Script:
         """How often the method was called."""
         return sum(name == method for name, _ in self.calls)
 
-    async def run(self, method: str, transaction_id: str, call: Callable[[], Awaitable[_Result]]) -> _Result:
-        """One call, as planned."""
+    async def run(
+        self,
+        method: str,
+        transaction_id: str,
+        call: Callable[[], Awaitable[_Result]],
+        refuse: Callable[[], Awaitable[_Result]] | None = None,
+    ) -> _Result:
+        """One call, as planned; `refuse` is what is done where it is to be refused for good."""
         is_repeat = (method, transaction_id) in self.calls
         self.calls.append((method, transaction_id))
         plan = self._plans[method]
@@ -81,7 +87,7 @@ class Script:
             raise self._unavailable("silent before the effect")
         if step == "twice":
             await call()
-        result = await call()
+        result = await (refuse() if step == "refused" and refuse is not None else call())
         await self.deliver(transaction_id)
         if step == "after":
             raise self._unavailable("silent after the effect")
@@ -96,7 +102,18 @@ class ScriptedWallet:
         self._run = script.run
 
     async def debit(self, **movement: Any) -> Receipt:
-        return await self._run("debit", movement["transaction_id"], lambda: self._inner.debit(**movement))
+        return await self._run(
+            "debit", movement["transaction_id"], lambda: self._inner.debit(**movement), lambda: self._refuse(movement)
+        )
+
+    async def _refuse(self, movement: dict[str, Any]) -> Receipt:
+        """As docs/wallet.md says: what was taken is answered as before; of what was not, no late copy takes money."""
+        values = {name: value for name, value in movement.items() if name != "session_token"}
+        named = {name: values[name] for name in ("operator", "player", "transaction_id")}
+        if await self._inner.get_transaction(**named) is not None:
+            return await self._inner.debit(**movement)
+        await self._inner.rollback(**values)
+        raise WalletRefusedError("no", refusal="LIMIT_REACHED")
 
     async def credit(self, **movement: Any) -> Receipt:
         return await self._run("credit", movement["transaction_id"], lambda: self._inner.credit(**movement))

@@ -220,6 +220,22 @@ def clock_set_back(*, is_told: bool = True) -> House:
     return ended(house, one, player)
 
 
+def turned_after_set_back() -> House:
+    """The process of `clock_set_back` under another key: the next boot is dated before the first one."""
+    house = House("clock")
+    house.node("node-1")
+    house.clock_ms += 86_400_000
+    one = house.start("rgs-1")
+    house.event(one, "TIME_JUMP", subject="clock", after="-86400000 ms")
+    house.clock_ms -= 86_400_000
+    player = house.open(one)
+    house.buy(one, player, 10_000)
+    house.play(one, player, {"ante": 100}, ["play_4x"])
+    house.numbered(one, "instance_end", {"last_draw_no": str(one.draw_no), "reason": "KEYS_CHANGED"})
+    two = house.start("rgs-2", boot_no=2, previous_boot=house.boot(one))
+    return ended(house, two, player)
+
+
 TIMES = (
     Planted("statement dated before a boot that follows a stop", "3 key", partial(turned, "SHUTDOWN")),
     Planted("clock set back, and nobody told", "3 key", partial(clock_set_back, is_told=False)),

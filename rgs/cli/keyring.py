@@ -91,28 +91,38 @@ def load_bundle(config: Config) -> bytes:
 def load_node_signer(config: Config, bundle: bytes | None = None, *, now_ms: int | None = None) -> Signer:
     """The signer of this node, the newest key of its name in the verified bundle, by default the one on disk.
 
-    FileRefusedError, VerificationError (not in force, or of a time that is still to come at `now_ms`: what it signed
-    now would be dated before it).
+    FileRefusedError, VerificationError as `node_key_in_force`.
     """
     content = load_bundle(config) if bundle is None else bundle
-    rows = [row for row in list_keys(content) if row.role == "node" and row.name == config.node]
+    newest = node_key_in_force(content, config.node, now_ms)
+    return _find_key(config.keys, node_key_file(config.node, config.node), newest.keyid)
+
+
+def node_key_in_force(bundle: bytes, node: str, now_ms: int | None) -> KeyRow:
+    """The newest key of the node in a verified bundle.
+
+    VerificationError: not in force, or of a time that is still to come at `now_ms`; what it signed now would be dated
+    before it.
+    """
+    rows = [row for row in list_keys(bundle) if row.role == "node" and row.name == node]
     if not rows:
-        raise VerificationError(f"the key bundle names no key of node {config.node}", field="node", value=config.node)
+        raise VerificationError(f"the key bundle names no key of node {node}", field="node", value=node)
     newest = rows[-1]
     if newest.state != "in force":
         raise VerificationError(
-            f"the key {newest.keyid} of node {config.node} is {newest.state}: make another with `rgs keys node-new`",
+            f"the key {newest.keyid} of node {node} is {newest.state}: make another with `rgs keys node-new`",
             field="node",
-            value=config.node,
+            value=node,
         )
     if now_ms is not None and newest.time > (now := format_time(now_ms)):
         raise VerificationError(
-            f"the key {newest.keyid} of node {config.node} is dated {newest.time}, and it is {now}:"
-            " set the clock of this machine right, or wait until then",
+            f"the key {newest.keyid} of node {node} is dated {newest.time}, and it is {now} by the clock that is"
+            " written down: set the clocks of this machine and of its database right, or wait until then",
             field="node",
-            value=config.node,
+            value=node,
+            limit=newest.time,
         )
-    return _find_key(config.keys, node_key_file(config.node, config.node), newest.keyid)
+    return newest
 
 
 def load_log_signer(folder: Path) -> Signer:

@@ -20,9 +20,10 @@ from rgs.core.errors import VerificationError
 from rgs.core.replay import KeyBook, Rulebook
 from rgs.core.replay.checks import KEY, SESSION, Check
 from rgs.core.replay.finals import verify_final
-from rgs.core.replay.openings import OpenSeat, read_seat, verify_opening
+from rgs.core.replay.openings import verify_opening
 from rgs.core.replay.reading import Statement, read_statement
 from rgs.core.replay.scope import Sequence
+from rgs.core.replay.seats import OpenSeat, read_seat
 from rgs.core.replay.sessions import (
     Chain,
     verify_money_leg,

@@ -41,7 +41,7 @@ from rgs.service.books import Books
 from rgs.service.callers import Encode, Reply, verify_same_content
 from rgs.service.endings import balance_told
 from rgs.service.instance import Instance
-from rgs.service.movements import Movement, Movements, gap_ms, is_standing, transaction_of
+from rgs.service.movements import Movement, Movements, contradiction, gap_ms, is_standing, transaction_of
 from rgs.service.refusals import format_refusal, given_up, refusal_of
 from rgs.service.reporting import Reporting
 from rgs.service.returning import Returning
@@ -351,18 +351,20 @@ class Affairs:
         """
         if affair.stage == AffairStage.UNDOING:
             raise await self.undone(affair, session, movement, None)
-        is_old = self._clock.passed_ms(affair.created_ms) >= UNDO_AFTER_MS
-        if affair.stage == AffairStage.UNKNOWN or (is_old and affair.stage == AffairStage.BEGUN):
+        is_old, is_paid = self._clock.passed_ms(affair.created_ms) >= UNDO_AFTER_MS, affair.stage == AffairStage.PAID
+        if is_old or affair.stage != AffairStage.BEGUN:
             known = await self.movements.known(movement)
             if known is not None and is_standing(known):
                 return known
-            if known is None and is_old:
+            if known is None and is_old and not is_paid:
                 raise await self.undone(affair, session, movement, WalletUnavailableError("the debit never arrived"))
         try:
             return await self.movements.debit(movement, await self._token_of(session))
         except UnavailableError:
             raise
         except RgsError as refusal:
+            if is_paid:  # it was taken, and the central system may know of it: no refusal of now undoes either
+                raise contradiction(movement, refusal) from None
             await self._fail(affair, session, refusal)
             raise
 

@@ -127,12 +127,12 @@ class Movements:
         except RgsError as error:
             known = await self.known(movement)
             if known is None or known.status not in _GONE:
-                raise _contradiction(movement, error) from None
+                raise contradiction(movement, error) from None
 
     async def _standing(self, movement: Movement, conflict: RgsError) -> Receipt:
         known = await self.known(movement)
         if known is None or known.status not in _STANDS:
-            raise _contradiction(movement, conflict)
+            raise contradiction(movement, conflict)
         return known
 
 
@@ -141,7 +141,8 @@ def is_standing(known: Receipt | None) -> bool:
     return known is not None and known.status in _STANDS
 
 
-def _contradiction(movement: Movement, error: RgsError) -> WalletUnavailableError:
+def contradiction(movement: Movement, error: RgsError) -> WalletUnavailableError:
+    """The wallet's answer cannot be true after what it answered before. It is not believed, and asked for again."""
     return WalletUnavailableError(
         f"the wallet answers {error.reason} for {movement['transaction_id']}, and does not know of it",
         transaction_id=movement["transaction_id"],

@@ -43,7 +43,17 @@ from rgs.service.events import EventCode, Events, event_draft
 from rgs.service.instance import RNG_GUARD, Instance
 from rgs.service.permits import Permits
 from rgs.service.timekeeping import CLOCK_GUARD, Timekeeping
-from rgs.store.changes import Change, Draft, InstanceLostError, LatchCleared, LatchSet, Record, StageReport, StoreError
+from rgs.store.changes import (
+    Change,
+    Draft,
+    InstanceLostError,
+    LatchCleared,
+    LatchSet,
+    Record,
+    Signed,
+    StageReport,
+    StoreError,
+)
 from rgs.store.interface import Store
 
 REGISTER_FAILURES_MAX = 3
@@ -162,6 +172,10 @@ class Watch:
         self._measured_ms = self._surveyed_ms = self._tested_ms = clock.running_ms()
         self._untold: list[tuple[Draft, tuple[Record, ...]]] = []
         """Events, each with what it leaves in the store."""
+        self._jump_ms = 0
+        """The last jump that was seen."""
+        self._jumped = ""
+        """The last instance that has signed a TIME_JUMP."""
         self._latched: set[str] = set()
         """Guards whose latch this process has seen in the store: only that one can be found cleared."""
         store.on_failure = self._commit_failed
@@ -241,6 +255,7 @@ class Watch:
         """An admin has cleared the guard, and it was examined: it opens, or stays closed for what `code` says."""
         if name == CLOCK_GUARD and not code:
             await self._time.accept()
+            self._let_go()
         self._permits.clear_latch(name, code, self._clock.now_ms())
 
     # --- one guard each -------------------------------------------------------------------------------------------
@@ -249,10 +264,14 @@ class Watch:
         await self._try(self._time.look())
         jump_ms = self._clock.take_jump()
         was_open = self._close_clock()
-        if jump_ms and was_open:
-            now_ms = self._clock.now_ms()
-            self._note(event_draft(EventCode.TIME_JUMP, now_ms, subject=CLOCK_GUARD, after=f"{jump_ms:+d} ms"))
-        elif jump_ms:
+        self._jump_ms = jump_ms or self._jump_ms
+        # Each instance tells its first at once: by it replay knows why later dates are before the instance's start.
+        is_first = self._jumped != self._instance.name
+        is_noted = any(draft.body["code"] == EventCode.TIME_JUMP for draft, _ in self._untold)
+        if (jump_ms and was_open) or (is_first and not is_noted and (jump_ms or self._clock.is_held)):
+            now_ms, told = self._clock.now_ms(), f"{self._jump_ms:+d} ms"
+            self._untold.append((event_draft(EventCode.TIME_JUMP, now_ms, subject=CLOCK_GUARD, after=told), ()))
+        elif jump_ms and not self._clock.is_held:  # what time follows now was told when it was seen
             self._events.count(EventCode.TIME_JUMP, EventCode.TIME_JUMP)
         if self._clock.is_trusted and self._permits.guard(CLOCK_GUARD).closed:
             self._open(CLOCK_GUARD, LatchCleared(self._node, CLOCK_GUARD))
@@ -366,13 +385,28 @@ class Watch:
         if store.closed:
             drafts.append(self._opened("store", store.code))
         records = tuple(record for _, left in told for record in left)
-        if not drafts or not await self._try(self._store.commit(Change(drafts=tuple(drafts), records=records))):
+        signed = await self._committed(Change(drafts=tuple(drafts), records=records)) if drafts else ()
+        for draft, statement in zip(drafts, signed, strict=False):
+            if draft.body["code"] == EventCode.TIME_JUMP:
+                self._jumped = statement.instance
+        self._let_go()
+        if not signed:
             return
         del self._untold[: len(told)]
         self._latched |= {record.guard for record in records if isinstance(record, LatchSet)}
         if store.closed:
             self._permits.open_guard("store")
             structlog.get_logger().warning("guard_opened", guard="store", code=store.code)
+
+    def _let_go(self) -> None:
+        if self._jumped == self._instance.name:
+            self._clock.let_go()
+
+    async def _committed(self, change: Change) -> Sequence[Signed]:
+        try:
+            return await self._store.commit(change)
+        except StoreError:
+            return ()
 
     async def _try(self, commit: Awaitable[object]) -> bool:
         try:

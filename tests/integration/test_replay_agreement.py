@@ -15,7 +15,7 @@ from tests.houses import large_house, small_house
 from tests.lies import Planted
 from tests.lying import limits, played, two_folds, two_rounds, void_and_round, void_house
 from tests.planted import PLANTED
-from tests.planted_ids import boots, clock_set_back, seats, turned, two_bettors
+from tests.planted_ids import boots, clock_set_back, seats, turned, turned_after_set_back, two_bettors
 from tests.planted_voids import removed_later, told_by_another
 from tests.seeded import turn
 from tests.verifier import independent_verifier
@@ -70,6 +70,7 @@ HONEST = {
     "boots": boots,
     "turned": turned,
     "clock set back": clock_set_back,
+    "another key after the clock was set back": turned_after_set_back,
     "tables": partial(seats, "t-1", "t-1", "t-2", ""),
     "Italy": partial(seats, "t-1", "t-1", "", "", jurisdiction="it-adm"),
     "Britain": partial(seats, "", "", jurisdiction="gb-ukgc"),

@@ -23,7 +23,7 @@ from rgs.core.sessions import Session
 from rgs.service import endings
 from tests.house import Player, Request, read_statement
 from tests.oracles import stored_statements
-from tests.property.test_lives_whole import Step, World, entropy_of, live
+from tests.property.test_lives_whole import PHASES, Step, World, entropy_of, live
 from tests.unit.service.admins import AdminOf
 
 LIMITS = (SessionLimits(), SessionLimits(loss_minor=300, stake_minor=700), SessionLimits(duration_ms=3_600_000))
@@ -97,7 +97,7 @@ class StoppedWorld(World):
         await super().finish()
 
 
-@settings(max_examples=25)
+@settings(max_examples=25, phases=PHASES)
 @given(BATCHES, st.integers(0, 1 << 32))
 def test_every_stopped_life_adds_up(batches: list[list[Step] | str], seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder, entropy_of(seed):

@@ -129,6 +129,11 @@ def test_a_persons_word_takes_the_wall_clock_and_begins_all_periods_anew(jump_ms
     assert clocks.clock.against == TIME_JUMP
     clocks.clock.accept()
     assert clocks.clock.is_trusted
+    assert clocks.clock.is_held == (jump_ms < 0)
+    if jump_ms < 0:  # nothing is dated earlier before the jump has been signed
+        assert clocks.clock.now_ms() == START_MS + 600_000
+    clocks.clock.let_go()
+    assert not clocks.clock.is_held
     assert clocks.clock.now_ms() == clocks.wall_ms == START_MS + 600_000 + jump_ms
     assert clocks.clock.passed_ms(before_ms) == 0, "ten days are no ten days because a clock says so"
     clocks.pass_(60_000)

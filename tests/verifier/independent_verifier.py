@@ -603,7 +603,7 @@ class Verifier:
         )
         before, since = told.body.get("previous_boot", {}).get("instance"), told.body["time"]
         if before in self.instances:  # the same process under another key signs what the boot before had begun to write
-            since = self.instances[before].since if self.instances[before].followed else since
+            since = min(self.instances[before].since, since) if self.instances[before].followed else since
         elif before and not self.whole:
             since = ""
         self.instances[name].since = since

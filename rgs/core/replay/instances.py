@@ -111,7 +111,8 @@ class Instances:
 
     def since(self, body: dict[str, Any]) -> str:
         """The earliest date of what the instance of this instance_start signs: the start of its process. What the
-        boot before had begun to write when it took another key, the next one signs.
+        boot before had begun to write when it took another key, the next one signs. If the clock was set back in
+        between, its own start is earlier.
         """
         return self._known[body["instance"]].since
 
@@ -121,7 +122,7 @@ class Instances:
         former = self._known.get(body["previous_boot"]["instance"])
         if former is None:
             return str(body["time"]) if self._scope.is_whole else ""
-        return former.since if former.is_followed else str(body["time"])
+        return min(former.since, str(body["time"])) if former.is_followed else str(body["time"])
 
     def verify_number(self, statement: Statement) -> None:
         """Check 6, and that nothing follows an end (21). The instance is known: its key came from its start."""

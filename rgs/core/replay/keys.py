@@ -14,7 +14,6 @@ get the newer bundle.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -77,7 +76,7 @@ class KeyBook:
         self._keys: dict[str, SigningKey] = {}
         self._ends: dict[str, KeyEnd] = {}
         self._revoked = Revocations(witnessed)
-        self._statements: set[bytes] = set()
+        self._statements: dict[bytes, int] = {}
         self._newest_root = ""
         try:
             for envelope in parse_key_bundle(bundle):
@@ -112,7 +111,7 @@ class KeyBook:
             self._revoked.add(body)
         else:
             raise KEY.failure(f"{kind.name} does not belong into a key bundle")
-        self._statements.add(leaf_hash(data))
+        self._statements[leaf_hash(data)] = len(self._statements) + 1
 
     def _first_root(self, envelope: Envelope) -> bytes:
         kind, body = parse_statement(envelope)
@@ -143,8 +142,8 @@ class KeyBook:
         return self._keys
 
     @property
-    def statements(self) -> AbstractSet[bytes]:
-        """The hashes of the bundle's statements."""
+    def statements(self) -> Mapping[bytes, int]:
+        """The statements of the bundle: their hash, and their place in it from 1."""
         return self._statements
 
     def state_of(self, keyid: str) -> str:

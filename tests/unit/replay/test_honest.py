@@ -14,7 +14,7 @@ from rgs.core.statements import parse_envelope, parse_line, parse_statement
 from tests.factory import House
 from tests.houses import large_house, small_house
 from tests.lying import two_rounds, windowed
-from tests.planted_ids import clock_set_back
+from tests.planted_ids import clock_set_back, turned_after_set_back
 from tests.unit.replay.replaying import replay_lines
 
 LARGE = large_house()
@@ -60,6 +60,7 @@ def test_private_blocks_may_be_erased() -> None:
 
 def test_a_clock_that_is_told_to_be_set_back_excuses_a_key_of_later() -> None:
     assert replay_lines(clock_set_back()).failures == []
+    assert replay_lines(turned_after_set_back()).failures == []
 
 
 def test_development_keys_are_told() -> None:

@@ -171,6 +171,7 @@ async def test_a_clock_that_was_set_while_the_house_was_down(
     async with opened() as house:
         clock = house.clock
         clock.boot = "b1"
+        clock.tick(11 * DAY_MS)  # the node key is older than any of the jumps
         anna = await seated(house)
         await look(house)
     clock.jump(jump_ms)

@@ -1,0 +1,40 @@
+"""A server whose time is behind its node key signs nothing: whatever clock that time is from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rgs.core.errors import VerificationError
+from rgs.store.sqlite import SqliteStore, connect
+from tests.unit.api.serving import House
+
+DAY_MS = 86_400_000
+
+
+def signed(house: House) -> int:
+    with connect(house.config.store, read_only=True) as connection:  # type: ignore[arg-type]
+        return int(connection.execute("SELECT count(*) FROM statements").fetchone()[0])
+
+
+@pytest.mark.parametrize("is_wall", [True, False], ids=["the machine's clock", "the database's clock"])
+async def test_a_start_behind_the_node_key_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_wall: bool
+) -> None:
+    house = House(tmp_path / "home")
+    with monkeypatch.context() as behind:
+        if is_wall:
+            house.clock.jumped_ms -= 10 * DAY_MS
+            house.clock.accept()
+            house.clock.let_go()
+        else:
+
+            async def told_ms(_: SqliteStore) -> int:
+                return house.clock.wall_ms() - 10 * DAY_MS
+
+            behind.setattr(SqliteStore, "clock_ms", told_ms)
+        with pytest.raises(VerificationError, match=r"is dated .*, and it is .*: set the clocks") as caught:
+            await house.start()
+        assert (caught.value.field, caught.value.metadata["value"]) == ("node", house.config.node)
+    assert signed(house) == 0
