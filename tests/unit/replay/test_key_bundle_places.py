@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from rgs.core.replay import KeyBook
-from rgs.core.statements.envelope import format_envelope, leaf_hash
+from rgs.core.statements.envelope import leaf_hash
 from rgs.core.statements.lines import parse_key_bundle
 from tests.factory import House
 
 
 def test_each_statement_of_the_bundle_has_its_place_from_one() -> None:
     bundle = House("places").keys()
-    hashes = [leaf_hash(format_envelope(envelope)) for envelope in parse_key_bundle(bundle)]
+    hashes = [leaf_hash(envelope) for envelope in parse_key_bundle(bundle)]
     assert len(hashes) > 1
     assert KeyBook(bundle).statements == {hash_: place for place, hash_ in enumerate(hashes, start=1)}
