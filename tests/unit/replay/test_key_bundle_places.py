@@ -9,7 +9,9 @@ from tests.factory import House
 
 
 def test_each_statement_of_the_bundle_has_its_place_from_one() -> None:
-    bundle = House("places").keys()
+    house = House("places")
+    house.start("node-1-b1-w0")
+    bundle = house.keys()
     hashes = [leaf_hash(envelope) for envelope in parse_key_bundle(bundle)]
     assert len(hashes) > 1
     assert KeyBook(bundle).statements == {hash_: place for place, hash_ in enumerate(hashes, start=1)}
