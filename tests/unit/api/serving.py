@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import cache
@@ -68,8 +69,13 @@ class Clock(SystemClock):
 
 
 @cache
-def entropy() -> EntropySource:
+def _entropy_of(_: int) -> EntropySource:
     return EntropySource()
+
+
+def entropy() -> EntropySource:
+    """The source of this process: a fork may not use its parent's."""
+    return _entropy_of(os.getpid())
 
 
 @cache
