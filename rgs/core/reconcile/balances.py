@@ -26,8 +26,8 @@ def match_balances(rows: Iterable[Told], terms: Terms) -> Iterator[Break]:
     """What the account may hold now: two values behind a balance that was wrong, none where it is not known."""
     for _, moment in groupby(rows, key=lambda told: told[0].time_ms):
         waiting = list(moment)
-        if (end := _end_of_chain(waiting, standing)) is not None:
-            standing, waiting = {end}, []
+        if ends := _ends_of_chain(waiting, standing):
+            standing, waiting = ends, []
         while waiting:
             row, is_passed_over = waiting.pop(_next(waiting, standing))
             after = row.balance_after_minor
@@ -42,35 +42,38 @@ def match_balances(rows: Iterable[Told], terms: Terms) -> Iterator[Break]:
                     yield _differs(row, after, min(due))
 
 
-def _end_of_chain(moment: Sequence[Told], standing: set[int]) -> int | None:
+def _ends_of_chain(moment: Sequence[Told], standing: set[int]) -> set[int]:
     """The balance behind all rows of one moment, if in some order each goes on where the one before ended (a trail over
-    all edges of a graph whose nodes are balances: Euler, Hierholzer); None if there is no such order.
+    all edges of a graph whose nodes are balances: Euler, Hierholzer). Rows that lead back to where they began end where
+    they began: of an account that is not known yet, at any of their balances. Empty if there is no such order.
     """
     onward: dict[int, list[int]] = {}
     surplus: Counter[int] = Counter()
     for row, is_passed_over in moment:
         begin, after = _before(row), row.balance_after_minor
         if is_passed_over or begin is None or after is None:
-            return None
+            return set()
         onward.setdefault(begin, []).append(after)
         surplus[begin] += 1
         surplus[after] -= 1
     odd = {balance: more for balance, more in surplus.items() if more}
     if odd and sorted(odd.values()) != [-1, 1]:
-        return None
-    begins = [balance for balance, more in odd.items() if more > 0] or sorted(onward)
-    start = next((balance for balance in begins if not standing or balance in standing), None)
-    if start is None:
-        return None
-    path, taken = [start], 0
+        return set()
+    begins = {balance for balance, more in odd.items() if more > 0} or set(onward)
+    if standing:
+        begins &= standing
+    if not begins:
+        return set()
+    path, taken = [min(begins)], 0
     while path:
         if ways := onward.get(path[-1]):
             path.append(ways.pop())
             taken += 1
         else:
             path.pop()
-    ends = [balance for balance, more in odd.items() if more < 0] or [start]
-    return ends[0] if taken == len(moment) else None
+    if taken < len(moment):
+        return set()
+    return {balance for balance, more in odd.items() if more < 0} or begins
 
 
 def _next(waiting: Sequence[Told], standing: set[int]) -> int:
