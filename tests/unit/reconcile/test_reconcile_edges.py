@@ -15,8 +15,8 @@ from rgs.core.reconcile.extract import LEGS, SEATS, SESSIONS, Extract
 from rgs.core.reconcile.facts import Break
 from rgs.core.reconcile.lines import RowRefusedError, csv_records, parse_object, split_csv
 from rgs.core.reconcile.mapping import Mapping, parse_mapping
-from rgs.core.reconcile.report import Findings, break_document
-from rgs.core.reconcile.resolutions import Resolution
+from rgs.core.reconcile.report import Findings, Input, break_document
+from rgs.core.reconcile.resolutions import Resolution, entry_hash
 from rgs.core.reconcile.rows import NULL, Reader, Row, read_receipt, read_regulator, read_wallet
 from rgs.core.replay import Rulebook
 from rgs.core.replay.reading import Statement
@@ -38,6 +38,14 @@ def test_the_id_of_a_break_is_the_hash_of_what_is_said_in_its_one_form() -> None
         b'"operator":"op","player":"anna","subject":"transaction T"}'
     )
     assert found.break_id == hashlib.sha256(b"rgs/break/v1\x00" + form).hexdigest()[:32]
+
+
+def test_the_hash_of_an_entry_has_a_domain_of_its_own() -> None:
+    assert entry_hash(b"x") == hashlib.sha256(b"rgs/resolution/v1\x00x").hexdigest()
+
+
+def test_a_file_in_our_own_layout_has_no_mapping() -> None:
+    assert Input("wallet", "w.csv", "0" * 64, 1, 0).mapping_sha256 == ""
 
 
 def test_breaks_are_counted_by_class_age_and_currency() -> None:
