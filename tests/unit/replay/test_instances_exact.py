@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from rgs.core.statements import parse_envelope, parse_line, parse_statement
 from tests.factory import House
-from tests.lies import lie_at, put
+from tests.lies import add, lie_at, put
 from tests.lying import two_instances
 from tests.planted_ids import turned
 from tests.unit.replay.replaying import Verdict, replay_lines
@@ -52,3 +53,58 @@ def test_what_a_process_has_written_under_its_former_key_the_next_one_signs() ->
 def test_an_instance_that_declares_itself_lost_is_named_so() -> None:
     house = two_instances(lie_at("instance_lost", 1, put("lost", "instance", value="rgs-2")))
     assert words(replay_lines(house))[0] == "an instance cannot declare itself lost"
+
+
+def test_a_whole_instance_shows_all_that_its_loss_told() -> None:
+    house = two_instances(lie_at("instance_lost", 1, add("lost", "last_statement_no", by=1)))
+    assert "instance rgs-1 shows statement 5, and was lost after 6" in words(replay_lines(house))
+
+
+@pytest.mark.parametrize("before", [0, 2], ids=["scope first", "scope behind the starts"])
+def test_a_cut_instance_may_show_less_than_its_loss_told(before: int) -> None:
+    """Lines: the starts of two instances, then open, purchase, opening and final of the first, its loss, and more."""
+    house = two_instances()
+    spans = [("rgs-1", 3), ("rgs-2", 3)]
+    ranges = [{"first": "1", "instance": name, "last": str(last)} for name, last in spans]
+    named = dict(spans)
+    bodies = [parse_statement(parse_envelope(parse_line(line).envelope))[1] for line in house.lines]
+    kept = [
+        line
+        for line, body in zip(house.lines, bodies, strict=True)
+        if int(body["statement_no"]) <= named.get(body["instance"], 0)
+    ]
+    assert len(kept) == 6
+    assert replay_lines(house, [*kept[:before], house.scope(instances=ranges), *kept[before:]]).failures == []
+
+
+NOBODY_LOST = "instance rgs-2: it names no previous boot, and instance rgs-1 before it was not lost"
+
+
+def test_a_boot_that_tells_nothing_but_its_start_is_excused_in_no_file() -> None:
+    house = House("alone")
+    house.start("rgs-1")
+    house.start("rgs-2", boot_no=2)
+    assert NOBODY_LOST in words(replay_lines(house))
+
+
+def test_the_loss_of_the_boot_before_may_lie_outside_a_cut() -> None:
+    house = House("cut")
+    one = house.start("rgs-1")
+    two = house.start("rgs-2", boot_no=2)
+    for _ in range(2):
+        house.discard(two)
+    house.lose(two, one)
+    house.end(two)
+    assert replay_lines(house).failures == []
+    ranges = [{"first": "1", "instance": "rgs-1", "last": "1"}, {"first": "1", "instance": "rgs-2", "last": "3"}]
+    assert replay_lines(house, [house.scope(instances=ranges), *house.lines[:4]]).failures == []
+
+
+@pytest.mark.parametrize(("last", "told"), [(1, 0), (2, 0), (0, 1)])
+def test_a_boot_that_is_cut_ended_no_earlier_than_it_shows(last: int, told: int) -> None:
+    house = House("former")
+    one = house.start("rgs-1")
+    house.start("rgs-2", boot_no=2, previous_boot={**house.boot(one), "last_statement_no": str(last)})
+    ranges = [{"first": "1", "instance": name, "last": "1"} for name in ("rgs-1", "rgs-2")]
+    verdict = replay_lines(house, [house.scope(instances=ranges), *house.lines])
+    assert [one.endswith("did not end with the numbers named") for one in words(verdict)] == [True] * told
