@@ -88,7 +88,7 @@ class Deals:
         """A final was read for a seat of the round, right or wrong; with the last one the round is counted."""
         deal = self._deals[round_id]
         deal.unanswered -= 1
-        if not deal.unanswered and len(deal.leaves) >= deal.seats and not deal.is_left_open:
+        if not deal.unanswered and len(deal.leaves) >= deal.seats:
             self._close(round_id)
 
     def leave_open(self, round_id: str) -> None:
@@ -105,12 +105,10 @@ class Deals:
 
     def finish(self, *, is_whole: bool, goes_on: bool = False) -> Iterator[VerificationError]:
         """Count what is left. In whole files every seat of a deal is opened; in a log that goes on it may come yet, but
-        not once the others are settled: the openings of a round are one commit.
+        not once the others are settled: the openings of a round are one commit. What has all its seats is closed.
         """
         for round_id, deal in list(self._deals.items()):
-            deal.is_left_open |= goes_on
-            is_due = is_whole or (goes_on and not deal.unanswered)
-            if is_due and len(deal.leaves) < deal.seats:
+            if is_whole or (goes_on and not deal.unanswered):
                 self.fail(round_id)
                 yield DEAL.failure(f"{deal.seats} seats were dealt, {len(deal.leaves)} opened", round_id=round_id)
             self._close(round_id)

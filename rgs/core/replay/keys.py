@@ -83,7 +83,7 @@ class KeyBook:
                 self._add(envelope)
         except (FormatError, VerificationError) as error:
             raise KEY.failure(f"key bundle, statement {len(self._statements) + 1}: {error.message}") from None
-        self.anchored = root is not None and root == self.root
+        self.anchored = root == self.root
 
     # --- the bundle ---
 

@@ -13,10 +13,10 @@ from rgs.core.jurisdictions import load_jurisdiction
 from rgs.core.reconcile.classes import BUCKET_NAMES, OLDEST, BreakClass
 from rgs.core.reconcile.extract import LEGS, SEATS, SESSIONS, Extract
 from rgs.core.reconcile.facts import Break
-from rgs.core.reconcile.lines import RowRefusedError, csv_records, parse_object
+from rgs.core.reconcile.lines import RowRefusedError, csv_records, parse_object, split_csv
 from rgs.core.reconcile.mapping import Mapping, parse_mapping
-from rgs.core.reconcile.report import Findings, break_document
-from rgs.core.reconcile.resolutions import Resolution
+from rgs.core.reconcile.report import Findings, Input, break_document
+from rgs.core.reconcile.resolutions import Resolution, entry_hash
 from rgs.core.reconcile.rows import NULL, Reader, Row, read_receipt, read_regulator, read_wallet
 from rgs.core.replay import Rulebook
 from rgs.core.replay.reading import Statement
@@ -38,6 +38,14 @@ def test_the_id_of_a_break_is_the_hash_of_what_is_said_in_its_one_form() -> None
         b'"operator":"op","player":"anna","subject":"transaction T"}'
     )
     assert found.break_id == hashlib.sha256(b"rgs/break/v1\x00" + form).hexdigest()[:32]
+
+
+def test_the_hash_of_an_entry_has_a_domain_of_its_own() -> None:
+    assert entry_hash(b"x") == hashlib.sha256(b"rgs/resolution/v1\x00x").hexdigest()
+
+
+def test_a_file_in_our_own_layout_has_no_mapping() -> None:
+    assert Input("wallet", "w.csv", "0" * 64, 1, 0).mapping_sha256 == ""
 
 
 def test_breaks_are_counted_by_class_age_and_currency() -> None:
@@ -77,6 +85,12 @@ def test_a_byte_order_mark_counts_in_the_first_line_only() -> None:
     assert list(csv_records([b"a\n\xef\xbb\xbfx\n"])) == [(2, {"a": "\ufeffx"})]
 
 
+@pytest.mark.parametrize("text", ['"a', '"a"b', '"a""'])
+def test_quotes_that_are_not_doubled_or_not_closed(text: str) -> None:
+    with pytest.raises(RowRefusedError, match="a quoted field does not end in its line"):
+        split_csv(text, ",")
+
+
 @pytest.mark.parametrize("sign", ["", "-"])
 def test_integers_of_eighteen_digits_are_taken(sign: str) -> None:
     assert parse_object(f'{{"a":{sign}{"9" * 18}}}') == {"a": f"{sign}{'9' * 18}"}
@@ -91,6 +105,11 @@ def test_minor_units_have_eighteen_digits_at_most() -> None:
     assert Mapping().amount("amount_minor", "9" * 18) == 10**18 - 1
     with pytest.raises(RowRefusedError, match="at most 18 digits"):
         Mapping().amount("amount_minor", "9" * 19)
+
+
+@pytest.mark.parametrize("name", ["csv", "jsonl", "parquet"])
+def test_the_formats_that_a_mapping_may_name(name: str) -> None:
+    assert parse_mapping(f'format = "{name}"'.encode(), "m.toml").format == name
 
 
 def test_a_local_time_without_a_zone_is_utc() -> None:
@@ -258,6 +277,13 @@ def test_a_statement_that_failed_a_check_is_marked_where_it_counts(
     assert tuple(row[-1] for row in rows[LEGS]) == legs
     assert [row[-1] for row in rows[SEATS]] == [seat]
     assert [row[-1] for row in rows[SESSIONS]] == [session]
+
+
+def test_of_a_session_whose_opening_is_cut_off_nothing_is_made_up() -> None:
+    (row,) = rows_of(a_session()[5:])[SESSIONS]
+    closed = str(1_795_000_005_000)
+    nothing = ("S", "", "", "", "", "", "false", "0", closed, "0", "0", "", "", "0", "0", "0", "0", "0")
+    assert row == (*nothing, "false", "true")
 
 
 def test_one_session_of_a_test_register_makes_the_record_one() -> None:

@@ -226,6 +226,14 @@ def test_money(name: str) -> None:
     assert {whose(found) for found in breaks if not legs and not rows} <= {("", "anna", "EUR", "")}
 
 
+@pytest.mark.parametrize(("rows", "shown", "rest"), [(10, 10, []), (11, 10, ["and more"])])
+def test_of_many_rows_ten_are_shown(rows: int, shown: int, rest: list[str]) -> None:
+    (found,) = match_money("T", [], [ROW] * rows, [], TERMS)
+    assert dict(found.found)["wallet"].split("; ") == [MOVED] * shown + rest
+    (found,) = match_receipt(SEAT, [ReceiptRow("S", 1, f"x{number:02d}", 0) for number in range(rows)], TERMS)
+    assert [opening for _, opening in found.found[1:]] == [f"x{number:02d}" for number in range(shown)]
+
+
 def test_a_player_is_owed_what_the_wallet_took_too_much_not_what_the_regulator_was_told() -> None:
     rows, tickets = [replace(ROW, amount_minor=110)], [replace(TICKET, amount_minor=5_000)]
     breaks = list(match_money("T", [LEG], rows, tickets, TERMS))
@@ -319,6 +327,12 @@ def test_a_receipt_for_what_the_record_does_not_show(kept_ms: int, time_ms: int)
     (found,) = match_receipt(None, [ReceiptRow("S", 1, "o", kept_ms)], TERMS)
     told = (Kind.SEAT_MISSING, {"statements": "nothing", "receipts": "o"}, time_ms, 0, ("receipts",), False)
     assert (said([found]), found.subject) == ([told], "session S stage 1")
+
+
+def test_a_receipt_of_a_session_that_a_cut_record_holds() -> None:
+    cut = replace(TERMS, is_cut=True)
+    assert [found.kind for found in match_receipt(None, [ReceiptRow("S", 1, "o", 0)], cut)] == [Kind.SEAT_MISSING]
+    assert list(match_receipt(None, [ReceiptRow("S", 1, "o", 0, is_session_known=False)], cut)) == []
 
 
 def test_receipts_of_a_seat() -> None:

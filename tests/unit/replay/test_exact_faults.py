@@ -50,6 +50,17 @@ def test_a_seat_of_another_session_is_named_though_the_deal_holds_it() -> None:
     assert failure == "the seat is another session's"
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("stage 2 before 1", "stage 2 comes after 0"),
+        ("deal by a ruleset of nobody", "ruleset uth-solo version 1 is not known"),
+    ],
+)
+def test_the_rule_that_an_opening_breaks_is_named(name: str, told: str) -> None:
+    assert planted(name)[0] == told
+
+
 # --- what the cards give ---
 
 
