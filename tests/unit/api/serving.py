@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import cache
@@ -67,8 +68,13 @@ class Clock(SystemClock):
         self._still = (wall_ms(), monotonic_ms())
 
 
-@cache
 def entropy() -> EntropySource:
+    """One for each process: a source serves the process that made it, and mutants are judged in forks."""
+    return _entropy_of(os.getpid())
+
+
+@cache
+def _entropy_of(_pid: int) -> EntropySource:
     return EntropySource()
 
 
