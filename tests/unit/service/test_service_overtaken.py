@@ -56,7 +56,7 @@ async def test_a_purchase_that_another_process_made_meanwhile_gets_its_answer(
     async with open_house(tmp_path) as house:
         anna = Player(house)
         await anna.open()
-        begin, answers = house.sessions._begin, []
+        begin, answers = house.sessions._begin, list[Reply]()
 
         async def elsewhere(session: Session, affair: Affair) -> bool:
             assert await begin(session, affair)
@@ -82,7 +82,7 @@ async def test_a_stake_whose_request_another_process_has_begun_is_taken_once(
 ) -> None:
     async with opened(tmp_path) as house:
         anna = await a_better(house)
-        commit, seen = house.store.commit, []
+        commit, seen = house.store.commit, list[str]()
 
         async def first(change: Change) -> tuple[Signed, ...]:
             if change.affair is not None and not seen:
@@ -106,7 +106,7 @@ async def test_a_stake_that_another_process_brings_to_its_end_has_its_answer(
 ) -> None:
     async with opened(tmp_path) as house:
         anna = await a_better(house)
-        advance, answers = house.affairs.advance, []
+        advance, answers = house.affairs.advance, list[Reply]()
 
         async def elsewhere(affair: Affair) -> Reply:
             answers.append(await advance(affair))
