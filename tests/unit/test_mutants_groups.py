@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -41,3 +43,23 @@ def test_every_module_of_the_rooms_is_a_target_once() -> None:
 def test_every_pattern_of_a_group_names_a_file(group: Group) -> None:
     for pattern in (*group.targets, *group.tests, *group.inputs):
         assert any(ROOT.glob(pattern.removeprefix("!"))), pattern
+
+
+FORKED = """
+import os
+from tests.unit.api.serving import entropy
+entropy().read(1)
+child = os.fork()
+if not child:
+    entropy().read(1)
+    os._exit(0)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_what_tests_share_serves_the_fork_of_a_mutant_too() -> None:
+    """A source of entropy refuses another process; a test that had it from before the fork would judge nothing."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys{FORKED}"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

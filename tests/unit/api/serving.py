@@ -68,14 +68,14 @@ class Clock(SystemClock):
         self._still = (wall_ms(), monotonic_ms())
 
 
-@cache
-def _entropy_of(_: int) -> EntropySource:
-    return EntropySource()
-
-
 def entropy() -> EntropySource:
-    """The source of this process: a fork may not use its parent's."""
+    """One for each process: a source serves the process that made it, and mutants are judged in forks."""
     return _entropy_of(os.getpid())
+
+
+@cache
+def _entropy_of(_pid: int) -> EntropySource:
+    return EntropySource()
 
 
 @cache
