@@ -22,6 +22,7 @@ import tempfile
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -211,12 +212,32 @@ def run_rooms(groups: Sequence[Group], excused: Excuses, asked: argparse.Namespa
     """The part round it, whose result is the journal; the status."""
     journal = Journal(asked.output or root / JOURNAL, root)
     read = {path: group.read(root) for group in groups for path in matched(root, group.targets)}
-    known = journal.lines().values() if asked.resume else ()
-    journal.keep(line for line in known if line.path in read and journal.stands(line, read[line.path]))
     plan, _ = planned(groups, asked, root)
+    known = list(journal.lines().values()) if asked.resume else []
+    standing = [line for line in known if line.path in read and journal.stands(line, read[line.path])]
+    journal.keep(standing)
+    confirm([line for line in known if line not in standing], plan, journal, root, asked.workers)
     lines = judged(plan, journal, root, asked.workers)
     journal.keep(journal.lines().values())
     return told(list(entries([(line, reason(line, excused)) for line in lines], {}, root)), lines, excused)
+
+
+def confirm(old: Iterable[Line], plan: Plan, journal: Journal, root: Path, workers: int) -> None:
+    """Enter mutants again that the test kills which has killed them before, though source or tests have changed since:
+    quick, for no map is made. The others are left to be judged; all are, where those tests fail without a mutant.
+    """
+    everyone = [mutant for _, mutants in plan for mutant in mutants]
+    often = Counter(map(same, everyone))
+    here = {same(each): each for each in everyone if each.within and often[same(each)] == 1}
+    killers = {here[same(line)]: [line.test] for line in old if line.outcome == KILLED and same(line) in here}
+    mutants = list(killers)
+
+    def record(index: int, verdict: Verdict) -> None:
+        if verdict.outcome == KILLED:
+            journal.write(mutants[index], verdict, [])
+
+    with suppress(SystemExit):
+        judge_known(killers, root, workers, record)
 
 
 def recheck(groups: Sequence[Group], excused: Excuses, asked: argparse.Namespace, root: Path) -> int:

@@ -250,6 +250,8 @@ def test_a_run_goes_on_where_it_stopped_and_runs_again_what_may_have_changed(tmp
     status, said, again = rooms_run(tmp_path, real, "--sample", "12", "--resume")
     assert (status, len(again)) == (0, 12), said
     assert not any(line["test"].endswith("#kept") for line in again), "the file of the test that killed it has changed"
+    status, said, confirmed = rooms_run(tmp_path, f"{real}\n", "--sample", "12", "--resume")
+    assert [line["test"] for line in confirmed] == [line["test"] for line in again], said
     before = journal.read_text()
     status, said, _ = rooms_run(tmp_path, real, "--known", "100")
     assert (status, said.count("survived")) == (0, 1), said
