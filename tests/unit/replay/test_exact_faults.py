@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rgs.core.jurisdictions import load_jurisdiction
 from rgs.core.merkle import leaf_hash
 from rgs.core.replay import KeyBook, Replay
 from rgs.core.rounds import rules_object
@@ -13,7 +14,7 @@ from rgs.core.statements import leaf_hash as statement_hash
 from tests.betting import bet_by_bet
 from tests.factory import Body, House, Lie
 from tests.lies import OTHER_ULID, Change, add, drop, lie_at, put
-from tests.lying import ended, played, second_purchase, two_instances, two_rounds, void_house
+from tests.lying import begun, ended, limits, played, second_purchase, two_instances, two_rounds, void_house
 from tests.planted import PLANTED
 from tests.planted_ids import erased
 from tests.planted_voids import PROPOSED
@@ -177,6 +178,60 @@ def test_rounds_of_one_second_have_codes_of_their_own() -> None:
     assert [code[9:] for code in codes] == ["", "-2", "-3"]
     (failure, *_) = words(in_one_second(lie_at("round_opening", 3, put("deal", "game_code", value=codes[0]))))
     assert failure == f"game code {codes[0]} is that of another round of this day and session"
+
+
+def test_the_same_second_of_another_day_has_the_same_code() -> None:
+    codes: list[str] = []
+
+    def lie(kind: str, _: int, body: Body) -> None:
+        if kind == "round_opening":
+            codes.append(body["deal"]["game_code"])
+
+    house, one, player = begun(lie=lie)
+    for number in range(2):
+        began_ms = house.clock_ms
+        house.play(one, player, {"ante": 100}, ["play_4x"])
+        if not number:
+            house.clock_ms = began_ms + 86_400_000
+    assert words(ended(house, one, player)) == []
+    assert codes[0] == codes[1]
+
+
+# --- limits of a session and its jurisdiction ---
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "told"),
+    [
+        ("stake_minor", 200, "staked 200 where the session's stake limit leaves 199"),
+        ("loss_minor", 200, "staked 200 where the session's loss limit leaves 199"),
+    ],
+)
+def test_a_limit_may_be_reached(limit: str, most: int, told: str) -> None:
+    assert words(played(actions="check check fold", lie=limits(**{limit: str(most)}))) == []
+    assert words(played(actions="check check fold", lie=limits(**{limit: str(most - 1)})))[0] == told
+
+
+def test_a_round_may_start_when_the_least_time_between_two_has_passed() -> None:
+    interval_ms = load_jurisdiction("gb-ukgc").min_round_interval_ms
+
+    def apart(passed_ms: int) -> list[str]:
+        house, one, player = begun(jurisdiction="gb-ukgc")
+        for _ in range(2):
+            began_ms = house.clock_ms
+            house.deal(one, [player], {"ante": 100}, passed_ms=0)
+            house.act(player, ["play_4x"])
+            house.settle(one, player)
+            house.clock_ms = began_ms + passed_ms
+        house.clock_ms += 86_400_000
+        return words(ended(house, one, player))
+
+    assert apart(interval_ms) == []
+    assert "too early for gb-ukgc" in apart(interval_ms - 1)[0]
+
+
+def test_a_start_behind_its_opening_is_named_so() -> None:
+    assert planted("start after the opening")[0] == "starts at 2099-12-31T23:59:59.999Z, after its opening"
 
 
 # --- sessions of which the files hold a part ---
