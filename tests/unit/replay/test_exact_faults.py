@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rgs.core.jurisdictions import load_jurisdiction
 from rgs.core.merkle import leaf_hash
 from rgs.core.replay import KeyBook, Replay
 from rgs.core.rounds import rules_object
@@ -13,7 +14,7 @@ from rgs.core.statements import leaf_hash as statement_hash
 from tests.betting import bet_by_bet
 from tests.factory import Body, House, Lie
 from tests.lies import OTHER_ULID, Change, add, drop, lie_at, put
-from tests.lying import ended, played, second_purchase, two_instances, two_rounds, void_house
+from tests.lying import begun, ended, limits, played, second_purchase, two_instances, two_rounds, void_house
 from tests.planted import PLANTED
 from tests.planted_ids import erased
 from tests.planted_voids import PROPOSED
@@ -179,15 +180,70 @@ def test_rounds_of_one_second_have_codes_of_their_own() -> None:
     assert failure == f"game code {codes[0]} is that of another round of this day and session"
 
 
+def test_the_same_second_of_another_day_has_the_same_code() -> None:
+    codes: list[str] = []
+
+    def lie(kind: str, _: int, body: Body) -> None:
+        if kind == "round_opening":
+            codes.append(body["deal"]["game_code"])
+
+    house, one, player = begun(lie=lie)
+    for number in range(2):
+        began_ms = house.clock_ms
+        house.play(one, player, {"ante": 100}, ["play_4x"])
+        if not number:
+            house.clock_ms = began_ms + 86_400_000
+    assert words(ended(house, one, player)) == []
+    assert codes[0] == codes[1]
+
+
+# --- limits of a session and its jurisdiction ---
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "told"),
+    [
+        ("stake_minor", 200, "staked 200 where the session's stake limit leaves 199"),
+        ("loss_minor", 200, "staked 200 where the session's loss limit leaves 199"),
+    ],
+)
+def test_a_limit_may_be_reached(limit: str, most: int, told: str) -> None:
+    assert words(played(actions="check check fold", lie=limits(**{limit: str(most)}))) == []
+    assert words(played(actions="check check fold", lie=limits(**{limit: str(most - 1)})))[0] == told
+
+
+def test_a_round_may_start_when_the_least_time_between_two_has_passed() -> None:
+    interval_ms = load_jurisdiction("gb-ukgc").min_round_interval_ms
+
+    def apart(passed_ms: int) -> list[str]:
+        house, one, player = begun(jurisdiction="gb-ukgc")
+        for _ in range(2):
+            began_ms = house.clock_ms
+            house.deal(one, [player], {"ante": 100}, passed_ms=0)
+            house.act(player, ["play_4x"])
+            house.settle(one, player)
+            house.clock_ms = began_ms + passed_ms
+        house.clock_ms += 86_400_000
+        return words(ended(house, one, player))
+
+    assert apart(interval_ms) == []
+    assert "too early for gb-ukgc" in apart(interval_ms - 1)[0]
+
+
+def test_a_start_behind_its_opening_is_named_so() -> None:
+    assert planted("start after the opening")[0] == "starts at 2099-12-31T23:59:59.999Z, after its opening"
+
+
 # --- sessions of which the files hold a part ---
 
 
-def cut(house: House, first: int, last: int) -> Verdict:
-    """The links `first` to `last` of the only session."""
+def cut(house: House, *ranges: tuple[int, int]) -> Verdict:
+    """The links of these ranges of the only session."""
     bodies = [parse_statement(parse_envelope(parse_line(line).envelope))[1] for line in house.lines]
-    wanted = [first <= int(body.get("link_no", "0")) <= last for body in bodies]
+    wanted = [any(first <= int(body.get("link_no", "0")) <= last for first, last in ranges) for body in bodies]
     session_id = next(body["session_id"] for body in bodies if "session_id" in body)
-    scope = house.scope(sessions=[{"first": str(first), "last": str(last), "session_id": session_id}])
+    named = [{"first": str(first), "last": str(last), "session_id": session_id} for first, last in ranges]
+    scope = house.scope(sessions=named)
     kept = [line for line, is_wanted in zip(house.lines[1:], wanted[1:], strict=True) if is_wanted]
     return replay_lines(house, [scope, house.lines[0], *kept])
 
@@ -206,20 +262,35 @@ def test_where_the_opening_of_a_session_is_cut_off_its_first_deal_tells_what_is_
     change: Change, told: str
 ) -> None:
     """Links: 1 open, 2 purchase, 3 to 6 rounds, 7 end, 8 close."""
-    assert cut(two_rounds(), 3, 8).failures == []
-    verdict = cut(two_rounds(lie_at("round_opening", 2, change)), 3, 8)
+    assert cut(two_rounds(), (3, 8)).failures == []
+    verdict = cut(two_rounds(lie_at("round_opening", 2, change)), (3, 8))
     assert told in [failure.message for failure in verdict.failures]
     assert verdict.rounds == (1, 1, 0)
 
 
 def test_a_session_may_be_cut_to_its_end() -> None:
-    assert cut(two_rounds(), 7, 8).failures == []
+    assert cut(two_rounds(), (7, 8)).failures == []
+
+
+@pytest.mark.parametrize("ranges", [((1, 6), (8, 10)), ((1, 6), (10, 10)), ((8, 10),), ((10, 10),), ((1, 10),)])
+def test_bets_may_be_cut_wherever_a_round_is_not_cut_in_two(ranges: tuple[tuple[int, int], ...]) -> None:
+    """Links: 1 open; 2 debit, 3 opening, 4 debit, 5 final, 6 credit; 7 debit, 8 opening, 9 final, 10 credit; more."""
+    assert cut(bet_by_bet(), *ranges).failures == []
+
+
+@pytest.mark.parametrize("ranges", [((8, 10),), ((1, 6), (8, 10))])
+def test_a_credit_is_for_the_round_before_it_also_where_its_debit_is_cut_off(
+    ranges: tuple[tuple[int, int], ...],
+) -> None:
+    strange = bet_by_bet(lie_at("money_leg", 5, put("round_id", value=OTHER_ULID)))
+    told = ["a credit that is not that of the round that ended before it"]
+    assert [failure.message for failure in cut(strange, *ranges).failures] == told
 
 
 def test_more_is_never_bought_at_once_than_in_all() -> None:
     """Also where what was bought before is cut off."""
-    assert cut(second_purchase(), 3, 7).failures == []
-    verdict = cut(second_purchase(put("bought_minor", value="99")), 3, 7)
+    assert cut(second_purchase(), (3, 7)).failures == []
+    verdict = cut(second_purchase(put("bought_minor", value="99")), (3, 7))
     assert any(failure.message.startswith("bought 99, ") for failure in verdict.failures)
 
 
