@@ -82,7 +82,8 @@ def test_the_field_that_is_wrong_is_the_one_that_is_named(name: str, told: str) 
 def test_a_key_book_knows_the_statements_of_its_bundle() -> None:
     house = House("bundle")
     house.node("node-1")
-    assert KeyBook(house.keys()).statements == {statement_hash(envelope) for envelope in house.bundle}
+    hashes = [statement_hash(envelope) for envelope in house.bundle]
+    assert KeyBook(house.keys()).statements == {hash_: place for place, hash_ in enumerate(hashes, start=1)}
 
 
 def test_an_instance_that_shows_more_than_its_loss_told_is_named() -> None:
