@@ -38,6 +38,6 @@ def test_a_gap_behind_it_is_told(off: int) -> None:
 
 def test_two_circles_that_do_not_touch_are_no_account() -> None:
     rows = rows_of(BACK, [("debit", 200)])
-    stray = [replace(row, transaction_id=f"X{n}", balance_after_minor=(row.balance_after_minor or 0) + 5_000, time_ms=1_000)
-             for n, row in enumerate(rows[:3])]  # fmt: skip
+    far = [(row.balance_after_minor or 0) + 5_000 for row in rows[:3]]
+    stray = [replace(rows[n], transaction_id=f"X{n}", balance_after_minor=far[n], time_ms=1_000) for n in range(3)]
     assert named([*rows[:3], *stray, rows[3]])
