@@ -18,6 +18,7 @@ BUF := .venv/bin/buf
 # Each process begins with a half of the tests, in their order: what a module has set up is set up once.
 # With bytecode: each process that a test begins would read all of the source anew, and each worker every test.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(PY) -m pytest -n $(WORKERS) --dist worksteal
+QUICK := not slow and not slow_exhaustive
 # The tests that reach all of rng and rgs.core. The others run the same lines a thousand times over, and are not traced:
 # that costs half of the time. Two passes, for a value cached by a test that is not traced is not made anew.
 MEASURED := $(addprefix tests/unit/,core games reconcile replay rng service statements tlog witness audit) \
@@ -56,18 +57,18 @@ run: setup-runtime ## Serve, with the development set-up (made at the first star
 play: setup-runtime ## Play by hand against a running server
 	$(PY) -m rgs play $(ARGS)
 
-test: setup ## All tests but the exhaustive; branch coverage of rng and rgs.core must be 100 %
+test: setup ## All tests but the slow and the exhaustive; branch coverage of rng and rgs.core must be 100 %
 ifeq ($(TESTS),)
 	@rm -f $(SKIPS)
-	RGS_SKIPS=$(SKIPS) $(PYTEST) $(MEASURED) -m 'not slow_exhaustive' --cov --cov-report=term-missing:skip-covered $(ARGS)
-	RGS_SKIPS=$(SKIPS) $(PYTEST) $(MEASURED:%=--ignore=%) -m 'not slow_exhaustive' $(ARGS)
+	RGS_SKIPS=$(SKIPS) $(PYTEST) $(MEASURED) -m '$(QUICK)' --cov --cov-report=term-missing:skip-covered $(ARGS)
+	RGS_SKIPS=$(SKIPS) $(PYTEST) $(MEASURED:%=--ignore=%) -m '$(QUICK)' $(ARGS)
 	@$(PY) -m tests.skips $(SKIPS)
 else
 	$(PYTEST) $(TESTS) $(ARGS)
 endif
 
-exhaustive: setup ## Whole spaces, of which `make test` takes samples (minutes)
-	$(PYTEST) -m slow_exhaustive --timeout 600 $(ARGS)
+exhaustive: setup ## Slow evidence, and whole spaces, of which `make test` takes samples (minutes)
+	$(PYTEST) -m 'not ($(QUICK))' --timeout 600 $(ARGS)
 
 fuzz: setup ## Fuzz every RPC and every parser, each for SECONDS (default 60), under printed seeds
 	FUZZ_SECONDS=$(SECONDS) $(PYTEST) tests/fuzz --timeout 0 $(ARGS)

@@ -102,6 +102,7 @@ async def test_a_clean_day_and_the_same_report_from_the_files(tmp_path: Path) ->
         assert json.loads((folder / "out" / "report.json").read_bytes())["key_path"]["anchored"]
 
 
+@pytest.mark.slow
 async def test_a_run_over_postgresql(tmp_path: Path) -> None:
     with fresh_database() as database:
         async with serving(tmp_path, database) as house:
@@ -230,6 +231,7 @@ async def test_breaks_come_in_pages_owed_players_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("plain_jobs")
+@pytest.mark.slow
 async def test_an_admin_submits_the_register_and_gets_no_private_blocks(tmp_path: Path) -> None:
     async with serving(tmp_path) as house:
         await play(house)

@@ -26,6 +26,8 @@ from tests.integration.test_crash_lives import Client, lives, verify_left
 from tests.oracles import verify_books
 from tests.seamless import FUNDINGS, PACE_MS, Better, verify_seamless
 
+pytestmark = pytest.mark.slow
+
 TOKEN = "tok-1"  # noqa: S105 - of a test
 
 # --- the process that dies --------------------------------------------------------------------------------------------

@@ -25,6 +25,8 @@ from tests.crashing import FAILPOINT, Run, forking, live, serve_children
 from tests.house import NOW_MS, STORE_EPOCH, FakeClock, House, Player, Request, read_statement
 from tests.oracles import export_lines, replay_lines, stored_statements, verify_books, verify_numbers
 
+pytestmark = pytest.mark.slow
+
 # --- the process that dies --------------------------------------------------------------------------------------------
 
 

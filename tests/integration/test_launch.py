@@ -21,6 +21,8 @@ from rgs.declared import verify_certified
 from rgs.manifest import Manifest, ManifestError
 from tests.installed import ROOT, SITE, Installation, checkout, installed, replace
 
+pytestmark = pytest.mark.slow
+
 FOOLED = b"import sys\nsys.stderr.write('FOOLED\\n')\nsys.stderr.flush()\nimport os\nos._exit(66)\n"
 OBJECT = f"cpython-{sys.version_info[0]}{sys.version_info[1]}-x86_64-linux-gnu.so"
 

@@ -25,7 +25,7 @@ from tests.seeded import turn
 from tests.sequencing import PREFIX, SIGNER, Logged
 
 __all__ = ["logcheck"]
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -25,6 +25,8 @@ from tests.postgres import QUICK, Server, one_server
 from tests.unit.api.client import body_of, request_id
 from tests.unit.api.serving import status_in
 
+pytestmark = pytest.mark.slow
+
 SERVERS = 4
 PLAY = "rgs.v1.PlayService"
 NUMBERS = count(1)

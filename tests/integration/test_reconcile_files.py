@@ -91,6 +91,7 @@ BAD_ROWS: list[tuple[str, bytes, str]] = [
 
 
 @pytest.mark.parametrize(("row", "reason"), [row[1:] for row in BAD_ROWS], ids=[row[0] for row in BAD_ROWS])
+@pytest.mark.slow
 def test_a_broken_row_is_named_and_the_run_is_incomplete(day: Day, tmp_path: Path, row: bytes, reason: str) -> None:
     lines = day.wallet.read_bytes().splitlines(keepends=True)
     day.wallet.write_bytes(b"".join([*lines[:3], row + b"\n", *lines[3:]]))
@@ -408,6 +409,7 @@ def test_signed_countersigned_and_verified(day: Day, tmp_path: Path, capsys: pyt
         main(["countersign", str(out), "--signing-key", str(operator), "--party", "casino-lugano"], None)
 
 
+@pytest.mark.slow
 def test_one_id_without_end_is_one_duplicate(day: Day, tmp_path: Path) -> None:
     day.change_wallet(lambda rows: [*rows, *[rows[0]] * 5000])
     (told,) = day.run(tmp_path / "out").document["breaks"]

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+import pytest
 
 from rgs.cli.init import ensure_home
 from rgs.cli.pki import load_issued
@@ -30,6 +31,8 @@ from rgs.v1 import play_pb2, session_pb2
 from tests.cluster import OPEN, Table, exported, kinds, new_database, reason_of
 from tests.postgres import QUICK, one_server
 from tests.unit.api.serving import entropy
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKERS = 2

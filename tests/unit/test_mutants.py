@@ -132,6 +132,7 @@ def test_a_mutant_knows_its_function_and_whether_it_acts_at_import() -> None:
 
 
 @pytest.mark.parametrize("path", TARGETS)
+@pytest.mark.slow
 def test_every_mutant_of_the_targets_is_python_and_not_what_stood_there(path: str) -> None:
     """Of the rooms, which are larger, one in eight is compiled."""
     source = (ROOT / path).read_bytes()
@@ -225,6 +226,7 @@ def rooms_run(tmp_path: Path, test: str, *arguments: str) -> tuple[int, str, lis
 
 
 @linux
+@pytest.mark.slow
 def test_a_run_goes_on_where_it_stopped_and_runs_again_what_may_have_changed(tmp_path: Path) -> None:
     """Stopped in the middle of a line; then with another test, under which only what had survived is run; then the
     known mutants under that test alone, and under a weaker one.

@@ -137,6 +137,7 @@ def test_a_run_that_was_interrupted_goes_on(case: Case, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("size", SIZES)
+@pytest.mark.slow
 def test_trees_of_all_sizes(tmp_path: Path, size: int) -> None:
     entries = make_entries(size)
     checkpoint = make_log(tmp_path / "log", entries)
@@ -182,6 +183,7 @@ def test_the_log_that_is_corrupted_is_good(large: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("corruption", CORRUPTIONS, ids=lambda one: one.name)
+@pytest.mark.slow
 def test_every_corruption_is_refused(
     corruption: Corruption, large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

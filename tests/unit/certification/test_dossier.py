@@ -26,6 +26,8 @@ from rgs.core.errors import FormatError, InvalidFieldError
 from rgs.core.rulesets import SHIPPED_RULESETS
 from tests.house import NODE_KEY, NOW_MS
 
+pytestmark = pytest.mark.slow
+
 TESTS = (
     "tests/unit/rng/test_scaling.py::test_every_result_has_exactly_as_many_bytes",
     "tests/unit/rng/test_health.py::test_no_block_is_kept",

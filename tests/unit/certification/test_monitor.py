@@ -27,6 +27,8 @@ from tests.logs import make_log
 from tests.monitored import UTH, as_people_do, checking, final_of, folding, raising, seats
 from tests.oracles import export_lines
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def strategy() -> Strategy:

@@ -22,6 +22,8 @@ from rng.shuffle import transcript_to_deck
 from tests.factory import House
 from tests.houses import large_house, small_house
 
+pytestmark = pytest.mark.slow
+
 Choose = Callable[[str], Decisions]
 
 

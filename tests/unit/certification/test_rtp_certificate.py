@@ -25,6 +25,8 @@ from rgs.core.errors import RulesetError
 from rgs.core.rulesets import SHIPPED_RULESETS, Ruleset, load_ruleset, parse_ruleset
 from tests.seeded import turn
 
+pytestmark = pytest.mark.slow
+
 FRACTION_ROWS = ("expected_value_per_ante", "return_initial", "expected_total_wager", "return_total", "variance")
 
 

@@ -30,6 +30,8 @@ from rgs.core.hands import Category, evaluate
 from rgs.core.rulesets import Ruleset, load_ruleset
 from tests.seeded import turn
 
+pytestmark = pytest.mark.slow
+
 # (hole, board): three, four and five of a suit, a board that plays, quads on board, a wheel, a royal, nothing at all.
 SPOTS = [
     ("As Kd", "Qs Js 2s 7h 7d"),

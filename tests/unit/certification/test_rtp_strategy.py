@@ -22,6 +22,8 @@ from rgs.core.errors import InvalidFieldError
 from rgs.core.games.types import Action
 from rgs.core.rulesets import load_ruleset
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def uth_strategy(strategies: dict[tuple[str, bool], Strategy]) -> Strategy:

@@ -24,6 +24,8 @@ from rng.errors import TranscriptError
 from rng.shuffle import DECK_SIZE, shuffle
 from tests.seeded import Bytes as SeededBytes
 
+pytestmark = pytest.mark.slow
+
 
 def p_values(run: battery.Run) -> dict[str, float]:
     return {result.name: result.p for result in run.results if result.p is not None}
