@@ -287,5 +287,5 @@ def _status(code: grpc.StatusCode, message: str, reason: str, metadata: Mapping[
 
 def _packed(detail: Message) -> Any:
     packed = Any()
-    packed.Pack(detail)
+    packed.Pack(detail, deterministic=True)  # the same refusal, the same bytes
     return packed

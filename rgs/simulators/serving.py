@@ -210,7 +210,7 @@ class SimulatorServer:
             details.append(retry)
         for detail in details:
             packed = AnyMessage()
-            packed.Pack(detail)
+            packed.Pack(detail, deterministic=True)
             status.details.append(packed)
         told = to_status(status)
         await context.abort_with_status(told)
