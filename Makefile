@@ -21,7 +21,7 @@ PYTEST := env -u PYTHONDONTWRITEBYTECODE $(PY) -m pytest -n $(WORKERS) --dist wo
 QUICK := not slow and not slow_exhaustive
 # The tests that reach all of rng and rgs.core. The others run the same lines a thousand times over, and are not traced:
 # that costs half of the time. Two passes, for a value cached by a test that is not traced is not made anew.
-MEASURED := $(addprefix tests/unit/,core games reconcile replay rng service statements tlog witness audit) \
+MEASURED := $(addprefix tests/unit/,certification/audit core rng service tlog) \
   $(wildcard tests/integration/test_reconcile*.py tests/integration/test_recover*.py)
 SKIPS := .venv/skipped-tests
 SOURCES := $(wildcard rng rgs certification examples bench tests tools)

@@ -15,10 +15,11 @@ from typing import Final
 from bench.figures import BenchError
 from bench.process import Subject
 from bench.windows import Load
-from rgs.cli.client import Identity
-from rgs.cli.init import ensure_home
-from rgs.cli.options import entropy, now_ms
-from rgs.config import Config, load_config
+from rgs.cli.options import entropy
+from rgs.devkit.client import Identity
+from rgs.node.clock import now_ms
+from rgs.node.config import Config, load_config
+from rgs.node.home import ensure_home
 from rgs.store.address import PostgresAddress
 
 PARTY: Final = "demo-operator"

@@ -24,14 +24,14 @@ import structlog
 
 from bench.disk import fdatasync_s
 from bench.figures import BenchError, Figure, ratio
-from rgs.clock import SystemClock
-from rgs.core.checkpoints import parse_checkpoint
-from rgs.core.note import parse_note
 from rgs.core.statements import Ed25519Signer, seal_envelope
-from rgs.logkeeping import LOG_S
+from rgs.core.tlog.checkpoints import parse_checkpoint
+from rgs.core.tlog.note import parse_note
+from rgs.node.clock import SystemClock
+from rgs.node.transparency_log import LOG_S
 from rgs.store.changes import Change, Draft
-from rgs.store.sqlite import SqliteStore, create_store
-from rgs.translog.sequencer import BATCH, Sequencer
+from rgs.store.sqlite.store import SqliteStore, create_store
+from rgs.tlog.sequencer import BATCH, Sequencer
 
 KEY: Final = Ed25519Signer.from_seed(b"a key of no house, for the bench")
 TEXT_BYTES: Final = 900

@@ -28,7 +28,7 @@ from rgs.core.reconcile.balances import match_balances
 from rgs.core.reconcile.mapping import Mapping
 from rgs.core.reconcile.matching import Terms, match_money
 from rgs.core.reconcile.rows import read_wallet
-from rgs.service.reconcile_sources import Outside, Rows
+from rgs.service.reconciliation.sources import Outside, Rows
 from rgs.store.reconciliation import THREADS, Comparison
 
 ROWS = 200_000

@@ -23,12 +23,12 @@ import uvloop
 from google.protobuf.empty_pb2 import Empty
 
 from rgs.api.endpoint import CALLS_MAX, OPTIONS
-from rgs.cli.files import read_whole
-from rgs.clock import SystemClock
-from rgs.config import Config, load_config
-from rgs.logging import Log
-from rgs.manifest import Manifest, make_manifest
-from rgs.server import Server, schedule
+from rgs.integrity.manifest import Manifest, make_manifest
+from rgs.node.clock import SystemClock
+from rgs.node.config import Config, load_config
+from rgs.node.files import read_whole
+from rgs.node.logging import Log
+from rgs.node.server import Server, schedule
 from rgs.store.address import StoreAddress
 from rgs.store.interface import Store
 from rgs.store.opening import open_store
@@ -47,7 +47,7 @@ async def run(config: Config, manifest: Manifest) -> None:
         return opened[-1]
 
     server = Server(config, manifest)
-    with patch("rgs.server.open_store", open_and_tell):
+    with patch("rgs.node.server.open_store", open_and_tell):
         await server.start()
     try:
         (store,) = opened

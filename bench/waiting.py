@@ -19,8 +19,8 @@ import grpc.aio
 
 from bench.homes import PARTY, make_home
 from bench.process import Subject
-from rgs.cli.client import Identity
-from rgs.config import load_config
+from rgs.devkit.client import Identity
+from rgs.node.config import load_config
 from rgs.v1 import play_pb2
 
 STREAMS: Final = 2_000

@@ -1,1 +1,1 @@
-"""What a test lab or an auditor runs. Imports `rng` and `rgs.core` only, never the server."""
+"""What a test lab or an auditor runs. Imports `rng`, `rgs.core` and `rgs.integrity` only, never the server."""

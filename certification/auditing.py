@@ -34,19 +34,19 @@ from certification.tree import (
     read_bundle,
     read_hashes,
 )
-from rgs.core.checkpoints import Checkpoint, format_checkpoint, parse_checkpoint
 from rgs.core.errors import FormatError, RgsError, VerificationError
-from rgs.core.merkle import consistency_proof, verify_consistency
-from rgs.core.note import Note, format_note, parse_note
-from rgs.core.policies import Accepted, Policy
 from rgs.core.replay import Entry, KeyBook, Place, Replay, Rulebook
 from rgs.core.replay.checks import KEY
 from rgs.core.replay.reading import Statement
 from rgs.core.replay.scope import Scope
 from rgs.core.statements import parse_envelope, verify_signature
 from rgs.core.statements.bulk import is_signed_by
-from rgs.core.tiles import TILE_WIDTH, TileSubtrees
 from rgs.core.times import format_time
+from rgs.core.tlog.checkpoints import Checkpoint, format_checkpoint, parse_checkpoint
+from rgs.core.tlog.merkle import consistency_proof, verify_consistency
+from rgs.core.tlog.note import Note, format_note, parse_note
+from rgs.core.tlog.policies import Accepted, Policy
+from rgs.core.tlog.tiles import TILE_WIDTH, TileSubtrees
 
 CHUNK_BUNDLES: Final = 2
 SAVE_ENTRIES: Final = 1 << 18

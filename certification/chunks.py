@@ -17,9 +17,9 @@ from time import thread_time
 from typing import Final
 
 from rgs.core.errors import FormatError
-from rgs.core.merkle import leaf_hash
 from rgs.core.statements import KINDS, Envelope, key_fingerprint, parse_envelope
 from rgs.core.statements.bulk import is_signed_by
+from rgs.core.tlog.merkle import leaf_hash
 
 _START: Final = KINDS["instance_start"].payload_type.encode("ascii")
 _PAYLOAD: Final = re.compile(rb'\{"payload":"([A-Za-z0-9+/=]{1,45000})"')

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Final
 
 from certification.replay import FileError, read_file
-from rgs.core.checkpoints import parse_checkpoint
 from rgs.core.errors import FormatError, RgsError
-from rgs.core.note import NOTE_BYTES_MAX, parse_note
-from rgs.core.policies import Policy
 from rgs.core.replay import Witnessed
 from rgs.core.replay.revocations import read_witnessed
+from rgs.core.tlog.checkpoints import parse_checkpoint
+from rgs.core.tlog.note import NOTE_BYTES_MAX, parse_note
+from rgs.core.tlog.policies import Policy
 
 NOTES_MAX: Final = 512
 

@@ -4,7 +4,7 @@ Best play gives each decision a value, the mean of what follows if it is taken a
 What a decision is worth less than the best one is its cost. The net win of a round **plus the costs of its decisions**
 has the mean of best play, whoever decides and however: chance is left, skill is out. So it is watched on both sides.
 
-Above, the test bets on a mean that is larger (`rgs.core.monitoring.evidence.betting`). Below, a bet loses by the 500 to
+Above, the test bets on a mean that is larger (`rgs.core.returns.evidence.betting`). Below, a bet loses by the 500 to
 1 of a royal flush, and so could be small only: it is made on the value cut off at a height, whose mean is at least that
 of best play less what the cut can take away, summed over the hands as they are dealt.
 
@@ -25,9 +25,9 @@ from rgs.core.cards import parse_cards
 from rgs.core.games.stakes import dearest_round
 from rgs.core.games.types import Action, Phase
 from rgs.core.hands import Category, HandValue
-from rgs.core.monitoring.evidence import average, betting
-from rgs.core.monitoring.laws import HAND, Laws
-from rgs.core.monitoring.tally import ALPHA
+from rgs.core.returns.distributions import HAND, Laws
+from rgs.core.returns.evidence import average, betting
+from rgs.core.returns.tally import ALPHA
 from rgs.core.rulesets import Ruleset
 
 

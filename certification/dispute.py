@@ -22,13 +22,13 @@ from certification.log import Trust, read_trust
 from certification.receipt import verify_receipt
 from certification.replay import FileError, fingerprint
 from rgs.core.errors import FormatError, RgsError, VerificationError
-from rgs.core.logproofs import PROOF_BYTES_MAX, parse_log_proof
 from rgs.core.replay import KeyBook, Replay, Rulebook
 from rgs.core.replay.reading import Statement
 from rgs.core.rulesets import parse_canonical_ruleset
 from rgs.core.statements import leaf_hash
 from rgs.core.statements.envelope import ENVELOPE_BYTES_MAX
 from rgs.core.statements.lines import KEY_BUNDLE_BYTES_MAX
+from rgs.core.tlog.proofs import PROOF_BYTES_MAX, parse_log_proof
 
 _SESSION_BYTES_MAX: Final = 1 << 28
 FILES: Final[Mapping[str, int]] = {

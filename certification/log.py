@@ -35,10 +35,10 @@ from certification.memory import format_state, parse_state
 from certification.replay import FileError, fingerprint, jurisdiction, read_file, ruleset, whole_number
 from certification.sources import SourceError, add_tls_options, open_source
 from rgs.core.errors import FormatError, RgsError, VerificationError
-from rgs.core.policies import POLICY_BYTES_MAX, Policy, parse_policy, self_witnesses
 from rgs.core.replay import Rulebook
 from rgs.core.statements.lines import KEY_BUNDLE_BYTES_MAX
 from rgs.core.times import parse_time
+from rgs.core.tlog.policies import POLICY_BYTES_MAX, Policy, parse_policy, self_witnesses
 
 STATE_BYTES_MAX: Final = 1 << 34
 _SHOWN: Final = 50

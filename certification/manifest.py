@@ -4,7 +4,7 @@ the software that it has examined, and how it finds it again (GLI-19 2.3.2, 2.3.
 SHA-256, and SHA-1 for the Italian message, of every file of our own, each with the class of change that it is; the
 dependencies as the lock pins them and as they lie here, file by file; rulesets, jurisdictions, database schema,
 contract; interpreter, standard library, shared objects; of a node's settings the hash alone. Verifying is a file of its
-own (`certification.manifest_verify`), which needs nothing of this. Refuses an installation that contradicts its lock or
+own (`rgs.integrity.manifest_verify`), which needs nothing of this. Refuses an installation that contradicts its lock or
 a RECORD: there is nothing to certify then.
 """
 
@@ -19,10 +19,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from certification import manifest_machine, manifest_verify
-from certification.manifest_verify import FORMAT, LOCK, PROTOS, Surroundings, UnverifiableError
 from rgs.core.jurisdictions import SHIPPED_JURISDICTIONS, load_jurisdiction
 from rgs.core.rulesets import SHIPPED_RULESETS, load_ruleset
+from rgs.integrity import manifest_machine, manifest_verify
+from rgs.integrity.manifest_verify import FORMAT, LOCK, PROTOS, Surroundings, UnverifiableError
 
 CLASSES: Final = {
     "rng": ("rng/",),
@@ -30,7 +30,7 @@ CLASSES: Final = {
     "game": (
         *("rgs/core/games/", "rgs/core/cards.py", "rgs/core/hands.py", "rgs/core/money.py", "rgs/core/rulesets.py"),
         *("rgs/core/ledger.py", "rgs/core/limits.py", "rgs/core/rounds.py", "rgs/core/sessions.py"),
-        *("rgs/core/jurisdictions.py", "rgs/core/jurisdiction_data/", "rgs/core/certificates.py"),
+        *("rgs/core/jurisdictions.py", "rgs/core/jurisdiction_data/", "rgs/core/returns/certified.py"),
     ),
 }
 """Class of change -> what it is a change of; the first that fits holds. Each of them is MAJOR: certified again, as

@@ -1,7 +1,7 @@
 """Measured returns of an export or a log against the exact ones: `certify monitor PLACE… [--decisions] [--json]`.
 
 PLACE is an export (docs/formats.md, 12), or a log as a folder or an http(s) address. Counts what the server counts, in
-the order of start, by the same functions (`rgs.core.monitoring`), and judges it as the server does after each thousand
+the order of start, by the same functions (`rgs.core.returns`), and judges it as the server does after each thousand
 rounds: the first look at which a figure alarmed is told. `--decisions` values every decision by best play and compares
 what was won with what these players could expect (docs/monitoring.md).
 
@@ -29,15 +29,15 @@ from certification.rtp.strategy import Strategy
 from certification.sources import SourceError, open_source
 from certification.tree import read_bundle, read_checkpoint
 from rgs.core.amounts import format_money
-from rgs.core.checkpoints import parse_checkpoint
 from rgs.core.errors import RgsError, UnknownRulesetError
-from rgs.core.monitoring.figures import Played, played
-from rgs.core.monitoring.laws import MAIN, Laws, load_laws
-from rgs.core.monitoring.tally import LIFE, NO_CURRENCY, Reading, Tally
+from rgs.core.returns.distributions import MAIN, Laws, load_laws
+from rgs.core.returns.figures import Played, played
+from rgs.core.returns.tally import LIFE, NO_CURRENCY, Reading, Tally
 from rgs.core.rulesets import Ruleset, load_ruleset
 from rgs.core.statements import leaf_hash, parse_envelope, parse_line, parse_statement
-from rgs.core.tiles import TILE_WIDTH
 from rgs.core.times import parse_time
+from rgs.core.tlog.checkpoints import parse_checkpoint
+from rgs.core.tlog.tiles import TILE_WIDTH
 
 PATIENCE_MS: Final = 900_000
 """As the server's: so long is an open round waited for."""

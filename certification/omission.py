@@ -34,16 +34,16 @@ from certification.sources import Source, SourceError, add_tls_options, open_sou
 from certification.tree import ENTRY, TILES, Tree, failure, read_accepted, read_bundle, read_hashes
 from rgs.core.errors import FormatError, RgsError, VerificationError
 from rgs.core.jurisdictions import Jurisdiction
-from rgs.core.merkle import leaf_hash
-from rgs.core.policies import Accepted
 from rgs.core.replay import KeyBook, Rulebook
 from rgs.core.replay.checks import KEY
 from rgs.core.replay.reading import Statement, read_authentic
 from rgs.core.shards import half_year, parse_origin
 from rgs.core.statements import KINDS, ExportLine, format_line, parse_envelope, parse_line, parse_statement
 from rgs.core.statements.lines import KEY_BUNDLE_BYTES_MAX, LINE_BYTES_MAX
-from rgs.core.tiles import TILE_WIDTH, Tile
 from rgs.core.times import format_time, parse_time
+from rgs.core.tlog.merkle import leaf_hash
+from rgs.core.tlog.policies import Accepted
+from rgs.core.tlog.tiles import TILE_WIDTH, Tile
 
 DELAY_S: Final = 86_400
 """The stated maximum delay (docs/formats.md, section 16)."""

@@ -21,14 +21,14 @@ from certification.log import Trust, read_trust
 from certification.replay import FileError, fingerprint, read_file
 from certification.tree import verify_note_and_quorum
 from rgs.core.errors import FormatError, RgsError, VerificationError
-from rgs.core.logproofs import PROOF_BYTES_MAX, LogProof, parse_log_proof, verify_log_proof
-from rgs.core.note import format_note
 from rgs.core.receipts import parse_key_path
 from rgs.core.replay import Entry, KeyBook, Place
 from rgs.core.replay.reading import Statement, read_entry
 from rgs.core.statements import leaf_hash, parse_envelope
 from rgs.core.statements.envelope import ENVELOPE_BYTES_MAX
 from rgs.core.statements.lines import KEY_BUNDLE_BYTES_MAX
+from rgs.core.tlog.note import format_note
+from rgs.core.tlog.proofs import PROOF_BYTES_MAX, LogProof, parse_log_proof, verify_log_proof
 
 
 def verify_receipt(

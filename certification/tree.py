@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from certification.sources import Source
-from rgs.core.checkpoints import Checkpoint, parse_checkpoint
 from rgs.core.errors import FormatError, VerificationError
-from rgs.core.merkle import Frontier, root_of
-from rgs.core.note import NOTE_BYTES_MAX, Note, parse_note
-from rgs.core.policies import NONE, Accepted, Policy, verify_checkpoint
-from rgs.core.tiles import (
+from rgs.core.tlog.checkpoints import Checkpoint, parse_checkpoint
+from rgs.core.tlog.merkle import Frontier, root_of
+from rgs.core.tlog.note import NOTE_BYTES_MAX, Note, parse_note
+from rgs.core.tlog.policies import NONE, Accepted, Policy, verify_checkpoint
+from rgs.core.tlog.tiles import (
     CHECKPOINT_PATH,
     COSIGNED_PATH,
     ENTRIES,

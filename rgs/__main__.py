@@ -1,7 +1,8 @@
 """The launcher: hashes the software first, then hands over to the command line (ARCHITECTURE 2.13).
 
-Imports the standard library and what measures (`rgs.measured`) only, so that what is measured has not run yet. A server
-begins itself again, isolated (`rgs.launch`). Exit 0 is success, 1 a refusal (3 of a server), 2 usage.
+Imports the standard library and what measures (`rgs.integrity.run`) only, so that what is measured has not run yet. A
+server begins itself again, isolated (`rgs.integrity.launcher`). Exit 0 is success, 1 a refusal (3 of a server), 2
+usage.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from rgs.launch import HOPELESS, SurroundingsError, become_isolated, is_isolated
-from rgs.measured import run_measured
+from rgs.integrity.launcher import HOPELESS, SurroundingsError, become_isolated, is_isolated
+from rgs.integrity.run import run_measured
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from certification import log as command
-from rgs.core.note import COSIGNATURE, Note, add_signatures, cosign, format_note, format_vkey, note_key, parse_note
 from rgs.core.statements import Ed25519Signer, parse_line
+from rgs.core.tlog.note import COSIGNATURE, Note, add_signatures, cosign, format_note, format_vkey, note_key, parse_note
 from tests.factory import House, Player, Worker
 from tests.logs import VKEY, make_log
 

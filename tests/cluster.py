@@ -18,20 +18,20 @@ import grpc
 
 from certification import replay as certify
 from rgs.cli import run
-from rgs.cli.init import ensure_home
-from rgs.cli.keyring import read_fingerprint
-from rgs.cli.pki import load_issued
-from rgs.clock import SystemClock
-from rgs.config import Config, load_config
 from rgs.core.statements.lines import parse_line
-from rgs.server import Server
+from rgs.node.clock import SystemClock
+from rgs.node.config import Config, load_config
+from rgs.node.home import ensure_home
+from rgs.node.keyring import read_fingerprint
+from rgs.node.pki import load_issued
+from rgs.node.server import Server
 from rgs.store.address import PostgresAddress
 from rgs.v1 import common_pb2, play_pb2, session_pb2
 from rgs.v1.play_pb2_grpc import PlayServiceStub
 from rgs.v1.session_pb2_grpc import SessionServiceStub
 from tests.unit.api.client import body_of, request_id
 from tests.unit.api.serving import channel_of, entropy, manifest, reason_in, status_in
-from tests.unit.cli.running import MANIFEST
+from tests.unit.node.running import MANIFEST
 
 
 async def new_database(url: str, name: str) -> None:

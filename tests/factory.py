@@ -1,5 +1,4 @@
-"""A house on paper: it plays rounds through rgs.core.games and signs statements through rgs.core.statements, without
-a server.
+"""A house on paper: it plays rounds by rgs.core.games and signs statements by rgs.core.statements, without a server.
 
 Everything follows from a seed: keys, salts, ids and transcripts. An honest house makes exports that must pass; `lie`
 is called with every body before it is signed, so that a lying house keeps its chains and signatures in order and is
@@ -18,8 +17,6 @@ from rgs.core.games import game_of
 from rgs.core.games.types import Action, Phase, Seat, SeatStakes
 from rgs.core.ids import format_game_code, format_ulid
 from rgs.core.jurisdictions import load_jurisdiction
-from rgs.core.merkle import inclusion_path, root_of
-from rgs.core.merkle import leaf_hash as merkle_leaf
 from rgs.core.rounds import HOUSE_PARTY, outcome_object, rules_object, settlement_objects
 from rgs.core.rulesets import load_ruleset
 from rgs.core.statements import (
@@ -37,6 +34,8 @@ from rgs.core.statements import (
 )
 from rgs.core.statements.lines import format_key_bundle
 from rgs.core.times import format_time
+from rgs.core.tlog.merkle import inclusion_path, root_of
+from rgs.core.tlog.merkle import leaf_hash as merkle_leaf
 from rng.shuffle import PROCEDURE, transcript_to_deck
 from tests.players import Player, Round, Worker
 from tests.seeded import Bytes

@@ -16,12 +16,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
-from rgs.admission import identify_certificate
-from rgs.cli.keyring import node_key_in_force
-from rgs.clients.register import EmbeddedRegister
-from rgs.clients.wallet import EmbeddedWallet
-from rgs.clock import SystemClock
-from rgs.composition import Ground, Services
+from rgs.adapters.embedded.regulator import EmbeddedRegister
+from rgs.adapters.embedded.wallet import EmbeddedWallet
 from rgs.core.errors import RegulatorUnavailableError, WalletUnavailableError
 from rgs.core.games.types import Action
 from rgs.core.sessions import Funding
@@ -36,16 +32,20 @@ from rgs.core.statements import (
 from rgs.core.statements.lines import format_key_bundle
 from rgs.core.times import format_time
 from rgs.core.views import RoundView, SessionView
+from rgs.node.clock import SystemClock
+from rgs.node.keyring import node_key_in_force
+from rgs.node.tls_identity import identify_certificate
+from rgs.node.wiring import Ground, Services
+from rgs.service.admin.watch import Watched
 from rgs.service.books import Books
 from rgs.service.callers import Caller, Encode, Reply, Role
 from rgs.service.instance import Artifact, Instance
-from rgs.service.requests import Act, BuyParticipation, CloseSession, EndParticipation, OpenSession, StartRound
+from rgs.service.play.requests import Act, BuyParticipation, CloseSession, EndParticipation, OpenSession, StartRound
 from rgs.service.sealing import Kek, Sealer
-from rgs.service.watch import Watched
 from rgs.store.interface import Parties, PartyRow, Store
 from rgs.store.parties import SqliteParties
 from rgs.store.register import RegisterStore
-from rgs.store.sqlite import SqliteStore, create_store
+from rgs.store.sqlite.store import SqliteStore, create_store
 from rgs.store.wallet import WalletStore
 from tests.peers import Script, ScriptedCentral, ScriptedWallet
 

@@ -12,8 +12,8 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from certification.manifest_verify import CACHE, LOCK, PACKAGES, canonical_name, parse_lock, read_record
-from rgs.launch import FLAGS, HOPELESS
+from rgs.integrity.launcher import FLAGS, HOPELESS
+from rgs.integrity.manifest_verify import CACHE, LOCK, PACKAGES, canonical_name, parse_lock, read_record
 from tools.wheel import build
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -39,7 +39,7 @@ class Installation:
 
     def command(self, *arguments: str) -> list[str]:
         """The launcher, isolated from the first instruction on."""
-        return [self.python, *FLAGS, str(self.root / "rgs" / "launch.py"), *arguments]
+        return [self.python, *FLAGS, str(self.root / "rgs/integrity/launcher.py"), *arguments]
 
     def launch(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         return self.run(self.command(*arguments), None, **environment)

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from rgs.core.checkpoints import Checkpoint, format_checkpoint, parse_checkpoint
-from rgs.core.merkle import leaf_hash
-from rgs.core.note import ED25519, Note, format_note, format_vkey, note_key, parse_note, sign_text
 from rgs.core.statements import Ed25519Signer, Signer
-from rgs.core.tiles import ENTRIES, Tile, format_bundle, format_tile_path, parse_bundle
-from rgs.translog.directory import Edge, LogDirectory, write_log
+from rgs.core.tlog.checkpoints import Checkpoint, format_checkpoint, parse_checkpoint
+from rgs.core.tlog.merkle import leaf_hash
+from rgs.core.tlog.note import ED25519, Note, format_note, format_vkey, note_key, parse_note, sign_text
+from rgs.core.tlog.tiles import ENTRIES, Tile, format_bundle, format_tile_path, parse_bundle
+from rgs.tlog.directory import Edge, LogDirectory, write_log
 
 ORIGIN: Final = "log.example/2026h2"
 SIGNER: Final = Ed25519Signer.from_seed(bytes(range(32)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from rgs.core.merkle import leaf_hash
 from rgs.core.statements import (
     KINDS,
     Ed25519Signer,
@@ -14,6 +13,7 @@ from rgs.core.statements import (
     next_actions_hash,
     seal_envelope,
 )
+from rgs.core.tlog.merkle import leaf_hash
 from tests.factory import Body, House, Lie, Player, Worker, join
 from tests.houses import small_house
 from tests.lies import EARLY, Change, lie_at, put

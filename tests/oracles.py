@@ -19,7 +19,7 @@ from rgs.core.times import format_time
 from rgs.store.interface import StatementRow
 from rgs.store.reads import SqliteReads
 from rgs.store.register import RegisterStore
-from rgs.store.sqlite import connect
+from rgs.store.sqlite.store import connect
 from rgs.store.wallet import WalletStore
 from tests.house import ACCOUNT_MINOR, NODE_KEY, NOW_MS, ROOT_KEY, key_bundle, read_statement, sealed
 from tests.waiting import all_at_once

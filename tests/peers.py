@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from rgs.clients.regulator import (
+from rgs.core.errors import IdempotencyConflictError, RgsError, UnavailableError, WalletRefusedError
+from rgs.ports.regulator import (
     CentralSystem,
     DayAlignment,
     ModuleReport,
@@ -20,8 +21,7 @@ from rgs.clients.regulator import (
     SessionOpening,
     StageReport,
 )
-from rgs.clients.wallet import Balance, Receipt, Wallet
-from rgs.core.errors import IdempotencyConflictError, RgsError, UnavailableError, WalletRefusedError
+from rgs.ports.wallet import Balance, Receipt, Wallet
 
 _Result = TypeVar("_Result")
 

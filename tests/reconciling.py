@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from rgs.cli.export_books import receipt_line, register_lines, wallet_lines
+from rgs.adapters.embedded.books import receipt_line, register_lines, wallet_lines
 from rgs.core.statements import ExportLine, format_line, parse_canonical, parse_envelope, parse_statement
-from rgs.service.reconciliation import Reconciled, ReconcileRequest, Reconciliation
+from rgs.service.reconciliation.reconciliation import Reconciled, ReconcileRequest, Reconciliation
 from rgs.store.interface import StatementRow
 from rgs.store.reads import SqliteReads
 from rgs.store.register import RegisterStore
-from rgs.store.sqlite import connect
+from rgs.store.sqlite.store import connect
 from rgs.store.wallet import WalletStore
 from tests.house import NODE_KEY, ROOT_KEY, Player, key_bundle, open_house
 from tests.waiting import all_at_once

@@ -10,8 +10,8 @@ from typing import Any
 
 from rgs.core.sessions import Funding
 from rgs.service.callers import Caller, Role
-from rgs.service.requests import OpenSession
-from rgs.store.sqlite import connect
+from rgs.service.play.requests import OpenSession
+from rgs.store.sqlite.store import connect
 from rgs.store.wallet import WalletStore
 from tests.house import ACCOUNT_MINOR, House, Player, open_house, read_statement
 from tests.oracles import replay, stored_statements, verify_numbers, verify_one_affair_a_request

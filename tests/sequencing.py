@@ -23,20 +23,29 @@ from typing import Any, cast
 
 import structlog
 
-from rgs.core.checkpoints import Checkpoint, parse_checkpoint
-from rgs.core.merkle import leaf_hash, root_of
-from rgs.core.note import COSIGNATURE, ED25519, add_signatures, cosign, note_key, parse_note, sign_text, verify_note
 from rgs.core.shards import parse_origin
 from rgs.core.statements import Ed25519Signer, Signer
-from rgs.core.tiles import TILE_WIDTH, tiles_of
 from rgs.core.times import parse_time
+from rgs.core.tlog.checkpoints import Checkpoint, parse_checkpoint
+from rgs.core.tlog.merkle import leaf_hash, root_of
+from rgs.core.tlog.note import (
+    COSIGNATURE,
+    ED25519,
+    add_signatures,
+    cosign,
+    note_key,
+    parse_note,
+    sign_text,
+    verify_note,
+)
+from rgs.core.tlog.tiles import TILE_WIDTH, tiles_of
 from rgs.store.changes import StoreError, StoreRefusedError
 from rgs.store.interface import InstanceRow, StatementRow, Store
 from rgs.store.wallet import SqliteFile
-from rgs.translog import sequencer as sequencer_module
-from rgs.translog import shard as shard_module
-from rgs.translog.directory import LogDirectory
-from rgs.translog.sequencer import Sequencer
+from rgs.tlog import sequencer as sequencer_module
+from rgs.tlog import shard as shard_module
+from rgs.tlog.directory import LogDirectory
+from rgs.tlog.sequencer import Sequencer
 from tests.house import NODE_KEY, FakeClock, sealed
 
 PREFIX = "log.example"

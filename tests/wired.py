@@ -19,28 +19,28 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 from google.rpc.status_pb2 import Status
 
-from rgs.admission import read_certificate
 from rgs.api import admin, audit, catalog, history, play, reconciliation, session
 from rgs.api.auth import Gate
 from rgs.api.calls import Calls, Methods
 from rgs.api.endpoint import Endpoint, Tls
 from rgs.api.mapping import Encoder
 from rgs.api.quotas import Limits
-from rgs.cli.pki import Issued, fingerprint_of, issue_client, last_ms_of
 from rgs.cli.reconcile_job import Ground, run_job
-from rgs.clock import SystemClock
-from rgs.core.note import ED25519, format_vkey, note_key
+from rgs.core.tlog.note import ED25519, format_vkey, note_key
+from rgs.node.clock import SystemClock
+from rgs.node.pki import Issued, fingerprint_of, issue_client, last_ms_of
+from rgs.node.tls_identity import read_certificate
+from rgs.service.audit.log import PublicLog
 from rgs.service.books import Books
 from rgs.service.callers import Role
-from rgs.service.catalog import Catalog
-from rgs.service.log import PublicLog
-from rgs.service.reconciliation_files import Shelf
-from rgs.service.reconciliation_reports import ReconciliationReports
-from rgs.service.reconciliation_runs import ReconciliationRuns
-from rgs.service.submissions import Submissions
+from rgs.service.play.catalog import Catalog
+from rgs.service.reconciliation.files import Shelf
+from rgs.service.reconciliation.reports import ReconciliationReports
+from rgs.service.reconciliation.runs import ReconciliationRuns
+from rgs.service.reconciliation.submissions import Submissions
 from rgs.store.interface import PartyRow
 from rgs.store.opening import open_reads
-from rgs.store.sqlite import connect
+from rgs.store.sqlite.store import connect
 from rgs.v1 import admin_pb2, audit_pb2, catalog_pb2, history_pb2, play_pb2, reconciliation_pb2, session_pb2
 from tests.house import NODE_KEY, NOW_MS, FakeClock, House, key_bundle
 from tests.unit.api.serving import authority, channel_of, entropy, reason_in, server_certificate

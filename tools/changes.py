@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from certification.manifest import CLASSES, class_of
-from certification.manifest_verify import Finding, digest, own_files
+from rgs.integrity.manifest_verify import Finding, digest, own_files
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 CERTIFIED: Final = Path("certification/certified.json")

@@ -10,14 +10,14 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import PurePosixPath
 from typing import Final
 
 MAX_LINES: Final = 500
-LONG_FILES: Final = {"certification/manifest_verify.py", "tests/verifier/independent_verifier.py"}
+LONG_FILES: Final = {"rgs/integrity/manifest_verify.py", "tests/verifier/independent_verifier.py"}
 """One file each by design: outsiders' verifiers, to be read and carried away alone."""
 GENERATED_FILES: Final = ("rgs/v1/", "rgs/wallet/", "rgs/regulator/")
 GENERATED_MODULE: Final = re.compile(r"rgs(\.\w+)?\.v\d+(\.|$)")
@@ -55,63 +55,88 @@ class Room:
 
 SIGNING: Final = ("cryptography", "nacl")
 GRPC: Final = ("grpc", "grpc_health", "grpc_reflection", "grpc_status", "google")
-CLOCK: Final = ("rgs.clock.Clock", "rgs.clock.TrustedClock")  # the types alone; a clock itself is handed in
-INNER: Final = ("rgs.core", "rgs.store", *CLOCK)
-OUTERMOST: Final = (
-    *("__main__.py", "cli/", "demo/", "server.py"),
-    *("admission.py", "composition.py", "config.py", "declared.py", "logging.py", "logkeeping.py", "outward.py"),
+INNER: Final = ("rgs.core", "rgs.ports", "rgs.store")
+SHARED: Final = tuple(
+    f"rgs.service.{name}"
+    for name in (
+        *("books", "callers", "cosigned", "events", "idempotency", "instance", "pages", "permits", "sealing"),
+        "timekeeping",
+    )
+)
+"""What several subjects of the service use. It imports none of them."""
+USE_CASES: Final = ("rng", *INNER, *SHARED)
+PROCESS: Final = (
+    *("rng", *INNER, "rgs.adapters", "rgs.tlog", "rgs.service", "rgs.api", "rgs.integrity"),
+    "rgs.__version__",
 )
 
+# From the inside out: a room names itself and rooms that stand before it (`climbs`).
 ROOMS: Final = (
     Room("rng/", ("rng",)),
     Room("rgs/__init__.py"),
+    # The measured start: the standard library alone, before anything else is believed.
+    Room("rgs/integrity/", ("rgs.integrity",)),
+    # The C2SP formats, usable alone.
+    Room("rgs/core/tlog/", ("rgs.core.tlog",), SIGNING),
     Room("rgs/core/", ("rgs.core",)),
-    *(Room(f"rgs/core/{name}", ("rgs.core",), SIGNING) for name in ("statements", "note", "keys", "envelope")),
-    Room("rgs/core/replay", ("rgs.core", "rng.shuffle")),
-    Room("rgs/store/", ("rgs.core", "rgs.store", *CLOCK), ("asyncpg", "duckdb")),
-    Room("rgs/clients/", (*INNER, "rgs.clients"), ("structlog", *GRPC), generated=True),
-    Room("rgs/translog/", (*INNER, "rgs.translog"), ("structlog",)),
+    Room("rgs/core/statements/", ("rgs.core",), SIGNING),
+    Room("rgs/core/replay/", ("rgs.core", "rng.shuffle")),
+    Room("rgs/ports/", ("rgs.core", "rgs.ports")),
+    Room("rgs/store/", INNER, ("asyncpg", "duckdb")),
+    Room("rgs/adapters/__init__.py"),
+    Room("rgs/adapters/grpc/", ("rgs.core", "rgs.ports", "rgs.adapters.grpc"), ("structlog", *GRPC), generated=True),
+    Room("rgs/adapters/embedded/", (*INNER, "rgs.adapters.embedded")),
+    # A program of its own, for those who watch the server: it imports no module of the log that it watches.
+    Room("rgs/tlog/witness/", ("rgs.core", "rgs.store", "rgs.tlog.witness"), ("structlog",)),
+    Room("rgs/tlog/", ("rgs.core", "rgs.store", "rgs.tlog"), ("structlog",)),
+    Room("rgs/service/sealing.py", ("rgs.core",), ("cryptography",)),
+    Room("rgs/service/", USE_CASES, ("structlog",)),
+    Room("rgs/service/money/", (*USE_CASES, "rgs.service.money"), ("structlog",)),
+    Room("rgs/service/regulator/", (*USE_CASES, "rgs.service.regulator"), ("structlog",)),
     Room(
-        "rgs/witness/", (*INNER, "rgs.witness"), ("structlog",)
-    ),  # a program of its own, for those who watch the house
-    # The embedded books are the honest half of each simulator; what lies is the wire before them.
-    Room("rgs/simulators/", (*INNER, "rgs.clients", "rgs.simulators"), GRPC, generated=True),
-    Room("rgs/reporting/", ("rgs.core", "rgs.reporting"), ("jinja2",)),  # documents to pages, pure
+        "rgs/service/play/",
+        (*USE_CASES, "rgs.service.money", "rgs.service.regulator", "rgs.service.play"),
+        ("structlog",),
+    ),
     Room(
-        "rgs/service/",
-        ("rng", *INNER, "rgs.clock.APART_MS", "rgs.clients", "rgs.translog", "rgs.reporting", "rgs.service"),
-        ("cryptography", "structlog"),
+        "rgs/service/admin/",
+        (*USE_CASES, "rgs.tlog", "rgs.service.regulator", "rgs.service.play", "rgs.service.admin"),
+        ("structlog",),
     ),
-    Room("rgs/api/", ("rgs.core", "rgs.service", "rgs.api", *CLOCK), ("structlog", *GRPC), generated=True),
-    # The outermost layer: the server and the command lines, which put the rest together. Nothing imports them.
-    *(
-        Room(
-            f"rgs/{name}",
-            ("rng", "rgs", "certification"),
-            ("rich", "structlog", "typer", "uvloop", *SIGNING, *GRPC),
-            generated=True,
-        )
-        for name in OUTERMOST
-    ),
-    # Leaves of it: the standard library alone, and files that are made of nothing else.
-    Room("rgs/clock.py"),
-    Room("rgs/imports.py"),
-    Room("rgs/manifest.py", ("rgs.__version__", "rgs.imports", "certification.manifest_verify.Surroundings")),
-    Room("rgs/launch.py", ("certification.manifest_verify", "rgs.measured.run_measured")),
+    Room("rgs/service/audit/", (*USE_CASES, "rgs.tlog", "rgs.service.admin", "rgs.service.audit"), ("structlog",)),
     Room(
-        "rgs/measured.py",
-        ("rgs.manifest", "certification.manifest_verify.Surroundings"),
+        "rgs/service/reconciliation/",
+        (*USE_CASES, "rgs.service.admin.orders", "rgs.service.reconciliation"),
+        ("cryptography", "jinja2", "structlog"),
     ),
-    Room("certification/manifest_machine.py"),
-    Room("certification/manifest_verify.py"),
+    Room("rgs/api/", ("rgs.core", "rgs.service", "rgs.api"), ("structlog", *GRPC), generated=True),
+    Room("rgs/node/", (*PROCESS, "rgs.node"), ("structlog", "uvloop", *SIGNING, *GRPC), generated=True),
+    Room(
+        "rgs/devkit/",
+        (
+            *(*INNER, "rgs.adapters", "rgs.node", "rgs.devkit"),
+            *("rgs.integrity.launcher", "rng.entropy"),  # how a server is begun; whence request ids come
+        ),
+        ("rich", "structlog", *GRPC),
+        generated=True,
+    ),
+    Room(
+        "rgs/cli/",
+        (*PROCESS, "rgs.node", "rgs.devkit", "rgs.cli"),
+        ("rich", "structlog", "typer", *SIGNING, *GRPC),
+        generated=True,
+    ),
+    Room("rgs/__main__.py", ("rgs.integrity",)),  # which hands over to rgs.cli by its name, behind the guard
     Room(
         "certification/",
-        ("rng", "rgs.core", "certification"),
+        ("rng", "rgs.core", "rgs.integrity", "certification"),
         ("jinja2", "matplotlib", "numba", "numpy", "rich", "scipy", "typer"),
     ),
     Room("examples/", ("examples",), None, generated=True),
     *(Room(prefix, tuple(HOUSE), None, generated=True) for prefix in ("bench/", "tests/", "tools/")),
 )
+OUTSIDE: Final = ("examples/", "bench/", "tests/", "tools/")
+"""Nothing of the product imports these: they may name whom they like."""
 
 # Standard library that does something to the world, or waits for it. The core computes.
 NOT_IN_CORE: Final = {
@@ -136,13 +161,17 @@ ENTITLED: Final = (
     Entitled(("random",)),
     Entitled(("secrets", "os.urandom", "os.getrandom", "ssl.RAND_bytes", "nacl.utils.random"), ("rng/entropy.py",)),
     Entitled(tuple(f"uuid.uuid{version}" for version in (1, 4, 6, 7))),  # ids come from rng.entropy
-    Entitled(("time",), ("rgs/clock.py", "rgs/__main__.py", "rgs/cli/")),  # command lines show progress
+    Entitled(
+        ("time",),  # the clock, who shows progress, and who counts seconds of strangers
+        ("rgs/node/clock.py", "rgs/node/log_server.py", "rgs/node/stderr.py", "rgs/cli/", "rgs/devkit/"),
+    ),
     Entitled(
         ("datetime.datetime.now", "datetime.datetime.utcnow", "datetime.datetime.today", "datetime.date.today"),
-        ("rgs/clock.py",),
+        ("rgs/node/clock.py",),
     ),
     Entitled(("sqlite3", "asyncpg", "duckdb"), ("rgs/store/",)),
-    Entitled(("importlib.import_module", "builtins.__import__"), ("rgs/measured.py", "rgs/cli/")),  # unseen imports
+    # unseen imports: the command line behind the guard, and what is loaded when it is called for
+    Entitled(("importlib.import_module", "builtins.__import__"), ("rgs/integrity/run.py", "rgs/node/parts.py")),
 )
 ENTROPY_DEVICES: Final = ("/dev/urandom", "/dev/random", "/dev/hwrng")
 
@@ -286,6 +315,30 @@ def check_classes(_path: str, tree: ast.Module) -> Rule:
         bases = [ast.unparse(base).rsplit(".", 1)[-1] for base in node.bases]
         if any(base.endswith(("Error", "Exception")) for base in bases) and not node.name.endswith("Error"):
             yield node.lineno, "error name", f"class {node.name} is an error and does not end in Error"
+
+
+# --- no climbing --------------------------------------------------------------------------------------------------
+
+
+def climbs(rooms: Sequence[Room] = ROOMS) -> list[str]:
+    """Where the table lets a room import one that stands behind it: from the inside out there are no ways back."""
+    found = []
+    for place, room in enumerate(rooms):
+        if room.prefix.startswith(OUTSIDE):
+            continue
+        before = [other.prefix for other in rooms[: place + 1]]
+        for name in room.house:
+            path = name.replace(".", "/")
+            holders = [other.prefix for other in rooms if other.prefix.startswith((f"{path}/", f"{path}.py"))]
+            holders = holders or [prefix for prefix in [room_prefix(f"{path}.py", rooms)] if prefix]
+            if not any(prefix in before for prefix in holders) and name != "rgs.__version__":
+                found.append(f"{room.prefix} may import {name}, which stands further out")
+    return found
+
+
+def room_prefix(path: str, rooms: Sequence[Room]) -> str:
+    """The prefix of the room of a file that need not be there."""
+    return max((room.prefix for room in rooms if path.startswith(room.prefix)), key=len, default="")
 
 
 # --- reading the tree --------------------------------------------------------------------------------------------

@@ -109,7 +109,7 @@ def _files(document: dict[str, Any], done: Sequence[Done]) -> dict[str, bytes]:
             files[f"certificates/{result['ruleset']}.json"] = _json(result["certificate"])
     if results["manifest"].get("content"):
         files["software-manifest.json"] = results["manifest"]["content"].encode()
-        files["manifest_verify.py"] = (ROOT / "certification" / "manifest_verify.py").read_bytes()
+        files["manifest_verify.py"] = (ROOT / "rgs/integrity/manifest_verify.py").read_bytes()
     if results["sbom"].get("document"):
         files["sbom.cdx.json"] = _json(results["sbom"]["document"])
     files["times.json"] = _json({"made": document["made"], "took_s": {row.step.name: row.took_s for row in done}})

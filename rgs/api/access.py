@@ -25,7 +25,7 @@ from typing import Final
 
 from google.protobuf.message import Message
 
-from rgs.clock import Clock
+from rgs.core.clock import Clock
 from rgs.core.times import format_time
 
 OK: Final = "OK"

@@ -14,14 +14,14 @@ from rgs.api.pages import paged
 from rgs.api.returns import returns_methods
 from rgs.core.errors import InvalidFieldError
 from rgs.core.values import check_range
-from rgs.service.admin import Admin, VoidResult
+from rgs.service.admin.admin import Admin, VoidResult
+from rgs.service.admin.certificates import Certificates
+from rgs.service.admin.monitoring import Monitoring
+from rgs.service.admin.orders import order_of
+from rgs.service.admin.outbox import Outbox
+from rgs.service.audit.totals import EventRow, Reports, totals_filter
 from rgs.service.callers import Caller
-from rgs.service.certificates import Certificates
-from rgs.service.monitoring import Monitoring
-from rgs.service.orders import order_of
-from rgs.service.outbox import Outbox
 from rgs.service.permits import GuardState
-from rgs.service.reports import EventRow, Reports, totals_filter
 from rgs.v1 import admin_pb2 as pb
 from rgs.v1.common_pb2 import ROUND_STATUS_UNSPECIFIED
 

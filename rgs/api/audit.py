@@ -10,9 +10,9 @@ from typing import Protocol
 from rgs.api.calls import Download, Methods, Unary
 from rgs.api.pages import paged
 from rgs.api.parsing import verify_logged_request, verify_range, verify_statement_request
-from rgs.service.audit import Audit
+from rgs.service.audit.audit import Audit
+from rgs.service.audit.log import PublicLog
 from rgs.service.callers import Caller
-from rgs.service.log import PublicLog
 from rgs.v1 import audit_pb2 as pb
 
 SERVICE = pb.DESCRIPTOR.services_by_name["AuditService"].full_name

@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 import grpc
 import structlog
 
-from rgs.clock import Clock
+from rgs.core.clock import Clock
 from rgs.core.errors import (
     FormatError,
     InvalidFieldError,

@@ -30,7 +30,7 @@ from rgs.api.auth import Context, Gate, certificate_of, verify_metadata
 from rgs.api.errors import FAULT_NUMBERS, INTERNAL, ToActResponse, status_of
 from rgs.api.parsing import parse_message
 from rgs.api.quotas import RETRY_MS, Account, Limits, OpenStream, Quotas, Streams
-from rgs.clock import Clock
+from rgs.core.clock import Clock
 from rgs.core.errors import DeadlineTooShortError, PartyLimitError, RgsError, UnavailableError
 from rgs.service.callers import Caller
 

@@ -1,4 +1,6 @@
-"""rgs.v1.CatalogService over `rgs.service.catalog`. Refuses to name a currency to those who have no jurisdiction."""
+"""rgs.v1.CatalogService over `rgs.service.play.catalog`. Refuses to name a currency to those who
+have no jurisdiction.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from rgs.core.jurisdictions import load_jurisdiction
 from rgs.core.money import format_odds
 from rgs.core.rulesets import Ruleset
 from rgs.service.callers import Caller
-from rgs.service.catalog import Catalog, GameEntry, Return
+from rgs.service.play.catalog import Catalog, GameEntry, Return
 from rgs.v1 import catalog_pb2 as pb
 
 SERVICE = pb.DESCRIPTOR.services_by_name["CatalogService"].full_name

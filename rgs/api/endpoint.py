@@ -23,7 +23,7 @@ from rgs.api.health import Health
 from rgs.api.play import SERVICE as PLAY_SERVICE
 from rgs.api.play import STREAM, PlayStream
 from rgs.core.errors import InvalidFieldError
-from rgs.service.notices import Notices
+from rgs.service.play.notices import Notices
 
 MESSAGE_BYTES_MAX: Final = 64 * 1024
 """Largest request; the largest that has a meaning is far below a kilobyte."""

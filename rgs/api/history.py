@@ -1,4 +1,4 @@
-"""rgs.v1.HistoryService over `rgs.service.history`. Refuses a record request that names neither way, or both."""
+"""rgs.v1.HistoryService over `rgs.service.play.history`. Refuses a record request that names neither way, or both."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from rgs.api.mapping import ROUND_STATUSES, round_message, time_fields
 from rgs.api.pages import paged
 from rgs.api.parsing import verify_record_request
 from rgs.service.callers import Caller
-from rgs.service.history import History, RoundSummary
+from rgs.service.play.history import History, RoundSummary
 from rgs.v1 import history_pb2 as pb
 
 SERVICE = pb.DESCRIPTOR.services_by_name["HistoryService"].full_name

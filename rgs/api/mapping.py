@@ -22,7 +22,7 @@ from rgs.core.rulesets import Ruleset
 from rgs.core.sessions import Funding, SessionStatus
 from rgs.core.views import PendingAffair, RoundView, SessionView
 from rgs.service.callers import Reply
-from rgs.service.catalog import GameEntry
+from rgs.service.play.catalog import GameEntry
 from rgs.v1 import admin_pb2 as admin
 from rgs.v1 import common_pb2 as common
 from rgs.v1 import play_pb2 as play

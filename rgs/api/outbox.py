@@ -1,4 +1,6 @@
-"""The part of rgs.v1.AdminService over `rgs.service.outbox`: what waits outside. Parses, asks; refuses to do more."""
+"""The part of rgs.v1.AdminService over `rgs.service.admin.outbox`: what waits outside. Parses, asks; refuses to do
+more.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +9,10 @@ from typing import Final
 from rgs.api.calls import Methods, Unary
 from rgs.api.mapping import STAGE_NAMES, reply_bytes, time_fields
 from rgs.api.pages import paged
+from rgs.service.admin.orders import order_of
+from rgs.service.admin.outbox import Outbox, OwedCredit
 from rgs.service.callers import Caller
-from rgs.service.movements import transaction_of
-from rgs.service.orders import order_of
-from rgs.service.outbox import Outbox, OwedCredit
+from rgs.service.money.movements import transaction_of
 from rgs.v1 import admin_pb2 as pb
 
 _STAGE_OF_REPORTS: Final = frozenset({"stages", "held"})

@@ -21,7 +21,7 @@ from rgs.core.ledger import PARTICIPATION_MINOR_MAX
 from rgs.core.limits import SessionLimits
 from rgs.core.money import parse_currency
 from rgs.core.values import check_range
-from rgs.service.requests import Act, BuyParticipation, CloseSession, EndParticipation, OpenSession, StartRound
+from rgs.service.play.requests import Act, BuyParticipation, CloseSession, EndParticipation, OpenSession, StartRound
 from rgs.v1 import audit_pb2, common_pb2, history_pb2, play_pb2, session_pb2
 
 AMOUNT_MINOR_MAX: Final = PARTICIPATION_MINOR_MAX

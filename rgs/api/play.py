@@ -1,4 +1,4 @@
-"""rgs.v1.PlayService over `rgs.service.play`: three unary methods, and the `Play` stream around the same three.
+"""rgs.v1.PlayService over `rgs.service.play.play`: three unary methods, and the `Play` stream around the same three.
 
 On the stream requests are taken one by one and answered in their order; the next is read when the answer before it has
 been written: a client that does not read is not read from either, and one stream holds no more than one request. An
@@ -29,8 +29,8 @@ from rgs.api.parsing import parse_act, parse_message, parse_start_round
 from rgs.api.quotas import RETRY_MS, OpenStream
 from rgs.core.errors import InvalidFieldError
 from rgs.service.callers import Caller
-from rgs.service.notices import NOTICES_MAX, Notice, Notices
-from rgs.service.play import Play
+from rgs.service.play.notices import NOTICES_MAX, Notice, Notices
+from rgs.service.play.play import Play
 from rgs.v1 import play_pb2 as pb
 
 SERVICE = pb.DESCRIPTOR.services_by_name["PlayService"].full_name

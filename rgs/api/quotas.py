@@ -21,7 +21,7 @@ from typing import Any, Final, cast
 
 import structlog
 
-from rgs.clock import Clock
+from rgs.core.clock import Clock
 from rgs.core.errors import PartyLimitError, RgsError, StreamIdleError, StreamStalledError
 from rgs.service.callers import Caller
 

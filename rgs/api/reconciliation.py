@@ -17,13 +17,13 @@ from rgs.api.mapping import time_fields
 from rgs.api.pages import paged
 from rgs.core.errors import InvalidFieldError
 from rgs.core.times import TIME_MS_MAX, format_time, parse_time
-from rgs.service import reconciliation_runs as runs
 from rgs.service.callers import Caller
-from rgs.service.reconciliation_files import operator_of
-from rgs.service.reconciliation_reports import ReconciliationReports, Report, Settling
-from rgs.service.reconciliation_runs import ReconciliationRuns, RunRequest
-from rgs.service.submissions import RECEIPTS, REGISTER, WALLET, Header, Submission, Submissions
-from rgs.service.submissions import Upload as Incoming
+from rgs.service.reconciliation import runs
+from rgs.service.reconciliation.files import operator_of
+from rgs.service.reconciliation.reports import ReconciliationReports, Report, Settling
+from rgs.service.reconciliation.runs import ReconciliationRuns, RunRequest
+from rgs.service.reconciliation.submissions import RECEIPTS, REGISTER, WALLET, Header, Submission, Submissions
+from rgs.service.reconciliation.submissions import Upload as Incoming
 from rgs.v1 import reconciliation_pb2 as pb
 
 SERVICE = pb.DESCRIPTOR.services_by_name["ReconciliationService"].full_name

@@ -1,13 +1,15 @@
-"""The part of rgs.v1.AdminService over `rgs.service.monitoring`: measured returns. Refuses to judge anything itself."""
+"""The part of rgs.v1.AdminService over `rgs.service.admin.monitoring`: measured returns. Refuses to judge anything
+itself.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from rgs.api.calls import Methods, Unary
-from rgs.core.monitoring.tally import Reading
+from rgs.core.returns.tally import Reading
+from rgs.service.admin.monitoring import Measured, Monitoring
 from rgs.service.callers import Caller
-from rgs.service.monitoring import Measured, Monitoring
 from rgs.v1 import admin_pb2 as pb
 
 

@@ -1,4 +1,6 @@
-"""rgs.v1.SessionService over `rgs.service.sessions`. Parses, asks, puts the statement behind; refuses to do more."""
+"""rgs.v1.SessionService over `rgs.service.play.sessions`. Parses, asks, puts the statement behind;
+refuses to do more.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from rgs.api.parsing import (
 )
 from rgs.core.rounds import staked_so_far
 from rgs.service.callers import Caller
-from rgs.service.sessions import OpenRound, Sessions
+from rgs.service.play.sessions import OpenRound, Sessions
 from rgs.v1 import session_pb2 as pb
 
 SERVICE = pb.DESCRIPTOR.services_by_name["SessionService"].full_name

@@ -18,11 +18,11 @@ import typer
 
 from rgs import __version__
 from rgs.cli import dispute, erase, export, export_books, init, keys, log, migrate, party, receipt, recover, serve
-from rgs.cli.options import part
-from rgs.cli.workers import ServingAlreadyError
 from rgs.core.errors import FormatError, InvalidFieldError, RgsError, UnavailableError, UnknownFieldError
-from rgs.launch import HOPELESS, SurroundingsError
-from rgs.manifest import Manifest, ManifestError
+from rgs.integrity.launcher import HOPELESS, SurroundingsError
+from rgs.integrity.manifest import Manifest, ManifestError
+from rgs.node.parts import part
+from rgs.node.workers import ServingAlreadyError
 from rgs.store.changes import StoreAwayError
 from rng import __version__ as rng_version
 from rng.errors import RngError, SelfTestError

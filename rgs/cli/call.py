@@ -26,10 +26,11 @@ from google.protobuf.message_factory import GetMessageClass
 from google.rpc import error_details_pb2
 from grpc_health.v1 import health_pb2
 
-from rgs.cli.client import CallError, Client, Identity, OutcomeUnknownError, address_of, refusal_of
-from rgs.cli.options import HOME, HomeOption, note, open_home
-from rgs.config import check_address
+from rgs.cli.options import HOME, HomeOption, note
 from rgs.core.errors import FormatError, InvalidFieldError
+from rgs.devkit.client import CallError, Client, Identity, OutcomeUnknownError, address_of, refusal_of
+from rgs.node.config import check_address
+from rgs.node.home import open_home
 from rgs.service.callers import Role
 from rgs.v1 import admin_pb2, audit_pb2, catalog_pb2, history_pb2, play_pb2, reconciliation_pb2, session_pb2
 

@@ -4,50 +4,24 @@ Every part is the real one: `rgs init`, `rgs simulate`, `rgs serve` as processes
 `rgs export`, and over the files alone `certify replay` and `rgs reconcile`: once while the faults are on, to show what
 is open then, and once at the end, where nothing may be; and `certify log` over the transparency log, watched by a
 witness of the house's own. Exit 0 only if all of it holds. What it used and found stays in the evidence folder
-(`rgs.cli.evidence`).
+(`rgs.devkit.demo.evidence`).
 
 Refuses to reuse a former home, to share a store, and to call a part of the proof good that was not made.
 """
 
 from __future__ import annotations
 
-import json
-import threading
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
 
-from rgs.cli.client import CallError, Client, Identity
-from rgs.cli.demo_checks import verify_export, verify_history, verify_keys, verify_owed, verify_wallet
-from rgs.cli.demo_log import audit_log, start_witness, verify_audit
-from rgs.cli.demo_peers import SILENT_REGULATOR, SILENT_WALLET, Peers, start_peers
-from rgs.cli.demo_player import CURRENCY, DemoError, DemoPlayer, PlayedSession
-from rgs.cli.demo_reconcile import Found, open_breaks, reconcile, run_command, verify_clean, write_receipts
-from rgs.cli.demo_report import Proof, Steps, report
-from rgs.cli.evidence import Evidence, claim
-from rgs.cli.files import PUBLIC_MODE, write_new
-from rgs.cli.keyring import read_bundle, read_fingerprint
-from rgs.cli.server_process import ServerProcess
-from rgs.cli.terminal import open_console
-from rgs.config import load_config
-from rgs.core.amounts import format_money
 from rgs.core.errors import InvalidFieldError, RgsError
-
-FOLDER: Final = Path("var/demo")
-GAMES: Final = ("uth-solo", "casino-holdem")
-PARTY: Final = "demo-operator"
-ROUNDS: Final = 400
-SESSIONS: Final = 16
-SESSIONS_MIN: Final = 3
-"""One player that leaves, one that buys, one that plays on while the peers are silent."""
-SESSIONS_MAX: Final = 64
-AT_HOME: Final = "simulators/wallet.db"
-"""Where the simulated wallet has its book, in the home."""
+from rgs.devkit.client import CallError
+from rgs.devkit.demo.demo import FOLDER, GAMES, ROUNDS, SESSIONS, SESSIONS_MAX, SESSIONS_MIN, play_and_prove
+from rgs.devkit.demo.evidence import claim
+from rgs.devkit.demo.report import Steps
+from rgs.devkit.terminal.terminal import open_console
 
 
 def demo(
@@ -65,214 +39,12 @@ def demo(
     steps = Steps(console)
     with claim(home) as evidence:
         try:
-            _demo(evidence, steps, rounds, sessions)
+            play_and_prove(evidence, steps, rounds, sessions)
         except (RgsError, CallError) as error:
             steps.failed(error, evidence)
             return 1
     console.print(f"\n  [bold green]All of it holds.[/] [dim]{steps.elapsed_s:.1f} s[/]")
     return 0
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One player's part: how many rounds in all, and what he is at when wallet and central system fall silent.
-
-    One of three has played all and wants to leave, one buys again, one plays on.
-    """
-
-    player: DemoPlayer
-    rounds: int
-    number: int
-
-    @property
-    def leaves(self) -> bool:
-        return self.number % 3 == 0
-
-    @property
-    def buys(self) -> bool:
-        return self.number % 3 == 1
-
-    @property
-    def before(self) -> int:
-        """Rounds before the silence."""
-        return self.rounds if self.leaves else self.rounds - max(1, self.rounds // 4)
-
-    def play_before(self, told: Callable[[], None]) -> None:
-        """Play these; who plays on afterwards has enough for a round then."""
-        self.player.play_to(self.before, told)
-        if not self.leaves:
-            self.player.make_ready()
-
-
-def _demo(evidence: Evidence, steps: Steps, rounds: int, sessions: int) -> None:
-    with steps.step("development CA, certificates, keys and store"):
-        run_command("rgs", "init", "--home", str(evidence.home))
-        config = load_config(evidence.home)
-        root = read_fingerprint(config.keys)
-        write_new(evidence.keys, read_bundle(config.keys), PUBLIC_MODE)
-        write_new(evidence.root, f"{root}\n".encode("ascii"), PUBLIC_MODE)
-    with ExitStack() as running:
-        with steps.step("simulated peers, server") as step:
-            peers = start_peers(evidence, PARTY, running)
-            witness = start_witness(evidence, config, running)
-            server = running.enter_context(ServerProcess(evidence.home, evidence.server, PARTY))
-            step.what = f"simulated peers, witness, server at {server.address}"
-            server.await_serving()
-            peers.await_listening()
-            witness.await_listening()
-
-        def verify_running() -> None:
-            server.verify_running()
-            peers.verify_running()
-
-        client = running.enter_context(Client(server.address, Identity.of_party(config, PARTY)))
-        parts = _parts(client, rounds, sessions, verify_running)
-        try:
-            midway, listed = _live(client, evidence, steps, peers, parts, root)
-        except CallError:
-            verify_running()  # says more than that nobody answers
-            raise
-        with steps.step("all stopped by SIGTERM, last statement signed and witnessed"):
-            server.stop()
-            witness.stop()
-            peers.stop()
-    played = [session for part in parts for session in part.player.sessions]
-    with steps.step("export of the statements") as step:
-        run_command("rgs", "export", "--home", str(evidence.home), "--out", str(evidence.statements))
-        compared = verify_export(evidence.statements, played)
-        step.what = f"export of the statements, {compared} compared with those received"
-    with steps.step("wallet compared with the sessions"):
-        moved_minor = verify_wallet(config.home / AT_HOME, played)
-    with steps.step("replay offline, from the exported files alone"):
-        replay = replay_offline(evidence, root)
-        verify_replay(replay, played)
-    with steps.step("reconciliation, from the files alone") as step:
-        write_receipts(evidence.receipts, played)
-        end = reconcile(evidence, root)
-        verify_clean(end, played)
-        step.what = "reconciliation, from the files alone: clean"
-    with steps.step("audit of the transparency log") as step:
-        audit = audit_log(evidence, config, root)
-        verify_audit(audit, played)
-        step.what = f"audit of the transparency log, {audit['checkpoint']['size']} entries"
-    repeats = sum(part.player.repeats for part in parts)
-    proof = Proof(compared, listed, moved_minor, replay, midway, end, audit, peers.faults(), repeats)
-    report(steps.console, evidence, played, proof, root)
-
-
-def _live(
-    client: Client, evidence: Evidence, steps: Steps, peers: Peers, parts: Sequence[Part], root: str
-) -> tuple[Found, int]:
-    """What is done while the server runs: what was open midway, and how many rounds the histories list."""
-    before = sum(part.before for part in parts)
-    with steps.step(f"{before} rounds in {len(parts)} sessions at once, peers at fault", before) as step:
-        _together(parts, Part.play_before, step.advance)
-    leaving, buying = [part for part in parts if part.leaves], [part for part in parts if part.buys]
-    with steps.step("wallet silent") as step:
-        peers.wallet.misbehave(SILENT_WALLET)
-        _together(leaving, lambda part, _: part.player.try_to_leave())
-        _together(buying, lambda part, _: part.player.try_to_buy())
-        owed_minor = verify_owed(client, [part.player.sessions[-1] for part in leaving])
-        owed = format_money(owed_minor, CURRENCY)
-        step.what = f"wallet silent: {owed} owed to {len(leaving)}, {len(buying)} debits unheard of"
-    with steps.step("central system silent") as step:
-        peers.regulator.misbehave(SILENT_REGULATOR)
-        playing = [part for part in parts if not part.leaves and not part.buys]
-        _together(playing, lambda part, told: part.player.play_on(part.rounds, told))
-        more = sum(part.player.played for part in parts) - before
-        step.what = f"central system silent: {more} rounds played on"
-    with steps.step("reconciliation of the files so far") as step:
-        midway = open_breaks(evidence, root, peers, [session for part in parts for session in part.player.sessions])
-        step.what = f"reconciliation of the files so far: {midway.open_breaks} breaks open"
-    left = sum(part.rounds - part.player.played for part in parts)
-    with steps.step(f"faults off: asked again, {left} rounds more, all closed", left) as step:
-        peers.behave()
-        _together(parts, _finish, step.advance)
-        verify_owed(client, [])
-    played = [session for part in parts for session in part.player.sessions]
-    with steps.step("keys and histories compared with what is known"):
-        verify_keys(client, evidence.keys)
-        return midway, verify_history(client, played)
-
-
-def _finish(part: Part, told: Callable[[], None]) -> None:
-    if not part.leaves:
-        part.player.play_to(part.rounds, told)
-    part.player.leave()
-
-
-def _together(
-    parts: Sequence[Part], do: Callable[[Part, Callable[[], None]], None], told: Callable[[], None] = lambda: None
-) -> None:
-    """All players at once; the first failure stops the others."""
-    failed = threading.Event()
-
-    def advance() -> None:
-        if failed.is_set():
-            raise DemoError("stopped, because another session failed")
-        told()
-
-    if not parts:
-        return
-    with ThreadPoolExecutor(len(parts), thread_name_prefix="player") as pool:
-        plays = [pool.submit(do, part, advance) for part in parts]
-        try:
-            for play in as_completed(plays):
-                play.result()
-        except BaseException:
-            failed.set()
-            raise
-
-
-def _parts(client: Client, rounds: int, sessions: int, on_silence: Callable[[], None]) -> list[Part]:
-    """The players with their shares of the rounds: of each game, half by unary calls and half on the stream."""
-    parts: list[Part] = []
-    for game_no, game in enumerate(GAMES):
-        count = (sessions + len(GAMES) - 1 - game_no) // len(GAMES)
-        for number in range(count):
-            share = rounds // count + (number < rounds % count)
-            by_stream = (number + game_no) % 2 == 1
-            name = f"player-{game}-{number + 1}"
-            player = DemoPlayer(client, game, name, by_stream=by_stream, on_silence=on_silence)
-            parts.append(Part(player, share, len(parts)))
-    return parts
-
-
-def replay_offline(evidence: Evidence, root: str) -> Mapping[str, Any]:
-    """The summary of `certify replay` over the exported files."""
-    files = (str(evidence.statements), "--keys", str(evidence.keys), "--root", root)
-    said = run_command("certification", "replay", *files, "--json", may_fail=True).stdout
-    write_new(evidence.replay, said.encode("utf-8"), PUBLIC_MODE)
-    documents = [json.loads(line) for line in said.splitlines()]
-    for document in documents:
-        if "failure" in document:
-            failure = document["failure"]
-            raise DemoError(f"replay: check {failure['check']}: {failure['message']} ({failure['place']})")
-    if not documents or "summary" not in documents[-1]:
-        raise DemoError("the replay has not come to its summary")
-    summary: Mapping[str, Any] = documents[-1]["summary"]
-    return summary
-
-
-def verify_replay(summary: Mapping[str, Any], played: list[PlayedSession]) -> None:
-    """DemoError unless the replay has seen exactly what was played, anchored, and every draw of it."""
-    rounds = sum(len(session.rounds) for session in played)
-    due = {
-        "verdict": "ANCHORED",
-        "failures": 0,
-        "rounds_verified": rounds,
-        "rounds_failed": 0,
-        "rounds_open": 0,
-        "sessions": len(played),
-        "draws_in_rounds": rounds,
-        "draws_exposed": 0,
-        "is_cut": False,
-        "staked_minor": {"EUR": sum(session.view.staked_minor for session in played)},
-        "returned_minor": {"EUR": sum(session.view.returned_minor for session in played)},
-    }
-    for name, value in due.items():
-        if summary.get(name) != value:
-            raise DemoError(f"replay: {name} is {summary.get(name)}, expected is {value}")
 
 
 def main(arguments: list[str], _manifest: Any) -> int:

@@ -16,16 +16,18 @@ from typing import Annotated, Final
 import typer
 
 from rgs.cli.export import export_session
-from rgs.cli.files import SECRET_MODE, write_new
-from rgs.cli.keyring import load_bundle
-from rgs.cli.options import HOME, HomeOption, open_home, part
+from rgs.cli.options import HOME, HomeOption
 from rgs.cli.receipt import statements_of
 from rgs.core.errors import FormatError, InvalidFieldError, NotFoundError
 from rgs.core.ids import check_ulid
 from rgs.core.rulesets import load_ruleset
 from rgs.core.statements import parse_envelope, parse_statement
+from rgs.node.files import SECRET_MODE, write_new
+from rgs.node.home import open_home
+from rgs.node.keyring import load_bundle
+from rgs.node.parts import part
 from rgs.store.interface import StatementRow
-from rgs.translog.receipts import make_proof
+from rgs.tlog.receipts import make_proof
 
 _ZIP_TIME: Final = (1980, 1, 1, 0, 0, 0)
 """Of every file in a zip: the same files make the same bytes."""

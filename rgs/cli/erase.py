@@ -12,15 +12,16 @@ from typing import Annotated
 
 import typer
 
-from rgs.cli.options import HOME, HomeOption, note, open_home
-from rgs.cli.signing import signing
-from rgs.clock import SystemClock
-from rgs.config import Config
+from rgs.cli.options import HOME, HomeOption, note
 from rgs.core.ids import check_name
-from rgs.manifest import Manifest
-from rgs.service.answers import Answers
-from rgs.service.erasure import Erasable, Erased, Erasure
+from rgs.integrity.manifest import Manifest
+from rgs.node.clock import SystemClock
+from rgs.node.config import Config
+from rgs.node.home import open_home
+from rgs.node.signing import signing
+from rgs.service.admin.erasure import Erasable, Erased, Erasure
 from rgs.service.events import Events
+from rgs.service.idempotency import Answers
 from rgs.service.timekeeping import Timekeeping
 from rgs.store.changes import StoreError
 from rgs.store.opening import open_reads, overwrite_freed

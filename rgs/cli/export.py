@@ -25,10 +25,7 @@ from typing import Annotated, Any, BinaryIO, Final
 
 import typer
 
-from rgs.cli.files import SECRET_MODE, FileRefusedError, sync_folder
-from rgs.cli.keyring import load_node_signer
-from rgs.cli.options import HOME, HomeOption, note, now_ms, open_home
-from rgs.config import Config
+from rgs.cli.options import HOME, HomeOption, note
 from rgs.core.errors import NotFoundError, RgsError
 from rgs.core.ids import check_name, check_ulid
 from rgs.core.statements import (
@@ -41,6 +38,11 @@ from rgs.core.statements import (
     seal_envelope,
 )
 from rgs.core.times import format_time
+from rgs.node.clock import now_ms
+from rgs.node.config import Config
+from rgs.node.files import SECRET_MODE, FileRefusedError, sync_folder
+from rgs.node.home import open_home
+from rgs.node.keyring import load_node_signer
 from rgs.store.interface import StatementRow, StoreReads
 from rgs.store.opening import open_reads
 

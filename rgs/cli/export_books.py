@@ -9,28 +9,19 @@ Refuses to make a book where there is none, and to write over a file.
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated
 
 import typer
 
-from rgs.cli.files import FileRefusedError
-from rgs.cli.options import HOME, HomeOption, note, open_home
-from rgs.core.reconcile.matching import ACCEPTED, REFUSED, TOMBSTONE
-from rgs.core.statements import leaf_hash, parse_canonical, parse_envelope, parse_statement
+from rgs.adapters.embedded.books import register_lines, wallet_lines
+from rgs.cli.options import HOME, HomeOption, note
+from rgs.core.statements import parse_canonical
+from rgs.node.files import FileRefusedError
+from rgs.node.home import open_home
 from rgs.store.register import RegisterStore
-from rgs.store.wallet import WalletEntry, WalletStore
-
-WALLET_COLUMNS: Final = (
-    *("transaction_id", "kind", "player", "currency", "amount_minor", "time", "reference", "status"),
-    *("balance_after_minor", "operator", "book"),
-)
-EMBEDDED: Final = "embedded"
+from rgs.store.wallet import WalletStore
 
 OutOption = Annotated[Path, typer.Option(help="A new file.", dir_okay=False)]
 
@@ -73,85 +64,3 @@ def _write(path: Path, lines: Iterable[bytes]) -> int:
     except FileExistsError:
         raise FileRefusedError(f"{path} is there already and is not overwritten", path=path) from None
     return count
-
-
-def wallet_lines(entries: Iterable[WalletEntry]) -> Iterator[bytes]:
-    """The header and one line a transaction; openings of accounts are none."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-
-    def line(cells: Iterable[object]) -> bytes:
-        text.seek(0)
-        text.truncate()
-        writer.writerow(cells)
-        return text.getvalue().encode()
-
-    yield line(WALLET_COLUMNS)
-    for entry in entries:
-        if entry.kind == "opening":
-            continue
-        status = ACCEPTED
-        if entry.kind == "refused_debit":
-            status = REFUSED
-        elif entry.kind == "rollback" and not entry.movement_minor:
-            status = TOMBSTONE
-        balance = "" if entry.balance_after_minor is None else entry.balance_after_minor
-        kind = entry.kind.removeprefix("refused_")
-        yield line(
-            (entry.transaction_id, kind, entry.player, entry.currency, entry.amount_minor, entry.recorded_time,
-             entry.reference, status, balance, entry.operator, EMBEDDED)
-        )  # fmt: skip
-
-
-_KEPT: Final = {"opening": "session", "purchase": "purchase", "stage": "stage", "end": "end", "closing": "close"}
-_TIMES: Final = ("open_time", "purchase_time", "end_time", "close_time")
-_DROPPED: Final = frozenset({"jurisdiction", "participation_cap_minor", *_TIMES})
-
-
-def register_lines(entries: Iterable[dict[str, Any]]) -> Iterator[bytes]:
-    """One line an entry of the journal that is of a session, then one a day, operator and currency with its totals."""
-    sessions: dict[str, tuple[str, str]] = {}
-    totals: dict[tuple[str, str, str], dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    for entry in entries:
-        if entry["kind"] not in _KEPT:  # alignments and reports of software are of no session
-            continue
-        request: dict[str, str] = entry["request"]
-        time = next(request[name] for name in _TIMES if name in request)
-        row: dict[str, object] = {name: value for name, value in request.items() if name not in _DROPPED}
-        row |= {"kind": _KEPT[entry["kind"]], "test_register": True, "time": time}
-        match entry["kind"]:
-            case "opening":
-                row["regulator_session_id"] = entry["subject"]
-                sessions[entry["subject"]] = (request["operator"], request["currency"])
-            case "purchase":
-                row |= {"regulator_participation_id": entry["subject"], "transaction_id": entry["transaction_id"]}
-            case _:
-                pass
-        sums = totals[time[:10], *sessions[str(row["regulator_session_id"])]]
-        sums["bought_minor"] += int(request.get("amount_minor", 0))
-        sums["rounds"] += entry["kind"] == "stage"
-        sums["staked_minor"] += int(request.get("staked_minor", 0))
-        sums["returned_minor"] += int(request.get("returned_minor", 0))
-        sums["paid_out_minor"] += int(request.get("final_balance_minor", 0))
-        yield _json_line(row)
-    for (date, operator, currency), sums in sorted(totals.items()):
-        told: dict[str, object] = {"currency": currency, "date": date, "kind": "total", "operator": operator}
-        yield _json_line({**told, **{name: str(value) for name, value in sums.items()}, "test_register": True})
-
-
-def receipt_line(opening: bytes) -> bytes:
-    """What an operator keeps of an opening that it was answered with: one line of its receipts."""
-    _, body = parse_statement(parse_envelope(opening))
-    return _json_line(
-        {
-            "opening_hash": leaf_hash(opening).hex(),
-            "round_id": body["deal"]["round_id"],
-            "session_id": body["session_id"],
-            "stage_no": body["stage_no"],
-            "time": body["time"],
-        }
-    )
-
-
-def _json_line(row: dict[str, object]) -> bytes:
-    return json.dumps(row, sort_keys=True, separators=(",", ":")).encode("ascii") + b"\n"

@@ -13,7 +13,15 @@ from typing import Annotated
 
 import typer
 
-from rgs.cli.files import (
+from rgs.cli.options import HOME, HomeOption, entropy, note
+from rgs.core.errors import InvalidFieldError, NotFoundError, UnavailableError, VerificationError
+from rgs.core.ids import check_name
+from rgs.core.replay.keys import KeyBook
+from rgs.core.statements import Ed25519Signer, Signer, parse_envelope
+from rgs.core.statements.lines import format_key_bundle
+from rgs.node.clock import now_ms
+from rgs.node.config import Config
+from rgs.node.files import (
     PUBLIC_MODE,
     SECRET_MODE,
     FileRefusedError,
@@ -23,8 +31,9 @@ from rgs.cli.files import (
     sync_folder,
     write_new,
 )
-from rgs.cli.hsm import HsmSigner, parse_address
-from rgs.cli.keyring import (
+from rgs.node.home import open_home
+from rgs.node.hsm import HsmSigner, parse_address
+from rgs.node.keyring import (
     BUNDLE,
     LOG_KEY,
     ROOT_FINGERPRINT,
@@ -45,13 +54,6 @@ from rgs.cli.keyring import (
     root_key_statement,
     settle,
 )
-from rgs.cli.options import HOME, HomeOption, entropy, note, now_ms, open_home
-from rgs.config import Config
-from rgs.core.errors import InvalidFieldError, NotFoundError, UnavailableError, VerificationError
-from rgs.core.ids import check_name
-from rgs.core.replay.keys import KeyBook
-from rgs.core.statements import Ed25519Signer, Signer, parse_envelope
-from rgs.core.statements.lines import format_key_bundle
 from rgs.store.opening import open_reads
 
 app = typer.Typer(help="Root and node keys, and the bundle that auditors get.", no_args_is_help=False)

@@ -6,20 +6,19 @@ who may see them. Refuses to write anything into a log.
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from rgs.cli.files import PUBLIC_MODE, FileRefusedError, write_whole
-from rgs.cli.logfolder import read_cosigned, read_shard, shards, vkey_now, vkey_of
-from rgs.cli.options import HOME, HomeOption, note, open_home, part
-from rgs.config import Config, check_address
+from rgs.cli.options import HOME, HomeOption, note
 from rgs.core.shards import format_origin, next_half_year, parse_origin
-from rgs.core.tiles import CHECKPOINT_PATH
 from rgs.core.times import format_time
-from rgs.translog.directory import STAGING
+from rgs.node.config import check_address
+from rgs.node.files import FileRefusedError
+from rgs.node.home import open_home
+from rgs.node.log_folder import read_cosigned, read_shard, shards, vkey_now, vkey_of
+from rgs.node.parts import part
 
 app = typer.Typer(help="The transparency log: shown, and served.", no_args_is_help=False)
 
@@ -70,7 +69,7 @@ def serve(
     root = config.translog if folder is None and config is not None else folder
     if root is None or not root.is_dir():
         raise FileRefusedError(f"there is no log in {root}", path=root)
-    served = part("rgs.cli.log_server", "`rgs log serve`")  # HTTP, which nothing else here speaks
+    served = part("rgs.node.log_server", "`rgs log serve`")  # HTTP, which nothing else here speaks
     guard = None if plain or config is None else served.Allowed(config.store)
     context = None if plain or config is None else served.tls_context(config)
     with served.LogServer(root, listen, context, guard) as server:
@@ -83,20 +82,3 @@ def serve(
         except KeyboardInterrupt:
             return 130
     return 0
-
-
-def leave_log(config: Config, folder: Path, vkey_file: Path) -> str:
-    """Put the log's newest shard into a new folder, and its verifier key as a line into a file; the key.
-
-    For a node that has stopped: otherwise the copy may be of two moments. FileRefusedError where there is no log, or
-    something in the folder's place.
-    """
-    found = shards(config)
-    if not found:
-        raise FileRefusedError(f"there is no log in {config.translog}", path=config.translog / CHECKPOINT_PATH)
-    if folder.exists():
-        raise FileRefusedError(f"{folder} is there already and is not overwritten", path=folder)
-    vkey = vkey_of(config, read_shard(found[-1]).origin)
-    shutil.copytree(found[-1], folder, ignore=shutil.ignore_patterns(STAGING))
-    write_whole(vkey_file, f"{vkey}\n".encode(), PUBLIC_MODE)
-    return vkey

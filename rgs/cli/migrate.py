@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 
-from rgs.cli.options import HOME, HomeOption, open_home
+from rgs.cli.options import HOME, HomeOption
+from rgs.node.home import open_home
 from rgs.store.opening import migrate_store
 
 

@@ -17,10 +17,16 @@ import typer
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 
-from rgs.cli.files import FileRefusedError, check_fingerprint, read_whole
-from rgs.cli.init import allowed_row, write_issued
-from rgs.cli.options import HOME, HomeOption, entropy, note, now_ms, open_home
-from rgs.cli.pki import (
+from rgs.cli.options import HOME, HomeOption, entropy, note
+from rgs.core.errors import InvalidFieldError
+from rgs.core.ids import check_name
+from rgs.core.jurisdictions import SHIPPED_JURISDICTIONS, load_jurisdiction
+from rgs.core.times import format_time
+from rgs.node.clock import now_ms
+from rgs.node.config import Config
+from rgs.node.files import FileRefusedError, check_fingerprint, read_whole
+from rgs.node.home import allowed_row, open_home, write_issued
+from rgs.node.pki import (
     Issued,
     fingerprint_of,
     is_development,
@@ -32,13 +38,8 @@ from rgs.cli.pki import (
     verify_ca_allowed,
     verify_client_certificate,
 )
-from rgs.config import Config
-from rgs.core.errors import InvalidFieldError
-from rgs.core.ids import check_name
-from rgs.core.jurisdictions import SHIPPED_JURISDICTIONS, load_jurisdiction
-from rgs.core.times import format_time
+from rgs.service.admin.certificates import ends_soon
 from rgs.service.callers import Role
-from rgs.service.certificates import ends_soon
 from rgs.store.interface import Parties, PartyRow
 from rgs.store.opening import open_parties, open_reads
 

@@ -1,9 +1,9 @@
 """`rgs play`: play by hand in a terminal against a running server, and see every signed statement verified.
 
-A player's front end in small, in English, Italian and German, each game with its own words (`rgs.cli.words`). It shows
-what the server's views say, sends decisions, and checks each statement it gets (`rgs.cli.proof`). A session or round
-that was left open is offered again at the next start. With piped input it reads lines instead of keys; when input ends
-it leaves, and everything stays at the server as it is.
+A player's front end in small, in English, Italian and German, each game with its own words
+(`rgs.devkit.terminal.i18n`). It shows what the server's views say, sends decisions, and checks each statement it gets
+(`rgs.devkit.terminal.proof`). A session or round that was left open is offered again at the next start. With piped
+input it reads lines instead of keys; when input ends it leaves, and everything stays at the server as it is.
 
 Refuses to play on in a session whose statements do not verify, and to send a request again under a new id.
 """
@@ -16,19 +16,20 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from rgs.cli.client import CallError, Client, Identity, OutcomeUnknownError, address_of
-from rgs.cli.desk import Desk
-from rgs.cli.files import check_fingerprint
-from rgs.cli.keyring import ROOT_FINGERPRINT, read_fingerprint
-from rgs.cli.options import HOME, HomeOption, note, open_home
-from rgs.cli.past import Past
-from rgs.cli.proof import Keys
-from rgs.cli.sitting import LeftError, Sitting
-from rgs.cli.terminal import InputEndedError, Keyboard, open_console
-from rgs.cli.words import LANGUAGES, Choice, language_of, load_words
-from rgs.config import Config, check_address
+from rgs.cli.options import HOME, HomeOption, note
 from rgs.core.amounts import format_money
 from rgs.core.errors import InvalidFieldError, UnavailableError
+from rgs.devkit.client import CallError, Client, Identity, OutcomeUnknownError, address_of
+from rgs.devkit.terminal.game_screen import LeftError, Sitting
+from rgs.devkit.terminal.history_screen import Past
+from rgs.devkit.terminal.i18n import LANGUAGES, Choice, language_of, load_words
+from rgs.devkit.terminal.prompt import Desk
+from rgs.devkit.terminal.proof import Keys
+from rgs.devkit.terminal.terminal import InputEndedError, Keyboard, open_console
+from rgs.node.config import Config, check_address
+from rgs.node.files import check_fingerprint
+from rgs.node.home import open_home
+from rgs.node.keyring import ROOT_FINGERPRINT, read_fingerprint
 from rgs.v1.catalog_pb2 import Game, ListGamesRequest
 from rgs.v1.common_pb2 import SESSION_STATUS_OPEN, SessionView
 from rgs.v1.session_pb2 import ListSessionsRequest

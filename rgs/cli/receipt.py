@@ -12,15 +12,16 @@ from typing import Annotated, Final
 
 import typer
 
-from rgs.cli.files import PUBLIC_MODE, write_whole
-from rgs.cli.keyring import load_bundle
-from rgs.cli.options import HOME, HomeOption, open_home
-from rgs.config import Config
+from rgs.cli.options import HOME, HomeOption
 from rgs.core.errors import NotFoundError
 from rgs.core.ids import check_ulid
+from rgs.node.config import Config
+from rgs.node.files import PUBLIC_MODE, write_whole
+from rgs.node.home import open_home
+from rgs.node.keyring import load_bundle
 from rgs.store.interface import StatementRow
 from rgs.store.opening import open_reads
-from rgs.translog.receipts import make_proof
+from rgs.tlog.receipts import make_proof
 
 _ROWS_MAX: Final = 1_000
 """Statements of one round: two a seat."""

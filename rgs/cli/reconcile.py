@@ -19,9 +19,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from rgs import __version__
-from rgs.cli.files import FileRefusedError, read_whole
-from rgs.cli.keyring import load_bundle, load_node_signer, parse_private_key
-from rgs.cli.options import note, now_ms, open_home
+from rgs.cli.options import note
 from rgs.cli.reconcile_job import Ground, run_job
 from rgs.core.amounts import format_money
 from rgs.core.errors import FormatError, InvalidFieldError
@@ -35,8 +33,12 @@ from rgs.core.replay import Rulebook
 from rgs.core.rulesets import parse_ruleset
 from rgs.core.statements import Ed25519Signer, Signer
 from rgs.core.times import format_time, parse_date
-from rgs.service.countersigning import countersign, verify_report
-from rgs.service.reconciliation import MEMORY_MB, Reconciled, ReconcileRequest, Reconciliation
+from rgs.node.clock import now_ms
+from rgs.node.files import FileRefusedError, read_whole
+from rgs.node.home import open_home
+from rgs.node.keyring import load_bundle, load_node_signer, parse_private_key
+from rgs.service.reconciliation.countersigning import countersign, verify_report
+from rgs.service.reconciliation.reconciliation import MEMORY_MB, Reconciled, ReconcileRequest, Reconciliation
 from rgs.store.address import parse_address
 from rgs.store.opening import open_reads
 

@@ -18,12 +18,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from rgs import __version__
+from rgs.adapters.embedded.books import register_lines
 from rgs.cli.export import SELECTION, ExportError, Plan, line_of, scope_lines
-from rgs.cli.export_books import register_lines
 from rgs.core.errors import RgsError
 from rgs.core.statements import Signer, format_line, parse_canonical
-from rgs.service.reconciliation import ReconcileRequest, Reconciliation
-from rgs.service.reconciliation_files import (
+from rgs.service.reconciliation.files import (
     INPUTS,
     REPORT_FOLDER,
     RESOLUTIONS,
@@ -34,8 +33,9 @@ from rgs.service.reconciliation_files import (
     read_document,
     write_document,
 )
-from rgs.service.reconciliation_reports import STATEMENTS
-from rgs.service.reconciliation_runs import fail
+from rgs.service.reconciliation.reconciliation import ReconcileRequest, Reconciliation
+from rgs.service.reconciliation.reports import STATEMENTS
+from rgs.service.reconciliation.runs import fail
 from rgs.store.interface import StatementRow, StoreReads
 from rgs.store.register import RegisterStore
 

@@ -13,28 +13,29 @@ from typing import Annotated
 
 import typer
 
-from rgs.cli.files import read_whole
-from rgs.cli.keyring import load_bundle, load_kek
-from rgs.cli.options import HOME, HomeOption, note, open_home
-from rgs.cli.signing import signing
-from rgs.clock import SystemClock
-from rgs.config import Config
+from rgs.cli.options import HOME, HomeOption, note
 from rgs.core.amounts import format_money
-from rgs.core.checkpoints import Checkpoint
 from rgs.core.errors import InvalidFieldError
-from rgs.core.note import parse_note
-from rgs.core.policies import parse_policy, verify_checkpoint
 from rgs.core.replay.keys import KeyBook
 from rgs.core.rounds import DECK_UNRECOVERABLE
 from rgs.core.sessions import Session, SessionStatus
-from rgs.manifest import Manifest
-from rgs.service.recovery import REASON, Recovered, plan_import, sign_recovery, with_privates
+from rgs.core.tlog.checkpoints import Checkpoint
+from rgs.core.tlog.note import parse_note
+from rgs.core.tlog.policies import parse_policy, verify_checkpoint
+from rgs.integrity.manifest import Manifest
+from rgs.node.clock import SystemClock
+from rgs.node.config import Config
+from rgs.node.files import read_whole
+from rgs.node.home import open_home
+from rgs.node.keyring import load_bundle, load_kek
+from rgs.node.signing import signing
+from rgs.service.admin.recovery import REASON, Recovered, plan_import, sign_recovery, with_privates
 from rgs.service.sealing import Sealer
 from rgs.store.interface import RECOVERING
 from rgs.store.opening import import_gap, open_reads
 from rgs.store.privates import PRIVATES_FILE, SealedPrivates
 from rgs.store.recovery import Import
-from rgs.translog.gap import Missing, find_gap
+from rgs.tlog.gap import Missing, find_gap
 
 
 def command(

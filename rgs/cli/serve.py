@@ -1,8 +1,9 @@
-"""`rgs serve`: settings in, `rgs.server.serve` out; the server itself is there, and `rgs.cli.workers` keeps several.
+"""`rgs serve`: settings in, `rgs.node.server.serve` out; the server itself is there, and `rgs.node.workers` keeps
+several.
 
 Makes the default home at the first start, and no other: a home that was named must exist. Refuses to serve software
 that is not locked, that came into the process past its hashes or is not what `certified.json` says, a process that is
-not isolated (`rgs.launch`), and a home that is served already.
+not isolated (`rgs.integrity.launcher`), and a home that is served already.
 """
 
 from __future__ import annotations
@@ -12,15 +13,17 @@ from typing import Annotated
 import structlog
 import typer
 
-from rgs.cli.init import ensure_home, report
-from rgs.cli.options import HOME, HomeOption, entropy, now_ms, open_home, part
-from rgs.cli.stderr import BoundedStderr
-from rgs.cli.workers import Plan, port_kept, serving_alone, supervise, worker_command
-from rgs.clock import SystemClock
-from rgs.config import LOG_LEVELS, Config
-from rgs.launch import verify_isolated
-from rgs.logging import Log
-from rgs.manifest import Manifest, verify_loaded
+from rgs.cli.init import report
+from rgs.cli.options import HOME, HomeOption, entropy
+from rgs.integrity.launcher import verify_isolated
+from rgs.integrity.manifest import Manifest, verify_loaded
+from rgs.node.clock import SystemClock, now_ms
+from rgs.node.config import LOG_LEVELS, Config
+from rgs.node.home import ensure_home, open_home
+from rgs.node.logging import Log
+from rgs.node.parts import part
+from rgs.node.stderr import BoundedStderr
+from rgs.node.workers import Plan, port_kept, serving_alone, supervise, worker_command
 from rgs.store.address import PostgresAddress, parse_address
 
 
@@ -67,10 +70,10 @@ def command(
 
 def _serve(config: Config, manifest: Manifest, worker: int | None = None, port: int = 0) -> int:
     with BoundedStderr() as stderr:  # before there is a thread
-        server = part("rgs.server", "server")
+        server = part("rgs.node.server", "server")
         verify_isolated()
         verify_loaded()
-        part("rgs.declared", "server").verify_certified(config.certified, manifest)
+        part("rgs.node.software_identity", "server").verify_certified(config.certified, manifest)
         status: int = server.serve(config, manifest, stderr, worker=worker, port=port)
     return status
 

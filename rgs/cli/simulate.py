@@ -18,18 +18,19 @@ from typing import Annotated, Final
 
 import typer
 
-from rgs.cli.files import PUBLIC_MODE, decode_ascii, read_whole, write_whole
-from rgs.cli.options import HOME, HomeOption, entropy, open_home
-from rgs.clock import SystemClock
-from rgs.config import Config, check_address
+from rgs.cli.options import HOME, HomeOption, entropy
 from rgs.core.errors import RgsError
 from rgs.core.ids import REGULATOR_ID_ALPHABET, REGULATOR_ID_CHARACTERS
 from rgs.core.money import parse_currency
-from rgs.simulators.faults import Faults, Plan, parse_plan, parse_planned
-from rgs.simulators.regulator import SimulatedCentralSystem
-from rgs.simulators.serving import ServerTls, Simulator, SimulatorServer
-from rgs.simulators.statements import regulator_statement, wallet_statement
-from rgs.simulators.wallet import SimulatedWallet
+from rgs.devkit.simulators.faults import Faults, Plan, parse_plan, parse_planned
+from rgs.devkit.simulators.regulator import SimulatedCentralSystem
+from rgs.devkit.simulators.serving import ServerTls, Simulator, SimulatorServer
+from rgs.devkit.simulators.statements import regulator_statement, wallet_statement
+from rgs.devkit.simulators.wallet import SimulatedWallet
+from rgs.node.clock import SystemClock
+from rgs.node.config import Config, check_address
+from rgs.node.files import PUBLIC_MODE, decode_ascii, read_whole, write_whole
+from rgs.node.home import open_home
 from rng.scaling import below
 
 app = typer.Typer(

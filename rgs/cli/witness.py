@@ -10,31 +10,17 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
-from rgs.cli.files import (
-    PUBLIC_MODE,
-    SECRET_MODE,
-    FileRefusedError,
+from rgs.core.errors import InvalidFieldError
+from rgs.node.files import (
     alone_in,
-    make_folder,
-    read_whole,
-    write_new,
-    write_whole,
 )
-from rgs.cli.keyring import format_private_key, new_key, parse_private_key
-from rgs.cli.options import entropy
-from rgs.clock import SystemClock
-from rgs.core.errors import FormatError, InvalidFieldError
-from rgs.core.note import COSIGNATURE, ED25519, NoteKey, format_vkey, note_key, parse_vkey
-from rgs.core.statements import Ed25519Signer
-from rgs.store.witness import WitnessStore
-from rgs.witness.serving import WitnessServer
-from rgs.witness.witness import Witness
+from rgs.node.witness_folder import make_witness, open_witness
+from rgs.tlog.witness.serving import WitnessServer
 
 app = typer.Typer(
     help="Watch transparency logs and cosign their checkpoints.",
@@ -42,11 +28,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-
-KEY: Final = "witness.key"
-VKEY: Final = "witness.vkey"
-LOGS: Final = "logs.txt"
-SEEN: Final = "seen.db"
 
 FolderArgument = Annotated[Path, typer.Argument(help="The witness's folder.", file_okay=False)]
 
@@ -62,19 +43,6 @@ def init(
     return 0
 
 
-def make_witness(folder: Path, name: str, vkeys: Sequence[str]) -> str:
-    """The folder of a new witness of logs with these verifier keys; its own. FileRefusedError, FormatError."""
-    logs = [format_vkey(_log_key(vkey)) for vkey in vkeys]
-    if not folder.exists():
-        make_folder(folder)
-    key = new_key(entropy().read)
-    vkey = format_vkey(note_key(name, COSIGNATURE, Ed25519Signer(key)))
-    write_new(folder / KEY, format_private_key(key), SECRET_MODE)
-    write_whole(folder / VKEY, f"{vkey}\n".encode(), PUBLIC_MODE)
-    write_whole(folder / LOGS, "".join(f"{one}\n" for one in logs).encode(), PUBLIC_MODE)
-    return vkey
-
-
 @app.command()
 def serve(
     folder: FolderArgument,
@@ -87,20 +55,6 @@ def serve(
     with alone_in(folder, "rgs witness"):
         asyncio.run(_serve(folder, host, int(port)))
     return 0
-
-
-def open_witness(folder: Path) -> tuple[Witness, WitnessStore]:
-    """The witness of a folder, and its file, which the caller closes."""
-    own = parse_vkey(read_whole(folder / VKEY, "verifier key").decode("utf-8", "replace").rstrip("\n"))
-    signer = Ed25519Signer(parse_private_key(read_whole(folder / KEY, "witness key", secret=True), "the witness key"))
-    if note_key(own.name, COSIGNATURE, signer) != own:
-        raise FileRefusedError(f"{folder / VKEY} is not the verifier key of {folder / KEY}", path=folder)
-    lines = read_whole(folder / LOGS, "list of logs").decode("utf-8", "replace").split("\n")
-    logs = [_log_key(line) for line in lines if line and not line.startswith("#")]
-    if not logs:
-        raise FileRefusedError(f"{folder / LOGS} names no log: add its verifier key", path=folder)
-    store = WitnessStore(folder / SEEN)
-    return Witness(own.name, signer, logs, store, SystemClock()), store
 
 
 def main(arguments: list[str], _manifest: object) -> int:
@@ -122,10 +76,3 @@ async def _serve(folder: Path, host: str, port: int) -> None:
         await server.stop()
     finally:
         store.close()
-
-
-def _log_key(vkey: str) -> NoteKey:
-    key = parse_vkey(vkey)
-    if key.kind != ED25519:
-        raise FormatError(f"{key.name}: a log has a key of kind {ED25519}, not {key.kind}", field="log")
-    return key

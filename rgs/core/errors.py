@@ -7,24 +7,9 @@ sent or may see, nothing else.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-
-class RgsError(Exception):
-    """Base. `reason` is stable (UPPER_SNAKE, at most 63 characters); the message may change, the reason may not.
-
-    `metadata` repeats every number and name of the message as text; `field` names the request field at fault, where
-    one is.
-    """
-
-    reason: ClassVar[str] = "INTERNAL"
-
-    def __init__(self, message: str, *, field: str | None = None, **metadata: object) -> None:
-        super().__init__(message)
-        self.message = message
-        self.field = field
-        self.metadata = {key: str(value) for key, value in metadata.items()}
-
+from rgs.core.tlog.errors import FormatError as FormatError  # noqa: PLC0414 - offered here with all others
+from rgs.core.tlog.errors import RgsError as RgsError  # noqa: PLC0414
+from rgs.core.tlog.errors import VerificationError as VerificationError  # noqa: PLC0414
 
 # --- the request is wrong, whatever the state ---------------------------------------------------------------------
 
@@ -401,19 +386,7 @@ class DeadlineTooShortError(RgsError):
 # --- the data is not what it claims ------------------------------------------------------------------------------
 
 
-class FormatError(RgsError):
-    """A document is not in its one canonical form."""
-
-    reason = "MALFORMED"
-
-
 class RulesetError(RgsError):
     """A ruleset or jurisdiction file is refused when loaded: the message names the row and the limit."""
 
     reason = "RULESET_REFUSED"
-
-
-class VerificationError(RgsError):
-    """A check of the replay procedure failed; `metadata["check"]` is its number and name."""
-
-    reason = "VERIFICATION_FAILED"

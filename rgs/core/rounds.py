@@ -19,10 +19,10 @@ from rgs.core.games.decisions import apply_again
 from rgs.core.games.types import Action, ActionTaken, Phase, Seat, Settlement
 from rgs.core.hands import HandValue
 from rgs.core.jurisdictions import Jurisdiction
-from rgs.core.merkle import leaf_hash, root_of
 from rgs.core.rulesets import Ruleset
 from rgs.core.statements import first_actions_hash, format_canonical, next_actions_hash
 from rgs.core.times import format_time
+from rgs.core.tlog.merkle import leaf_hash, root_of
 
 
 class RoundStatus(StrEnum):

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from rgs.core.certificates import verify_offered
 from rgs.core.errors import NotFoundError
 from rgs.core.ids import check_ulid
 from rgs.core.jurisdictions import SHIPPED_JURISDICTIONS, Jurisdiction, load_jurisdiction
+from rgs.core.returns.certified import verify_offered
 from rgs.core.rulesets import SHIPPED_RULESETS, Ruleset, load_ruleset
 from rgs.core.sessions import Funding, Session
 from rgs.core.views import RoundView, SessionView, session_view

@@ -15,9 +15,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from rgs.clock import Clock
-from rgs.core.checkpoints import parse_checkpoint
-from rgs.core.note import parse_note
+from rgs.core.clock import Clock
+from rgs.core.tlog.checkpoints import parse_checkpoint
+from rgs.core.tlog.note import parse_note
 from rgs.service.events import EventCode, Events
 
 PERIOD_MS: Final = 300_000

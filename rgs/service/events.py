@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from enum import StrEnum
 
-from rgs.clock import Clock
+from rgs.core.clock import Clock
 from rgs.core.times import format_time
 from rgs.store.changes import Answer, Change, Draft, LargeWinTold, MetaSet, Record, Signed
 from rgs.store.interface import Store

@@ -18,7 +18,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rgs.clock import Clock
+from rgs.core.clock import Clock
 from rgs.core.errors import RngUnavailableError
 from rgs.core.ids import REGULATOR_ID_ALPHABET, REGULATOR_ID_CHARACTERS, ULID_RANDOM_BYTES, format_ulid
 from rgs.core.statements import Ed25519Signer, Signer
@@ -67,7 +67,7 @@ class Instance:
         draws_in_flight_max: int = 1024,
         known: Callable[[], Cosigned | None] = lambda: None,
     ) -> None:
-        """`shared`: other processes live over this store, each with a lease of its own (`rgs.service.leases`).
+        """`shared`: other processes live over this store, each with a lease of its own (`rgs.node.leases`).
         `draws_in_flight_max` is how far the draw window may grow. `known`: the newest cosigned checkpoint of the log.
         """
         self._known = known

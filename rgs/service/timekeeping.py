@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from rgs.clock import TrustedClock
+from rgs.core.clock import TrustedClock
 from rgs.core.statements import parse_envelope, parse_statement
 from rgs.core.times import parse_time
 from rgs.store.changes import Change, MetaSet, Record, StoreError

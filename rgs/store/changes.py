@@ -15,6 +15,7 @@ from rgs.core.errors import RgsError, UnavailableError
 from rgs.core.rounds import Round
 from rgs.core.sessions import Session
 from rgs.core.statements import Signer
+from rgs.ports.regulator import StageReport
 from rgs.store.closing_out import ClosedOut
 from rgs.store.erasure import PlayerErased
 from rgs.store.returns import ReturnsRecord
@@ -129,23 +130,7 @@ class Affair:
     next_ms: int = 0
     reason: str = ""
     refusal: str = ""
-    """The error that has ended it, as `rgs.service.refusals` writes it."""
-
-
-@dataclass(frozen=True, slots=True)
-class StageReport:
-    """One played round as the regulator hears of it. `available_minor` is the balance before its stakes."""
-
-    session_id: str
-    stage_no: int
-    regulator_session_id: str
-    regulator_participation_id: str
-    available_minor: int
-    staked_minor: int
-    returned_minor: int
-    opening_hash: str
-    end_ms: int
-    final_hash: str = ""
+    """The error that has ended it, as `rgs.service.money.refusals` writes it."""
 
 
 @dataclass(frozen=True, slots=True)

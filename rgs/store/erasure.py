@@ -3,7 +3,7 @@ their SQL for both databases.
 
 Private blocks with their salts go, pseudonym and ids beside them are emptied, the days' totals go on without saying
 whose they were. Statements stay: they hold salted hashes only, and verify as before. Refuses to know when a player may
-be erased: `rgs.service.erasure` does.
+be erased: `rgs.service.admin.erasure` does.
 """
 
 from __future__ import annotations

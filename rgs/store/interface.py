@@ -14,6 +14,7 @@ from typing import Protocol
 from rgs.core.rounds import Round
 from rgs.core.sessions import Session
 from rgs.core.statements import Signer
+from rgs.ports.regulator import StageReport
 from rgs.store.changes import (
     Affair,
     Answer,
@@ -24,7 +25,6 @@ from rgs.store.changes import (
     LatchSet,
     ReportsHeld,
     Signed,
-    StageReport,
     StoreError,
     SwitchOff,
     VoidProposal,

@@ -8,7 +8,6 @@ from __future__ import annotations
 import sqlite3
 from contextlib import ExitStack
 
-from rgs.store import sqlite, sqlite_erasure, sqlite_recovery
 from rgs.store.address import PostgresAddress, StoreAddress
 from rgs.store.changes import StoreRefusedError
 from rgs.store.interface import Parties, Store, StoreReads
@@ -19,6 +18,8 @@ from rgs.store.postgres.reads import PostgresReads
 from rgs.store.postgres.store import PostgresStore
 from rgs.store.reads import SqliteReads
 from rgs.store.recovery import Import
+from rgs.store.sqlite import erasure, store
+from rgs.store.sqlite import recovery as sqlite_recovery
 
 
 async def create_store(where: StoreAddress, store_epoch: str) -> None:
@@ -26,12 +27,12 @@ async def create_store(where: StoreAddress, store_epoch: str) -> None:
     if isinstance(where, PostgresAddress):
         await schema.create(where, store_epoch)
     else:
-        sqlite.create_store(where, store_epoch)
+        store.create_store(where, store_epoch)
 
 
 async def migrate_store(where: StoreAddress) -> tuple[int, int]:
     """Bring a store to the schema of this version; the schema before and after. StoreRefusedError."""
-    return await schema.migrate(where) if isinstance(where, PostgresAddress) else sqlite.migrate_store(where)
+    return await schema.migrate(where) if isinstance(where, PostgresAddress) else store.migrate_store(where)
 
 
 async def import_gap(where: StoreAddress, gap: Import) -> None:
@@ -48,13 +49,13 @@ def overwrite_freed(where: StoreAddress) -> bool:
     """
     if isinstance(where, PostgresAddress):
         return False
-    sqlite_erasure.rewrite(where)
+    erasure.rewrite(where)
     return True
 
 
 async def open_store(where: StoreAddress) -> Store:
     """The store, to serve from; StoreRefusedError."""
-    return await PostgresStore.open(where) if isinstance(where, PostgresAddress) else sqlite.SqliteStore(where)
+    return await PostgresStore.open(where) if isinstance(where, PostgresAddress) else store.SqliteStore(where)
 
 
 async def open_parties(where: StoreAddress) -> Parties:
@@ -74,11 +75,11 @@ async def open_reads(where: StoreAddress) -> StoreReads:
         raise StoreRefusedError(f"there is no store at {where}", path=where)
     with ExitStack() as opened:
         try:
-            connection = sqlite.connect(where, read_only=True)
+            connection = store.connect(where, read_only=True)
         except sqlite3.Error as error:
             raise StoreRefusedError(f"{where} cannot be opened ({type(error).__name__})", path=where) from None
         opened.callback(connection.close)
-        sqlite.verify_schema(connection, where)
+        store.verify_schema(connection, where)
         opened.pop_all()
     return SqliteReads(connection)
 

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rgs.store.changes import Affair, DayCount, ReportsHeld, StageReport
+from rgs.ports.regulator import StageReport
+from rgs.store.changes import Affair, DayCount, ReportsHeld
 from rgs.store.rows import SELECT_AFFAIR, SELECT_REPORTS
 
 

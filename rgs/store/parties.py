@@ -16,7 +16,7 @@ from rgs.store.allowed import removable, verify_new
 from rgs.store.changes import AllowListChanged, CertificateOff, StoreRefusedError
 from rgs.store.interface import PartyRow
 from rgs.store.rows import RECORD_SQL
-from rgs.store.sqlite import connect, verify_schema
+from rgs.store.sqlite.store import connect, verify_schema
 
 _ROWS: Final = """
     SELECT c.fingerprint, c.party, p.role, p.jurisdiction, c.added_ms, c.removed_ms, c.last_ms FROM certificates c

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from rgs.core.rounds import Round
 from rgs.core.sessions import Session, SessionStatus
-from rgs.store.changes import Affair, DayCount, StageReport
+from rgs.ports.regulator import StageReport
+from rgs.store.changes import Affair, DayCount
 from rgs.store.rows import (
     DROP_TOKEN,
     INSERT_AFFAIR,

@@ -1,9 +1,9 @@
 """The test register's file: a journal of all that the regulator's central system would be told.
 
 What it implements: regulation ID-01 to ID-05 (ids, numbers without gaps) and PG-11 (transaction ids) as rows and
-constraints; the rules of the messages stand in `rgs.clients.register`, the rows are described for outsiders in
-docs/register-and-wallet.md. The hash of each entry binds the one before it, so that an entry changed, removed, added or
-moved is seen by whoever keeps the hash of the last one.
+constraints; the rules of the messages stand in `rgs.adapters.embedded.regulator`, the rows are described for outsiders
+in docs/register-and-wallet.md. The hash of each entry binds the one before it, so that an entry changed, removed, added
+or moved is seen by whoever keeps the hash of the last one.
 
 Refuses: to change or delete an entry, an entry that is not the next, a file of another kind or schema. Every entry says
 that this is a test register. A chain alone does not show that its tail was cut off: keep `head()` elsewhere.
@@ -126,58 +126,6 @@ _UPDATE_PARTICIPATION: Final = (
     "UPDATE participations SET purchases = ?, stages = ?, bought_minor = ?, counted_minor = ?, staked_minor = ?,"
     " returned_minor = ?, ended = ? WHERE regulator_participation_id = ?"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class SessionOpening:
-    """A session begins. `reference` is our own id of it; the cap is for all purchases of a participation together.
-
-    `test_register_allowed` is the jurisdiction's word on test registers; a real central system does not look at it.
-    """
-
-    transaction_id: str
-    reference: str
-    operator: str
-    jurisdiction: str
-    test_register_allowed: bool
-    ruleset: str
-    currency: str
-    participation_cap_minor: int
-    open_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class Purchase:
-    """A right of participation (`purchase_no` 1) or more of it. `reference` is our own id of the participation."""
-
-    transaction_id: str
-    regulator_session_id: str
-    reference: str
-    player: str
-    purchase_no: int
-    amount_minor: int
-    purchase_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class ParticipationEnd:
-    """A participation is over: what goes back to the wallet, after how many rounds."""
-
-    transaction_id: str
-    regulator_session_id: str
-    regulator_participation_id: str
-    final_balance_minor: int
-    rounds: int
-    end_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class SessionClose:
-    """A session is over."""
-
-    transaction_id: str
-    regulator_session_id: str
-    close_ms: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
-"""What the watch over returns keeps (rgs.service.monitoring): tallies by ruleset, how far each instance's statements
-were read, and rounds that were passed over because they were open for long.
+"""What the watch over returns keeps (rgs.service.admin.monitoring): tallies by ruleset, how far each instance's
+statements were read, and rounds that were passed over because they were open for long.
 
 Each record of it changes exactly one row or its commit fails, so that nothing is counted twice, whoever dies or takes
 over in between. Refuses to know what a tally means.

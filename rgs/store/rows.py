@@ -12,6 +12,7 @@ from rgs.core.limits import SessionLimits
 from rgs.core.rounds import Round, RoundStatus, TakenAction
 from rgs.core.sessions import Funding, Session, SessionStatus
 from rgs.core.times import format_date
+from rgs.ports.regulator import StageReport
 from rgs.store.changes import (
     Affair,
     AllowListChanged,
@@ -28,7 +29,6 @@ from rgs.store.changes import (
     PartyOn,
     ReportsHeld,
     ReportsReleased,
-    StageReport,
     SwitchOff,
     SwitchOn,
     TokenDropped,

@@ -1,7 +1,7 @@
 """The embedded wallet's file: accounts, and an append-only table of every movement of money.
 
 What it implements: ARCHITECTURE 2.3 (bought and paid out are the wallet's), 2.17 (stable ids, unknown is a state),
-RULEBOOK R-2, as rows and constraints; the rules of the messages stand in `rgs.clients.wallet`, the rows are described
+RULEBOOK R-2, as rows and constraints; the rules of the messages stand in `rgs.ports.wallet`, the rows are described
 for outsiders in docs/register-and-wallet.md. A file of its own, so that reconciliation compares two books.
 
 Refuses: a balance below zero, to change or delete a row, a row that is not the next, a second row of one id, a file of

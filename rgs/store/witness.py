@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from rgs.core.errors import UnavailableError
-from rgs.core.witnessing import Seen
+from rgs.core.tlog.witness import Seen
 from rgs.store.wallet import SqliteFile
 
 APPLICATION_ID: Final = 1380406094

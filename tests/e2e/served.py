@@ -13,8 +13,8 @@ from pathlib import Path
 from unittest.mock import patch
 
 from rgs.cli import run
-from rgs.cli.server_process import ServerProcess
-from tests.unit.cli.running import MANIFEST
+from rgs.devkit.processes.server import ServerProcess
+from tests.unit.node.running import MANIFEST
 
 PARTY = "demo-operator"
 

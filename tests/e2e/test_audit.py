@@ -11,15 +11,16 @@ from certification import dispute, log, omission
 from certification import receipt as receipts
 from rgs.cli import witness
 from rgs.cli.dispute import command as dispute_export
-from rgs.cli.logfolder import shards, vkey_now
 from rgs.cli.receipt import command as receipt
-from rgs.config import load_config
 from rgs.core.errors import InvalidFieldError, NotFoundError
-from rgs.core.merkle import consistency_proof
-from rgs.core.note import add_signatures, format_note, parse_note, parse_signatures
 from rgs.core.statements import parse_envelope, parse_line, parse_statement
-from rgs.core.witnessing import AddCheckpoint, format_add_checkpoint
-from rgs.translog.directory import LogDirectory
+from rgs.core.tlog.merkle import consistency_proof
+from rgs.core.tlog.note import add_signatures, format_note, parse_note, parse_signatures
+from rgs.core.tlog.witness import AddCheckpoint, format_add_checkpoint
+from rgs.node import witness_folder
+from rgs.node.config import load_config
+from rgs.node.log_folder import shards, vkey_now
+from rgs.tlog.directory import LogDirectory
 
 
 def test_from_the_demo_to_the_complaint(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -31,7 +32,7 @@ def test_from_the_demo_to_the_complaint(folder: Path, tmp_path: Path, capsys: py
     witness.main(["init", str(tmp_path / "w"), "--name", "witness.example", "--log", vkey], None)
     policy = tmp_path / "policy.txt"
     policy.write_text(f"log {vkey}\nwitness w {(tmp_path / 'w' / 'witness.vkey').read_text()}quorum w\n")
-    seen, store = witness.open_witness(tmp_path / "w")
+    seen, store = witness_folder.open_witness(tmp_path / "w")
     directory = LogDirectory(shard)
     note = parse_note(directory.checkpoint())
     assert list(consistency_proof(directory.subtrees(1), 0, 1)) == []

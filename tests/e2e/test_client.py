@@ -15,10 +15,10 @@ from google.rpc.error_details_pb2 import ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
 from grpc_status import rpc_status
 
-from rgs.cli import client as client_module
-from rgs.cli.client import CallError, Client, Identity, OutcomeUnknownError, StreamRounds, UnaryRounds, address_of
-from rgs.cli.files import FileRefusedError
-from rgs.config import load_config
+from rgs.devkit import client as client_module
+from rgs.devkit.client import CallError, Client, Identity, OutcomeUnknownError, StreamRounds, UnaryRounds, address_of
+from rgs.node.config import load_config
+from rgs.node.files import FileRefusedError
 from rgs.v1 import play_pb2_grpc
 from rgs.v1.play_pb2 import (
     ActRequest,

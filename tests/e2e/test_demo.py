@@ -19,19 +19,22 @@ from typing import cast
 import pytest
 
 from certification.replay import main as certify_replay
-from rgs.cli import demo, demo_checks, demo_log, demo_reconcile
-from rgs.cli.client import Client, Identity
-from rgs.cli.demo_peers import Peers
-from rgs.cli.demo_player import DemoError, DemoPlayer, PlayedRound, PlayedSession
-from rgs.cli.demo_reconcile import Found, verify_clean
-from rgs.cli.evidence import Evidence
-from rgs.cli.server_process import ServerProcess
-from rgs.config import load_config
-from rgs.core.checkpoints import parse_checkpoint
-from rgs.core.note import parse_note
+from rgs.cli import demo
 from rgs.core.statements import parse_envelope, parse_line, parse_statement
 from rgs.core.statements.lines import format_key_bundle, parse_key_bundle
-from rgs.translog.directory import LogDirectory
+from rgs.core.tlog.checkpoints import parse_checkpoint
+from rgs.core.tlog.note import parse_note
+from rgs.devkit.client import Client, Identity
+from rgs.devkit.demo import checks, reconcile
+from rgs.devkit.demo import demo as devkit_demo
+from rgs.devkit.demo import log as demo_log
+from rgs.devkit.demo.evidence import Evidence
+from rgs.devkit.demo.peers import Peers
+from rgs.devkit.demo.player import DemoError, DemoPlayer, PlayedRound, PlayedSession
+from rgs.devkit.demo.reconcile import Found, verify_clean
+from rgs.devkit.processes.server import ServerProcess
+from rgs.node.config import load_config
+from rgs.tlog.directory import LogDirectory
 from rgs.v1.common_pb2 import SessionView
 from tests.e2e.served import PARTY, rgs, serving
 from tests.logcheck import LogCheck, logcheck
@@ -179,7 +182,7 @@ def test_the_next_demo_begins_anew_and_its_failure_says_what_and_where(
 
     again = tmp_path / "evidence"
     shutil.copytree(folder, again)
-    monkeypatch.setattr(demo, "verify_audit", lacks_an_entry)
+    monkeypatch.setattr(devkit_demo, "verify_audit", lacks_an_entry)
     assert demo.main(["--home", str(again), "--rounds", "2", "--sessions", "3"], None) == 1
     said = " ".join(capsys.readouterr().out.split())
     assert "✗ the log of player-uth-solo-1 lacks an entry" in said
@@ -197,7 +200,7 @@ def test_a_server_that_does_not_start_is_told_of(tmp_path: Path, monkeypatch: py
         (home / "tls" / "server.key").unlink()
         return load_config(home)
 
-    monkeypatch.setattr(demo, "load_config", loses_the_key)
+    monkeypatch.setattr(devkit_demo, "load_config", loses_the_key)
     assert demo.main(["--home", str(tmp_path / "demo"), "--rounds", "2", "--sessions", "3"], None) == 1
     assert "server key" in (tmp_path / "demo" / "server.txt").read_text("utf-8")
 
@@ -211,8 +214,8 @@ def test_a_server_that_dies_in_between_is_told_of(
             super().await_serving()
             self.kill()
 
-    monkeypatch.setattr(demo, "ServerProcess", Mortal)
-    monkeypatch.setattr("rgs.cli.client.PAUSES_S", (0.01,))
+    monkeypatch.setattr(devkit_demo, "ServerProcess", Mortal)
+    monkeypatch.setattr("rgs.devkit.client.PAUSES_S", (0.01,))
     assert demo.main(["--home", str(tmp_path / "demo"), "--rounds", "2", "--sessions", "3"], None) == 1
     said = " ".join(capsys.readouterr().out.split())
     assert "✗ the server ended with status -9 while it was needed; it said last: rgs: listening" in said
@@ -256,34 +259,34 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
 
 
 def test_a_history_that_differs_is_seen(played: Played) -> None:
-    assert demo_checks.verify_history(played.client, played.sessions) == 8
+    assert checks.verify_history(played.client, played.sessions) == 8
     fewer = deepcopy(played.sessions)
     del fewer[0].rounds[1]
     with pytest.raises(DemoError, match="lists 4 rounds that are not the 3 played"):
-        demo_checks.verify_history(played.client, fewer)
+        checks.verify_history(played.client, fewer)
     dearer = deepcopy(played.sessions)
     dearer[1].rounds[0].view.staked_minor += 1
     with pytest.raises(DemoError, match="not the 4 played"):
-        demo_checks.verify_history(played.client, dearer)
+        checks.verify_history(played.client, dearer)
     other = deepcopy(played.sessions)
     other[0].rounds[2] = replace(other[0].rounds[2], final=other[0].rounds[1].final)
     with pytest.raises(DemoError, match="is not found as it was played"):
-        demo_checks.verify_history(played.client, other)
+        checks.verify_history(played.client, other)
 
 
 def test_other_keys_are_seen(played: Played, tmp_path: Path) -> None:
     bundle = played.home / "keys" / "keys.json"
-    demo_checks.verify_keys(played.client, bundle)
+    checks.verify_keys(played.client, bundle)
     fewer = tmp_path / "keys.json"
     fewer.write_bytes(format_key_bundle(parse_key_bundle(bundle.read_bytes())[:1]))
     with pytest.raises(DemoError, match=r"2 key statements are not those of keys\.json"):
-        demo_checks.verify_keys(played.client, fewer)
+        checks.verify_keys(played.client, fewer)
 
 
 def test_credits_that_are_owed_and_should_not_be_are_seen(played: Played) -> None:
-    assert demo_checks.verify_owed(played.client, []) == 0
+    assert checks.verify_owed(played.client, []) == 0
     with pytest.raises(DemoError, match=r"owed are 1 credits of 0, the server lists \{\}"):
-        demo_checks.verify_owed(played.client, played.sessions[:1])
+        checks.verify_owed(played.client, played.sessions[:1])
 
 
 def test_a_reconciliation_that_is_not_clean_is_seen(folder: Path, played: Played) -> None:
@@ -320,23 +323,23 @@ def test_two_silent_peers_leave_something_open_or_the_demo_fails(
             return folder / "wallet.csv", folder / "regulator.jsonl"
 
     report = json.loads((folder / "reconciliation" / "report.json").read_bytes())
-    monkeypatch.setattr(demo_reconcile, "run_command", lambda *_: None)
-    monkeypatch.setattr(demo_reconcile, "reconcile", lambda *_: Found(0, report))
+    monkeypatch.setattr(reconcile, "run_command", lambda *_: None)
+    monkeypatch.setattr(reconcile, "reconcile", lambda *_: Found(0, report))
     evidence = Evidence(tmp_path)
     shutil.copy(folder / "keys.json", evidence.keys)
     with pytest.raises(DemoError, match="nothing is open"):
-        demo_reconcile.open_breaks(evidence, "", cast("Peers", Silent()), [])
+        reconcile.open_breaks(evidence, "", cast("Peers", Silent()), [])
 
 
 def test_an_export_that_differs_is_seen(played: Played, tmp_path: Path) -> None:
     lines = played.export.read_bytes().splitlines(keepends=True)
-    assert demo_checks.verify_export(played.export, played.sessions) == 2 * 4 + 8 * 2
+    assert checks.verify_export(played.export, played.sessions) == 2 * 4 + 8 * 2
 
     def refused(changed: list[bytes], match: str) -> None:
         path = tmp_path / "changed.jsonl"
         path.write_bytes(b"".join(changed))
         with pytest.raises(DemoError, match=match):
-            demo_checks.verify_export(path, played.sessions)
+            checks.verify_export(path, played.sessions)
 
     finals = [number for number, line in enumerate(lines) if _kind(line) == "round_final"]
     refused(lines[: finals[0]] + lines[finals[0] + 1 :], "11 links are exported, 12 were received")
@@ -345,19 +348,19 @@ def test_an_export_that_differs_is_seen(played: Played, tmp_path: Path) -> None:
     swapped[finals[0]], swapped[finals[1]] = lines[finals[1]], lines[finals[0]]
     refused(swapped, "exported in another order")
     with pytest.raises(DemoError, match="holds 1 sessions that nobody played"):
-        demo_checks.verify_export(played.export, played.sessions[:1])
+        checks.verify_export(played.export, played.sessions[:1])
 
 
 def test_a_wallet_that_differs_is_seen(played: Played) -> None:
     wallet = played.home / "embedded" / "wallet.db"
     due = sum(session.view.paid_out_minor - session.view.bought_minor for session in played.sessions)
-    assert demo_checks.verify_wallet(wallet, played.sessions) == due
+    assert checks.verify_wallet(wallet, played.sessions) == due
     richer = deepcopy(played.sessions)
     richer[0].view.paid_out_minor += 1
     with pytest.raises(DemoError, match=r"the wallet moved -?[0-9]+ for of-uth-solo"):
-        demo_checks.verify_wallet(wallet, richer)
+        checks.verify_wallet(wallet, richer)
     with pytest.raises(DemoError, match="for of-casino-holdem, its sessions come to 0"):
-        demo_checks.verify_wallet(wallet, played.sessions[:1])
+        checks.verify_wallet(wallet, played.sessions[:1])
 
 
 @pytest.mark.parametrize("field", ["bought_minor", "staked_minor", "returned_minor", "paid_out_minor"])
@@ -403,9 +406,9 @@ def test_a_replay_that_saw_something_else_is_seen(played: Played, field: str, va
         name: {"EUR": sum(getattr(session.view, name) for session in played.sessions)}
         for name in ("staked_minor", "returned_minor")
     }
-    demo.verify_replay({**GOOD, **amounts}, played.sessions)
+    devkit_demo.verify_replay({**GOOD, **amounts}, played.sessions)
     with pytest.raises(DemoError, match=field):
-        demo.verify_replay({**GOOD, **amounts, field: value}, played.sessions)
+        devkit_demo.verify_replay({**GOOD, **amounts, field: value}, played.sessions)
 
 
 @pytest.mark.slow
@@ -417,7 +420,7 @@ def test_a_bent_export_stops_the_demo(played: Played, tmp_path: Path) -> None:
     shutil.copy(played.home / "keys" / "keys.json", evidence.keys)
     evidence.statements.write_bytes(b"".join(lines[:bent] + lines[bent + 1 :]))
     with pytest.raises(DemoError, match="replay: check 6 number: "):
-        demo.replay_offline(evidence, root)
+        devkit_demo.replay_offline(evidence, root)
     assert "failure" in evidence.replay.read_text("utf-8")
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from rgs.cli.evidence import MARK, claim
-from rgs.cli.files import FileRefusedError
 from rgs.core.errors import UnavailableError
+from rgs.devkit.demo.evidence import MARK, claim
+from rgs.node.files import FileRefusedError
 
 
 def test_a_folder_of_a_demo_is_emptied_and_held(tmp_path: Path) -> None:

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from rgs.cli.client import Client
 from rgs.cli.play import main
-from rgs.cli.words import LANGUAGES, REFERENCE, Words, load_words
+from rgs.devkit.client import Client
+from rgs.devkit.terminal.i18n import LANGUAGES, REFERENCE, Words, load_words
 from rgs.v1.history_pb2 import GetRoundRecordResponse, RoundRecord
 from tests.e2e.served import Served, rgs_here, serving
 

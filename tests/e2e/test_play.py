@@ -20,11 +20,11 @@ from google.protobuf.message import Message
 from google.rpc.status_pb2 import Status
 
 from rgs.cli import play
-from rgs.cli.cards_art import card_text, draw_cards, format_elapsed
-from rgs.cli.client import Client, OutcomeUnknownError
 from rgs.core.amounts import format_money, parse_money, typed_money
 from rgs.core.cards import FULL_DECK, format_card
 from rgs.core.statements import leaf_hash
+from rgs.devkit.client import Client, OutcomeUnknownError
+from rgs.devkit.terminal.cards_art import card_text, draw_cards, format_elapsed
 from rgs.v1.audit_pb2 import GetStatementRequest, ListStatementsResponse
 from rgs.v1.play_pb2 import ActResponse, StartRoundResponse
 from rgs.v1.session_pb2 import BuyParticipationRequest, BuyParticipationResponse

@@ -17,12 +17,12 @@ import grpc
 from google.rpc.status_pb2 import Status
 from structlog.testing import capture_logs
 
-from rgs.cli.pki import fingerprint_of
-from rgs.core.checkpoints import parse_checkpoint
-from rgs.core.note import parse_note
 from rgs.core.statements.lines import parse_key_bundle
-from rgs.translog.directory import LogDirectory
-from rgs.translog.sequencer import Sequencer
+from rgs.core.tlog.checkpoints import parse_checkpoint
+from rgs.core.tlog.note import parse_note
+from rgs.node.pki import fingerprint_of
+from rgs.tlog.directory import LogDirectory
+from rgs.tlog.sequencer import Sequencer
 from rgs.v1 import admin_pb2, common_pb2, play_pb2, reconciliation_pb2, session_pb2
 from tests.fuzz.messages import Repeat, Step, bytes_of
 from tests.house import ACCOUNT_MINOR, KEK, NODE_KEY, key_bundle

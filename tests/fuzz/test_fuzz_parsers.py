@@ -15,19 +15,19 @@ import pytest
 from hypothesis import strategies as st
 
 from certification.vectors import RowError, check_row, parse_row
-from rgs.admission import identify_certificate, read_certificate
-from rgs.cli.pki import load_certificate, parse_party_uri
-from rgs.config import load_config
-from rgs.core.certificates import parse_certificate
 from rgs.core.errors import FormatError, InvalidFieldError, RgsError, RulesetError
 from rgs.core.games.published import parse_published_returns
 from rgs.core.jurisdictions import parse_jurisdiction
 from rgs.core.replay import KeyBook, Replay, Rulebook
+from rgs.core.returns.certified import parse_certificate
 from rgs.core.rulesets import load_ruleset, parse_canonical_ruleset, parse_document, parse_ruleset
 from rgs.core.statements import format_canonical, parse_canonical, parse_envelope
 from rgs.core.statements.kinds import parse_statement
 from rgs.core.statements.lines import parse_key_bundle, parse_line
 from rgs.core.times import format_time, parse_date, parse_time
+from rgs.node.config import load_config
+from rgs.node.pki import load_certificate, parse_party_uri
+from rgs.node.tls_identity import identify_certificate, read_certificate
 from rgs.service.pages import format_key_token, format_page_token, parse_key_token, parse_page_token
 from tests.factory import House
 from tests.fuzz import campaign

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from rgs.api.auth import ROLES
 from rgs.core.errors import InvalidFieldError
-from rgs.service.catalog import Catalog
-from rgs.service.history import History
-from rgs.service.play import Play
-from rgs.service.reports import Reports
+from rgs.service.audit.totals import Reports
+from rgs.service.play.catalog import Catalog
+from rgs.service.play.history import History
+from rgs.service.play.play import Play
 from tests.fuzz import campaign
 from tests.fuzz.messages import Known, Repeat, Step, right, steps
 from tests.fuzz.siege import ADMIN, PLAY, Siege, besiege

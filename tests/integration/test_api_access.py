@@ -12,8 +12,8 @@ import pytest
 from google.rpc.status_pb2 import Status
 
 from rgs.api.auth import ROLES
-from rgs.cli.pki import fingerprint_of, issue_client, make_development_ca
-from rgs.clock import SystemClock
+from rgs.node.clock import SystemClock
+from rgs.node.pki import fingerprint_of, issue_client, make_development_ca
 from rgs.service.callers import Role
 from rgs.v1 import audit_pb2, history_pb2, play_pb2, session_pb2
 from tests.unit.api.client import Player, refused, request_id
@@ -109,7 +109,7 @@ async def test_strangers_of_every_kind(tmp_path: Path) -> None:
 async def test_a_removal_bites_on_an_open_connection_and_stream(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rgs.server.BACKGROUND_S", 0.02)
+    monkeypatch.setattr("rgs.node.server.BACKGROUND_S", 0.02)
     async with serving(tmp_path) as house:
         player = await Player(house.channel()).seated()
         stream = player.play.Play()

@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import pytest
 
-from rgs.cli.pki import fingerprint_of
+from rgs.node.pki import fingerprint_of
 from rgs.service.callers import Role
 from rgs.v1 import admin_pb2 as pb
 from rgs.v1 import common_pb2, history_pb2, play_pb2, session_pb2

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rgs.clock import APART_MS
+from rgs.core.clock import APART_MS
 from rgs.store.address import PostgresAddress
 from rgs.v1 import admin_pb2
 from rgs.v1.admin_pb2_grpc import AdminServiceStub
@@ -26,7 +26,7 @@ def database() -> Iterator[PostgresAddress]:
 async def test_a_word_against_the_database_is_refused_and_says_how_far_the_clocks_are_apart(
     tmp_path: Path, database: PostgresAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rgs.server.BACKGROUND_S", 0.02)
+    monkeypatch.setattr("rgs.node.server.BACKGROUND_S", 0.02)
     async with serving(tmp_path, database) as house:
         admin, channel = AdminServiceStub(house.channel("demo-admin")), house.channel()
         house.clock.jumped_ms = 3_600_000

@@ -13,14 +13,14 @@ import grpc
 import pytest
 from structlog.testing import capture_logs
 
-from certification.manifest_verify import Surroundings
-from rgs import declared
 from rgs.core.errors import RegulatorUnavailableError
-from rgs.declared import SURROUNDINGS_CHANGED, changed_surroundings
-from rgs.manifest import Manifest, ManifestError
-from rgs.server import Server
+from rgs.integrity.manifest import Manifest, ManifestError
+from rgs.integrity.manifest_verify import Surroundings
+from rgs.node import software_identity
+from rgs.node.server import Server
+from rgs.node.software_identity import SURROUNDINGS_CHANGED, changed_surroundings
 from rgs.service.permits import GUARDS
-from rgs.store.sqlite import SqliteStore
+from rgs.store.sqlite.store import SqliteStore
 from rgs.v1 import admin_pb2, session_pb2
 from rgs.v1.admin_pb2_grpc import AdminServiceStub
 from tests.unit.api.client import Player, body_of, refused, request_id
@@ -32,7 +32,7 @@ SERVING, NOT_SERVING = b"\x08\x01", b"\x08\x02"
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rgs.server.BACKGROUND_S", 0.02)
+    monkeypatch.setattr("rgs.node.server.BACKGROUND_S", 0.02)
 
 
 async def health(channel: grpc.aio.Channel, service: str) -> bytes:
@@ -132,13 +132,13 @@ def test_the_measure_of_the_server_sees_a_changed_byte(tmp_path: Path) -> None:
 
 
 def test_the_log_names_what_a_server_runs_on_that_changed(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = Surroundings("3.11.7", {"/p": "0"}, {"os.py": "1"}, {"a==1": {"a.py": "2"}}, {"rgs/server.py": "3"})
+    first = Surroundings("3.11.7", {"/p": "0"}, {"os.py": "1"}, {"a==1": {"a.py": "2"}}, {"rgs/node/server.py": "3"})
     again = first
-    monkeypatch.setattr(declared, "measure_surroundings", lambda _objects: again)
+    monkeypatch.setattr(software_identity, "measure_surroundings", lambda _objects: again)
     started = Manifest((), locked=True, surroundings=first)
     assert changed_surroundings(started) == ""
     for change, told in (
-        ({"server": {"rgs/server.py": "9"}}, "changed rgs/server.py"),
+        ({"server": {"rgs/node/server.py": "9"}}, "changed rgs/node/server.py"),
         ({"stdlib": {}}, "missing standard library: os.py"),
         ({"objects": {"/p": "9"}, "dependencies": {"a==1": {"a.py": "9"}}}, "changed /p; changed a==1: a.py"),
         ({"server": {f"rgs/{n:02}.py": "" for n in range(20)}}, "and 9 more"),
@@ -205,7 +205,7 @@ async def test_a_register_that_is_down(tmp_path: Path, monkeypatch: pytest.Monke
             raise RegulatorUnavailableError("no answer")
 
         with monkeypatch.context() as patched:
-            patched.setattr("rgs.clients.register.EmbeddedRegister.open_session", silent)
+            patched.setattr("rgs.adapters.embedded.regulator.EmbeddedRegister.open_session", silent)
             late = Player(house.channel(), "late")
             opening = late.open_request()
             error = await refused(late.sessions.OpenSession(opening))

@@ -9,11 +9,11 @@ from typing import Any, cast
 import grpc
 import pytest
 
-from rgs.core.checkpoints import parse_checkpoint
-from rgs.core.logproofs import parse_log_proof, verify_log_proof
-from rgs.core.merkle import leaf_hash, root_of, verify_consistency
-from rgs.core.note import parse_note, parse_vkey, verify_note
 from rgs.core.statements import parse_envelope, parse_statement
+from rgs.core.tlog.checkpoints import parse_checkpoint
+from rgs.core.tlog.merkle import leaf_hash, root_of, verify_consistency
+from rgs.core.tlog.note import parse_note, parse_vkey, verify_note
+from rgs.core.tlog.proofs import parse_log_proof, verify_log_proof
 from rgs.service.callers import Role
 from rgs.v1 import audit_pb2 as pb
 from rgs.v1.audit_pb2_grpc import AuditServiceStub

@@ -11,9 +11,9 @@ import pytest
 from google.rpc.error_details_pb2 import BadRequest
 
 from rgs.core.statements import parse_envelope
-from rgs.logging import Log
+from rgs.node.logging import Log
 from rgs.service.callers import Role
-from rgs.service.play import Play
+from rgs.service.play.play import Play
 from rgs.v1 import audit_pb2, catalog_pb2, common_pb2, history_pb2, play_pb2, session_pb2
 from tests.unit.api.client import ANTE_MINOR, BOUGHT_MINOR, Player, body_of, cards_in, refused, request_id
 from tests.unit.api.serving import info_in, reason_in, serving, status_in

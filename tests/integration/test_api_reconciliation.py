@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from rgs import __version__
-from rgs.cli.export_books import receipt_line
-from rgs.cli.keyring import load_node_signer
+from rgs.adapters.embedded.books import receipt_line
 from rgs.core.statements import KINDS, Ed25519Signer, format_canonical, leaf_hash, parse_line, seal_envelope
+from rgs.node.keyring import load_node_signer
 from rgs.service.callers import Role
-from rgs.service.countersigning import verify_report
-from rgs.service.reconciliation import ReconcileRequest, Reconciliation
+from rgs.service.reconciliation.countersigning import verify_report
+from rgs.service.reconciliation.reconciliation import ReconcileRequest, Reconciliation
 from rgs.v1 import reconciliation_pb2 as pb
 from tests.databases import fresh_database
 from tests.submitting import (
@@ -42,7 +42,7 @@ from tests.unit.api.serving import House, info_in, serving, status_in
 def plain_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Processes of runs that are not isolated, and start sooner; in the other tests they are."""
     command = [sys.executable, "-m", "rgs"]
-    monkeypatch.setattr("rgs.cli.reconcile_process.isolated_command", lambda *arguments: [*command, *arguments])
+    monkeypatch.setattr("rgs.node.reconcile_process.isolated_command", lambda *arguments: [*command, *arguments])
 
 
 async def run_with_a_break(house: House) -> tuple[Any, str]:

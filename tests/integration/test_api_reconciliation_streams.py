@@ -14,9 +14,9 @@ import pytest
 from google.rpc.error_details_pb2 import ErrorInfo
 from google.rpc.status_pb2 import Status
 
-from rgs.cli import reconcile_process
 from rgs.core.errors import ReconciliationBusyError
-from rgs.service.reconciliation_files import Shelf
+from rgs.node import reconcile_process
+from rgs.service.reconciliation.files import Shelf
 from rgs.v1 import reconciliation_pb2 as pb
 from rgs.v1.reconciliation_pb2_grpc import ReconciliationServiceStub
 from tests.submitting import (
@@ -170,14 +170,14 @@ async def stopped_job(house: House, monkeypatch: pytest.MonkeyPatch) -> tuple[An
         begun.append(job.pid)
         return job
 
-    monkeypatch.setattr("rgs.server.begin_job", begin_stopped)
+    monkeypatch.setattr("rgs.node.server.begin_job", begin_stopped)
     await house.restart()
     await play(house)
     wallet = await submit_wallet(house, wallet_rows(house))
     request = pb.RunReconciliationRequest(request_id=request_id(), wallet_submission_ids=[wallet.submission_id])
     stub = books(house)
     await stub.RunReconciliation(request)
-    monkeypatch.setattr("rgs.server.begin_job", begin)
+    monkeypatch.setattr("rgs.node.server.begin_job", begin)
     return stub, request, begun[0]
 
 

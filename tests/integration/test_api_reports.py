@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from rgs.cli.pki import fingerprint_of
 from rgs.core.times import format_date
-from rgs.service import reports
+from rgs.node.pki import fingerprint_of
+from rgs.service.audit import totals as reports
 from rgs.service.callers import Role
-from rgs.store.sqlite import connect
+from rgs.store.sqlite.store import connect
 from rgs.v1 import admin_pb2 as pb
 from rgs.v1.admin_pb2_grpc import AdminServiceStub
 from tests.integration.test_api_admin import GAME, admin_of, reason_of, second_admin, switch

@@ -15,15 +15,15 @@ from typing import Any
 import grpc
 import pytest
 
-from rgs.admission import read_certificate
 from rgs.api.auth import PeerCertificate
-from rgs.cli.pki import fingerprint_of
 from rgs.core.errors import FormatError, InvalidFieldError, RegulatorUnavailableError
-from rgs.logging import Log
-from rgs.server import Server
+from rgs.node.logging import Log
+from rgs.node.pki import fingerprint_of
+from rgs.node.server import Server
+from rgs.node.tls_identity import read_certificate
 from rgs.service.instance import Instance
-from rgs.service.reporting import Reporting
-from rgs.store.sqlite import SqliteStore
+from rgs.service.regulator.reports import Reporting
+from rgs.store.sqlite.store import SqliteStore
 from rgs.v1 import session_pb2
 from tests.unit.api.client import Player, body_of, refused
 from tests.unit.api.serving import (
@@ -155,7 +155,7 @@ async def test_a_lock_that_is_deleted_lets_a_second_server_start_and_the_first_d
 async def test_play_is_not_serving_while_the_generator_is_in_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rgs.server.BACKGROUND_S", 0.02)
+    monkeypatch.setattr("rgs.node.server.BACKGROUND_S", 0.02)
     async with serving(tmp_path) as house:
         player = await Player(house.channel()).seated()
         await player.start()
@@ -183,7 +183,7 @@ async def test_work_in_the_background_is_tried_again_and_told_once(
         return 0
 
     monkeypatch.setattr(Reporting, "report_stages", report)
-    monkeypatch.setattr("rgs.server.BACKGROUND_S", 0.02)
+    monkeypatch.setattr("rgs.node.server.BACKGROUND_S", 0.02)
     house = House(tmp_path / "home")
     with Log(house.config.log, "info", house.clock, people=None):
         await house.start()
@@ -198,7 +198,7 @@ async def test_work_in_the_background_is_tried_again_and_told_once(
 async def test_the_server_itself_ends_a_stream_that_its_settings_call_idle(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rgs.server.BACKGROUND_S", 0.02)
+    monkeypatch.setattr("rgs.node.server.BACKGROUND_S", 0.02)
     async with serving(tmp_path, stream_idle_s=1, stream_stall_s=86_400) as house:
         player = Player(house.channel())
         error = await refused(player.play.Play().read())

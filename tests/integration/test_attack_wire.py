@@ -15,10 +15,10 @@ import grpc
 import pytest
 from google.rpc.status_pb2 import Status
 
-from rgs.cli.pki import fingerprint_of, issue_client
-from rgs.clock import SystemClock
+from rgs.node.clock import SystemClock
+from rgs.node.pki import fingerprint_of, issue_client
+from rgs.service.admin.orders import Order, order_of
 from rgs.service.callers import Caller, Role
-from rgs.service.orders import Order, order_of
 from rgs.v1 import play_pb2, session_pb2
 from tests.house import read_statement
 from tests.oracles import stored_statements, verify_books

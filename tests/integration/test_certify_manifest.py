@@ -15,15 +15,16 @@ from typing import Any
 
 import pytest
 
-from certification import manifest, manifest_verify
+from certification import manifest
 from certification.__main__ import main
 from certification.manifest import class_of, format_manifest, make_manifest
-from certification.manifest_verify import UnverifiableError, parse_lock
 from rgs.core.jurisdictions import load_jurisdiction
 from rgs.core.rulesets import SHIPPED_RULESETS, load_ruleset
-from rgs.declared import modules_of
-from rgs.manifest import LOCK
-from rgs.manifest import make_manifest as measure
+from rgs.integrity import manifest_verify
+from rgs.integrity.manifest import LOCK
+from rgs.integrity.manifest import make_manifest as measure
+from rgs.integrity.manifest_verify import UnverifiableError, parse_lock
+from rgs.node.software_identity import modules_of
 from tests.installed import ROOT, Installation, checkout, replace
 
 
@@ -69,7 +70,7 @@ def _verify(alone: Path, written: Path, *arguments: str | Path) -> tuple[int, li
 
 def test_every_file_has_both_hashes_and_its_class(made: dict[str, Any]) -> None:
     files = {entry["path"]: entry for entry in made["files"]}
-    for path in ("rng/drbg.py", "rgs/server.py", "certification/replay.py", "protos/rgs/v1/play.proto", LOCK):
+    for path in ("rng/drbg.py", "rgs/node/server.py", "certification/replay.py", "protos/rgs/v1/play.proto", LOCK):
         content = (ROOT / path).read_bytes()
         assert files[path]["sha256"] == hashlib.sha256(content).hexdigest()
         assert files[path]["sha1"] == hashlib.sha1(content, usedforsecurity=False).hexdigest()
@@ -90,8 +91,8 @@ def test_every_file_has_both_hashes_and_its_class(made: dict[str, Any]) -> None:
         ("rgs/core/games/uth.py", "game"),
         ("rgs/core/cards.py", "game"),
         ("rgs/core/jurisdiction_data/it-adm.toml", "game"),
-        ("rgs/core/merkle.py", "none"),
-        ("rgs/server.py", "none"),
+        ("rgs/core/tlog/merkle.py", "none"),
+        ("rgs/node/server.py", "none"),
         ("rng_other.py", "none"),
     ],
 )

@@ -13,8 +13,6 @@ from typing import Any
 import pytest
 
 from rgs.cli import export
-from rgs.cli.keyring import load_bundle, load_node_signer
-from rgs.config import load_config
 from rgs.core.jurisdictions import load_jurisdiction
 from rgs.core.replay import KeyBook, Replay, Rulebook
 from rgs.core.rulesets import SHIPPED_RULESETS, load_ruleset
@@ -30,9 +28,11 @@ from rgs.core.statements import (
     private_hash,
 )
 from rgs.core.times import format_time
+from rgs.node.config import load_config
+from rgs.node.keyring import load_bundle, load_node_signer
 from rgs.store.changes import Change, Draft
-from rgs.store.sqlite import SqliteStore, connect
-from tests.unit.cli.running import Cli
+from rgs.store.sqlite.store import SqliteStore, connect
+from tests.unit.node.running import Cli
 
 NOW_MS = time.time_ns() // 1_000_000 + 3_600_000
 """Behind the keys that `rgs init` makes."""

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from rgs.cli.files import alone_in
-from rgs.cli.keyring import load_bundle, load_kek, load_node_signer
-from rgs.cli.pki import is_development, load_certificate, verify_client_certificate
-from rgs.clock import SystemClock
-from rgs.config import load_config
 from rgs.core.ids import check_ulid
 from rgs.core.replay import KeyBook
+from rgs.node.clock import SystemClock
+from rgs.node.config import load_config
+from rgs.node.files import alone_in
+from rgs.node.keyring import load_bundle, load_kek, load_node_signer
+from rgs.node.pki import is_development, load_certificate, verify_client_certificate
 from rgs.service.callers import Role
 from rgs.store.parties import SqliteParties
-from rgs.store.sqlite import SqliteStore
-from tests.unit.cli.running import Cli, secrets_of
+from rgs.store.sqlite.store import SqliteStore
+from tests.unit.node.running import Cli, secrets_of
 
 SECRET = {
     "ca.key",

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from rgs.cli.files import alone_in
-from rgs.cli.keyring import load_node_signer
-from rgs.config import load_config
 from rgs.core.replay import KeyBook
 from rgs.core.statements import parse_envelope, parse_statement
 from rgs.core.statements.lines import parse_key_bundle
-from tests.unit.cli.running import Cli, secrets_of
+from rgs.node.config import load_config
+from rgs.node.files import alone_in
+from rgs.node.keyring import load_node_signer
+from tests.unit.node.running import Cli, secrets_of
 
 
 @pytest.fixture

@@ -19,21 +19,21 @@ import grpc
 import pytest
 
 import rgs
-from rgs.cli.files import FileRefusedError
-from rgs.cli.init import ensure_home
-from rgs.cli.options import part
-from rgs.cli.workers import ServingAlreadyError
-from rgs.clock import SystemClock
-from rgs.config import Config
 from rgs.core.errors import FormatError, InvalidFieldError, RgsError, VerificationError
-from rgs.launch import HOPELESS, SurroundingsError
-from rgs.manifest import Manifest, ManifestError, make_manifest
+from rgs.integrity.launcher import HOPELESS, SurroundingsError
+from rgs.integrity.manifest import Manifest, ManifestError, make_manifest
+from rgs.node.clock import SystemClock
+from rgs.node.config import Config
+from rgs.node.files import FileRefusedError
+from rgs.node.home import ensure_home
+from rgs.node.parts import part
+from rgs.node.workers import ServingAlreadyError
 from rgs.store.changes import InstanceLostError, StoreAwayError, StoreError, StoreRefusedError
-from rgs.store.sqlite import connect
-from rgs.translog.directory import LogRefusedError
+from rgs.store.sqlite.store import connect
+from rgs.tlog.directory import LogRefusedError
 from rng.entropy import EntropySource
 from rng.errors import EntropyError, SelfTestError
-from tests.unit.cli.running import MANIFEST, Cli
+from tests.unit.node.running import MANIFEST, Cli
 
 ROOT = Path(__file__).resolve().parents[2]
 NOW_MS = 1_763_764_200_123
@@ -65,15 +65,18 @@ import json, sys
 import rgs.__main__
 early = sorted(name for name in sys.modules if name.split(".")[0] in {"rng", "rgs"})
 rgs.__main__.main(["party", "--help"])
-import rgs.manifest
-rgs.manifest.verify_loaded()
+import rgs.integrity.manifest
+rgs.integrity.manifest.verify_loaded()
 measured = [name for name in sys.modules if name.split(".")[0] == "rng" or name.startswith("rgs.core")]
 print(json.dumps([early, len(measured)]))
 """
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     early, measured = json.loads(done.stdout.splitlines()[-1])
-    assert early == ["rgs", "rgs.__main__", "rgs.imports", "rgs.launch", "rgs.manifest", "rgs.measured"]
+    assert early == [
+        *("rgs", "rgs.__main__", "rgs.integrity", "rgs.integrity.imports", "rgs.integrity.launcher"),
+        *("rgs.integrity.manifest", "rgs.integrity.run"),
+    ]
     assert measured > 20
 
 
@@ -154,7 +157,7 @@ def test_a_reader_that_goes_away_is_no_traceback_and_no_success() -> None:
     script = """
 import os, sys
 from rgs.cli import run
-from rgs.manifest import Entry, Manifest
+from rgs.integrity.manifest import Entry, Manifest
 os.close(int(sys.argv[1]))
 entries = tuple(Entry(f"rng/{at}.py", "0" * 64, 1) for at in range(2000))
 sys.exit(run(["manifest"], Manifest(entries, locked=True)))
@@ -173,10 +176,10 @@ sys.exit(run(["manifest"], Manifest(entries, locked=True)))
 def test_an_interrupt_ends_with_130(tmp_path: Path) -> None:
     script = """
 import os, signal, sys
-import rgs.cli.init as init
+import rgs.node.home as home
 from rgs.cli import run
-from tests.unit.cli.running import MANIFEST
-init.sync_tree = lambda folder: os.kill(os.getpid(), signal.SIGINT)
+from tests.unit.node.running import MANIFEST
+home.sync_tree = lambda folder: os.kill(os.getpid(), signal.SIGINT)
 sys.exit(run(["init", "--home", sys.argv[1]], MANIFEST))
 """
     command = [sys.executable, "-c", script, str(tmp_path / "home")]
@@ -224,9 +227,9 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Config]:
         configs.append(config)
         return 0
 
-    module = ModuleType("rgs.server")
+    module = ModuleType("rgs.node.server")
     monkeypatch.setattr(module, "serve", serve, raising=False)
-    monkeypatch.setitem(sys.modules, "rgs.server", module)
+    monkeypatch.setitem(sys.modules, "rgs.node.server", module)
     monkeypatch.setattr("rgs.cli.serve.BoundedStderr", contextlib.nullcontext)  # which forks: this process has threads
     return configs
 

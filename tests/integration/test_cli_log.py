@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from rgs.cli.keyring import load_log_signer
-from rgs.config import load_config
-from rgs.core.note import parse_vkey
 from rgs.core.shards import parse_origin
+from rgs.core.tlog.note import parse_vkey
+from rgs.node.config import load_config
+from rgs.node.keyring import load_log_signer
 from tests.logs import make_entries, make_log
-from tests.unit.cli.running import Cli, secrets_of
+from tests.unit.node.running import Cli, secrets_of
 
 
 @pytest.fixture

@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from rgs.cli.pki import (
+from rgs.core.times import format_time
+from rgs.node.clock import SystemClock
+from rgs.node.config import load_config
+from rgs.node.pki import (
     LEAF_DAYS,
     fingerprint_of,
     issue_client,
@@ -18,14 +21,11 @@ from rgs.cli.pki import (
     load_issued,
     make_development_ca,
 )
-from rgs.clock import SystemClock
-from rgs.config import load_config
-from rgs.core.times import format_time
 from rgs.service.callers import Role
-from rgs.store.sqlite import SqliteStore
+from rgs.store.sqlite.store import SqliteStore
 from rng.entropy import EntropySource
-from tests.unit.cli.running import Cli
-from tests.unit.cli.test_pki import made, pem
+from tests.unit.node.running import Cli
+from tests.unit.node.test_pki import made, pem
 
 
 @pytest.fixture

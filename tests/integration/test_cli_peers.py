@@ -13,11 +13,11 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from rgs.cli import child
-from rgs.cli.init import OUTWARD, ensure_home
-from rgs.cli.simulator_process import SimulatorProcess
-from rgs.clock import SystemClock
 from rgs.core.errors import UnavailableError
+from rgs.devkit.processes import child
+from rgs.devkit.processes.simulator import SimulatorProcess
+from rgs.node.clock import SystemClock
+from rgs.node.home import OUTWARD, ensure_home
 from tests.e2e.served import rgs, rgs_here
 from tests.unit.api.serving import entropy
 

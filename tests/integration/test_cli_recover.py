@@ -8,19 +8,28 @@ from pathlib import Path
 
 import pytest
 
-from rgs.cli.keyring import load_bundle, load_log_signer
-from rgs.cli.logfolder import log_prefix
-from rgs.cli.signing import signing
-from rgs.clock import SystemClock
-from rgs.config import Config, load_config
-from rgs.core.note import COSIGNATURE, ED25519, NoteKey, add_signatures, cosign, format_note, format_vkey, parse_note
 from rgs.core.replay import KeyBook, Replay, Rulebook
 from rgs.core.statements import Ed25519Signer, ExportLine, format_line
-from rgs.server import Server
+from rgs.core.tlog.note import (
+    COSIGNATURE,
+    ED25519,
+    NoteKey,
+    add_signatures,
+    cosign,
+    format_note,
+    format_vkey,
+    parse_note,
+)
+from rgs.node.clock import SystemClock
+from rgs.node.config import Config, load_config
+from rgs.node.keyring import load_bundle, load_log_signer
+from rgs.node.log_folder import log_prefix
+from rgs.node.server import Server
+from rgs.node.signing import signing
 from rgs.store.opening import open_reads
-from rgs.translog.directory import LogRefusedError
-from rgs.translog.sequencer import Sequencer
-from tests.unit.cli.running import MANIFEST, Cli
+from rgs.tlog.directory import LogRefusedError
+from rgs.tlog.sequencer import Sequencer
+from tests.unit.node.running import MANIFEST, Cli
 
 WITNESS = Ed25519Signer.from_seed(b"\x42" * 32)
 

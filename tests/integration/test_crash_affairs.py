@@ -21,9 +21,9 @@ from typing import Any
 
 import pytest
 
+from rgs.service.admin.orders import Order, order_of
 from rgs.service.callers import Caller, Role
-from rgs.service.orders import Order, order_of
-from rgs.store.sqlite import connect, create_store
+from rgs.store.sqlite.store import connect, create_store
 from tests.crashing import FAILPOINT, Run, forking, live, serve_children
 from tests.house import NOW_MS, STORE_EPOCH, FakeClock, House, read_statement
 from tests.integration.test_crash_lives import Client, lives, verify_left

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from rgs.core.errors import RegulatorRefusedError, RgsError, TransactionRolledBackError, WalletRefusedError
-from rgs.store.sqlite import connect, create_store
+from rgs.store.sqlite.store import connect, create_store
 from tests.crashing import FAILPOINT, Run, forking, live, serve_children
 from tests.house import NOW_MS, STORE_EPOCH, FakeClock, House, Player
 from tests.integration.test_crash_lives import Client, lives, verify_left

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from rgs.service.instance import FIRST_WINDOW
-from rgs.store.sqlite import create_store
+from rgs.store.sqlite.store import create_store
 from tests.crashing import FAILPOINT, Run, forking, live, serve_children
 from tests.house import NOW_MS, STORE_EPOCH, FakeClock, House, Player, Request, read_statement
 from tests.oracles import export_lines, replay_lines, stored_statements, verify_books, verify_numbers

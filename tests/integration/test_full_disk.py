@@ -17,8 +17,8 @@ import grpc
 import pytest
 from google.rpc.error_details_pb2 import RetryInfo
 
-from rgs.cli.files import read_whole
-from rgs.cli.pki import load_issued
+from rgs.node.files import read_whole
+from rgs.node.pki import load_issued
 from rgs.v1 import play_pb2, session_pb2
 from tests.e2e.served import Served, rgs, serving
 from tests.unit.api.client import Player, refused, request_id

@@ -8,11 +8,11 @@ import socket
 import ssl
 from pathlib import Path
 
-from rgs.cli.client import Client, Identity
-from rgs.cli.init import ensure_home
-from rgs.cli.server_process import ServerProcess
-from rgs.clock import SystemClock
-from rgs.config import load_config
+from rgs.devkit.client import Client, Identity
+from rgs.devkit.processes.server import ServerProcess
+from rgs.node.clock import SystemClock
+from rgs.node.config import load_config
+from rgs.node.home import ensure_home
 from rgs.v1.catalog_pb2 import ListGamesRequest
 from rng.entropy import EntropySource
 

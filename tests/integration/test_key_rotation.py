@@ -16,14 +16,14 @@ import pytest
 import tests.house
 from certification import replay as certify
 from rgs.cli import run
-from rgs.cli.keyring import load_node_signer, load_root_signer, read_fingerprint
-from rgs.config import Config
 from rgs.core.statements import ExportLine, format_canonical, format_line, seal_envelope
 from rgs.core.statements.kinds import KINDS
 from rgs.core.statements.lines import format_key_bundle, parse_key_bundle, parse_line
 from rgs.core.times import format_time
+from rgs.node.config import Config
+from rgs.node.keyring import load_node_signer, load_root_signer, read_fingerprint
 from rgs.store.changes import StoreError
-from rgs.store.sqlite import SqliteStore
+from rgs.store.sqlite.store import SqliteStore
 from rgs.v1 import admin_pb2, audit_pb2, play_pb2, session_pb2
 from rgs.v1.admin_pb2_grpc import AdminServiceStub
 from tests.crashing import FAILPOINT, forking, live, serve_children
@@ -33,7 +33,7 @@ from tests.house import Player as Guest
 from tests.oracles import replay, stored_statements, verify_books, verify_numbers
 from tests.unit.api.client import Player, body_of, refused, request_id
 from tests.unit.api.serving import House, reason_in, serving, status_in
-from tests.unit.cli.running import MANIFEST
+from tests.unit.node.running import MANIFEST
 from tests.verifier import independent_verifier
 
 CHECK, FOLD = 1, 7

@@ -14,11 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from certification import manifest_verify
-from rgs import launch
-from rgs.config import CONFIG_FILE, DEFAULT_HOME, SETTINGS
-from rgs.declared import verify_certified
-from rgs.manifest import Manifest, ManifestError
+from rgs.integrity import launcher, manifest_verify
+from rgs.integrity.manifest import Manifest, ManifestError
+from rgs.node.config import CONFIG_FILE, DEFAULT_HOME, SETTINGS
+from rgs.node.software_identity import verify_certified
 from tests.installed import ROOT, SITE, Installation, checkout, installed, replace
 
 pytestmark = pytest.mark.slow
@@ -154,7 +153,7 @@ PLANTED: dict[str, tuple[Callable[[Path], None], str]] = {
         _change("rgs/core/games/rulesets/uth-solo.toml"),
         "changed rgs/core/games/rulesets/uth-solo.toml",
     ),
-    "a byte of the server": (_change("rgs/server.py"), "changed rgs/server.py"),
+    "a byte of the server": (_change("rgs/node/server.py"), "changed rgs/node/server.py"),
     "a byte of the lock": (_change("rgs/requirements/runtime.txt"), "changed rgs/requirements/runtime.txt"),
     "a module of ours": (_write("rng/evil.py"), "unlisted rng/evil.py"),
     "an object before a module": (_write(f"rgs/core/hands.{OBJECT}", b""), f"unlisted rgs/core/hands.{OBJECT}"),
@@ -189,15 +188,15 @@ PLANTED: dict[str, tuple[Callable[[Path], None], str]] = {
     "an object under a package at the top": (_claimed(f"mdurl.{OBJECT}"), f"unlisted mdurl.{OBJECT}"),
     "old bytecode at the top": (_claimed("markupsafe.pyc"), "unlisted markupsafe.pyc"),
     "a package over a module of ours": (
-        _claimed("rgs/clock/__init__.py"),
-        "unlisted rgs/clock/__init__.py",
+        _claimed("rgs/node/clock/__init__.py"),
+        "unlisted rgs/node/clock/__init__.py",
     ),
-    "a package in ours": (_claimed("rgs/service/decks/__init__.py"), "unlisted rgs/service/decks/__init__.py"),
+    "a package in ours": (_claimed("rgs/store/reads/__init__.py"), "unlisted rgs/store/reads/__init__.py"),
     "a package over the launcher's tool": (
-        _claimed("certification/manifest_verify/__init__.py"),
-        "unlisted certification/manifest_verify/__init__.py",
+        _claimed("rgs/integrity/manifest_verify/__init__.py"),
+        "unlisted rgs/integrity/manifest_verify/__init__.py",
     ),
-    "an object over the launcher's tool": (_claimed(f"rgs/imports.{OBJECT}"), f"unlisted rgs/imports.{OBJECT}"),
+    "an object over the launcher's tool": (_claimed(f"rgs/integrity/imports.{OBJECT}"), f"unlisted rgs/integrity/imports.{OBJECT}"),
     "bytecode for source in a library": (
         _bytecode("structlog/_greenlets.pyc", "helper-1.0"),
         "unlisted structlog/_greenlets.pyc",
@@ -230,8 +229,8 @@ PLANTED: dict[str, tuple[Callable[[Path], None], str]] = {
         "twice structlog/types.py and structlog/types/__init__.py",
     ),
     "two files for a module of ours, listed": (
-        _forged("rgs", "rgs/logging/__init__.py"),
-        "twice rgs/logging.py and rgs/logging/__init__.py",
+        _forged("rgs", "rgs/node/logging/__init__.py"),
+        "twice rgs/node/logging.py and rgs/node/logging/__init__.py",
     ),
     "something else in our RECORD": (_forged("rgs", "late.py"), "unlisted late.py"),
     "another version": (_older_structlog, "changed structlog: 0.0.1 is installed"),
@@ -300,12 +299,12 @@ def test_variables_that_load_code_are_refused(name: str, sources: Installation, 
     told = f"rgs: {name} would load code that nobody has certified: unset it"
     for command in (sources.command("serve"), [sources.python, "-m", "rgs", "serve"]):  # before it begins itself again
         done = sources.run(command, cwd=sources.root, **{name: str(tmp_path)})
-        assert done.returncode == launch.HOPELESS
+        assert done.returncode == launcher.HOPELESS
         assert done.stderr.splitlines()[-1] == told  # the linker may have said something, too
 
 
 def test_an_empty_variable_loads_nothing() -> None:
-    launch.verify_environment({"LD_PRELOAD": "", "PATH": "/bin"})
+    launcher.verify_environment({"LD_PRELOAD": "", "PATH": "/bin"})
 
 
 # --- without effect --------------------------------------------------------------------------------------------------
@@ -318,7 +317,7 @@ def test_rigged_bytecode_is_not_what_runs(wheel: Installation) -> None:
     unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
     planted = []
     try:
-        for name in ("typer/main.py", "rgs/config.py", "rgs/__init__.py"):  # each is read before the one before it
+        for name in ("typer/main.py", "rgs/node/config.py", "rgs/__init__.py"):  # each is read before the one before it
             honest = wheel.site / name
             cached = honest.parent / "__pycache__" / f"{honest.stem}.{sys.implementation.cache_tag}.pyc"
             py_compile.compile(str(source), str(cached), invalidation_mode=unchecked, doraise=True)
@@ -351,7 +350,7 @@ def test_what_is_said_to_python_is_not_heard(sources: Installation, tmp_path: Pa
         (tmp_path / name).write_bytes(FOOLED)
     loud = {"PYTHONPATH": str(tmp_path), "PYTHONHOME": str(tmp_path), "PYTHONSTARTUP": str(tmp_path / "structlog.py")}
     assert sources.refusal(**loud, PYTHONOPTIMIZE="2", PYTHONPYCACHEPREFIX=str(tmp_path)) == ""
-    assert launch.unheard({**loud, "HOME": "/", "PYTHONX": ""}) == {"HOME": "/"}, "nor handed on"
+    assert launcher.unheard({**loud, "HOME": "/", "PYTHONX": ""}) == {"HOME": "/"}, "nor handed on"
     (sources.venv / "structlog.py").write_bytes(FOOLED)
     try:
         assert sources.refusal() == "", "nor is the folder that it is started in"
@@ -360,32 +359,34 @@ def test_what_is_said_to_python_is_not_heard(sources: Installation, tmp_path: Pa
 
 
 def test_a_process_is_isolated_by_all_of_it_or_not_at_all() -> None:
-    code = f"import sys\nsys.path[:0] = [{str(ROOT)!r}]\nfrom rgs import launch\nprint(launch.is_isolated())"
+    asked = "from rgs.integrity.launcher import is_isolated\nprint(is_isolated())"
+    code = f"import sys\nsys.path[:0] = [{str(ROOT)!r}]\n{asked}"
 
     def told(flags: list[str]) -> str:
         done = subprocess.run([sys.executable, *flags, "-c", code], capture_output=True, text=True, check=True)
         return done.stdout.strip()
 
-    flags = list(launch.FLAGS)
+    flags = list(launcher.FLAGS)
     assert told(flags) == "True"
     for without in ("-I", "-S", "-B"):
         assert told([flag for flag in flags if flag != without]) == "False", without
     assert told(flags[:3]) == "False"
-    assert launch.isolated_command("serve") == [sys.executable, *flags, str(ROOT / "rgs" / "launch.py"), "serve"]
+    place = str(ROOT / "rgs/integrity/launcher.py")
+    assert launcher.isolated_command("serve") == [sys.executable, *flags, place, "serve"]
 
 
 def test_a_python_without_a_program_starts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "")
-    with pytest.raises(launch.SurroundingsError, match="does not know its own program"):
-        launch.isolated_command("serve")
+    with pytest.raises(launcher.SurroundingsError, match="does not know its own program"):
+        launcher.isolated_command("serve")
 
 
 def test_an_archive_before_the_standard_library_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     archive = tmp_path / "python311.zip"
     archive.write_bytes(b"")
     monkeypatch.setattr(sys, "path", [str(archive), *sys.path])
-    with pytest.raises(launch.SurroundingsError, match=r"unlisted  .*python311\.zip"):
-        launch.standard_library()
+    with pytest.raises(launcher.SurroundingsError, match=r"unlisted  .*python311\.zip"):
+        launcher.standard_library()
 
 
 def test_a_manifest_is_compared_before_any_library_runs(
@@ -408,7 +409,7 @@ def test_a_manifest_is_compared_before_any_library_runs(
         f"rgs: this is not the software of {home}/certified.json, 1 differences: changed {named}: structlog/_base.py\n"
     )
     serve, job = ["serve", "--home", str(home)], ["reconcile", "job", "x", "--home", str(home)]
-    for command, status in ((serve, launch.HOPELESS), (job, 1)):
+    for command, status in ((serve, launcher.HOPELESS), (job, 1)):
         done = here.launch(*command)
         assert (done.returncode, done.stderr) == (status, told)
     verify = _verify(alone, written, here)
@@ -470,7 +471,7 @@ def test_a_path_file_is_named_to_who_brings_a_manifest(
 
 
 def test_the_launcher_knows_the_places_of_the_settings() -> None:
-    home, settings, certified = launch.HOME
+    home, settings, certified = launcher.HOME
     assert (Path(home), settings, certified) == (DEFAULT_HOME, CONFIG_FILE, SETTINGS["certified"].default)
 
 
@@ -494,7 +495,7 @@ def test_where_the_launcher_looks_for_a_manifest(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "named").mkdir()
     (tmp_path / "named" / "rgs.toml").write_text('certified = "below/it.json"\n')
-    assert launch.certified_of(arguments, environment) == tmp_path / told
+    assert launcher.certified_of(arguments, environment) == tmp_path / told
     (tmp_path / "named" / "rgs.toml").write_text("certified =")
-    with pytest.raises(launch.SurroundingsError, match=r"rgs\.toml cannot be read"):
-        launch.certified_of(["serve", "--home", "named"], {})
+    with pytest.raises(launcher.SurroundingsError, match=r"rgs\.toml cannot be read"):
+        launcher.certified_of(["serve", "--home", "named"], {})

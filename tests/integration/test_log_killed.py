@@ -18,8 +18,8 @@ import pytest
 
 from certification.sources import Folder
 from certification.tree import Tree
-from rgs.core.merkle import leaf_hash
-from rgs.core.note import ED25519, format_vkey, note_key
+from rgs.core.tlog.merkle import leaf_hash
+from rgs.core.tlog.note import ED25519, format_vkey, note_key
 from tests.logcheck import LogCheck, logcheck
 from tests.seeded import turn
 from tests.sequencing import PREFIX, SIGNER, Logged

@@ -8,10 +8,10 @@ import asyncio
 from collections import Counter
 from pathlib import Path
 
-from rgs.clock import SystemClock
+from rgs.node.clock import SystemClock
 from rgs.store.opening import open_reads
 from rgs.store.postgres.store import PostgresStore
-from rgs.translog.sequencer import Sequencer
+from rgs.tlog.sequencer import Sequencer
 from tests.databases import fresh_database
 from tests.sequencing import PREFIX, SIGNER, Logged
 from tests.unit.store.shelf import opened, session, start_instance

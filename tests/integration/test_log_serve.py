@@ -14,10 +14,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from rgs.cli import log_server
-from rgs.cli.init import ensure_home
-from rgs.cli.log_server import Allowed, LogServer, tls_context
-from rgs.config import Config
+from rgs.node import log_server
+from rgs.node.config import Config
+from rgs.node.home import ensure_home
+from rgs.node.log_server import Allowed, LogServer, tls_context
 from tests.logs import make_entries, make_log
 
 FOREVER = "max-age=31536000, immutable"

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from rgs.cli.keyring import load_log_signer
-from rgs.cli.log import leave_log
-from rgs.cli.logfolder import shards, vkey_now
-from rgs.core.note import parse_vkey
 from rgs.core.statements import parse_envelope, parse_statement
 from rgs.core.statements.lines import parse_key_bundle
+from rgs.core.tlog.note import parse_vkey
+from rgs.node.keyring import load_log_signer
+from rgs.node.log_folder import leave_log, shards, vkey_now
 from rgs.store.opening import open_reads
-from rgs.translog.directory import LogRefusedError
+from rgs.tlog.directory import LogRefusedError
 from tests.integration.test_api_server import statements_of
 from tests.integration.test_key_rotation import rgs, until_instance
 from tests.logcheck import LogCheck, logcheck

@@ -16,16 +16,16 @@ from structlog.testing import capture_logs
 
 from certification.log import main as certify_log
 from rgs.cli import witness as witness_command
-from rgs.cli.log import leave_log, show
-from rgs.cli.log_server import Allowed, LogServer, tls_context
-from rgs.cli.logfolder import newest_cosigned, shards, vkey_now
-from rgs.cli.server_process import free_address
-from rgs.cli.witness_process import WitnessProcess
-from rgs.core.checkpoints import parse_checkpoint
+from rgs.cli.log import show
 from rgs.core.errors import InvalidFieldError
-from rgs.core.note import parse_note
-from rgs.translog import cosigning
-from rgs.translog.directory import LogDirectory
+from rgs.core.tlog.checkpoints import parse_checkpoint
+from rgs.core.tlog.note import parse_note
+from rgs.devkit.processes.server import free_address
+from rgs.devkit.processes.witness import WitnessProcess
+from rgs.node.log_folder import leave_log, newest_cosigned, shards, vkey_now
+from rgs.node.log_server import Allowed, LogServer, tls_context
+from rgs.tlog import cosigning
+from rgs.tlog.directory import LogDirectory
 from tests.integration.test_api_server import statements_of
 from tests.unit.api.client import Player, refused
 from tests.unit.api.serving import House, info_in, status_in

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from certification import manifest_machine, manifest_verify
-from certification.manifest_verify import ABSENT, machine_of
+from rgs.integrity import manifest_machine, manifest_verify
+from rgs.integrity.manifest_verify import ABSENT, machine_of
 from tests.installed import Installation, checkout
 
 HONEST = """
@@ -128,7 +128,7 @@ def test_looking_at_the_machine_does_not_start_openssl(tmp_path: Path) -> None:
     code = f"""
 import sys
 sys.path.insert(0, {str(Path(manifest_verify.__file__).parents[1])!r})
-from rgs import launch
+from rgs.integrity import launcher as launch
 launch.verify_machine()
 first = 'legacy' in open('/proc/self/maps').read()
 import hashlib
@@ -142,7 +142,7 @@ print(first, 'legacy' in open('/proc/self/maps').read())
 
 
 def _planted(here: Installation, old: str, new: str) -> None:
-    path = here.root / "certification/manifest_machine.py"
+    path = here.root / "rgs/integrity/manifest_machine.py"
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rgs import launch
+from rgs.integrity import launcher
 from tests.installed import Installation, checkout
 
 FOOLED = b"import os\nos._exit(66)\n"
@@ -24,7 +24,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Installation:
 IMPORTS = """
 import sys
 sys.path[:0] = [{root!r}]
-from rgs import launch
+from rgs.integrity import launcher as launch
 del sys.path[0]
 for name in [name for name in sys.modules if name.split(".")[0] in ("rgs", "certification", "rng")]:
     del sys.modules[name]
@@ -44,7 +44,7 @@ for name in {names}:
 def _imported(here: Installation, names: list[str], between: str = "") -> dict[str, str]:
     """Where modules come from after the launcher has measured; `between` is done between measuring and importing."""
     code = IMPORTS.format(root=str(here.root), names=names, between=between)
-    done = here.run([here.python, *launch.FLAGS, "-c", code])
+    done = here.run([here.python, *launcher.FLAGS, "-c", code])
     assert done.returncode == 0, done.stderr
     return dict(line.split(" ", 1) for line in done.stdout.splitlines())
 
@@ -99,7 +99,7 @@ def test_what_changes_between_hashing_and_importing_is_not_run(sources: Installa
     """Source, data and shared objects, ours and of libraries."""
     names = {
         "rng.drbg": "rng/drbg.py",
-        "rgs.clock": "rgs/clock.py",
+        "rgs.node.clock": "rgs/node/clock.py",
         "structlog._base": "structlog/_base.py",
         "_cffi_backend": f"_cffi_backend.{OBJECT}",
     }
@@ -148,7 +148,7 @@ import fcntl, os
 def look():
     maps = open("/proc/self/maps").read()
     print("mapped", "/memfd:uvloop.loop" in maps, "site-packages" in maps)
-    from rgs import imports
+    from rgs.integrity import imports
     refused = 0
     for copy in imports._COPIES:
         try:

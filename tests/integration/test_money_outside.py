@@ -20,17 +20,17 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from google.rpc.error_details_pb2 import RetryInfo
 
-from rgs.cli.pki import Issued, is_development, issue_outward, issue_server
 from rgs.cli.simulate import id_maker
-from rgs.clock import SystemClock
 from rgs.core.errors import InvalidFieldError, UnknownFieldError
 from rgs.core.sessions import Funding
-from rgs.outward import load_outward
+from rgs.devkit.simulators.faults import Fault, Faults, Plan, Planned
+from rgs.devkit.simulators.regulator import SimulatedCentralSystem
+from rgs.devkit.simulators.serving import ServerTls, Simulator, SimulatorServer
+from rgs.devkit.simulators.wallet import SimulatedWallet
+from rgs.node.clock import SystemClock
+from rgs.node.peers import load_outward
+from rgs.node.pki import Issued, is_development, issue_outward, issue_server
 from rgs.service.callers import Role
-from rgs.simulators.faults import Fault, Faults, Plan, Planned
-from rgs.simulators.regulator import SimulatedCentralSystem
-from rgs.simulators.serving import ServerTls, Simulator, SimulatorServer
-from rgs.simulators.wallet import SimulatedWallet
 from rgs.store.wallet import WalletStore
 from rgs.v1 import admin_pb2, session_pb2
 from rgs.v1.admin_pb2_grpc import AdminServiceStub

@@ -14,9 +14,9 @@ from typing import Any
 import grpc
 import pytest
 
-from rgs.service import leases
+from rgs.node import leases
+from rgs.node.leases import Leases
 from rgs.service.instance import Instance
-from rgs.service.leases import Leases
 from rgs.store.address import PostgresAddress
 from rgs.v1 import admin_pb2, play_pb2, session_pb2
 from rgs.v1.admin_pb2_grpc import AdminServiceStub
@@ -235,7 +235,7 @@ async def test_one_session_hammered_through_all_of_them(tmp_path: Path, place: P
 async def test_switches_latches_and_the_allow_list_reach_every_server(
     tmp_path: Path, place: PostgresAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rgs.server.BACKGROUND_S", 0.1)
+    monkeypatch.setattr("rgs.node.server.BACKGROUND_S", 0.1)
     async with cluster(tmp_path / "home", place, 2) as house:
         table = await Table([house.channel(number) for number in range(2)]).sit()
         admins: list[Any] = [AdminServiceStub(house.channel(number, "demo-admin")) for number in range(2)]
@@ -305,7 +305,7 @@ async def health_of(channel: grpc.aio.Channel, service: str) -> bytes:
 async def test_who_does_not_renew_its_lease_is_lost_and_plays_no_more(
     tmp_path: Path, place: PostgresAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rgs.server.BACKGROUND_S", 0.1)
+    monkeypatch.setattr("rgs.node.server.BACKGROUND_S", 0.1)
     monkeypatch.setattr(leases, "LEASE_MS", 700)
     renew = Leases.renew
     asleep: set[str] = set()

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from rgs.core.cards import parse_card
-from rgs.logging import Log
+from rgs.node.logging import Log
 from rgs.v1 import common_pb2
 from tests.unit.api.client import Player, body_of
 from tests.unit.api.serving import serving

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from rgs.cli import run
-from rgs.config import load_config
 from rgs.core.ids import format_ulid
-from rgs.manifest import make_manifest
+from rgs.integrity.manifest import make_manifest
+from rgs.node.config import load_config
 from rgs.store.register import RegisterStore
 from rgs.store.wallet import Movement, WalletStore
 from tests.reconciling import play_day

@@ -378,7 +378,7 @@ def test_an_earlier_report_that_was_changed_is_refused(day: Day, tmp_path: Path)
 def key_file(path: Path, seed: bytes) -> Path:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415
 
-    from rgs.cli.keyring import format_private_key  # noqa: PLC0415
+    from rgs.node.keyring import format_private_key  # noqa: PLC0415
 
     path.write_bytes(format_private_key(Ed25519PrivateKey.from_private_bytes(seed)))
     path.chmod(0o600)

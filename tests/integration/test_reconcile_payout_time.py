@@ -12,7 +12,7 @@ import pytest
 
 from rgs.core.reconcile.classes import BreakClass
 from rgs.store.reads import SqliteReads
-from rgs.store.sqlite import connect
+from rgs.store.sqlite.store import connect
 from tests.house import Player, open_house
 from tests.reconciling import Day, Row, export_day
 from tests.waiting import all_at_once

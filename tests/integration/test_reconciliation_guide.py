@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from examples import minimal_client
-from rgs.config import SETTINGS
 from rgs.core.reconcile.classes import BreakClass
+from rgs.node.config import SETTINGS
 from rgs.v1 import reconciliation_pb2
 from tests.e2e.served import serving
 

@@ -9,23 +9,23 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from rgs.core.checkpoints import Checkpoint, parse_checkpoint
 from rgs.core.errors import VerificationError
-from rgs.core.note import parse_note
 from rgs.core.replay import KeyBook, Replay, Rulebook
 from rgs.core.rounds import DECK_UNRECOVERABLE, Round
 from rgs.core.statements import Ed25519Signer, ExportLine, format_line
 from rgs.core.statements.canonical import parse_canonical
+from rgs.core.tlog.checkpoints import Checkpoint, parse_checkpoint
+from rgs.core.tlog.note import parse_note
+from rgs.service.admin.recovery import REASON, Recovered, plan_import, sign_recovery, with_privates
 from rgs.service.instance import Instance
-from rgs.service.recovery import REASON, Recovered, plan_import, sign_recovery, with_privates
 from rgs.service.sealing import Sealer
 from rgs.store.address import PostgresAddress, StoreAddress
 from rgs.store.changes import StoreRefusedError
 from rgs.store.opening import import_gap, open_parties, open_reads, open_store
 from rgs.store.privates import PRIVATES_FILE, SealedPrivates
-from rgs.translog.directory import LogRefusedError
-from rgs.translog.gap import Missing, find_gap, verify_not_behind
-from rgs.translog.sequencer import Sequencer
+from rgs.tlog.directory import LogRefusedError
+from rgs.tlog.gap import Missing, find_gap, verify_not_behind
+from rgs.tlog.sequencer import Sequencer
 from tests.databases import copy_database, fresh_database
 from tests.house import KEK, NODE, NODE_KEY, FakeClock, House, Player, key_bundle, read_statement
 from tests.unit.service.admins import AdminOf, refusals

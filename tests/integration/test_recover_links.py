@@ -13,9 +13,9 @@ import pytest
 from rgs.core.reconcile.classes import BreakClass
 from rgs.core.recovery import split_request
 from rgs.core.sessions import SessionStatus
-from rgs.service.erasure import Erasure
-from rgs.service.orders import order_of
-from rgs.service.recovery import Recovered
+from rgs.service.admin.erasure import Erasure
+from rgs.service.admin.orders import order_of
+from rgs.service.admin.recovery import Recovered
 from rgs.service.sealing import Kek, Sealer
 from rgs.store.interface import StatementRow
 from rgs.store.opening import open_reads

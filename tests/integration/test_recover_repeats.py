@@ -16,7 +16,7 @@ from rgs.core.errors import AlreadySeatedError, IdempotencyConflictError, RgsErr
 from rgs.core.ids import ulid_time_ms
 from rgs.core.reconcile.classes import BreakClass
 from rgs.core.rounds import Round
-from rgs.service.requests import OpenSession
+from rgs.service.play.requests import OpenSession
 from rgs.store.opening import open_parties, open_reads, open_store
 from rgs.store.privates import PRIVATES_FILE
 from rgs.store.wallet import WalletEntry, WalletStore

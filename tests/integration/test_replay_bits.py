@@ -13,7 +13,7 @@ from rgs.core.errors import VerificationError
 from rgs.core.replay import KeyBook
 from tests.houses import small_house
 from tests.seeded import turn
-from tests.unit.replay.replaying import replay_file
+from tests.unit.core.replay.replaying import replay_file
 
 HOUSE = small_house()
 EXPORT, KEYS = HOUSE.export(), HOUSE.keys()

@@ -32,7 +32,7 @@ OPEN = """
 import sys
 from pathlib import Path
 from rgs.store.changes import StoreRefusedError
-from rgs.store.sqlite import SqliteStore
+from rgs.store.sqlite.store import SqliteStore
 try:
     SqliteStore(Path(sys.argv[1]))
 except StoreRefusedError as error:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rgs.core.errors import VerificationError
-from rgs.store.sqlite import SqliteStore, connect
+from rgs.store.sqlite.store import SqliteStore, connect
 from tests.unit.api.serving import House
 
 DAY_MS = 86_400_000

@@ -29,7 +29,7 @@ async def test_a_server_whose_store_was_taken_says_by_whom_and_since_when(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, background_s: float
 ) -> None:
     """Whether it looks at its lease first, or a client comes first."""
-    monkeypatch.setattr("rgs.server.BACKGROUND_S", background_s)
+    monkeypatch.setattr("rgs.node.server.BACKGROUND_S", background_s)
     house, second = House(tmp_path / "home"), House(tmp_path / "home")
     with capture_logs() as logs:
         await house.start()

@@ -16,7 +16,7 @@ import grpc
 import pytest
 from google.protobuf.message import Message
 
-from rgs.store.sqlite import SqliteStore
+from rgs.store.sqlite.store import SqliteStore
 from rgs.v1 import play_pb2, session_pb2
 from tests.integration.test_attack_wire import PLAY, SESSION, Recorder
 from tests.oracles import verify_books

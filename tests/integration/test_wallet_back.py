@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import structlog.testing
 
-from rgs.clients.circuit import CircuitState
-from rgs.service import movements
-from rgs.simulators.serving import SimulatorServer
+from rgs.devkit.simulators.serving import SimulatorServer
+from rgs.ports.readings import CircuitState
+from rgs.service.money import movements
 from tests.integration.test_money_outside import Outside, again, outside, until, world_entries
 from tests.unit.api.client import Player, refused
 from tests.unit.api.serving import reason_in, status_in

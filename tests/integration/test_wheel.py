@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from certification.manifest_verify import LOCK, PROTOS, own_files
+from rgs.integrity.manifest_verify import LOCK, PROTOS, own_files
 from tests.installed import ROOT, copy_sources
 from tools.wheel import build, hashes
 

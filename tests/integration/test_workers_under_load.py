@@ -22,10 +22,10 @@ from typing import Any
 import grpc
 import pytest
 
-from rgs.cli.init import ensure_home
-from rgs.cli.pki import load_issued
-from rgs.clock import SystemClock
-from rgs.config import Config, load_config
+from rgs.node.clock import SystemClock
+from rgs.node.config import Config, load_config
+from rgs.node.home import ensure_home
+from rgs.node.pki import load_issued
 from rgs.store.address import PostgresAddress
 from rgs.v1 import play_pb2, session_pb2
 from tests.cluster import OPEN, Table, exported, kinds, new_database, reason_of

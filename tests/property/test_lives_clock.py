@@ -21,13 +21,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rgs import clock as clocks
 from rgs.core.errors import ClocksDifferError, RgsError, VerificationError
 from rgs.core.statements import ExportLine, format_line, parse_canonical
 from rgs.core.times import format_time
-from rgs.service.answers import HOUR_MS, Answers
+from rgs.node import clock as clocks
+from rgs.service.admin.orders import order_of
 from rgs.service.callers import Caller, Reply, Role
-from rgs.service.orders import order_of
+from rgs.service.idempotency import HOUR_MS, Answers
 from rgs.store.address import PostgresAddress
 from rgs.store.interface import StatementRow
 from rgs.store.opening import open_parties, open_store

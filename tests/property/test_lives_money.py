@@ -17,11 +17,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rgs.clients.wallet import Receipt, TransactionStatus
 from rgs.core.errors import RgsError, UnavailableError, WalletRefusedError
-from rgs.service import movements, seamless
-from rgs.service.affairs import Affairs
+from rgs.ports.wallet import Receipt, TransactionStatus
 from rgs.service.callers import Caller, Role
+from rgs.service.money import movements
+from rgs.service.play import seamless
+from rgs.service.play.affairs import Affairs
 from tests.house import FakeClock, House, Player, Request
 from tests.oracles import stored_statements, verify_books, verify_numbers
 from tests.property.test_lives_whole import PHASES, Step, World, entropy_of

@@ -20,7 +20,7 @@ from rgs.core import rounds
 from rgs.core.errors import RgsError
 from rgs.core.limits import Room, SessionLimits
 from rgs.core.sessions import Session
-from rgs.service import endings
+from rgs.service.play import settlement
 from tests.house import Player, Request, read_statement
 from tests.oracles import stored_statements
 from tests.property.test_lives_whole import PHASES, Step, World, entropy_of, live
@@ -146,12 +146,12 @@ def test_an_ordinary_stopped_life_adds_up() -> None:
 
 
 def test_the_oracle_sees_a_void_that_keeps_the_stakes(monkeypatch: pytest.MonkeyPatch) -> None:
-    genuine = endings._ended
+    genuine = settlement._ended
 
     def careless(session: Session, returned_minor: int) -> Session:
         return genuine(session, returned_minor - returned_minor % 11)
 
-    monkeypatch.setattr(endings, "_ended", careless)
+    monkeypatch.setattr(settlement, "_ended", careless)
     with pytest.raises((AssertionError, RgsError)):
         live_ordinarily()
 
@@ -168,6 +168,6 @@ def test_the_oracle_sees_a_void_that_one_admin_makes(monkeypatch: pytest.MonkeyP
         return genuine(round_, replace(void, approvals=approvals), **more)  # type: ignore[type-var, arg-type]
 
     genuine = rounds.void_body
-    monkeypatch.setattr(endings, "void_body", alone)
+    monkeypatch.setattr(settlement, "void_body", alone)
     with pytest.raises(AssertionError, match="19 void"):
         live_ordinarily()

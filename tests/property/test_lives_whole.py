@@ -27,8 +27,8 @@ from rgs.core.errors import (
     WalletRefusedError,
 )
 from rgs.core.ledger import Participation
-from rgs.service import affairs
 from rgs.service.callers import Reply
+from rgs.service.play import affairs
 from rgs.store.changes import Affair, Answer
 from rgs.store.reads import SqliteReads
 from rng import entropy
@@ -315,6 +315,6 @@ def test_the_oracle_sees_an_answer_that_changes(monkeypatch: pytest.MonkeyPatch)
         return Reply(answer.body + b" ", answer.envelope)
 
     for module in ("play", "sessions"):
-        monkeypatch.setattr(f"rgs.service.{module}.reply_of", careless)
+        monkeypatch.setattr(f"rgs.service.play.{module}.reply_of", careless)
     with pytest.raises(AssertionError, match="answered otherwise"):
         live_ordinarily()

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import currently_in_test_context, event, example, given, settings
 from hypothesis import strategies as st
 
-from rgs.clients.regulator import ParticipationEnd, SessionClose, StageReport
 from rgs.core.errors import RgsError, VerificationError
+from rgs.ports.regulator import ParticipationEnd, SessionClose, StageReport
 from rgs.store.register import RegisterEntry, verify_chain
-from tests.unit.clients.books import NOW_MS, Numbers, make_register, opening, purchase, stage
+from tests.unit.adapters.books import NOW_MS, Numbers, make_register, opening, purchase, stage
 
 Step = tuple[Any, ...]
 """A method of `Life` and its values."""
@@ -307,7 +307,7 @@ PLANTED: list[tuple[str, Any, list[Step]]] = [
     # any balance before a stage will do
     (BOOK + "purchase_totals", lambda *_: [Anything(0)], [*PLAYED, ("report", (0, 1, 1, 10, 0))]),
     # dates are not looked at
-    ("rgs.clients.register._verify_past", lambda *_: None, [("open", "s-2", 100, 1)]),
+    ("rgs.adapters.embedded.regulator._verify_past", lambda *_: None, [("open", "s-2", 100, 1)]),
 ]
 
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rgs.clients.wallet import EmbeddedWallet, TransactionStatus
+from rgs.adapters.embedded.wallet import EmbeddedWallet
 from rgs.core.errors import (
     IdempotencyConflictError,
     InsufficientFundsError,
@@ -23,8 +23,9 @@ from rgs.core.errors import (
     TransactionRolledBackError,
     WalletRefusedError,
 )
+from rgs.ports.wallet import TransactionStatus
 from rgs.store.wallet import Movement, WalletEntry, WalletStore
-from tests.unit.clients.books import NOW_MS, ulid
+from tests.unit.adapters.books import NOW_MS, ulid
 
 _operators = count(1)
 
@@ -235,7 +236,7 @@ def forgets_tombstones(patch: pytest.MonkeyPatch) -> None:
 
 def accepts_other_data(patch: pytest.MonkeyPatch) -> None:
     """The id alone is looked at."""
-    patch.setattr("rgs.clients.wallet._verify_same", lambda *_: None)
+    patch.setattr("rgs.adapters.embedded.wallet._verify_same", lambda *_: None)
 
 
 def accepts_late_debits(patch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from bench.machine import describe, file_system_of
 from bench.mix import CALLS_PER_ROUND, WAYS, ways_of
 from bench.process import Reading
 from bench.windows import CONCURRENCIES, QUICK_CONCURRENCIES, Played, Repeats, Window, figures_of, pooled
-from rgs.translog.sequencer import Sequencer
+from rgs.tlog.sequencer import Sequencer
 from rgs.v1 import common_pb2 as common
 from tests.house import Player, open_house
 

@@ -61,7 +61,7 @@ def test_a_change_is_named_and_has_to_be_told(
 def test_new_and_gone_files_are_changes_and_other_files_are_none(tree: Path) -> None:
     (tree / "rng/late.py").write_bytes(b"")
     (tree / "rng/scaling.py").unlink()
-    (tree / "rgs/server.py").write_bytes(b"")
+    (tree / "rgs/node/server.py").write_bytes(b"")
     _log(tree, "- The generator. [rng]\n")
     assert check(tree) == (["MAJOR [rng] new       rng/late.py", "MAJOR [rng] gone      rng/scaling.py"], True)
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from rgs.cli.call import find
-from rgs.config import SETTINGS
 from rgs.core.errors import InvalidFieldError
 from rgs.core.replay import CHECKS
+from rgs.node.config import SETTINGS
 from rgs.service.events import EventCode
 from rgs.service.permits import GUARDS
 

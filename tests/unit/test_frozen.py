@@ -8,14 +8,15 @@ import pkgutil
 from collections.abc import Iterator
 from typing import Any
 
-import rgs.clients
+import rgs.adapters
 import rgs.core
+import rgs.ports
 import rgs.service
 import rgs.store
 
 CHANGING = {
-    "rgs.core.monitoring.tally.Series",
-    "rgs.core.monitoring.tally.Tally",
+    "rgs.core.returns.tally.Series",
+    "rgs.core.returns.tally.Tally",
     "rgs.core.reconcile.extract._Seat",
     "rgs.core.reconcile.extract._Session",
     "rgs.core.reconcile.report.Findings",
@@ -40,7 +41,7 @@ CHANGING = {
 
 
 def dataclasses_of_the_rooms() -> Iterator[tuple[str, Any]]:
-    for package in (rgs.clients, rgs.core, rgs.service, rgs.store):
+    for package in (rgs.adapters, rgs.core, rgs.ports, rgs.service, rgs.store):
         for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             for name, value in vars(importlib.import_module(info.name)).items():
                 if isinstance(value, type) and value.__module__ == info.name and dataclasses.is_dataclass(value):

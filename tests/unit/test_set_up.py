@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from rgs.cli.keyring import load_signer
 from rgs.core.errors import UnavailableError
+from rgs.node.keyring import load_signer
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCKS = ("runtime", "build", "dev")

@@ -1,8 +1,8 @@
 """The return test: whether the cards of real rounds are as good as they should be, for whomever, wherever, whenever.
 
 What players win depends on how they play, and how they play is theirs. So three figures are taken from the cards alone
-and compared with exact ones: the **showdown** (better hand +1, worse -1, tie 0, folded or not: mean 0 by symmetry),
-the **main** bets under best play, per ante (`rgs.core.certificates`), and the **side** bet on its own merits. What was
+and compared with exact ones: the **showdown** (better hand +1, worse -1, tie 0, folded or not: mean 0 by symmetry), the
+**main** bets under best play, per ante (`rgs.core.returns.certified`), and the **side** bet on its own merits. What was
 really staked and returned is told beside.
 
 Each is taken over all rounds of a ruleset and within strata: stake, session, operator, node, time since the start of
@@ -29,11 +29,11 @@ from certification.rtp.certificate import Enumerated
 from certification.rtp.strategy import Decisions
 from certification.statistics.battery.rounds import SeatPlayed
 from certification.statistics.families import holm
-from rgs.core.certificates import load_certificate
 from rgs.core.errors import RulesetError
 from rgs.core.games import game_of
 from rgs.core.games.types import Action, Phase, Seat, SeatStakes
 from rgs.core.hands import evaluate
+from rgs.core.returns.certified import load_certificate
 from rgs.core.rulesets import Ruleset, load_ruleset
 
 LEAST: Final = {"showdown": 30, "main": 100_000, "side": 5_000}

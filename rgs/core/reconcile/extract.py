@@ -267,7 +267,7 @@ class Extract:
 
 
 def _reference(session: _Session, body: dict[str, Any], kind: str) -> str:
-    """What the wallet was told beside the transaction's id (rgs.clients.wallet)."""
+    """What the wallet was told beside the transaction's id (rgs.ports.wallet)."""
     if "round_id" not in body:
         return session.participation_id
     return f"{session.session_id}:{'bet' if kind == DEBIT else 'return'}:{body['round_id']}"

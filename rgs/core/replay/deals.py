@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from rgs.core.errors import VerificationError
-from rgs.core.merkle import root_of
 from rgs.core.replay.checks import DEAL
 from rgs.core.replay.identifiers import IdSet
 from rgs.core.replay.reading import Statement
 from rgs.core.replay.seats import OpenSeat
+from rgs.core.tlog.merkle import root_of
 
 
 @dataclass(slots=True)

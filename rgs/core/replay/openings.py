@@ -12,13 +12,13 @@ from typing import Any
 
 from rgs.core.errors import RgsError, VerificationError
 from rgs.core.games import game_of
-from rgs.core.merkle import verify_inclusion
 from rgs.core.replay.checks import BALANCE, DEAL, RULES, SESSION, STAKES
 from rgs.core.replay.reading import Statement
 from rgs.core.replay.rules import Rulebook
 from rgs.core.replay.seats import OpenSeat, verify_balance_before
 from rgs.core.replay.sessions import Chain
 from rgs.core.rulesets import Ruleset
+from rgs.core.tlog.merkle import verify_inclusion
 from rng.shuffle import PROCEDURE
 
 SEATS_MAX = 256

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from rgs.core.errors import VerificationError
-from rgs.core.note import parse_note
-from rgs.core.policies import Policy, verify_checkpoint
 from rgs.core.replay.checks import KEY
 from rgs.core.shards import parse_origin
 from rgs.core.times import format_time
+from rgs.core.tlog.note import parse_note
+from rgs.core.tlog.policies import Policy, verify_checkpoint
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rgs.core.merkle import leaf_hash
 from rgs.core.replay.checks import BALANCE
 from rgs.core.replay.reading import Statement
 from rgs.core.replay.rules import Rulebook
 from rgs.core.rulesets import Ruleset
 from rgs.core.statements import format_canonical
+from rgs.core.tlog.merkle import leaf_hash
 
 
 @dataclass(slots=True)

@@ -17,15 +17,17 @@ from google.rpc.error_details_pb2 import ErrorInfo
 from google.rpc.status_pb2 import Status
 from structlog.testing import capture_logs
 
-import rgs.server
-from rgs.admission import read_certificate
+import rgs.node.server
 from rgs.api import catalog, play
 from rgs.api.auth import Gate
 from rgs.api.calls import Calls, Methods, Unary
 from rgs.api.endpoint import Endpoint, Tls
 from rgs.api.quotas import Limits
-from rgs.cli.init import ensure_home
-from rgs.cli.pki import (
+from rgs.integrity.manifest import Manifest, make_manifest
+from rgs.node.clock import SystemClock, monotonic_ms, wall_ms
+from rgs.node.config import Config, load_config
+from rgs.node.home import ensure_home
+from rgs.node.pki import (
     Issued,
     fingerprint_of,
     issue_client,
@@ -34,12 +36,10 @@ from rgs.cli.pki import (
     load_issued,
     make_development_ca,
 )
-from rgs.clock import SystemClock, monotonic_ms, wall_ms
-from rgs.config import Config, load_config
-from rgs.manifest import Manifest, make_manifest
-from rgs.server import Server
+from rgs.node.server import Server
+from rgs.node.tls_identity import read_certificate
 from rgs.service.callers import Caller, Role
-from rgs.service.notices import Notices
+from rgs.service.play.notices import Notices
 from rgs.store.address import PostgresAddress
 from rgs.store.interface import Parties, PartyRow
 from rgs.store.opening import open_parties
@@ -286,7 +286,7 @@ async def serving(folder: Path, database: PostgresAddress | None = None, **optio
     the server does in the background comes round ten times as often as in earnest: tests wait for it.
     """
     house = House(folder / "home", database, **options)
-    with patch("rgs.server.BACKGROUND_S", min(rgs.server.BACKGROUND_S, 0.1)):
+    with patch("rgs.node.server.BACKGROUND_S", min(rgs.node.server.BACKGROUND_S, 0.1)):
         await house.start()
         try:
             yield house

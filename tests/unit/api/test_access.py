@@ -15,9 +15,9 @@ from structlog.testing import capture_logs
 
 from rgs.api.access import REFUSALS_MAX, CallLines, ids_of, quoted
 from rgs.api.calls import FAULT_LINES_MAX, Calls, Unary
-from rgs.config import load_config
-from rgs.logging import Log
-from rgs.server import Server
+from rgs.node.config import load_config
+from rgs.node.logging import Log
+from rgs.node.server import Server
 from rgs.service.callers import Caller, Role
 from rgs.v1 import admin_pb2, common_pb2, play_pb2, session_pb2
 from tests.unit.api.client import Player, body_of, refused, request_id

@@ -11,7 +11,6 @@ import pytest
 from structlog.testing import capture_logs
 
 from rgs.api.auth import FAILED_POLLS_MAX, KNOWN_MAX, ROLES, Gate, PeerCertificate, certificate_of
-from rgs.clock import SystemClock
 from rgs.core.errors import (
     FormatError,
     JurisdictionError,
@@ -19,6 +18,7 @@ from rgs.core.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
+from rgs.node.clock import SystemClock
 from rgs.service.callers import Caller, Role
 from rgs.v1 import admin_pb2, audit_pb2, catalog_pb2, history_pb2, play_pb2, reconciliation_pb2, session_pb2
 from tests.waiting import at_once

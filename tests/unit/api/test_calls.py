@@ -10,9 +10,9 @@ import pytest
 
 from rgs.api.calls import Calls
 from rgs.api.endpoint import MESSAGE_BYTES_MAX
-from rgs.cli.pki import issue_client
-from rgs.clock import SystemClock
 from rgs.core.errors import DeadlineTooShortError, RoundNotOpenError, UnavailableError
+from rgs.node.clock import SystemClock
+from rgs.node.pki import issue_client
 from rgs.service.callers import Caller, Role
 from rgs.v1 import play_pb2
 from tests.unit.api.serving import (

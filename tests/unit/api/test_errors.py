@@ -20,19 +20,19 @@ from structlog.testing import capture_logs
 import rgs
 from rgs.api.errors import DOMAIN, ERRORS, STATUS_BYTES_MAX, status_of
 from rgs.api.errors_page import renewed
-from rgs.clock import SystemClock
 from rgs.core import errors
-from rgs.core.checkpoints import EmptyRootError
 from rgs.core.errors import InvalidFieldError, RgsError, TooEarlyError, UnavailableError
-from rgs.logging import Log
+from rgs.core.tlog.checkpoints import EmptyRootError
+from rgs.node.clock import SystemClock
+from rgs.node.logging import Log
 from rgs.service.callers import RoundMovedError
 from rgs.service.sealing import TokenSealedError
 from rgs.store.changes import StoreAwayError
 from rgs.v1 import play_pb2
 from tests.unit.api.views import ENCODER, REQUEST_ID, played, session_view, view_of
 
-REACHES_CALLERS = ("rgs.core", "rgs.store", "rgs.service", "rgs.clients", "rgs.api")
-STAYS_INSIDE = ("rgs.cli", "rgs.config", "rgs.logging", "rgs.manifest", "rgs.translog")
+REACHES_CALLERS = ("rgs.core", "rgs.store", "rgs.service", "rgs.ports", "rgs.adapters", "rgs.api")
+STAYS_INSIDE = ("rgs.cli", "rgs.devkit", "rgs.integrity", "rgs.node", "rgs.tlog")
 """Command lines, the start and the log: no call is under way."""
 
 

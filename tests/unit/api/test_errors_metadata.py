@@ -16,12 +16,12 @@ from rgs.api.errors_page import METADATA
 from rgs.core.errors import IllegalActionError, RgsError
 from rgs.core.games.types import Action, Phase
 from rgs.core.rounds import RoundStatus
-from rgs.service import reconciliation_runs as runs
+from rgs.service.reconciliation import runs
 from rgs.v1 import admin_pb2, common_pb2, reconciliation_pb2
 from tests.unit.api.test_errors import CLASSES, REACHES_CALLERS
 
 ROOT = Path(__file__).resolve().parents[3]
-ROOMS = (*REACHES_CALLERS, "rgs.translog")
+ROOMS = (*REACHES_CALLERS, "rgs.tlog")
 """What a call reaches; the log's files are read for it too."""
 NO_KEYS = {"field", "message"}
 """Named parameters of what makes errors; `field` stands in the metadata under its own name."""

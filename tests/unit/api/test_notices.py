@@ -13,7 +13,7 @@ from rgs.api import play
 from rgs.core.errors import RoundNotOpenError
 from rgs.core.rounds import RoundStatus
 from rgs.service.callers import Caller
-from rgs.service.notices import NOTICES_MAX, Notice, Notices
+from rgs.service.play.notices import NOTICES_MAX, Notice, Notices
 from rgs.v1 import common_pb2, play_pb2
 from tests.unit.api.serving import Small, reason_in, small
 from tests.unit.api.views import SESSION_ID

@@ -14,7 +14,7 @@ from rgs.api import parsing
 from rgs.api.parsing import parse_message
 from rgs.core.errors import InvalidFieldError, UnknownFieldError
 from rgs.core.games.types import Action
-from rgs.service.requests import Act, BuyParticipation, CloseSession, EndParticipation, OpenSession, StartRound
+from rgs.service.play.requests import Act, BuyParticipation, CloseSession, EndParticipation, OpenSession, StartRound
 from rgs.v1 import audit_pb2, common_pb2, history_pb2, play_pb2, session_pb2
 from tests.unit.api.views import REQUEST_ID, ROUND_ID, SESSION_ID
 

@@ -17,7 +17,7 @@ from rgs.api.calls import Download
 from rgs.api.quotas import Limits
 from rgs.core.rounds import RoundStatus
 from rgs.service.callers import Caller, Role
-from rgs.service.notices import Notice
+from rgs.service.play.notices import Notice
 from rgs.v1 import play_pb2
 from tests.unit.api import frames
 from tests.unit.api.client import refused

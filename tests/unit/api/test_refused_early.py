@@ -8,8 +8,8 @@ import grpc
 import pytest
 
 from rgs.api.auth import METADATA_BYTES_MAX, METADATA_ENTRIES_MAX
-from rgs.cli.pki import Issued, issue_client, make_development_ca
-from rgs.clock import SystemClock
+from rgs.node.clock import SystemClock
+from rgs.node.pki import Issued, issue_client, make_development_ca
 from rgs.service.callers import Role
 from tests.unit.api.client import refused
 from tests.unit.api.serving import (

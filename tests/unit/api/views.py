@@ -13,7 +13,7 @@ from rgs.core.rounds import Round, RoundStatus, TakenAction
 from rgs.core.sessions import Session, SessionStatus
 from rgs.core.views import RoundView, SessionView, round_view
 from rgs.service.books import Books
-from rgs.service.catalog import Catalog
+from rgs.service.play.catalog import Catalog
 
 BOOKS = Books()
 CATALOG = Catalog(BOOKS)

@@ -15,10 +15,10 @@ from certification.__main__ import main
 from certification.decided import Decided, cost_of
 from certification.rtp.strategy import Strategy
 from rgs.core.hands import evaluate
-from rgs.core.monitoring.laws import load_laws
-from rgs.core.monitoring.tally import format_tally, parse_tally
+from rgs.core.returns.distributions import load_laws
+from rgs.core.returns.tally import format_tally, parse_tally
 from rgs.core.statements import parse_line
-from rgs.service.monitoring import PATIENCE_MS
+from rgs.service.admin.monitoring import PATIENCE_MS
 from rng.shuffle import transcript_to_deck
 from tests.factory import House
 from tests.house import Player, open_house

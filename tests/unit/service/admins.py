@@ -7,9 +7,9 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rgs.service.admin import VoidResult
+from rgs.service.admin.admin import VoidResult
+from rgs.service.admin.orders import Order, order_of
 from rgs.service.callers import Caller, Reply, Role
-from rgs.service.orders import Order, order_of
 from tests.house import House
 
 _ids = itertools.count(1)

@@ -7,8 +7,8 @@ import uuid
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
+from rgs.service.admin.orders import Order, order_of
 from rgs.service.callers import Caller, Role
-from rgs.service.orders import Order, order_of
 from rgs.service.permits import GuardState
 from tests.house import House, read_statement
 

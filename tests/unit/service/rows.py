@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from rgs.store.sqlite import connect
+from rgs.store.sqlite.store import connect
 
 
 def table(folder: Path, query: str) -> list[tuple[Any, ...]]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from rgs.clock import APART_MS
+from rgs.core.clock import APART_MS
 from rgs.core.errors import ClocksDifferError, DurationLimitError
 from rgs.core.limits import SessionLimits
 from rgs.core.views import SessionView

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from rgs.core.statements import parse_envelope, parse_statement
-from rgs.service.answers import HOUR_MS, Answers
+from rgs.service.admin.orders import Order, order_of
 from rgs.service.callers import Caller, Role
-from rgs.service.orders import Order, order_of
+from rgs.service.idempotency import HOUR_MS, Answers
 from tests.house import House, read_statement
 from tests.unit.service.clocks import ADMIN, DAY_MS, Opened, clearing, guard, look
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from rgs.core.errors import IdempotencyConflictError, RetentionError
-from rgs.service.answers import CUTS, HOUR_MS, KEY, LOOK_MS, SLACK_MS, Answers
+from rgs.service.admin.erasure import Erasure
 from rgs.service.callers import Caller, Role
-from rgs.service.erasure import Erasure
+from rgs.service.idempotency import CUTS, HOUR_MS, KEY, LOOK_MS, SLACK_MS, Answers
 from tests.house import House, Player, read_reply
 from tests.unit.service.clocks import DAY_MS, Opened, cleared, guard, look
 

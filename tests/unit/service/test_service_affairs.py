@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from rgs.clients.regulator import Rejection, refusal_of
 from rgs.core.errors import (
     IdempotencyConflictError,
     InsufficientFundsError,
@@ -21,8 +20,9 @@ from rgs.core.errors import (
     WalletRefusedError,
 )
 from rgs.core.ids import payout_id
-from rgs.service import sessions as sessions_module
-from rgs.service.affairs import Affairs
+from rgs.ports.regulator import Rejection, refusal_of
+from rgs.service.play import sessions as sessions_module
+from rgs.service.play.affairs import Affairs
 from rgs.store.changes import Affair
 from tests.house import ACCOUNT_MINOR, House, Player, Request, open_house
 from tests.oracles import stored_statements, verify_books

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rgs.core.errors import DisabledError, TransactionRolledBackError, WalletUnavailableError
-from rgs.service.movements import Movements
+from rgs.service.money.movements import Movements
 from rgs.store.changes import Change
 from tests.house import House
 from tests.oracles import stored_statements

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from rgs.cli.pki import issue_client
-from rgs.clients.regulator import Rejection, refusal_of
+from rgs.node.pki import issue_client
+from rgs.ports.regulator import Rejection, refusal_of
 from rgs.service.callers import Reply, Role
 from rgs.service.events import Events
 from rgs.v1 import admin_pb2

@@ -15,7 +15,7 @@ import pytest
 
 from rgs.core.errors import RegulatorRefusedError, RgsError, UnavailableError
 from rgs.service.callers import Reply, SessionLocks
-from rgs.service.sessions import Sessions
+from rgs.service.play.sessions import Sessions
 from rgs.store.changes import Change
 from rgs.store.writer import Outcome
 from tests.house import ACCOUNT_MINOR, House, Player, Request, open_house

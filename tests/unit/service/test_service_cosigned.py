@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rgs.core.checkpoints import Checkpoint, format_checkpoint
-from rgs.core.note import Note, cosign, format_note, sign_text
 from rgs.core.replay import KeyBook, Replay, Rulebook
 from rgs.core.statements import Ed25519Signer, ExportLine, format_line
+from rgs.core.tlog.checkpoints import Checkpoint, format_checkpoint
+from rgs.core.tlog.note import Note, cosign, format_note, sign_text
 from rgs.service.cosigned import PERIOD_MS, Cosigned, CosignedNews, parse_cosigned
 from tests.house import House, key_bundle, read_statement
 

@@ -12,9 +12,9 @@ import pytest
 
 from rgs.core.errors import RegulatorUnavailableError, SessionChangedError
 from rgs.core.rounds import Round
-from rgs.service import leases
+from rgs.node import leases
+from rgs.node.leases import Leases
 from rgs.service.callers import Reply
-from rgs.service.leases import Leases
 from rgs.store.changes import Affair, Change, Signed, StoreError
 from rgs.store.interface import InstanceRow
 from rgs.store.opening import open_parties, open_store

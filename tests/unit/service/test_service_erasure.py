@@ -12,12 +12,12 @@ from rgs.core.errors import NotFoundError, RetentionError
 from rgs.core.replay import KeyBook, Replay, Rulebook, Summary
 from rgs.core.statements import ExportLine, format_line
 from rgs.core.statements.canonical import parse_canonical
-from rgs.service.answers import SLACK_MS, Answers
-from rgs.service.erasure import Erased, Erasure
-from rgs.store import sqlite_erasure
+from rgs.service.admin.erasure import Erased, Erasure
+from rgs.service.idempotency import SLACK_MS, Answers
 from rgs.store.changes import StoreError, StoreRefusedError
 from rgs.store.opening import overwrite_freed
-from rgs.store.sqlite import connect
+from rgs.store.sqlite import erasure as sqlite_erasure
+from rgs.store.sqlite.store import connect
 from tests.house import House, Player, key_bundle, read_statement
 from tests.oracles import verify_books
 

@@ -10,8 +10,8 @@ import pytest
 
 from rgs.core.errors import InvalidFieldError, RoundOpenError
 from rgs.service.callers import Caller, Role, RoundMovedError
-from rgs.service.notices import Notice
-from rgs.service.sessions import OpenRound
+from rgs.service.play.notices import Notice
+from rgs.service.play.sessions import OpenRound
 from tests.house import FakeClock, House, Player, open_house, read_statement
 from tests.oracles import stored_statements, verify_books
 from tests.unit.service.admins import AdminOf
@@ -151,7 +151,7 @@ async def test_a_round_whose_deck_cannot_be_opened_holds_up_no_other(
     for player in (anna, bert):
         await player.sit()
         await player.start()
-    monkeypatch.setattr("rgs.service.interruptions.FINISH_BATCH", 1)
+    monkeypatch.setattr("rgs.service.play.interruptions.FINISH_BATCH", 1)
     house.clock.tick(FINISH_MS)
     lost = await house.store.round(anna.round["round_id"])
     assert lost is not None
@@ -221,7 +221,7 @@ async def test_pages_of_open_rounds_that_are_none(house: House, size: int, token
 
 
 async def test_rounds_begun_just_now_cost_one_page(house: House, anna: Player, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rgs.service.interruptions.FINISH_BATCH", 2)
+    monkeypatch.setattr("rgs.service.play.interruptions.FINISH_BATCH", 2)
     await anna.sit()
     await anna.start()
     house.clock.tick(FINISH_MS)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from rgs.clients.regulator import ParticipationEnd, RegulatorReceipt
 from rgs.core.errors import IdempotencyConflictError, RegulatorRefusedError, RgsError
 from rgs.core.statements import leaf_hash
+from rgs.ports.regulator import ParticipationEnd, RegulatorReceipt
 from rgs.service.callers import Caller, Role
-from rgs.service.requests import Act, BuyParticipation, CloseSession, EndParticipation, OpenSession, StartRound
+from rgs.service.play.requests import Act, BuyParticipation, CloseSession, EndParticipation, OpenSession, StartRound
 from tests.house import ACCOUNT_MINOR, Choose, House, Player, Request, cheapest, open_house, read_reply, read_statement
 from tests.oracles import replay, stored_statements, verify_books
 

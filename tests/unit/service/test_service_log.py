@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 
-from rgs.core.checkpoints import parse_checkpoint
 from rgs.core.errors import InvalidFieldError, NotFoundError, NotLoggedYetError
-from rgs.core.logproofs import parse_log_proof, verify_log_proof
-from rgs.core.merkle import leaf_hash, verify_consistency
-from rgs.core.note import ED25519, format_vkey, note_key, parse_note, parse_vkey, verify_note
 from rgs.core.receipts import parse_key_path
 from rgs.core.statements import parse_envelope, parse_statement
 from rgs.core.statements.lines import parse_key_bundle
 from rgs.core.times import parse_time
+from rgs.core.tlog.checkpoints import parse_checkpoint
+from rgs.core.tlog.merkle import leaf_hash, verify_consistency
+from rgs.core.tlog.note import ED25519, format_vkey, note_key, parse_note, parse_vkey, verify_note
+from rgs.core.tlog.proofs import parse_log_proof, verify_log_proof
+from rgs.service.audit.log import LogEntry, LogUnreadableError, PublicLog
 from rgs.service.callers import Caller
-from rgs.service.log import LogEntry, LogUnreadableError, PublicLog
 from rgs.service.sealing import Sealer
-from rgs.translog.directory import LogDirectory
-from rgs.translog.sequencer import Sequencer
+from rgs.tlog.directory import LogDirectory
+from rgs.tlog.sequencer import Sequencer
 from tests.house import NODE_KEY, OPERATOR, FakeClock, House, Player, key_bundle
 from tests.logs import signed_checkpoint
 from tests.sequencing import PREFIX, SIGNER, Logged

@@ -11,8 +11,8 @@ import pytest
 
 from rgs.core.cards import Card
 from rgs.core.hands import evaluate
-from rgs.core.monitoring.tally import Tally
-from rgs.service.monitoring import LATE_PERIOD_MS, PATIENCE_MS
+from rgs.core.returns.tally import Tally
+from rgs.service.admin.monitoring import LATE_PERIOD_MS, PATIENCE_MS
 from rng.generator import Draw
 from rng.shuffle import transcript_to_deck
 from tests.house import House, Player, open_house, read_statement

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from rgs.core.rounds import RoundStatus
-from rgs.service.notices import NOTICES_MAX, RELAY_MAX, Notice, Notices, Relay, format_notice, parse_notice
+from rgs.service.play.notices import NOTICES_MAX, RELAY_MAX, Notice, Notices, Relay, format_notice, parse_notice
 from rgs.store.changes import StoreError
 
 NOTICE = Notice("session-1", "round-1", RoundStatus.OPEN, "CARDS_SHOWN", "N" * 16, "P" * 16)

@@ -15,7 +15,7 @@ async def test_without_a_certificate_no_session_is_opened_and_no_round_starts(
     player = Player(house)
     await player.sit()
     await player.start()
-    monkeypatch.setattr("rgs.core.certificates.load_certificate", lambda _: None)
+    monkeypatch.setattr("rgs.core.returns.certified.load_certificate", lambda _: None)
     with pytest.raises(GameNotOfferedError) as caught:
         await Player(house).open()
     assert caught.value.metadata["game"] == "uth-solo"
@@ -31,7 +31,7 @@ async def test_games_without_a_certificate_are_told_of_before_the_first_call(
     with capture_logs() as logs:
         await house.services.load()
     assert [row for row in logs if row["event"] == "game_without_certificate"] == []
-    monkeypatch.setattr("rgs.core.certificates._read", lambda ruleset: f"{ruleset.id}.json: torn")
+    monkeypatch.setattr("rgs.core.returns.certified._read", lambda ruleset: f"{ruleset.id}.json: torn")
     with capture_logs() as logs:
         await house.services.load()
     (told,) = [row for row in logs if row.get("game") == "casino-holdem"]

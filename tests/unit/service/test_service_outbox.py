@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from rgs.clients.circuit import CircuitReading, CircuitState
-from rgs.clients.regulator import Rejection, SoftwareModule, refusal_of
 from rgs.core.errors import InvalidFieldError, NotFoundError, RegulatorUnavailableError, RgsError, WalletRefusedError
+from rgs.ports.readings import CircuitReading, CircuitState
+from rgs.ports.regulator import Rejection, SoftwareModule, refusal_of
+from rgs.service.admin.orders import Order, order_of
 from rgs.service.callers import Caller, Role
-from rgs.service.movements import GAP_LAST_MS, gap_ms
-from rgs.service.orders import Order, order_of
+from rgs.service.money.movements import GAP_LAST_MS, gap_ms
 from tests.house import OPERATOR, House, Player, read_statement
 from tests.oracles import stored_statements, verify_books
 

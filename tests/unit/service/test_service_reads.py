@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from rgs.core.errors import InvalidFieldError, NotFoundError, UnknownRulesetError
 from rgs.core.statements import Ed25519Signer, leaf_hash
 from rgs.core.times import format_date
-from rgs.service.audit import Audit
+from rgs.service.audit.audit import Audit
 from rgs.service.books import Books
 from rgs.service.callers import Caller, Role
-from rgs.service.catalog import Catalog
 from rgs.service.pages import PAGE_SIZE_MAX, check_page_size, format_page_token, parse_page_token
+from rgs.service.play.catalog import Catalog
 from rgs.service.sealing import DeckSealedError, Kek, Sealer
 from rgs.store.interface import StatementRow
 from tests.house import OPERATOR, House, Player, round_document
@@ -345,7 +345,7 @@ def test_the_catalog_tells_every_game_from_its_ruleset() -> None:
 
 
 def test_the_catalog_shows_what_is_published_until_there_is_a_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rgs.core.certificates.load_certificate", lambda _: None)
+    monkeypatch.setattr("rgs.core.returns.certified.load_certificate", lambda _: None)
     catalog = Catalog(Books())
     assert {figure.basis for entry in catalog.list() for figure in entry.returns} == {"published"}
     assert catalog.list("it-adm") == ()  # and offers nothing

@@ -36,7 +36,7 @@ from rgs.core.errors import (
 )
 from rgs.core.games.types import Action
 from rgs.service.callers import Caller, Role, RoundMovedError
-from rgs.service.requests import Act, BuyParticipation, CloseSession, EndParticipation, OpenSession, StartRound
+from rgs.service.play.requests import Act, BuyParticipation, CloseSession, EndParticipation, OpenSession, StartRound
 from tests.house import House, Player, round_document, session_document
 from tests.oracles import stored_statements
 from tests.unit.service.rows import table

@@ -26,8 +26,8 @@ from rgs.core.errors import (
     WalletUnavailableError,
 )
 from rgs.core.games.types import Action
-from rgs.service.refusals import format_refusal, parse_refusal
-from rgs.service.requests import Act, BuyParticipation, StartRound
+from rgs.service.money.refusals import format_refusal, parse_refusal
+from rgs.service.play.requests import Act, BuyParticipation, StartRound
 from rgs.store.address import PostgresAddress
 from rgs.store.opening import open_parties, open_store
 from tests.databases import fresh_database

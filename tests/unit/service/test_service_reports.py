@@ -17,7 +17,7 @@ from tests.unit.service.test_service_affairs import before_ending
 async def test_stages_are_told_in_order_and_once(
     tmp_path: Path, house: House, monkeypatch: pytest.MonkeyPatch, silent: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr("rgs.service.reporting.REPORT_BATCH", 3)
+    monkeypatch.setattr("rgs.service.regulator.reports.REPORT_BATCH", 3)
     players = [Player(house, name=name) for name in ("anna", "bert")]
     for player in players:
         await player.sit()

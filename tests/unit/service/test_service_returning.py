@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from rgs.clients.circuit import CENTRAL_SYSTEM, CircuitReading, CircuitState
-from rgs.service.returning import Returning
+from rgs.ports.readings import CENTRAL_SYSTEM, CircuitReading, CircuitState
+from rgs.service.money.returning import Returning
 from rgs.store.changes import Affair
 
 READING = CircuitReading("wallet of op-1", CircuitState.CLOSED, 0, 0, 0, None)

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from rgs.core.errors import GuardClosedError, RgsError, RngUnavailableError
+from rgs.service.admin.orders import Order, order_of
 from rgs.service.callers import Caller, Reply, Role
 from rgs.service.instance import FIRST_WINDOW
-from rgs.service.orders import Order, order_of
-from rgs.service.play import Play
+from rgs.service.play.play import Play
 from rgs.store.changes import Change, Signed, StoreError, StoreUnknownError
-from rgs.store.sqlite import connect
+from rgs.store.sqlite.store import connect
 from rng import entropy as entropy_module
 from rng.errors import EntropyError
 from rng.generator import Draw

@@ -17,9 +17,9 @@ from rgs.core.errors import (
     TransactionRolledBackError,
     WalletUnavailableError,
 )
-from rgs.service.affairs import UNDO_AFTER_MS
+from rgs.service.admin.orders import order_of
 from rgs.service.callers import Caller, Role
-from rgs.service.orders import order_of
+from rgs.service.play.affairs import UNDO_AFTER_MS
 from tests.house import OPERATOR, House, Player, open_house
 from tests.seamless import BRITISH, Better, debits, opened, verify_seamless
 

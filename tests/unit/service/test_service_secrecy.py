@@ -18,9 +18,9 @@ from rgs.core.errors import IdempotencyConflictError, RgsError
 from rgs.core.games import casino_holdem, ultimate_texas_holdem
 from rgs.core.games.types import Seat
 from rgs.core.views import RoundView, SessionView
-from rgs.logging import Log
+from rgs.node.logging import Log
 from rgs.service.books import Books
-from rgs.service.catalog import Catalog
+from rgs.service.play.catalog import Catalog
 from rgs.service.sealing import Sealer
 from rgs.store.changes import Change, Draft
 from tests.house import OPERATOR, FakeClock, House, Player, open_house, plain_encode, read_statement
@@ -146,7 +146,7 @@ async def provoke(seen: Watched) -> None:
             await call
         seen.errors.append(caught.value)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("rgs.service.decks.commitment_of", lambda *_: bytes(32))
+        patched.setattr("rgs.service.play.decks.commitment_of", lambda *_: bytes(32))
         with pytest.raises(RgsError) as caught:
             await house.sessions.get(OPERATOR, anna.session_id)
         seen.errors.append(caught.value)

@@ -14,12 +14,12 @@ import structlog
 
 from rgs.api.mapping import Encoder
 from rgs.core.errors import RegulatorRefusedError, RgsError, WalletRefusedError, WalletUnavailableError
-from rgs.logging import Log
+from rgs.node.logging import Log
 from rgs.service.books import Books
-from rgs.service.catalog import Catalog
+from rgs.service.play.catalog import Catalog
 from rgs.service.sealing import Kek, Sealer
 from rgs.store.address import PostgresAddress
-from rgs.store.sqlite import connect
+from rgs.store.sqlite.store import connect
 from tests.house import FakeClock, House, Player, open_house, plain_encode
 from tests.oracles import export_lines
 from tests.seamless import FUNDINGS, PACE_MS, Better

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from rgs.core.errors import InvalidFieldError
+from rgs.service.audit.totals import totals_filter
 from rgs.service.callers import Caller, Role
-from rgs.service.reports import totals_filter
 from rgs.store.interface import TotalsFilter, TotalsKey, TotalsRow
 from tests.house import House, Player
 from tests.oracles import verify_books
@@ -51,7 +51,7 @@ async def test_every_filter_and_page_size_gives_what_a_scan_gives(
     for row in everything:
         assert (row.rounds, row.void_rounds) == (2, 1)
         assert row.void_minor == (200 if row.key.game == "uth-solo" else 100)
-    monkeypatch.setattr("rgs.service.reports.EXPORT_ROWS", 2)
+    monkeypatch.setattr("rgs.service.audit.totals.EXPORT_ROWS", 2)
     for wanted in (
         totals_filter("", "", operator=""),
         totals_filter(days[1], "", operator=""),

@@ -19,7 +19,7 @@ from rgs.core.errors import (
     RoundPausedError,
 )
 from rgs.core.rounds import RoundStatus
-from rgs.service.notices import Notice
+from rgs.service.play.notices import Notice
 from rgs.service.sealing import DeckSealedError, Kek
 from rgs.store.changes import StoreError
 from tests.house import KEK, House, Player, open_house, read_statement

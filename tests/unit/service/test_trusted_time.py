@@ -14,8 +14,8 @@ from rgs.core.errors import (
     SessionInactiveError,
     WalletUnavailableError,
 )
+from rgs.node.leases import LEASE_MS, Leases
 from rgs.service.events import EventCode
-from rgs.service.leases import LEASE_MS, Leases
 from rgs.service.timekeeping import ASK_PERIOD_MS, KEEP_PERIOD_MS, SET_KEY
 from tests.house import House, Player, read_statement
 from tests.unit.service.clocks import DAY_MS, Opened, cleared, guard, look

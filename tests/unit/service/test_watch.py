@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from rgs.clients.regulator import SessionClose
 from rgs.core.errors import (
     GuardClosedError,
     NotFoundError,
@@ -17,13 +16,14 @@ from rgs.core.errors import (
     RgsError,
     RngUnavailableError,
 )
+from rgs.ports.regulator import SessionClose
+from rgs.service.admin.orders import Order, order_of
+from rgs.service.admin.watch import REGISTER_FAILURES_MAX, REGISTER_QUIET_MS, RULES_CLOSED_PERIOD_MS, UNTOLD_MAX
 from rgs.service.callers import Caller, Role
 from rgs.service.events import EventCode
-from rgs.service.orders import Order, order_of
 from rgs.service.permits import GUARDS, GuardState
-from rgs.service.watch import REGISTER_FAILURES_MAX, REGISTER_QUIET_MS, RULES_CLOSED_PERIOD_MS, UNTOLD_MAX
 from rgs.store.changes import StoreError
-from rgs.store.sqlite import connect
+from rgs.store.sqlite.store import connect
 from rng import entropy as entropy_module
 from rng import selftest
 from rng.errors import EntropyError, SelfTestError

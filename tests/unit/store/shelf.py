@@ -16,12 +16,13 @@ from rgs.core.ledger import Participation
 from rgs.core.rounds import Round
 from rgs.core.sessions import Session, SessionStatus
 from rgs.core.statements import Ed25519Signer
+from rgs.ports.regulator import StageReport
 from rgs.store.address import PostgresAddress, StoreAddress
-from rgs.store.changes import Affair, Answer, Change, Draft, Signed, StageReport
+from rgs.store.changes import Affair, Answer, Change, Draft, Signed
 from rgs.store.interface import StatementRow, Store
 from rgs.store.opening import open_reads, open_store
 from rgs.store.postgres.store import PostgresStore
-from rgs.store.sqlite import SqliteStore, connect, create_store
+from rgs.store.sqlite.store import SqliteStore, connect, create_store
 
 NODE_KEY = Ed25519Signer.from_seed(b"n" * 32)
 INSTANCE_KEY = Ed25519Signer.from_seed(b"i" * 32)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rgs.config import load_config
 from rgs.core.errors import InvalidFieldError
+from rgs.node.config import load_config
 from rgs.store.address import PostgresAddress, parse_address
 
 PLANTED = "hunter-2"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rgs.store.changes import Change, StoreError
-from rgs.store.sqlite import SqliteStore, connect
+from rgs.store.sqlite.store import SqliteStore, connect
 from tests.house import read_statement
 from tests.oracles import stored_statements
 from tests.unit.store.shelf import (

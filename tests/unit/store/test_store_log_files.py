@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rgs.core.errors import UnavailableError
-from rgs.core.witnessing import Seen
+from rgs.core.tlog.witness import Seen
 from rgs.store.changes import StoreError, StoreRefusedError
 from rgs.store.checkpoints import CheckpointRaceError, CheckpointRow, Checkpoints
 from rgs.store.sequence import Sequence, SequenceRaceError, Shard, read_place

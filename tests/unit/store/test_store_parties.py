@@ -16,7 +16,7 @@ from rgs.store.changes import StoreRefusedError
 from rgs.store.interface import Parties, PartyRow
 from rgs.store.opening import open_parties
 from rgs.store.parties import SqliteParties
-from rgs.store.sqlite import connect, create_store
+from rgs.store.sqlite.store import connect, create_store
 from tests.unit.store.shelf import address_of, ulid
 
 ANNA = PartyRow("aa" * 32, "op-1", "operator", "demo", 1000, None)

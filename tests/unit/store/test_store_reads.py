@@ -42,7 +42,7 @@ from rgs.store.rows import (
     session_update,
     session_update_within,
 )
-from rgs.store.sqlite import SqliteStore, connect
+from rgs.store.sqlite.store import SqliteStore, connect
 from tests.house import Player, open_house
 from tests.unit.store.shelf import affair, dealt, open_shelf, opened, report, session, started, ulid
 

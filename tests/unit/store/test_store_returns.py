@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from rgs.core.games.types import Seat
-from rgs.core.monitoring.figures import played
-from rgs.core.monitoring.laws import load_laws
-from rgs.core.monitoring.tally import Tally, format_tally
+from rgs.core.returns.distributions import load_laws
+from rgs.core.returns.figures import played
+from rgs.core.returns.tally import Tally, format_tally
 from rgs.core.rulesets import parse_canonical_ruleset
-from rgs.service.monitoring import LATE_PERIOD_MS, PATIENCE_MS, Monitoring
+from rgs.service.admin.monitoring import LATE_PERIOD_MS, PATIENCE_MS, Monitoring
 from rgs.store.changes import Change, Draft, Signed, StoreError
 from rgs.store.interface import Store
 from tests.house import FakeClock, read_statement
@@ -116,7 +116,7 @@ async def test_nothing_is_counted_twice_though_commits_fail(tmp_path: Path, monk
         table = Table(store, clock, list(seats("crash", 30)))
         await table.start(*range(30))
         await table.end(*range(30))
-        monkeypatch.setattr("rgs.service.monitoring.BATCH", 7)
+        monkeypatch.setattr("rgs.service.admin.monitoring.BATCH", 7)
         genuine = store.commit
         commits = 0
 

@@ -12,7 +12,7 @@ import pytest
 from rgs.store.changes import (
     StoreRefusedError,
 )
-from rgs.store.sqlite import SqliteStore, connect, create_store
+from rgs.store.sqlite.store import SqliteStore, connect, create_store
 from tests.unit.store.shelf import (
     open_shelf,
     ulid,

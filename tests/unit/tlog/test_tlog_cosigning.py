@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from rgs.core.checkpoints import Checkpoint, parse_checkpoint
 from rgs.core.errors import FormatError, InvalidFieldError
-from rgs.core.merkle import leaf_hash, root_of
-from rgs.core.note import COSIGNATURE, ED25519, Note, NoteKey, NoteSignature, cosign, note_key, parse_note
-from rgs.core.policies import Group, Party, Policy
 from rgs.core.statements import Ed25519Signer
-from rgs.core.witnessing import WitnessRefusalError
-from rgs.translog.cosigning import (
+from rgs.core.tlog.checkpoints import Checkpoint, parse_checkpoint
+from rgs.core.tlog.merkle import leaf_hash, root_of
+from rgs.core.tlog.note import COSIGNATURE, ED25519, Note, NoteKey, NoteSignature, cosign, note_key, parse_note
+from rgs.core.tlog.policies import Group, Party, Policy
+from rgs.core.tlog.witness import WitnessRefusalError
+from rgs.tlog.cosigning import (
     AHEAD,
     CONTRADICTS,
     ENDED_MS,
@@ -32,9 +32,9 @@ from rgs.translog.cosigning import (
     Refusal,
     check_evidence,
 )
-from rgs.translog.directory import LogDirectory, LogRefusedError
-from rgs.translog.sequencer import Sequencer
-from rgs.translog.witnesses import Prove, Witnesses, WitnessUnavailableError
+from rgs.tlog.directory import LogDirectory, LogRefusedError
+from rgs.tlog.sequencer import Sequencer
+from rgs.tlog.witnesses import Prove, Witnesses, WitnessUnavailableError
 from tests.house import FakeClock
 from tests.sequencing import AUTUMN_MS, PREFIX, SIGNER, SUMMER_MS, Shelf, make_sequencer
 

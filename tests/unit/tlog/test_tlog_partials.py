@@ -1,4 +1,4 @@
-"""rgs.translog: how long the partial tiles of a log stay."""
+"""rgs.tlog: how long the partial tiles of a log stay."""
 
 from __future__ import annotations
 

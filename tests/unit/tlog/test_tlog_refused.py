@@ -1,4 +1,4 @@
-"""rgs.translog: everything that makes it refuse to sign, and what its two databases refuse."""
+"""rgs.tlog: everything that makes it refuse to sign, and what its two databases refuse."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 
 from rgs.store.checkpoints import CheckpointRaceError, CheckpointRow, Checkpoints
 from rgs.store.sequence import Sequence, SequenceRaceError, Shard, read_place
-from rgs.translog.directory import LogDirectory, LogRefusedError
-from rgs.translog.sequencer import CHECKPOINTS_FILE, ORDER_FILE, Sequencer
-from rgs.translog.shard import ShardWriter
+from rgs.tlog.directory import LogDirectory, LogRefusedError
+from rgs.tlog.sequencer import CHECKPOINTS_FILE, ORDER_FILE, Sequencer
+from rgs.tlog.shard import ShardWriter
 from tests.house import NODE_KEY, FakeClock
 from tests.sequencing import PREFIX, SIGNER, SUMMER_MS, Logged, Shelf, make_sequencer
 

@@ -1,4 +1,4 @@
-"""rgs.translog: statements in order into the log, one leader, and everything that makes it refuse to sign."""
+"""rgs.tlog: statements in order into the log, one leader, and everything that makes it refuse to sign."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from rgs.core.checkpoints import parse_checkpoint
-from rgs.core.merkle import EMPTY_ROOT
-from rgs.core.note import Note, add_signatures, cosign, format_note, parse_note, parse_vkey
+from rgs.core.tlog.checkpoints import parse_checkpoint
+from rgs.core.tlog.merkle import EMPTY_ROOT
+from rgs.core.tlog.note import Note, add_signatures, cosign, format_note, parse_note, parse_vkey
 from rgs.store.checkpoints import CheckpointRaceError, Checkpoints
 from rgs.store.interface import InstanceRow
-from rgs.translog.directory import LogDirectory, LogRefusedError
-from rgs.translog.sequencer import LOG_BEHIND, RETRY_MS, Sequencer
-from rgs.translog.shard import ShardWriter
+from rgs.tlog.directory import LogDirectory, LogRefusedError
+from rgs.tlog.sequencer import LOG_BEHIND, RETRY_MS, Sequencer
+from rgs.tlog.shard import ShardWriter
 from tests.house import NODE_KEY, FakeClock, sealed
 from tests.sequencing import AUTUMN_MS, PREFIX, SIGNER, SUMMER_MS, Logged, Shelf, make_sequencer, verify_shelf
 

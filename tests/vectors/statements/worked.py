@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 
 from rgs.core.cards import format_cards
-from rgs.core.merkle import inclusion_path, root_of
-from rgs.core.merkle import leaf_hash as merkle_leaf
 from rgs.core.statements import (
     KINDS,
     Ed25519Signer,
@@ -22,6 +20,8 @@ from rgs.core.statements import (
     seal_envelope,
 )
 from rgs.core.statements.envelope import pre_authentication_encoding
+from rgs.core.tlog.merkle import inclusion_path, root_of
+from rgs.core.tlog.merkle import leaf_hash as merkle_leaf
 from rng.shuffle import PROCEDURE, transcript_to_deck
 from tests.seeded import Bytes
 

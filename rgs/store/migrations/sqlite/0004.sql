@@ -5,7 +5,7 @@ CREATE TABLE returns (
   ruleset_sha256 TEXT NOT NULL PRIMARY KEY,
   ruleset_id TEXT NOT NULL,
   version INTEGER NOT NULL,
-  tally TEXT NOT NULL -- canonical JSON (rgs.core.monitoring.tally)
+  tally TEXT NOT NULL -- canonical JSON (rgs.core.returns.tally)
 ) WITHOUT ROWID;
 
 CREATE TABLE returns_read (

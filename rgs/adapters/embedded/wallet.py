@@ -1,0 +1,256 @@
+"""The embedded wallet of demo and development, behind the contract of `rgs.ports.wallet`.
+
+Over a `WalletStore`, whose rows docs/register-and-wallet.md describes. Refuses: amounts that are no whole numbers of
+minor units, a balance below zero, to open accounts from the game's side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from rgs.adapters.embedded.own_thread import OwnThread
+from rgs.core.errors import (
+    IdempotencyConflictError,
+    InsufficientFundsError,
+    TransactionRolledBackError,
+    WalletRefusedError,
+    WalletUnavailableError,
+)
+from rgs.core.ids import check_name, check_reference, check_ulid
+from rgs.core.money import parse_currency
+from rgs.ports.amounts import AMOUNT_MINOR_MAX, check_amount
+from rgs.ports.wallet import CREDIT_LEGS, DEBIT_LEGS, Balance, Leg, Receipt, TransactionStatus, format_reference
+from rgs.store.wallet import Movement, WalletEntry, WalletStore
+
+
+class EmbeddedWallet:
+    """The wallet of demo and development over a `WalletStore`: durable, with a book that can be read beside ours.
+
+    One thread of its own does the waiting for the disk, so that the event loop never does, and takes the messages one
+    by one in the order in which they came. `now_ms` is the injected clock, for the times in the book.
+    """
+
+    def __init__(self, store: WalletStore, now_ms: Callable[[], int]) -> None:
+        self._store = store
+        self._now_ms = now_ms
+        self._thread = OwnThread("wallet", WalletUnavailableError)
+
+    async def open_account(self, *, operator: str, player: str, currency: str, balance_minor: int) -> Balance:
+        """The operator's side, for demo and development: an account with a first balance; answers the balance now.
+
+        A repeat changes nothing; with another first balance it is an IdempotencyConflictError.
+        """
+        movement = _checked(operator, player, currency, check_amount(balance_minor, "balance_minor", 0), "", "opening")
+        return await self._thread.run(partial(self._open_account, movement))
+
+    async def debit(
+        self,
+        *,
+        operator: str,
+        player: str,
+        currency: str,
+        amount_minor: int,
+        transaction_id: str,
+        reference: str,
+        leg: Leg = Leg.PURCHASE,
+        round_reference: str = "",
+        session_token: str = "",  # noqa: ARG002 - nobody gives the embedded wallet one to know
+    ) -> Receipt:
+        """As in `Wallet`. Insufficient funds and an unknown account are kept, so that no late copy can succeed."""
+        check_ulid(transaction_id, "transaction_id")
+        check_amount(amount_minor, "amount_minor", 1)
+        named = format_reference(DEBIT_LEGS, leg, reference, round_reference)
+        movement = _checked(operator, player, currency, amount_minor, transaction_id, named)
+        return await self._thread.run(partial(self._debit, movement))
+
+    async def credit(
+        self,
+        *,
+        operator: str,
+        player: str,
+        currency: str,
+        amount_minor: int,
+        transaction_id: str,
+        reference: str,
+        leg: Leg = Leg.PAYOUT,
+        round_reference: str = "",
+    ) -> Receipt:
+        """As in `Wallet`. A credit of nothing is entered like any other."""
+        check_ulid(transaction_id, "transaction_id")
+        check_amount(amount_minor, "amount_minor", 0)
+        named = format_reference(CREDIT_LEGS, leg, reference, round_reference)
+        movement = _checked(operator, player, currency, amount_minor, transaction_id, named)
+        return await self._thread.run(partial(self._credit, movement))
+
+    async def rollback(
+        self,
+        *,
+        operator: str,
+        player: str,
+        currency: str,
+        amount_minor: int,
+        transaction_id: str,
+        reference: str,
+        leg: Leg = Leg.PURCHASE,
+        round_reference: str = "",
+    ) -> Receipt:
+        """As in `Wallet`."""
+        check_ulid(transaction_id, "transaction_id")
+        check_amount(amount_minor, "amount_minor", 1)
+        named = format_reference(DEBIT_LEGS, leg, reference, round_reference)
+        movement = _checked(operator, player, currency, amount_minor, transaction_id, named)
+        return await self._thread.run(partial(self._rollback, movement))
+
+    async def get_transaction(self, *, operator: str, player: str, transaction_id: str) -> Receipt | None:
+        """As in `Wallet`."""
+        check_ulid(transaction_id, "transaction_id")
+        return await self._thread.run(partial(self._get_transaction, operator, player, transaction_id))
+
+    async def get_balance(self, *, operator: str, player: str, currency: str) -> Balance:
+        """As in `Wallet`."""
+        return await self._thread.run(partial(self._get_balance, operator, player, currency))
+
+    async def close(self) -> None:
+        """Finish what was begun, end the thread and close the store."""
+        await self._thread.close()
+        self._store.close()
+
+    # --- the rules, each in one transaction on the wallet's thread ------------------------------------------------
+
+    def _open_account(self, movement: Movement) -> Balance:
+        account = (movement.operator, movement.player, movement.currency)
+        with self._store.transaction(self._now_ms()) as book:
+            opening = book.opening_of(*account)
+            if opening is None:
+                book.add_account(*account)
+                book.append("opening", movement, movement.amount_minor)
+            elif opening.amount_minor != movement.amount_minor:
+                raise IdempotencyConflictError(
+                    f"the account was opened with {opening.amount_minor}, not {movement.amount_minor}",
+                    field="balance_minor",
+                    limit=opening.amount_minor,
+                    value=movement.amount_minor,
+                )
+            return Balance(*account, book.balance(*account) or 0)
+
+    def _debit(self, movement: Movement) -> Receipt:
+        status = TransactionStatus.DUPLICATE
+        with self._store.transaction(self._now_ms()) as book:
+            first, rollback = book.entries_of(movement.operator, movement.transaction_id)
+            _verify_same(movement, first, "debit", "refused_debit")
+            _verify_same(movement, rollback, "rollback")
+            if rollback is not None:
+                raise TransactionRolledBackError(
+                    f"debit {movement.transaction_id} was rolled back", transaction_id=movement.transaction_id
+                )
+            if first is None:
+                balance = book.balance(movement.operator, movement.player, movement.currency)
+                if balance is not None and balance >= movement.amount_minor:
+                    first = book.append("debit", movement, -movement.amount_minor)
+                    status = TransactionStatus.ACCEPTED
+                else:
+                    first = book.append("refused_debit", movement, 0)
+        if first.kind == "refused_debit":  # kept above, so the transaction had to be committed before this is raised
+            raise _refused_debit(first)
+        return _receipt(first, status)
+
+    def _credit(self, movement: Movement) -> Receipt:
+        with self._store.transaction(self._now_ms()) as book:
+            first, rollback = book.entries_of(movement.operator, movement.transaction_id)
+            _verify_same(movement, first, "credit")
+            _verify_same(movement, rollback)
+            if first is not None:
+                return _receipt(first, TransactionStatus.DUPLICATE)
+            balance = book.balance(movement.operator, movement.player, movement.currency)
+            if balance is None:
+                raise _no_account(movement.operator, movement.player, movement.currency)
+            if balance + movement.amount_minor > AMOUNT_MINOR_MAX:
+                raise WalletRefusedError(
+                    f"with {movement.amount_minor} more the balance would exceed {AMOUNT_MINOR_MAX}",
+                    refusal="BALANCE_ABOVE_MAXIMUM",
+                    limit=AMOUNT_MINOR_MAX,
+                    value=movement.amount_minor,
+                )
+            return _receipt(book.append("credit", movement, movement.amount_minor), TransactionStatus.ACCEPTED)
+
+    def _rollback(self, movement: Movement) -> Receipt:
+        with self._store.transaction(self._now_ms()) as book:
+            first, rollback = book.entries_of(movement.operator, movement.transaction_id)
+            _verify_same(movement, first, "debit", "refused_debit")
+            _verify_same(movement, rollback, "rollback")
+            if rollback is None:
+                stands = first is not None and first.kind == "debit"
+                rollback = book.append("rollback", movement, movement.amount_minor if stands else 0)
+        return _receipt(rollback, TransactionStatus.ROLLED_BACK)
+
+    def _get_transaction(self, operator: str, player: str, transaction_id: str) -> Receipt | None:
+        with self._store.transaction(self._now_ms()) as book:
+            first, rollback = book.entries_of(operator, transaction_id)
+        entry = rollback or first
+        if entry is None:
+            return None
+        if entry.player != player:
+            raise _conflict(transaction_id)
+        return _receipt(entry, _STATUS_OF[entry.kind])
+
+    def _get_balance(self, operator: str, player: str, currency: str) -> Balance:
+        with self._store.transaction(self._now_ms()) as book:
+            balance = book.balance(operator, player, currency)
+        if balance is None:
+            raise _no_account(operator, player, currency)
+        return Balance(operator, player, currency, balance)
+
+
+_STATUS_OF: Final = {
+    "debit": TransactionStatus.ACCEPTED,
+    "credit": TransactionStatus.ACCEPTED,
+    "refused_debit": TransactionStatus.REFUSED,
+    "rollback": TransactionStatus.ROLLED_BACK,
+}
+
+
+def _checked(
+    operator: str, player: str, currency: str, amount_minor: int, transaction_id: str, reference: str
+) -> Movement:
+    check_name(operator, "operator")
+    check_reference(player, "player")
+    check_reference(reference, "reference")
+    return Movement(operator, player, parse_currency(currency), amount_minor, transaction_id, reference)
+
+
+def _verify_same(movement: Movement, entry: WalletEntry | None, *kinds: str) -> None:
+    if entry is not None and (entry.kind not in kinds or entry.movement != movement):
+        raise _conflict(movement.transaction_id)
+
+
+def _receipt(entry: WalletEntry, status: TransactionStatus) -> Receipt:
+    return Receipt(entry.transaction_id or "", status, entry.balance_after_minor, str(entry.entry_no))
+
+
+def _conflict(transaction_id: str) -> IdempotencyConflictError:
+    return IdempotencyConflictError(
+        f"transaction {transaction_id} stands for another movement", transaction_id=transaction_id
+    )
+
+
+def _refused_debit(entry: WalletEntry) -> InsufficientFundsError | WalletRefusedError:
+    if entry.balance_after_minor is None:
+        return _no_account(entry.operator, entry.player, entry.currency)
+    return InsufficientFundsError(
+        f"the account held {entry.balance_after_minor}, the debit is {entry.amount_minor}",
+        field="amount_minor",
+        limit=entry.balance_after_minor,
+        value=entry.amount_minor,
+    )
+
+
+def _no_account(operator: str, player: str, currency: str) -> WalletRefusedError:
+    return WalletRefusedError(
+        f"{operator} has no account of {player} in {currency}",
+        refusal="ACCOUNT_UNKNOWN",
+        operator=operator,
+        player=player,
+        currency=currency,
+    )

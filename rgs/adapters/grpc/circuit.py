@@ -1,0 +1,143 @@
+"""How many calls one peer gets, and whether it gets any: a circuit breaker and a limit of calls in flight.
+
+What it implements: ARCHITECTURE 2.17 (unknown is a state) under load. After `failures_max` calls in a row without an
+answer the circuit opens: for `open_ms` no call is sent, then one is let through as a probe; its answer closes the
+circuit, its silence opens it again. A refusal by the peer is an answer.
+
+Opening is a warning in the technical log, closing a line of information: one each, however often a probe fails between.
+
+Refuses to wait, to retry, and to decide what a call without an answer has done: a call that it does not let through is
+raised as unavailable like one that was not answered, for callers act on both alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import structlog
+
+from rgs.core.errors import UnavailableError
+from rgs.ports.readings import CircuitReading, CircuitState
+
+RETRY_MIN_MS: Final = 1
+"""What a refused call is told at least, in milliseconds."""
+
+
+class Circuit:
+    """One peer's. For one event loop: not thread-safe."""
+
+    def __init__(
+        self,
+        name: str,
+        now_ms: Callable[[], int],
+        unavailable: type[UnavailableError],
+        *,
+        failures_max: int = 5,
+        open_ms: int = 5_000,
+        in_flight_max: int = 256,
+    ) -> None:
+        self._name = name
+        self._now_ms = now_ms
+        self._unavailable = unavailable
+        self._failures_max = failures_max
+        self._open_ms = open_ms
+        self._in_flight_max = in_flight_max
+        self._in_flight = 0
+        self._failures = 0
+        self._open_until_ms: int | None = None
+        self._probing = False
+        self._unknown = 0
+        self._turned_away = 0
+        self._silent_since_ms: int | None = None
+        self._closings = 0
+
+    def reading(self) -> CircuitReading:
+        """The state now."""
+        if self._open_until_ms is None:
+            state = CircuitState.CLOSED
+        elif self._probing or self._now_ms() >= self._open_until_ms:
+            state = CircuitState.HALF_OPEN
+        else:
+            state = CircuitState.OPEN
+        return CircuitReading(
+            self._name,
+            state,
+            self._in_flight,
+            self._unknown,
+            self._turned_away,
+            self._silent_since_ms,
+            self._closings,
+        )
+
+    @contextmanager
+    def call(self) -> Iterator[Outcome]:
+        """One call to the peer; its block says `answered()` when it has been. Left without, it counts as unknown.
+
+        The unavailable error, with `retry_after_ms`, if the call is not to be sent. A block that is left by a cancelled
+        task is unknown, and says nothing about the peer.
+        """
+        probe = self._admit()
+        outcome = Outcome()
+        self._in_flight += 1
+        try:
+            yield outcome
+        except Exception:
+            self._settle(outcome, probe)
+            raise
+        except BaseException:
+            self._unknown += 1
+            raise
+        else:
+            self._settle(outcome, probe)
+        finally:
+            self._in_flight -= 1
+            if probe:
+                self._probing = False
+
+    def _admit(self) -> bool:
+        """Whether this call is the probe; raises if it is none at all."""
+        now_ms = self._now_ms()
+        if self._open_until_ms is not None and (self._probing or now_ms < self._open_until_ms):
+            self._turned_away += 1
+            wait_ms = max(RETRY_MIN_MS, self._open_until_ms - now_ms)
+            raise self._unavailable(f"{self._name} has not answered for a while", retry_after_ms=wait_ms)
+        if self._in_flight >= self._in_flight_max:
+            self._turned_away += 1
+            raise self._unavailable(
+                f"{self._name} has {self._in_flight} calls in flight", limit=self._in_flight_max, value=self._in_flight
+            )
+        self._probing = self._open_until_ms is not None
+        return self._probing
+
+    def _settle(self, outcome: Outcome, probe: bool) -> None:
+        if outcome.is_answered:
+            if self._open_until_ms is not None:
+                self._closings += 1
+                silent_ms = self._now_ms() - (self._silent_since_ms or 0)
+                structlog.get_logger().info("circuit_closed", peer=self._name, silent_ms=silent_ms)
+            self._failures, self._open_until_ms, self._silent_since_ms = 0, None, None
+            return
+        now_ms = self._now_ms()
+        self._unknown += 1
+        self._failures += 1
+        if self._silent_since_ms is None:
+            self._silent_since_ms = now_ms
+        if probe or self._failures >= self._failures_max:
+            if self._open_until_ms is None:
+                structlog.get_logger().warning(
+                    "circuit_open", peer=self._name, failures=self._failures, open_ms=self._open_ms
+                )
+            self._open_until_ms = now_ms + self._open_ms
+
+
+class Outcome:
+    """What a block says of its call."""
+
+    def __init__(self) -> None:
+        self.is_answered = False
+
+    def answered(self) -> None:
+        """The peer has answered, and believably: an acceptance or a refusal."""
+        self.is_answered = True

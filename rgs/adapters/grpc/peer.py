@@ -1,0 +1,208 @@
+"""One peer over gRPC: a long-lived channel over mutual TLS, a deadline on every call, and a strict reading of answers.
+
+What it implements: ARCHITECTURE 2.17 (a timeout is never read as a failure) and 3 (canonical code and exactly one
+ErrorInfo). An answer is a response, or a refusal that the contract knows: an ErrorInfo of the contract's domain whose
+reason stands in its table, for this method, under this very code. All the rest is unknown: DEADLINE_EXCEEDED,
+UNAVAILABLE, CANCELLED, INTERNAL, a code alone, a reason under another code, two ErrorInfos.
+
+Refuses to retry: gRPC's own retries are off, transparent ones too, for each attempt has an id of its own. Refuses a
+peer without a certificate, and to quote more of a peer's words than TEXT_MAX characters.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NoReturn, TypeVar
+
+import grpc
+import structlog
+from google.protobuf.message import DecodeError, Message
+from google.rpc.error_details_pb2 import ErrorInfo, RetryInfo
+from google.rpc.status_pb2 import Status
+
+from rgs.adapters.grpc.circuit import Circuit
+from rgs.core.errors import UnavailableError
+from rgs.ports.readings import CircuitReading
+
+DETAILS: Final = "grpc-status-details-bin"
+TEXT_MAX: Final = 200
+"""Longest text of a peer that is repeated, in characters."""
+DEADLINE_MS: Final = 3_000
+MESSAGE_BYTES_MAX: Final = 1024 * 1024
+"""Largest answer. The largest request, a report of 1000 stages, is below half of it."""
+_OPTIONS: Final = (
+    ("grpc.enable_retries", 0),
+    ("grpc.service_config_disable_resolution", 1),
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.keepalive_time_ms", 30_000),
+    ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.http2.ping_timeout_ms", 5_000),  # the longer of the two counts, and this one is 60 s by default
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 2_000),
+)
+
+_Response = TypeVar("_Response", bound=Message)
+
+
+@dataclass(frozen=True, slots=True)
+class PeerSettings:
+    """Where a peer is and how it is spoken to. PEM throughout; times in milliseconds.
+
+    `server_name` is the name in the peer's certificate where it is not that of `target`.
+    """
+
+    target: str
+    ca: bytes
+    certificate: bytes
+    key: bytes = field(repr=False)
+    server_name: str = ""
+    deadline_ms: int = DEADLINE_MS
+    failures_max: int = 5
+    open_ms: int = 5_000
+    in_flight_max: int = 256
+
+
+@dataclass(frozen=True, slots=True)
+class RefusalRow:
+    """One reason of a contract: its canonical code, what it says, and the methods that may answer it (empty: all)."""
+
+    code: grpc.StatusCode
+    meaning: str
+    methods: frozenset[str] = frozenset()
+
+
+class RefusedError(Exception):
+    """The peer's definite refusal, before it is put into our words. Never leaves this room."""
+
+    def __init__(self, reason: str, message: str, metadata: Mapping[str, str], retry_after_ms: int) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+        self.metadata = metadata
+        self.retry_after_ms = retry_after_ms
+
+
+OnContradiction = Callable[[str, str, str, str], None]
+"""Told of an answer that cannot be: peer, method, transaction id, and what of it contradicts the request."""
+
+
+def log_contradiction(peer: str, method: str, transaction_id: str, what: str) -> None:
+    """A line in the technical log: what to do where nobody else is told."""
+    structlog.get_logger().error(
+        "peer_contradiction", peer=peer, method=method, transaction_id=transaction_id, what=what
+    )
+
+
+class Peer:
+    """A channel and its circuit. `refusals` is the table of the contract, `unavailable` our error for unknown.
+
+    `now_ms` is a clock that nobody sets (`rgs.node.clock.monotonic_ms`), for the circuit. `loop`-bound as grpc.aio is:
+    made and used in one event loop.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        settings: PeerSettings,
+        *,
+        domain: str,
+        refusals: Mapping[str, RefusalRow],
+        unavailable: type[UnavailableError],
+        now_ms: Callable[[], int],
+        on_contradiction: OnContradiction = log_contradiction,
+    ) -> None:
+        self.name = name
+        self._deadline_s = settings.deadline_ms / 1000
+        self._domain = domain
+        self._refusals = refusals
+        self._unavailable = unavailable
+        self._on_contradiction = on_contradiction
+        self._closed = False
+        self._circuit = Circuit(
+            name,
+            now_ms,
+            unavailable,
+            failures_max=settings.failures_max,
+            open_ms=settings.open_ms,
+            in_flight_max=settings.in_flight_max,
+        )
+        credentials = grpc.ssl_channel_credentials(settings.ca, settings.key, settings.certificate)
+        named = (("grpc.ssl_target_name_override", settings.server_name),) if settings.server_name else ()
+        self.channel = grpc.aio.secure_channel(settings.target, credentials, options=(*_OPTIONS, *named))
+
+    def reading(self) -> CircuitReading:
+        """What there is to tell of the peer: state of the circuit, calls in flight, unknown, since when."""
+        return self._circuit.reading()
+
+    async def call(
+        self,
+        method: Any,  # a stub's method: the types of the generated stubs differ from release to release
+        name: str,
+        request: Message,
+        judge: Callable[[_Response], str],
+        *,
+        transaction_id: str = "",
+    ) -> _Response:
+        """Ask once. `judge` names what of the response contradicts the request, "" if nothing does.
+
+        RefusedError, or the unavailable error: it may have happened.
+        """
+        if self._closed:
+            raise self._unavailable(f"{self.name} is closed", code="CANCELLED")
+        with self._circuit.call() as outcome:
+            try:
+                response: _Response | None = await method(request, timeout=self._deadline_s)
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                if task is None or task.cancelling():
+                    raise
+                # Nobody cancelled the caller: the channel was closed under the call.
+                raise self._unavailable(f"{self.name} is closed", code="CANCELLED") from None
+            except grpc.aio.AioRpcError as error:
+                refused = self._read(error, name)
+                if refused is None:
+                    code = error.code().name
+                    raise self._unavailable(f"{self.name} did not answer {name}: {code}", code=code) from None
+                outcome.answered()
+                raise refused from None
+            if response is None:  # gRPC's word for bytes that are no message
+                self._contradicted(name, transaction_id, "message")
+            if what := judge(response):
+                self._contradicted(name, transaction_id, what)
+            outcome.answered()
+            return response
+
+    async def close(self) -> None:
+        """Let calls under way end, for one deadline, and close the channel."""
+        self._closed = True
+        await self.channel.close(self._deadline_s)
+
+    def _contradicted(self, method: str, transaction_id: str, what: str) -> NoReturn:
+        self._on_contradiction(self.name, method, transaction_id, what)
+        raise self._unavailable(f"{self.name} answered {method} with another {what}", contradiction=what)
+
+    def _read(self, error: grpc.aio.AioRpcError, method: str) -> RefusedError | None:
+        """The refusal, if it is one that the contract knows."""
+        try:
+            status = Status.FromString(dict(error.trailing_metadata() or ()).get(DETAILS, b""))
+            infos, retry = [], RetryInfo()
+            for detail in status.details:
+                info = ErrorInfo()
+                if detail.Unpack(info):
+                    infos.append(info)
+                else:
+                    detail.Unpack(retry)
+        except DecodeError:
+            return None
+        if len(infos) != 1 or infos[0].domain != self._domain or status.code != error.code().value[0]:
+            return None
+        row = self._refusals.get(infos[0].reason)
+        if row is None or row.code is not error.code() or (row.methods and method not in row.methods):
+            return None
+        metadata = {key[:TEXT_MAX]: value[:TEXT_MAX] for key, value in infos[0].metadata.items()}
+        wait_ms = retry.retry_delay.ToMilliseconds()
+        return RefusedError(infos[0].reason, status.message[:TEXT_MAX], metadata, wait_ms)

@@ -1,0 +1,280 @@
+"""The regulator's central system over gRPC: `rgs.regulator.v1.CentralSystemService` behind the seam `CentralSystem`.
+
+What it implements: ARCHITECTURE 2.17, regulation PG-11. One attempt a call, with an attempt id of its own; the
+transaction id is the caller's and never changes. Only a rejection that stands in REFUSALS, under its code, is one;
+ALIGNMENT_RUNNING says "later" and is unavailable. An answer of another transaction, or with an id that is none, is
+unknown and told of. Whether a purchase's id is the one that the participation has is for the caller to see.
+
+Refuses a test register where the jurisdiction allows none, and to repeat a call by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from google.protobuf.timestamp_pb2 import Timestamp
+from grpc import StatusCode
+
+from rgs.adapters.grpc.peer import OnContradiction, Peer, PeerSettings, RefusalRow, RefusedError, log_contradiction
+from rgs.core.errors import InvalidFieldError, JurisdictionError, RegulatorUnavailableError, RgsError
+from rgs.core.ids import check_ulid
+from rgs.ports.amounts import check_amount
+from rgs.ports.readings import CircuitReading
+from rgs.ports.regulator import (
+    DayAlignment,
+    ModuleReport,
+    ParticipationEnd,
+    Purchase,
+    RegulatorParticipation,
+    RegulatorReceipt,
+    RegulatorSession,
+    Rejection,
+    SessionClose,
+    SessionOpening,
+    StageReport,
+    check_regulator_id,
+    refusal_of,
+)
+from rgs.regulator.v1 import regulator_pb2 as pb
+from rgs.regulator.v1.regulator_pb2_grpc import CentralSystemServiceStub
+
+if TYPE_CHECKING:  # the typed stubs know it, the generated code does not
+    from rgs.regulator.v1.regulator_pb2_grpc import CentralSystemServiceAsyncStub
+
+DOMAIN: Final = "rgs.regulator.v1"
+ALIGNMENT_RUNNING: Final = "ALIGNMENT_RUNNING"
+
+_INVALID: Final = StatusCode.INVALID_ARGUMENT
+_EXISTS: Final = StatusCode.ALREADY_EXISTS
+_STATE: Final = StatusCode.FAILED_PRECONDITION
+_MISSING: Final = StatusCode.NOT_FOUND
+
+REFUSALS: Final[Mapping[str, RefusalRow]] = {
+    "INVALID_FIELD": RefusalRow(_INVALID, "A field is missing, malformed or outside its limit; `field`."),
+    "AMOUNT_NOT_POSITIVE": RefusalRow(_INVALID, "A purchase of nothing, or of less."),
+    "TRANSACTION_CONFLICT": RefusalRow(_EXISTS, "The transaction id was used with other data."),
+    "REFERENCE_USED": RefusalRow(_EXISTS, "The game server's own id stands for another session or participation."),
+    "STAGE_CONFLICT": RefusalRow(_EXISTS, "The stage was told before with other data; `index`."),
+    "UNKNOWN_SESSION": RefusalRow(_MISSING, "There is no such session."),
+    "UNKNOWN_PARTICIPATION": RefusalRow(_MISSING, "There is no such participation in that session; `index`."),
+    "SESSION_CLOSED": RefusalRow(_STATE, "The session is closed."),
+    "DATE_IN_FUTURE": RefusalRow(
+        _STATE,
+        "A time in the future, or a day that is not over. Clocks differ: allow a second.",
+    ),
+    "ALREADY_SEATED": RefusalRow(_STATE, "The player has, or had, a participation in the session."),
+    "PARTICIPATION_ENDED": RefusalRow(_STATE, "The participation has ended."),
+    "PURCHASE_GAP": RefusalRow(_STATE, "Not the purchase number that comes next; `limit` is."),
+    "ABOVE_MAXIMUM": RefusalRow(_STATE, "All purchases of the participation together would exceed the cap."),
+    "LIMIT_REACHED": RefusalRow(_STATE, "A limit of the player's that the central system keeps."),
+    "STAGE_GAP": RefusalRow(_STATE, "Not the stage number that comes next; `limit` is; `index`."),
+    "AVAILABLE_MISMATCH": RefusalRow(_STATE, "Not a balance that the purchases and stages before it leave; `index`."),
+    "STAKE_NOT_COVERED": RefusalRow(_STATE, "More staked than was bought and returned; `index`."),
+    "ENDED_TWICE": RefusalRow(_STATE, "The participation has ended before."),
+    "ROUNDS_MISMATCH": RefusalRow(_STATE, "Not as many stages told as the end claims rounds; `limit`."),
+    "BALANCE_MISMATCH": RefusalRow(_STATE, "The final balance is not bought - staked + returned; `limit`."),
+    "SEATED": RefusalRow(_STATE, "A participation of the session has not ended."),
+    "TOTALS_MISMATCH": RefusalRow(_STATE, "The day's totals are not what was told; `limit`."),
+    "JURISDICTION_REFUSED": RefusalRow(_STATE, "This system does not serve that jurisdiction, or that game in it."),
+    ALIGNMENT_RUNNING: RefusalRow(
+        StatusCode.UNAVAILABLE, "An alignment is running: nothing was entered, send it again later."
+    ),
+}
+"""The whole table, the reasons of `Rejection` and ALIGNMENT_RUNNING. Under another code a reason is no refusal."""
+
+
+class GrpcCentralSystem:
+    """The central system. `new_id` makes ULIDs for attempts, `now_ms` is a clock that nobody sets.
+
+    Made and used in one event loop.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        settings: PeerSettings,
+        *,
+        new_id: Callable[[], str],
+        now_ms: Callable[[], int],
+        on_contradiction: OnContradiction = log_contradiction,
+    ) -> None:
+        self._new_id = new_id
+        self._peer = Peer(
+            name,
+            settings,
+            domain=DOMAIN,
+            refusals=REFUSALS,
+            unavailable=RegulatorUnavailableError,
+            now_ms=now_ms,
+            on_contradiction=on_contradiction,
+        )
+        self._stub: CentralSystemServiceAsyncStub = CentralSystemServiceStub(self._peer.channel)
+
+    def reading(self) -> CircuitReading:
+        """State of the circuit, calls in flight and unknown."""
+        return self._peer.reading()
+
+    async def open_session(self, opening: SessionOpening) -> RegulatorSession:
+        """As in `CentralSystem`; JurisdictionError if a test register answers where none is allowed."""
+        request = pb.OpenSessionRequest(
+            attempt_id=self._new_id(),
+            transaction_id=check_ulid(opening.transaction_id, "transaction_id"),
+            reference=opening.reference,
+            operator=opening.operator,
+            jurisdiction=opening.jurisdiction,
+            ruleset=opening.ruleset,
+            currency=opening.currency,
+            participation_cap_minor=check_amount(opening.participation_cap_minor, "participation_cap_minor", 1),
+            open_time=_timestamp(opening.open_ms),
+        )
+        judge = _issuing(request, "regulator_session_id")
+        response: pb.OpenSessionResponse = await self._call(self._stub.OpenSession, "OpenSession", request, judge)
+        if response.test_register and opening.test_register_allowed is not True:
+            raise JurisdictionError(
+                f"jurisdiction {opening.jurisdiction} allows no test register",
+                field="jurisdiction",
+                jurisdiction=opening.jurisdiction,
+            )
+        return RegulatorSession(response.regulator_session_id, response.test_register)
+
+    async def buy_participation(self, purchase: Purchase) -> RegulatorParticipation:
+        """As in `CentralSystem`."""
+        if type(purchase.amount_minor) is int and purchase.amount_minor <= 0:
+            message = f"a purchase of {purchase.amount_minor} is none"
+            raise refusal_of(Rejection.AMOUNT_NOT_POSITIVE, message, field="amount_minor", value=purchase.amount_minor)
+        request = pb.BuyParticipationRequest(
+            attempt_id=self._new_id(),
+            transaction_id=check_ulid(purchase.transaction_id, "transaction_id"),
+            regulator_session_id=check_regulator_id(purchase.regulator_session_id, "regulator_session_id"),
+            reference=purchase.reference,
+            player=purchase.player,
+            purchase_no=check_amount(purchase.purchase_no, "purchase_no", 1),
+            amount_minor=check_amount(purchase.amount_minor, "amount_minor", 1),
+            purchase_time=_timestamp(purchase.purchase_ms),
+        )
+        judge = _issuing(request, "regulator_participation_id")
+        response: pb.BuyParticipationResponse = await self._call(
+            self._stub.BuyParticipation, "BuyParticipation", request, judge
+        )
+        return RegulatorParticipation(response.regulator_participation_id, response.test_register)
+
+    async def report_stages(self, transaction_id: str, stages: Sequence[StageReport]) -> RegulatorReceipt:
+        """As in `CentralSystem`."""
+        request = pb.ReportStagesRequest(
+            attempt_id=self._new_id(),
+            transaction_id=check_ulid(transaction_id, "transaction_id"),
+            stages=[_stage(stage) for stage in stages],
+        )
+        return await self._told(self._stub.ReportStages, "ReportStages", request)
+
+    async def end_participation(self, end: ParticipationEnd) -> RegulatorReceipt:
+        """As in `CentralSystem`."""
+        participation_id = check_regulator_id(end.regulator_participation_id, "regulator_participation_id")
+        request = pb.EndParticipationRequest(
+            attempt_id=self._new_id(),
+            transaction_id=check_ulid(end.transaction_id, "transaction_id"),
+            regulator_session_id=check_regulator_id(end.regulator_session_id, "regulator_session_id"),
+            regulator_participation_id=participation_id,
+            final_balance_minor=check_amount(end.final_balance_minor, "final_balance_minor", 0),
+            rounds=check_amount(end.rounds, "rounds", 0),
+            end_time=_timestamp(end.end_ms),
+        )
+        return await self._told(self._stub.EndParticipation, "EndParticipation", request)
+
+    async def close_session(self, close: SessionClose) -> RegulatorReceipt:
+        """As in `CentralSystem`."""
+        request = pb.CloseSessionRequest(
+            attempt_id=self._new_id(),
+            transaction_id=check_ulid(close.transaction_id, "transaction_id"),
+            regulator_session_id=check_regulator_id(close.regulator_session_id, "regulator_session_id"),
+            close_time=_timestamp(close.close_ms),
+        )
+        return await self._told(self._stub.CloseSession, "CloseSession", request)
+
+    async def align_day(self, alignment: DayAlignment) -> RegulatorReceipt:
+        """As in `CentralSystem`."""
+        request = pb.AlignDayRequest(
+            attempt_id=self._new_id(),
+            transaction_id=check_ulid(alignment.transaction_id, "transaction_id"),
+            operator=alignment.operator,
+            currency=alignment.currency,
+            day=alignment.day,
+            totals=pb.DayTotals(**{name: check_amount(value, name, 0) for name, value in alignment.totals.items()}),
+        )
+        return await self._told(self._stub.AlignDay, "AlignDay", request)
+
+    async def report_modules(self, report: ModuleReport) -> RegulatorReceipt:
+        """As in `CentralSystem`."""
+        request = pb.ReportModulesRequest(
+            attempt_id=self._new_id(),
+            transaction_id=check_ulid(report.transaction_id, "transaction_id"),
+            node=report.node,
+            modules=[
+                pb.Module(name=module.name, version=module.version, sha256=module.sha256, sha1=module.sha1)
+                for module in report.modules
+            ],
+            report_time=_timestamp(report.report_ms),
+        )
+        return await self._told(self._stub.ReportModules, "ReportModules", request)
+
+    async def close(self) -> None:
+        """Let calls under way end, and close the channel."""
+        await self._peer.close()
+
+    async def _told(self, method: Any, name: str, request: Any) -> RegulatorReceipt:
+        response = await self._call(method, name, request, _agreeing(request))
+        return RegulatorReceipt(response.transaction_id, response.test_register)
+
+    async def _call(self, method: Any, name: str, request: Any, judge: Callable[[Any], str]) -> Any:
+        try:
+            return await self._peer.call(method, name, request, judge, transaction_id=request.transaction_id)
+        except RefusedError as refused:
+            raise _refusal(refused) from None
+
+
+def _agreeing(request: Any) -> Callable[[Any], str]:
+    return lambda response: "" if response.transaction_id == request.transaction_id else "transaction_id"
+
+
+def _issuing(request: Any, name: str) -> Callable[[Any], str]:
+    """What of a response that issues an id contradicts the request or is no id."""
+
+    def judge(response: Any) -> str:
+        try:
+            check_regulator_id(getattr(response, name), name)
+        except InvalidFieldError:
+            return name
+        return _agreeing(request)(response)
+
+    return judge
+
+
+def _stage(stage: StageReport) -> pb.Stage:
+    return pb.Stage(
+        regulator_session_id=check_regulator_id(stage.regulator_session_id, "regulator_session_id"),
+        regulator_participation_id=check_regulator_id(stage.regulator_participation_id, "regulator_participation_id"),
+        stage_no=check_amount(stage.stage_no, "stage_no", 1),
+        available_minor=check_amount(stage.available_minor, "available_minor", 0),
+        staked_minor=check_amount(stage.staked_minor, "staked_minor", 0),
+        returned_minor=check_amount(stage.returned_minor, "returned_minor", 0),
+        opening_hash=stage.opening_hash,
+        final_hash=stage.final_hash,
+        end_time=_timestamp(stage.end_ms),
+    )
+
+
+def _timestamp(time_ms: int) -> Timestamp:
+    timestamp = Timestamp()
+    timestamp.FromMilliseconds(time_ms)
+    return timestamp
+
+
+def _refusal(refused: RefusedError) -> RgsError:
+    if refused.reason == ALIGNMENT_RUNNING:
+        later = RegulatorUnavailableError(refused.message, rejection=ALIGNMENT_RUNNING)
+        if refused.retry_after_ms:
+            later.metadata["retry_after_ms"] = str(refused.retry_after_ms)
+        return later
+    told = {key: refused.metadata[key] for key in ("limit", "value", "index") if key in refused.metadata}
+    return refusal_of(Rejection(refused.reason), refused.message, field=refused.metadata.get("field"), **told)

@@ -1,0 +1,36 @@
+"""The errors of this room, and the base of all errors: the room stands alone, so they stand here.
+
+`rgs.core.errors` offers them with all others.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class RgsError(Exception):
+    """Base. `reason` is stable (UPPER_SNAKE, at most 63 characters); the message may change, the reason may not.
+
+    `metadata` repeats every number and name of the message as text; `field` names the request field at fault, where
+    one is.
+    """
+
+    reason: ClassVar[str] = "INTERNAL"
+
+    def __init__(self, message: str, *, field: str | None = None, **metadata: object) -> None:
+        super().__init__(message)
+        self.message = message
+        self.field = field
+        self.metadata = {key: str(value) for key, value in metadata.items()}
+
+
+class FormatError(RgsError):
+    """A document is not in its one canonical form."""
+
+    reason = "MALFORMED"
+
+
+class VerificationError(RgsError):
+    """A check of the replay procedure failed; `metadata["check"]` is its number and name."""
+
+    reason = "VERIFICATION_FAILED"

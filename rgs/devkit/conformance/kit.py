@@ -1,0 +1,200 @@
+"""What every conformance check shares: the call and its answer, the verdicts, the table and the JUnit file.
+
+A check is a name, a sentence and a coroutine that raises CheckFailedError. Checks run one after the other, each with
+transaction ids of its own. Refuses to judge a peer that it cannot reach: that is "could not run", not a failure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum, unique
+from typing import Any, Final, Generic, TypeVar
+from xml.etree import ElementTree as ET
+
+import grpc
+from google.protobuf.message import Message
+from google.rpc.error_details_pb2 import ErrorInfo
+from google.rpc.status_pb2 import Status
+from rich.console import Console
+from rich.table import Table
+
+from rgs.adapters.grpc.peer import DETAILS, RefusalRow
+from rgs.core.errors import UnavailableError
+from rgs.node.clock import monotonic_ms
+
+NO_ANSWER: Final = "no answer"
+_SILENT: Final = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED})
+
+Kit = TypeVar("Kit")
+
+
+class CheckFailedError(Exception):
+    """The peer does not do what the check asks; the message says what it did."""
+
+
+class CheckSkippedError(Exception):
+    """The check cannot be made here; the message says what is missing."""
+
+
+@unique
+class Verdict(StrEnum):
+    """How a check ended."""
+
+    PASSED = "passed"
+    FAILED = "FAILED"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Check(Generic[Kit]):
+    """One check: its stable name, what the contract says, and how it is tried."""
+
+    name: str
+    says: str
+    run: Callable[[Kit], Awaitable[None]]
+
+
+def check(run: Callable[[Kit], Awaitable[None]]) -> Check[Kit]:
+    """The check that a function is: its name, and the sentence of its docstring."""
+    return Check(run.__name__, (run.__doc__ or "").rstrip("."), run)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of a check."""
+
+    name: str
+    says: str
+    verdict: Verdict
+    why: str
+    took_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What a call came to: a response, or the reason of a refusal (`no answer` and the code where there is none)."""
+
+    response: Any
+    reason: str
+
+    def __str__(self) -> str:
+        return self.reason or "an acceptance"
+
+
+class Caller:
+    """Calls methods of one contract, and reads refusals as strictly as the game server does."""
+
+    def __init__(self, domain: str, refusals: Mapping[str, RefusalRow], deadline_ms: int) -> None:
+        self._domain = domain
+        self._refusals = refusals
+        self._deadline_s = deadline_ms / 1000
+
+    async def call(self, method: Any, request: Message) -> Answered:
+        """Ask once."""
+        try:
+            response = await method(request, timeout=self._deadline_s)
+        except grpc.aio.AioRpcError as error:
+            return Answered(None, self._reason(error))
+        return Answered(response, "" if response is not None else f"{NO_ANSWER} (bytes that are no message)")
+
+    def _reason(self, error: grpc.aio.AioRpcError) -> str:
+        code = error.code()
+        status = Status.FromString(dict(error.trailing_metadata() or ()).get(DETAILS, b""))
+        infos = []
+        for detail in status.details:
+            info = ErrorInfo()
+            if detail.Unpack(info):
+                infos.append(info)
+        if len(infos) != 1 or infos[0].domain != self._domain:
+            silent = NO_ANSWER if code in _SILENT else "a refusal without a reason of the contract"
+            return f"{silent} ({code.name})"
+        reason = infos[0].reason
+        row = self._refusals.get(reason)
+        if row is None:
+            return f"{reason}, which the contract does not know"
+        if row.code is not code:
+            return f"{reason} as {code.name}, not {row.code.name}"
+        return reason
+
+
+async def verify_reachable(channel: grpc.aio.Channel, target: str, deadline_ms: int) -> None:
+    """UnavailableError if nobody answers at the target, or TLS fails."""
+    try:
+        await asyncio.wait_for(channel.channel_ready(), deadline_ms / 1000)
+    except TimeoutError:
+        raise UnavailableError(
+            f"no connection to {target}: address, authority or certificates", target=target
+        ) from None
+
+
+async def run_checks(
+    checks: Sequence[Check[Kit]], kit: Kit, tell: Callable[[Result], None] = lambda _: None
+) -> list[Result]:
+    """All of them in order, whatever becomes of one."""
+    results = []
+    for check in checks:
+        begun_ms = monotonic_ms()
+        verdict, why = Verdict.PASSED, ""
+        try:
+            await check.run(kit)
+        except CheckFailedError as error:
+            verdict, why = Verdict.FAILED, str(error)
+        except CheckSkippedError as error:
+            verdict, why = Verdict.SKIPPED, str(error)
+        result = Result(check.name, check.says, verdict, why, monotonic_ms() - begun_ms)
+        results.append(result)
+        tell(result)
+    return results
+
+
+def demand(holds: bool, what: str) -> None:
+    """CheckFailedError with `what` unless it holds."""
+    if not holds:
+        raise CheckFailedError(what)
+
+
+def demand_reason(answered: Answered, *reasons: str) -> None:
+    """CheckFailedError unless the call was refused with one of these reasons."""
+    demand(answered.reason in reasons, f"{' or '.join(reasons)} is due, it was {answered}")
+
+
+def demand_accepted(answered: Answered) -> Any:
+    """The response; CheckFailedError if there is none."""
+    demand(answered.reason == "", f"an acceptance is due, it was {answered}")
+    return answered.response
+
+
+def print_table(title: str, results: Sequence[Result]) -> None:
+    """The results as a table, and a line that sums them up."""
+    table = Table(title=title, title_justify="left", show_lines=False)
+    for column in ("check", "verdict", "what the contract says / what was found"):
+        table.add_column(column, overflow="fold")
+    for result in results:
+        style = {Verdict.FAILED: "bold red", Verdict.SKIPPED: "yellow"}.get(result.verdict, "green")
+        table.add_row(result.name, f"[{style}]{result.verdict}[/]", result.why or result.says)
+    console = Console()
+    console.print(table)
+    counts = {verdict: sum(result.verdict is verdict for result in results) for verdict in Verdict}
+    console.print(f"{len(results)} checks: " + ", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
+
+
+def format_junit(suite: str, results: Sequence[Result]) -> bytes:
+    """The results as JUnit XML."""
+    root = ET.Element(
+        "testsuite",
+        name=suite,
+        tests=str(len(results)),
+        failures=str(sum(result.verdict is Verdict.FAILED for result in results)),
+        skipped=str(sum(result.verdict is Verdict.SKIPPED for result in results)),
+    )
+    for result in results:
+        case = ET.SubElement(root, "testcase", classname=suite, name=result.name, time=f"{result.took_ms / 1000:.3f}")
+        if result.verdict is Verdict.FAILED:
+            ET.SubElement(case, "failure", message=result.why).text = result.says
+        elif result.verdict is Verdict.SKIPPED:
+            ET.SubElement(case, "skipped", message=result.why)
+    ET.indent(root)
+    document: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
+    return document + b"\n"

@@ -1,0 +1,413 @@
+"""What a wallet must do, as named checks over `rgs.wallet.v1.WalletService` (docs/wallet.md).
+
+Every check moves hundreds of minor units of one test player, who should have some ten thousand and be used by nobody
+else meanwhile. Refuses to guess: where the contract leaves two answers open, both pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from rgs.devkit.conformance.kit import Check, check, demand, demand_accepted, demand_reason
+from rgs.devkit.conformance.wallet_kit import (
+    ACCEPTED,
+    AMOUNT_MINOR,
+    DUPLICATE,
+    ROLLED_BACK,
+    WalletKit,
+    changed,
+    receipt_of,
+)
+from rgs.devkit.conformance.wallet_standing import STANDING
+from rgs.ports.amounts import AMOUNT_MINOR_MAX
+from rgs.wallet.v1 import wallet_pb2 as pb
+
+# --- money moves once -------------------------------------------------------------------------------------------------
+
+
+async def balance_is_told(kit: WalletKit) -> None:
+    """GetBalance tells balance, player and currency of the account."""
+    told = demand_accepted(await kit.told_balance())
+    demand((told.player, told.currency) == (kit.player, kit.currency), "the answer names another account")
+    demand(told.balance_minor >= 10 * AMOUNT_MINOR, f"the test player has {told.balance_minor}, too little to go on")
+
+
+async def debit_takes_money(kit: WalletKit) -> None:
+    """A debit is accepted, takes its amount, and its receipt says so."""
+    before = await kit.balance()
+    movement = kit.movement()
+    receipt = receipt_of(await kit.debit(movement), movement, ACCEPTED)
+    expected = before - AMOUNT_MINOR
+    demand(receipt.balance_after_minor == expected, f"balance_after {receipt.balance_after_minor}, not {expected}")
+    await kit.demand_moved(before, -AMOUNT_MINOR)
+
+
+async def credit_gives_money(kit: WalletKit) -> None:
+    """A credit is accepted, gives its amount, and its receipt says so."""
+    before = await kit.balance()
+    movement = kit.movement(pb.LEG_PAYOUT)
+    receipt = receipt_of(await kit.credit(movement), movement, ACCEPTED)
+    expected = before + AMOUNT_MINOR
+    demand(receipt.balance_after_minor == expected, f"balance_after {receipt.balance_after_minor}, not {expected}")
+    await kit.demand_moved(before, AMOUNT_MINOR)
+
+
+async def credit_of_nothing(kit: WalletKit) -> None:
+    """A credit of 0 is entered like any other."""
+    before = await kit.balance()
+    movement = kit.movement(pb.LEG_PAYOUT, amount_minor=0)
+    receipt_of(await kit.credit(movement), movement, ACCEPTED)
+    await kit.demand_moved(before, 0)
+
+
+async def debit_repeat(kit: WalletKit) -> None:
+    """A repeated debit is DUPLICATE and takes nothing more."""
+    movement = await kit.taken()
+    before = await kit.balance()
+    for _ in range(3):
+        receipt_of(await kit.debit(movement), movement, DUPLICATE)
+    await kit.demand_moved(before, 0)
+
+
+async def credit_repeat(kit: WalletKit) -> None:
+    """A repeated credit is DUPLICATE and gives nothing more."""
+    movement = kit.movement(pb.LEG_PAYOUT)
+    receipt_of(await kit.credit(movement), movement, ACCEPTED)
+    before = await kit.balance()
+    for _ in range(3):
+        receipt_of(await kit.credit(movement), movement, DUPLICATE)
+    await kit.demand_moved(before, 0)
+
+
+async def repeat_same_answer(kit: WalletKit) -> None:
+    """A repeat gives the balance and reference of the first answer."""
+    movement = kit.movement()
+    first = receipt_of(await kit.debit(movement), movement, ACCEPTED)
+    await kit.taken()
+    again = receipt_of(await kit.debit(movement), movement, DUPLICATE)
+    told, due = again.balance_after_minor, first.balance_after_minor
+    demand(told == due, f"the repeat says balance_after {told}, the first answer said {due}")
+    same = again.wallet_reference == first.wallet_reference
+    demand(same, f"the repeat is called {again.wallet_reference}, the first answer {first.wallet_reference}")
+
+
+async def attempt_id_ignored(kit: WalletKit) -> None:
+    """No rule depends on the attempt id."""
+    before, attempt = await kit.balance(), kit.new_id()
+    first, second = kit.movement(), kit.movement()
+    receipt_of(await kit.debit(first, attempt_id=attempt), first, ACCEPTED)
+    receipt_of(await kit.debit(second, attempt_id=attempt), second, ACCEPTED)
+    await kit.demand_moved(before, -2 * AMOUNT_MINOR)
+
+
+async def seamless_legs(kit: WalletKit) -> None:
+    """Bets and returns of a round move money."""
+    before, round_reference = await kit.balance(), kit.new_id()
+    bet = kit.movement(pb.LEG_BET, round_reference=round_reference)
+    back = kit.movement(pb.LEG_RETURN, round_reference=round_reference)
+    receipt_of(await kit.debit(bet), bet, ACCEPTED)
+    receipt_of(await kit.credit(back), back, ACCEPTED)
+    await kit.demand_moved(before, 0)
+
+
+async def round_ended(kit: WalletKit) -> None:
+    """A return of 0 tells that a round has ended: entered once, whatever the repeats."""
+    bet = await kit.taken(leg=pb.LEG_BET, round_reference=kit.new_id())
+    before = await kit.balance()
+    lost = {"amount_minor": 0, "reference": bet.reference, "round_reference": bet.round_reference}
+    back = kit.movement(pb.LEG_RETURN, **lost)
+    receipt_of(await kit.credit(back), back, ACCEPTED)
+    receipt_of(await kit.credit(back), back, DUPLICATE)
+    await kit.demand_moved(before, 0)
+
+
+async def balances_add_up(kit: WalletKit) -> None:
+    """Each balance is the one before it plus the movement."""
+    running = await kit.balance()
+    for number in range(1, 4):
+        debit, credit = kit.movement(amount_minor=number * 100), kit.movement(pb.LEG_PAYOUT, amount_minor=number * 200)
+        for answered, movement, moved in (
+            (await kit.debit(debit), debit, -debit.amount_minor),
+            (await kit.credit(credit), credit, credit.amount_minor),
+        ):
+            running += moved
+            told = receipt_of(answered, movement, ACCEPTED).balance_after_minor
+            demand(told == running, f"balance_after {told} where the movements before it come to {running}")
+    await kit.demand_moved(running, 0)
+
+
+# --- one id, one meaning ----------------------------------------------------------------------------------------------
+
+
+def conflict(**fields: Any) -> Callable[[WalletKit], Any]:
+    """A check that a debit's id with other values is refused and moves nothing; "" stands for one of the kit's."""
+
+    async def tried(kit: WalletKit) -> None:
+        named = {"player": kit.second_player, "currency": kit.other_currency, "reference": kit.new_id()}
+        bet = "round_reference" in fields
+        movement = kit.movement(pb.LEG_BET, round_reference=kit.new_id()) if bet else kit.movement()
+        receipt_of(await kit.debit(movement), movement, ACCEPTED)
+        before = await kit.balance()
+        other = {name: value or named.get(name, kit.new_id()) for name, value in fields.items()}
+        demand_reason(await kit.debit(changed(movement, **other)), "TRANSACTION_CONFLICT")
+        await kit.demand_moved(before, 0)
+
+    return tried
+
+
+async def conflict_leg(kit: WalletKit) -> None:
+    """A purchase's id for a bet is a conflict."""
+    movement = await kit.taken()
+    before = await kit.balance()
+    bet = changed(movement, leg=pb.LEG_BET, round_reference=kit.new_id())
+    demand_reason(await kit.debit(bet), "TRANSACTION_CONFLICT")
+    await kit.demand_moved(before, 0)
+
+
+async def conflict_debit_as_credit(kit: WalletKit) -> None:
+    """A debit's id in a credit is a conflict."""
+    movement = await kit.taken()
+    before = await kit.balance()
+    demand_reason(await kit.credit(changed(movement, leg=pb.LEG_PAYOUT)), "TRANSACTION_CONFLICT")
+    await kit.demand_moved(before, 0)
+
+
+async def conflict_credit_as_debit(kit: WalletKit) -> None:
+    """A credit's id in a debit is a conflict."""
+    movement = kit.movement(pb.LEG_PAYOUT)
+    receipt_of(await kit.credit(movement), movement, ACCEPTED)
+    before = await kit.balance()
+    demand_reason(await kit.debit(changed(movement, leg=pb.LEG_PURCHASE)), "TRANSACTION_CONFLICT")
+    await kit.demand_moved(before, 0)
+
+
+async def conflict_credit_amount(kit: WalletKit) -> None:
+    """A credit's id with another amount is a conflict."""
+    movement = kit.movement(pb.LEG_PAYOUT)
+    receipt_of(await kit.credit(movement), movement, ACCEPTED)
+    before = await kit.balance()
+    demand_reason(await kit.credit(changed(movement, amount_minor=2 * AMOUNT_MINOR)), "TRANSACTION_CONFLICT")
+    await kit.demand_moved(before, 0)
+
+
+async def conflict_rollback_amount(kit: WalletKit) -> None:
+    """A rollback must restate the debit; otherwise the debit stands."""
+    movement = await kit.taken()
+    before = await kit.balance()
+    demand_reason(await kit.rollback(changed(movement, amount_minor=2 * AMOUNT_MINOR)), "TRANSACTION_CONFLICT")
+    await kit.demand_moved(before, 0)
+
+
+async def conflict_rollback_credit(kit: WalletKit) -> None:
+    """A credit cannot be rolled back."""
+    movement = kit.movement(pb.LEG_PAYOUT)
+    receipt_of(await kit.credit(movement), movement, ACCEPTED)
+    before = await kit.balance()
+    demand_reason(await kit.rollback(changed(movement, leg=pb.LEG_PURCHASE)), "TRANSACTION_CONFLICT")
+    await kit.demand_moved(before, 0)
+
+
+# --- rollbacks --------------------------------------------------------------------------------------------------------
+
+
+async def rollback_debit(kit: WalletKit) -> None:
+    """A rollback gives the debit back."""
+    before = await kit.balance()
+    movement = await kit.taken()
+    receipt_of(await kit.rollback(movement), movement, ROLLED_BACK)
+    await kit.demand_moved(before, 0)
+
+
+async def rollback_repeat(kit: WalletKit) -> None:
+    """A repeated rollback gives nothing more."""
+    movement = await kit.taken()
+    receipt_of(await kit.rollback(movement), movement, ROLLED_BACK)
+    before = await kit.balance()
+    for _ in range(3):
+        receipt_of(await kit.rollback(movement), movement, ROLLED_BACK)
+    await kit.demand_moved(before, 0)
+
+
+async def rollback_unknown(kit: WalletKit) -> None:
+    """A rollback of an unknown debit is ROLLED_BACK and moves nothing."""
+    before = await kit.balance()
+    movement = kit.movement()
+    receipt_of(await kit.rollback(movement), movement, ROLLED_BACK)
+    await kit.demand_moved(before, 0)
+
+
+async def tombstone(kit: WalletKit) -> None:
+    """A debit that arrives after its rollback takes nothing."""
+    before = await kit.balance()
+    movement = kit.movement()
+    await kit.rollback(movement)
+    demand_reason(await kit.debit(movement), "TRANSACTION_ROLLED_BACK")
+    await kit.demand_moved(before, 0)
+
+
+async def debit_after_rollback(kit: WalletKit) -> None:
+    """A debit that is sent again after its rollback takes nothing."""
+    before = await kit.balance()
+    movement = await kit.taken()
+    receipt_of(await kit.rollback(movement), movement, ROLLED_BACK)
+    demand_reason(await kit.debit(movement), "TRANSACTION_ROLLED_BACK")
+    await kit.demand_moved(before, 0)
+
+
+async def rollback_refused_debit(kit: WalletKit) -> None:
+    """A rollback of a refused debit gives nothing."""
+    before = await kit.balance()
+    movement = kit.movement(amount_minor=before - before % 100 + 100)
+    demand_reason(await kit.debit(movement), "INSUFFICIENT_FUNDS")
+    receipt_of(await kit.rollback(movement), movement, ROLLED_BACK)
+    await kit.demand_moved(before, 0)
+
+
+# --- amounts, currencies, names ---------------------------------------------------------------------------------------
+
+
+async def amount_zero(kit: WalletKit) -> None:
+    """A debit or rollback of 0 is refused."""
+    demand_reason(await kit.debit(kit.movement(amount_minor=0)), "INVALID_FIELD")
+    demand_reason(await kit.rollback(kit.movement(amount_minor=0)), "INVALID_FIELD")
+
+
+async def amount_negative(kit: WalletKit) -> None:
+    """Amounts below 0 are refused."""
+    before = await kit.balance()
+    demand_reason(await kit.debit(kit.movement(amount_minor=-AMOUNT_MINOR)), "INVALID_FIELD")
+    demand_reason(await kit.credit(kit.movement(pb.LEG_PAYOUT, amount_minor=-AMOUNT_MINOR)), "INVALID_FIELD")
+    demand_reason(await kit.rollback(kit.movement(amount_minor=-AMOUNT_MINOR)), "INVALID_FIELD")
+    await kit.demand_moved(before, 0)
+
+
+async def amount_18_digits(kit: WalletKit) -> None:
+    """An amount of 18 digits is read exactly."""
+    before = await kit.balance()
+    largest = kit.movement(amount_minor=AMOUNT_MINOR_MAX - AMOUNT_MINOR_MAX % 100)
+    demand_reason(await kit.debit(largest), "INSUFFICIENT_FUNDS", "LIMIT_REACHED")
+    await kit.demand_moved(before, 0)
+
+
+async def amount_19_digits(kit: WalletKit) -> None:
+    """An amount of 19 digits is refused."""
+    demand_reason(await kit.debit(kit.movement(amount_minor=AMOUNT_MINOR_MAX + 1)), "INVALID_FIELD")
+
+
+async def precision(kit: WalletKit) -> None:
+    """Every minor unit counts."""
+    before = await kit.balance()
+    for amount_minor in (101, 333, 199):
+        await kit.taken(amount_minor=amount_minor)
+    credit = kit.movement(pb.LEG_PAYOUT, amount_minor=101)
+    receipt_of(await kit.credit(credit), credit, ACCEPTED)
+    await kit.demand_moved(before, 101 - 101 - 333 - 199)
+
+
+async def currency_other(kit: WalletKit) -> None:
+    """A currency that the account has not is refused."""
+    before = await kit.balance()
+    reasons = ("CURRENCY_MISMATCH", "ACCOUNT_UNKNOWN")
+    demand_reason(await kit.debit(kit.movement(currency=kit.other_currency)), *reasons)
+    demand_reason(await kit.credit(kit.movement(pb.LEG_PAYOUT, currency=kit.other_currency)), *reasons)
+    await kit.demand_moved(before, 0)
+
+
+async def currency_malformed(kit: WalletKit) -> None:
+    """A currency that is no ISO 4217 code is refused."""
+    for currency in ("", "eur", "EURO"):
+        demand_reason(await kit.debit(kit.movement(currency=currency)), "INVALID_FIELD")
+
+
+async def ids_malformed(kit: WalletKit) -> None:
+    """Malformed or missing ids are refused."""
+    malformed: tuple[dict[str, Any], ...] = (
+        {"transaction_id": ""},
+        {"transaction_id": "x" * 26},
+        {"reference": ""},
+        {"player": ""},
+    )
+    for wrong in malformed:
+        demand_reason(await kit.debit(kit.movement(**wrong)), "INVALID_FIELD")
+
+
+async def leg_malformed(kit: WalletKit) -> None:
+    """A leg that the message cannot have, or a round in the wrong place, is refused."""
+    round_reference = kit.new_id()
+    for leg, round_ in ((pb.LEG_UNSPECIFIED, ""), (pb.LEG_PAYOUT, ""), (pb.LEG_BET, ""), (pb.LEG_PURCHASE, "r-1")):
+        demand_reason(await kit.debit(kit.movement(leg, round_reference=round_)), "INVALID_FIELD")
+    demand_reason(await kit.credit(kit.movement(pb.LEG_BET, round_reference=round_reference)), "INVALID_FIELD")
+
+
+async def player_unknown(kit: WalletKit) -> None:
+    """An unknown player is refused."""
+    demand_reason(await kit.debit(kit.movement(player=kit.unknown_player)), "ACCOUNT_UNKNOWN")
+    demand_reason(await kit.credit(kit.movement(pb.LEG_PAYOUT, player=kit.unknown_player)), "ACCOUNT_UNKNOWN")
+    demand_reason(await kit.told_balance(player=kit.unknown_player), "ACCOUNT_UNKNOWN")
+
+
+async def funds_insufficient(kit: WalletKit) -> None:
+    """A debit that is not covered is refused and takes nothing."""
+    before = await kit.balance()
+    demand_reason(await kit.debit(kit.movement(amount_minor=before - before % 100 + 100)), "INSUFFICIENT_FUNDS")
+    await kit.demand_moved(before, 0)
+
+
+async def refusal_final(kit: WalletKit) -> None:
+    """A refused debit takes nothing later, though it would be covered."""
+    before = await kit.balance()
+    movement = kit.movement(amount_minor=before - before % 100 + 100)
+    demand_reason(await kit.debit(movement), "INSUFFICIENT_FUNDS")
+    topped_up = kit.movement(pb.LEG_PAYOUT, amount_minor=100)
+    receipt_of(await kit.credit(topped_up), topped_up, ACCEPTED)
+    again = await kit.debit(movement)
+    if not again.reason:
+        await kit.rollback(movement)  # the player is not left without money by a wallet that fails here
+    demand_reason(again, "INSUFFICIENT_FUNDS")
+    await kit.demand_moved(before, 100)
+
+
+CHECKS: Final[tuple[Check[WalletKit], ...]] = (
+    check(balance_is_told),
+    check(debit_takes_money),
+    check(credit_gives_money),
+    check(credit_of_nothing),
+    check(debit_repeat),
+    check(credit_repeat),
+    check(repeat_same_answer),
+    check(attempt_id_ignored),
+    check(seamless_legs),
+    check(round_ended),
+    check(balances_add_up),
+    Check("conflict_amount", "A debit's id with another amount is a conflict", conflict(amount_minor=2 * AMOUNT_MINOR)),
+    Check("conflict_player", "A debit's id with another player is a conflict", conflict(player="")),
+    Check("conflict_currency", "A debit's id with another currency is a conflict", conflict(currency="")),
+    Check("conflict_reference", "A debit's id with another reference is a conflict", conflict(reference="")),
+    Check("conflict_round", "A bet's id with another round is a conflict", conflict(round_reference="")),
+    check(conflict_leg),
+    check(conflict_credit_amount),
+    check(conflict_debit_as_credit),
+    check(conflict_credit_as_debit),
+    check(conflict_rollback_amount),
+    check(conflict_rollback_credit),
+    check(rollback_debit),
+    check(rollback_repeat),
+    check(rollback_unknown),
+    check(rollback_refused_debit),
+    check(tombstone),
+    check(debit_after_rollback),
+    check(amount_zero),
+    check(amount_negative),
+    check(amount_18_digits),
+    check(amount_19_digits),
+    check(precision),
+    check(currency_other),
+    check(currency_malformed),
+    check(ids_malformed),
+    check(leg_malformed),
+    check(player_unknown),
+    check(funds_insufficient),
+    check(refusal_final),
+    *STANDING,
+)

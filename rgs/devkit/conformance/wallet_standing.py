@@ -1,0 +1,152 @@
+"""The wallet's checks of what stands: looking transactions up, calls at the same moment, tokens that have expired.
+
+Part of `rgs.devkit.conformance.wallet.CHECKS`. Refuses, as they do, to guess.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from rgs.devkit.conformance.kit import Check, CheckSkippedError, check, demand, demand_reason
+from rgs.devkit.conformance.wallet_kit import (
+    ACCEPTED,
+    AMOUNT_MINOR,
+    DUPLICATE,
+    PARALLEL,
+    REFUSED,
+    ROLLED_BACK,
+    WalletKit,
+    receipt_of,
+)
+from rgs.wallet.v1 import wallet_pb2 as pb
+
+# --- what stands ------------------------------------------------------------------------------------------------------
+
+
+async def lookup_transaction(kit: WalletKit) -> None:
+    """GetTransaction tells what stands."""
+    taken, undone, given = await kit.taken(), await kit.taken(), kit.movement(pb.LEG_PAYOUT)
+    receipt_of(await kit.rollback(undone), undone, ROLLED_BACK)
+    receipt_of(await kit.credit(given), given, ACCEPTED)
+    for movement, status in ((taken, ACCEPTED), (undone, ROLLED_BACK), (given, ACCEPTED)):
+        receipt_of(await kit.stands(movement), movement, status)
+
+
+async def lookup_refused(kit: WalletKit) -> None:
+    """GetTransaction tells of a refused debit."""
+    before = await kit.balance()
+    movement = kit.movement(amount_minor=before - before % 100 + 100)
+    demand_reason(await kit.debit(movement), "INSUFFICIENT_FUNDS")
+    receipt_of(await kit.stands(movement), movement, REFUSED)
+
+
+async def lookup_tombstone(kit: WalletKit) -> None:
+    """GetTransaction tells of a tombstone."""
+    movement = kit.movement()
+    await kit.rollback(movement)
+    receipt_of(await kit.stands(movement), movement, ROLLED_BACK)
+
+
+async def lookup_unknown(kit: WalletKit) -> None:
+    """GetTransaction says TRANSACTION_UNKNOWN of an id that it has not."""
+    demand_reason(await kit.stands(kit.movement()), "TRANSACTION_UNKNOWN")
+
+
+async def lookup_other_player(kit: WalletKit) -> None:
+    """GetTransaction tells no transaction of another player."""
+    movement = await kit.taken()
+    answered = await kit.stands(movement, player=kit.second_player)
+    demand_reason(answered, "TRANSACTION_CONFLICT", "TRANSACTION_UNKNOWN")
+
+
+# --- at the same moment -----------------------------------------------------------------------------------------------
+
+
+async def parallel_repeats(kit: WalletKit) -> None:
+    """The same debit at once moves money once."""
+    before = await kit.balance()
+    movement = kit.movement()
+    answers = await asyncio.gather(*(kit.debit(movement) for _ in range(PARALLEL)))
+    statuses = [receipt_of(answered, movement, ACCEPTED, DUPLICATE).status for answered in answers]
+    accepted = statuses.count(ACCEPTED)
+    await kit.demand_moved(before, -AMOUNT_MINOR)
+    demand(accepted == 1, f"{accepted} of {PARALLEL} say that their call moved the money")
+
+
+async def parallel_debits(kit: WalletKit) -> None:
+    """Different debits at once all count."""
+    before = await kit.balance()
+    movements = [kit.movement() for _ in range(PARALLEL)]
+    for movement, answered in zip(
+        movements, await asyncio.gather(*(kit.debit(movement) for movement in movements)), strict=True
+    ):
+        receipt_of(answered, movement, ACCEPTED)
+    await kit.demand_moved(before, -PARALLEL * AMOUNT_MINOR)
+    back = [kit.movement(pb.LEG_PAYOUT) for _ in range(PARALLEL)]
+    await asyncio.gather(*(kit.credit(movement) for movement in back))
+    await kit.demand_moved(before, 0)
+
+
+async def parallel_overdraw(kit: WalletKit) -> None:
+    """Debits at once never take more than there is."""
+    before = await kit.balance()
+    amount_minor = (before // 2) // 100 * 100 + 100
+    movements = [kit.movement(amount_minor=amount_minor) for _ in range(PARALLEL)]
+    answers = await asyncio.gather(*(kit.debit(movement) for movement in movements))
+    accepted = [movement for movement, answered in zip(movements, answers, strict=True) if not answered.reason]
+    for answered in answers:
+        if answered.reason:
+            demand_reason(answered, "INSUFFICIENT_FUNDS")
+    left = await kit.balance()
+    for movement in accepted:
+        receipt_of(await kit.rollback(movement), movement, ROLLED_BACK)
+    demand(len(accepted) == 1, f"{len(accepted)} debits of {amount_minor} were accepted on a balance of {before}")
+    demand(left == before - amount_minor, f"the balance was {left} after one debit of {amount_minor} on {before}")
+
+
+async def parallel_rollback(kit: WalletKit) -> None:
+    """A debit and its rollback at once come to nothing."""
+    before = await kit.balance()
+    for _ in range(4):
+        movement = kit.movement()
+        _, undone = await asyncio.gather(kit.debit(movement), kit.rollback(movement))
+        receipt_of(undone, movement, ROLLED_BACK)
+    await kit.demand_moved(before, 0)
+
+
+# --- tokens -----------------------------------------------------------------------------------------------------------
+
+
+async def token_expired(kit: WalletKit) -> None:
+    """An expired token stops a new debit."""
+    if not kit.expired_token:
+        raise CheckSkippedError("needs --expired-token")
+    before = await kit.balance()
+    demand_reason(await kit.debit(kit.movement(), token=kit.expired_token), "TOKEN_EXPIRED")
+    await kit.demand_moved(before, 0)
+
+
+async def token_expired_repeat(kit: WalletKit) -> None:
+    """An expired token stops no repeat of a debit that was accepted."""
+    if not kit.expired_token:
+        raise CheckSkippedError("needs --expired-token")
+    movement = await kit.taken()
+    before = await kit.balance()
+    receipt_of(await kit.debit(movement, token=kit.expired_token), movement, DUPLICATE)
+    await kit.demand_moved(before, 0)
+
+
+STANDING: Final[tuple[Check[WalletKit], ...]] = (
+    check(lookup_transaction),
+    check(lookup_refused),
+    check(lookup_tombstone),
+    check(lookup_unknown),
+    check(lookup_other_player),
+    check(parallel_repeats),
+    check(parallel_debits),
+    check(parallel_overdraw),
+    check(parallel_rollback),
+    check(token_expired),
+    check(token_expired_repeat),
+)

@@ -1,0 +1,128 @@
+"""The demo's two peers: an operator's wallet and a central system that misbehave, as processes (`rgs simulate`).
+
+First as plans with a fixed seed say, call by call; then each gone silent in one way, so that what is open at that
+moment is known; then without faults. The faults are of the way (lost, repeated, late, refused as a conflict): what a
+wallet books wrongly no recovery can mend, and is for tests. Refuses to let the server believe that they are real: they
+answer as tests do.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rgs.devkit.demo.evidence import Evidence
+from rgs.devkit.processes.simulator import SimulatorProcess
+from rgs.node.files import PUBLIC_MODE, write_new
+
+DEADLINE_MS: Final = 1_000
+WALLET, REGULATOR = "wallet", "regulator"
+
+_OUTWARD: Final = """\
+# Written by `rgs demo`: the simulated peers of this machine. One failing call in three must not close the way to them.
+[central]
+target = "{regulator}"
+deadline_ms = {deadline_ms}
+failures_max = 1000
+
+[operator.{operator}.wallet]
+target = "{wallet}"
+deadline_ms = {deadline_ms}
+failures_max = 1000
+"""
+_ROUGH: Final = """\
+seed = "rgs demo, {kind}"
+[per_mille]
+lost_reply = 150
+lost_request = 80
+duplicate = 80
+reorder = 40
+restart = 30
+conflicting_retry = {conflicts}
+[[schedule]]
+fault = "lost_reply"
+method = "{first}"
+call = 1
+[[schedule]]
+fault = "delay"
+method = "{first}"
+call = 2
+"""
+_FIRST: Final = {WALLET: "Debit", REGULATOR: "OpenSession"}
+_CONFLICTS: Final = {WALLET: 80, REGULATOR: 80}
+"""Of a thousand repeats, how many are refused as a conflict."""
+SILENT_WALLET: Final = """\
+[[schedule]]
+fault = "lost_reply"
+method = "Debit"
+[[schedule]]
+fault = "lost_request"
+method = "Credit"
+[[schedule]]
+fault = "lost_request"
+method = "GetTransaction"
+"""
+"""Debits are taken and nobody hears of it; credits do not arrive."""
+SILENT_REGULATOR: Final = """\
+[[schedule]]
+fault = "lost_request"
+"""
+"""Nothing arrives."""
+
+
+def start_peers(evidence: Evidence, operator: str, running: ExitStack) -> Peers:
+    """Start both, until `running` ends, and write where the server finds them. Both misbehave from the first call."""
+
+    def start(kind: str, export: Path, output: Path) -> SimulatorProcess:
+        plan = evidence.home / f"{kind}-faults.toml"
+        write_new(
+            plan, _ROUGH.format(kind=kind, first=_FIRST[kind], conflicts=_CONFLICTS[kind]).encode("utf-8"), PUBLIC_MODE
+        )
+        return running.enter_context(SimulatorProcess(kind, evidence.home, plan, export, output))
+
+    wallet = start(WALLET, evidence.wallet, evidence.wallet_said)
+    regulator = start(REGULATOR, evidence.regulator, evidence.regulator_said)
+    found = _OUTWARD.format(
+        operator=operator, wallet=wallet.address, regulator=regulator.address, deadline_ms=DEADLINE_MS
+    )
+    write_new(evidence.home / "outward.toml", found.encode("utf-8"), PUBLIC_MODE)
+    return Peers(wallet, regulator)
+
+
+@dataclass(frozen=True, slots=True)
+class Peers:
+    """Both processes."""
+
+    wallet: SimulatorProcess
+    regulator: SimulatorProcess
+
+    def await_listening(self) -> None:
+        """Returns once both take calls. UnavailableError."""
+        self.wallet.await_listening()
+        self.regulator.await_listening()
+
+    def behave(self) -> None:
+        """No faults from now on."""
+        self.wallet.behave()
+        self.regulator.behave()
+
+    def write_statements(self) -> tuple[Path, Path]:
+        """The files of both books as they stand now: the wallet's and the regulator's."""
+        return self.wallet.write_statement(), self.regulator.write_statement()
+
+    def faults(self) -> Counter[str]:
+        """What both have committed so far, by name."""
+        return self.wallet.faults() + self.regulator.faults()
+
+    def verify_running(self) -> None:
+        """UnavailableError if one has ended."""
+        self.wallet.verify_running()
+        self.regulator.verify_running()
+
+    def stop(self) -> None:
+        """Both write their statements and end. UnavailableError."""
+        self.wallet.stop()
+        self.regulator.stop()

@@ -1,0 +1,301 @@
+"""One player of the demo: opens, buys, plays, ends and closes sessions as an operator's client would.
+
+Every signed statement that arrives is kept as the bytes that arrived, for the comparison with the export
+(`rgs.devkit.demo.checks`). On the way it checks what a client can: numbers, balances, and that the commitment of a
+round never changes. What is not answered is asked again with the same request id. Refuses to go on after the first
+thing that is not as it should be.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+import grpc
+
+from rgs.core.errors import RgsError
+from rgs.devkit.client import Client, OutcomeUnknownError, Request, Response, Rounds, StreamRounds, UnaryRounds
+from rgs.devkit.demo.strategy import SIDE_BET, decide, stakes
+from rgs.v1.common_pb2 import ACTION_FOLD, ROUND_STATUS_SETTLED, RoundView, SessionView
+from rgs.v1.play_pb2 import ActRequest, StartRoundRequest
+from rgs.v1.session_pb2 import (
+    BuyParticipationRequest,
+    CloseSessionRequest,
+    EndParticipationRequest,
+    OpenSessionRequest,
+)
+
+CURRENCY: Final = "EUR"
+BUY_IN_MINOR: Final = 20_000
+TOP_UP_MINOR: Final = 5_000
+COMFORTABLE_ANTE_MINOR: Final = 500
+PATIENCE_S: Final = 120.0
+"""How long a request is asked again."""
+PAUSE_S: Final = 0.15
+"""Between two attempts: less than the server asks for, for the demo's sake."""
+WALLET_SILENT: Final = "WALLET_UNAVAILABLE"
+"""The reason that says that the call has come as far as the wallet."""
+
+
+class DemoError(RgsError):
+    """Something is not as it should be; the message says what, `where` says where to look."""
+
+    reason = "DEMO_FAILED"
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedRound:
+    """A round as the client saw its end, with the two statements as they arrived."""
+
+    view: RoundView
+    opening: bytes
+    final: bytes
+
+    @property
+    def has_folded(self) -> bool:
+        """Whether the player gave up."""
+        return any(taken.action == ACTION_FOLD for taken in self.view.actions)
+
+    @property
+    def has_side_bet(self) -> bool:
+        """Whether trips or aa was placed."""
+        return any(bet.bet in SIDE_BET.values() for bet in self.view.bets)
+
+
+@dataclass(slots=True)
+class PlayedSession:
+    """A session from open to close. `others` are its statements that belong to no round."""
+
+    game: str
+    player: str
+    by_stream: bool
+    view: SessionView
+    rounds: list[PlayedRound] = field(default_factory=list)
+    others: list[bytes] = field(default_factory=list)
+
+    def verify_money(self) -> None:
+        """DemoError unless bought - staked + returned = paid out, and the rounds come to what the session says."""
+        view = self.view
+        self.expect(
+            view.bought_minor - view.staked_minor + view.returned_minor == view.paid_out_minor,
+            f"bought {view.bought_minor} - staked {view.staked_minor} + returned {view.returned_minor}"
+            f" is not the {view.paid_out_minor} paid out",
+        )
+        for name in ("staked_minor", "returned_minor"):
+            summed, said = sum(getattr(round_.view, name) for round_ in self.rounds), getattr(view, name)
+            self.expect(summed == said, f"{name} of the rounds comes to {summed}, the session says {said}")
+
+    def expect(self, is_so: bool, otherwise: str) -> None:
+        """DemoError naming the session unless it is so."""
+        if not is_so:
+            raise DemoError(f"session {self.view.session_id}: {otherwise}", session_id=self.view.session_id)
+
+
+class DemoPlayer:
+    """Plays one game under one pseudonym; half of the players use unary calls, half the stream.
+
+    `on_silence` is called before a request is asked again, and raises what makes that pointless.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        game: str,
+        player: str,
+        *,
+        by_stream: bool,
+        on_silence: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._client = client
+        self._game = game
+        self._player = player
+        self._by_stream = by_stream
+        self._on_silence = on_silence
+        self._end: EndParticipationRequest | None = None
+        self._purchase: BuyParticipationRequest | None = None
+        self.sessions: list[PlayedSession] = []
+        self.played = 0
+        self.repeats = 0
+        """Requests asked again, with the same request id."""
+
+    def play(self, rounds: int, told: Callable[[], None]) -> list[PlayedSession]:
+        """So many rounds, in one session as a rule, in a further one when a participation is used up; all closed."""
+        self.play_to(rounds, told)
+        self.leave()
+        return self.sessions
+
+    def play_to(self, rounds: int, told: Callable[[], None]) -> None:
+        """Play until there have been so many rounds; the last session stays open."""
+        while self.played < rounds:
+            self.make_ready()
+            self.play_on(rounds, told)
+
+    def make_ready(self) -> None:
+        """Have a session whose participation covers a round."""
+        if not self.sessions:
+            self._open()
+        self._settle_purchase()
+        if not self._can_buy_on():
+            self.leave()
+            self._open()
+
+    def play_on(self, rounds: int, told: Callable[[], None]) -> None:
+        """The same with what the participation has: nothing is asked of wallet or regulator."""
+        session = self.sessions[-1]
+        way: Rounds = StreamRounds(self._client) if self._by_stream else UnaryRounds(self._client)
+        try:
+            while self.played < rounds and self._has_enough(session):
+                self._play_round(session, way, self.played)
+                self.played += 1
+                told()
+        finally:
+            way.close()
+
+    def leave(self) -> None:
+        """End the participation and close the session."""
+        client, session = self._client, self.sessions[-1]
+        self._settle_purchase()
+        ended = self._ask(client.sessions.EndParticipation, self._end_request())
+        self._end = None
+        close = CloseSessionRequest(request_id=client.request_id(), session_id=session.view.session_id)
+        closed = self._ask(client.sessions.CloseSession, close)
+        session.view = closed.session
+        session.others += [ended.statement, closed.statement]
+        session.verify_money()
+
+    # --- what is asked while the wallet does not answer -------------------------------------------------------------
+
+    def try_to_leave(self) -> None:
+        """Ask for the end of the participation until the wallet is what keeps it from coming; `leave` asks again."""
+        self._until_silent(self._client.sessions.EndParticipation, self._end_request())
+
+    def try_to_buy(self) -> None:
+        """Ask for a further purchase until the wallet is what keeps it from coming; `play_to` asks again."""
+        self._purchase = self._purchase_request(TOP_UP_MINOR)
+        self._until_silent(self._client.sessions.BuyParticipation, self._purchase)
+
+    def _until_silent(self, method: grpc.UnaryUnaryMultiCallable[Request, Response], request: Request) -> None:
+        last = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                self._client.call_once(method, request)
+            except OutcomeUnknownError as error:
+                if error.reason == WALLET_SILENT:
+                    return
+                self._pause(error, last)
+            else:
+                raise DemoError(f"{self._player} was answered by a wallet that answers nobody")
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _ask(self, method: grpc.UnaryUnaryMultiCallable[Request, Response], request: Request) -> Response:
+        """The answer, asked for again and again. CallError, OutcomeUnknownError."""
+        last = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                return self._client.call_once(method, request)
+            except OutcomeUnknownError as error:
+                self._pause(error, last)
+
+    def _pause(self, error: OutcomeUnknownError, last: float) -> None:
+        self._on_silence()
+        if time.monotonic() > last:
+            raise error
+        self.repeats += 1
+        time.sleep(PAUSE_S)
+
+    def _open(self) -> None:
+        request = OpenSessionRequest(
+            request_id=self._client.request_id(),
+            game=self._game,
+            player=self._player,
+            currency=CURRENCY,
+            operator_reference=f"{self._player}.{self._game}",
+        )
+        answer = self._ask(self._client.sessions.OpenSession, request)
+        session = PlayedSession(self._game, self._player, self._by_stream, answer.session, others=[answer.statement])
+        session.expect(bool(answer.session.regulator_session_id), "has no id of the regulator")
+        self.sessions.append(session)
+        self._buy(BUY_IN_MINOR)
+
+    def _buy(self, amount_minor: int) -> None:
+        self._purchase = self._purchase_request(amount_minor)
+        self._settle_purchase()
+
+    def _settle_purchase(self) -> None:
+        """The answer to the purchase that was asked for last, if it is still due."""
+        if self._purchase is None:
+            return
+        session, request = self.sessions[-1], self._purchase
+        due_minor = session.view.balance_minor + request.amount_minor
+        answer = self._ask(self._client.sessions.BuyParticipation, request)
+        self._purchase = None
+        session.view = answer.session
+        session.others.append(answer.statement)
+        session.expect(answer.session.balance_minor == due_minor, "bought, balance is wrong")
+
+    def _purchase_request(self, amount_minor: int) -> BuyParticipationRequest:
+        view = self.sessions[-1].view
+        return BuyParticipationRequest(
+            request_id=self._client.request_id(),
+            session_id=view.session_id,
+            purchase_no=view.next_purchase_no,
+            amount_minor=amount_minor,
+        )
+
+    def _end_request(self) -> EndParticipationRequest:
+        if self._end is None:
+            session_id = self.sessions[-1].view.session_id
+            self._end = EndParticipationRequest(request_id=self._client.request_id(), session_id=session_id)
+        return self._end
+
+    def _can_buy_on(self) -> bool:
+        """Top up once when the balance gets low; whether an ante is possible that leaves every option open."""
+        session = self.sessions[-1]
+        if session.view.largest_ante_minor < COMFORTABLE_ANTE_MINOR and session.view.next_purchase_no == 2:
+            self._buy(TOP_UP_MINOR)
+        return session.view.largest_ante_minor > 0
+
+    @staticmethod
+    def _has_enough(session: PlayedSession) -> bool:
+        """Whether the next round needs no purchase before it."""
+        topped_up = session.view.next_purchase_no > 2
+        return session.view.largest_ante_minor >= (1 if topped_up else COMFORTABLE_ANTE_MINOR)
+
+    def _play_round(self, session: PlayedSession, way: Rounds, number: int) -> None:
+        before = session.view
+        started = way.start_round(
+            StartRoundRequest(
+                request_id=self._client.request_id(),
+                session_id=before.session_id,
+                stage_no=before.next_stage_no,
+                bets=stakes(self._game, number, before.largest_ante_minor),
+            )
+        )
+        session.view, round_, final = started.session, started.round, b""
+        session.expect(len(round_.commitment) == 32 and bool(started.opening), "a round began without its opening")
+        while not final:
+            session.expect(not round_.dealer_cards, "the dealer's cards were shown before the end")
+            answer = way.act(
+                ActRequest(
+                    request_id=self._client.request_id(),
+                    session_id=before.session_id,
+                    round_id=round_.round_id,
+                    round_version=round_.round_version,
+                    action=decide(round_),
+                )
+            )
+            session.expect(
+                answer.round.round_id == round_.round_id and answer.round.commitment == round_.commitment,
+                f"round {round_.round_id} changed its id or commitment",
+            )
+            session.view, round_, final = answer.session, answer.round, answer.final
+        session.expect(round_.status == ROUND_STATUS_SETTLED, f"round {round_.round_id} ended without being settled")
+        due_minor = before.balance_minor - round_.staked_minor + round_.returned_minor
+        session.expect(
+            session.view.balance_minor == due_minor,
+            f"balance {session.view.balance_minor} after round {round_.round_id}, {due_minor} is due",
+        )
+        session.rounds.append(PlayedRound(round_, started.opening, final))

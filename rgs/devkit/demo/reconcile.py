@@ -1,0 +1,125 @@
+"""The demo's reconciliations: midway over what there is, and at the end over everything, both by `rgs reconcile`.
+
+Each is the command that is printed for whoever wants it again, over files alone: no key, home or server. Refuses an end
+that is not clean, that a row was refused for, or that has seen fewer rounds than were played.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from rgs.adapters.embedded.books import receipt_line
+from rgs.core.reconcile.classes import MEANINGS, BreakClass
+from rgs.devkit.demo.evidence import Evidence
+from rgs.devkit.demo.peers import Peers
+from rgs.devkit.demo.player import DemoError, PlayedSession
+from rgs.node.files import PUBLIC_MODE, make_folder, write_new
+
+COMMAND_S: Final = 300
+"""No command of the demo may take longer."""
+CLEAN, BREAKS = 0, 2
+"""Exit statuses of `rgs reconcile`; 1 is that it could not go by all rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a reconciliation came to: its exit status and its report."""
+
+    status: int
+    document: Mapping[str, Any]
+
+    @property
+    def open_breaks(self) -> int:
+        open_breaks: int = self.document["open"]
+        return open_breaks
+
+    def open_by_title(self) -> dict[str, int]:
+        """Open breaks by class, in the order of urgency."""
+        return {
+            MEANINGS[BreakClass(row["class"])].title: row["open"] for row in self.document["classes"] if row["open"]
+        }
+
+
+def write_receipts(path: Path, sessions: Sequence[PlayedSession]) -> None:
+    """What the operator has kept of the openings that it was answered with."""
+    lines = [receipt_line(round_.opening) for session in sessions for round_ in session.rounds]
+    write_new(path, b"".join(lines), PUBLIC_MODE)
+
+
+def open_breaks(evidence: Evidence, root: str, peers: Peers, sessions: Sequence[PlayedSession]) -> Found:
+    """Reconcile the files so far, in the folder `midway`. DemoError if nothing is open: something has to be."""
+    so_far = Evidence(evidence.midway)
+    make_folder(so_far.folder)
+    for ours, theirs in zip((so_far.wallet, so_far.regulator), peers.write_statements(), strict=True):
+        shutil.copyfile(theirs, ours)
+    shutil.copyfile(evidence.keys, so_far.keys)
+    write_receipts(so_far.receipts, sessions)
+    run_command("rgs", "export", "--home", str(evidence.home), "--out", str(so_far.statements))
+    found = reconcile(so_far, root)
+    if found.status != BREAKS:
+        raise DemoError("two silent peers, and nothing is open: the reconciliation has not seen it")
+    return found
+
+
+def reconcile(evidence: Evidence, root: str) -> Found:
+    """Run the command over the files of the folder. DemoError if it could not run."""
+    done = run_command(*command(evidence, root), may_fail=True)
+    return Found(done.returncode, json.loads((evidence.reconciliation / "report.json").read_bytes()))
+
+
+def command(evidence: Evidence, root: str, out: Path | None = None) -> list[str]:
+    """What gives the report, behind `python -m`."""
+    files = {
+        "--statements": evidence.statements,
+        "--keys": evidence.keys,
+        "--root": root,
+        "--receipts": evidence.receipts,
+        "--wallet": evidence.wallet,
+        "--regulator": evidence.regulator,
+        "--out": out or evidence.reconciliation,
+    }
+    return ["rgs", "reconcile", *(str(part) for option in files.items() for part in option)]
+
+
+def verify_clean(found: Found, sessions: Sequence[PlayedSession]) -> None:
+    """DemoError unless all books have been read and agree about all that was played."""
+    document = found.document
+    rounds = sum(len(session.rounds) for session in sessions)
+    due = {"verdict": "clean", "open": 0, "rejected": 0, "owed": {}}
+    for name, value in due.items():
+        if document[name] != value:
+            still = ", ".join(f"{count} {title}" for title, count in found.open_by_title().items())
+            raise DemoError(f"reconciliation: {name} is {document[name]}, expected is {value} ({still or 'no break'})")
+    verified = document["verification"]
+    seen = (verified["rounds_verified"], verified["sessions"], document["key_path"]["anchored"])
+    if found.status != CLEAN or seen != (rounds, len(sessions), True):
+        raise DemoError(f"reconciliation: saw {seen}, expected is {(rounds, len(sessions), True)}")
+    if {row["source"] for row in document["inputs"]} != {"statements", "receipts", "wallet", "regulator"}:
+        raise DemoError("reconciliation: a source is missing")
+
+
+def run_command(module: str, *arguments: str, may_fail: bool = False) -> subprocess.CompletedProcess[str]:
+    """A command of ours that has ended. DemoError if it failed, or with `may_fail` if it wrote nothing to stdout."""
+    name = f"`{module} {arguments[0]}`"
+    try:
+        done = subprocess.run(  # noqa: S603 - our own commands
+            [sys.executable, "-m", module, *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise DemoError(f"{name} did not end within {COMMAND_S} s") from None
+    if done.returncode and not (may_fail and done.stdout):
+        said = (done.stderr.strip() or done.stdout.strip() or "nothing").splitlines()[-1]
+        raise DemoError(f"{name} ended with status {done.returncode}; it said last: {said}")
+    return done

@@ -1,0 +1,69 @@
+"""A server of one's own for a while: `rgs serve` as a process of its own, from its start to its graceful end.
+
+Used by the demo and by tests. Waits for health SERVING, ends with SIGTERM. Refuses to leave the process behind, and to
+call an end graceful that was not: another exit status than 0 is an error, with the last line that the server said.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from pathlib import Path
+from typing import Final
+
+import grpc
+from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
+
+from rgs.devkit.client import Identity
+from rgs.devkit.processes.child import Child
+from rgs.integrity.launcher import isolated_command
+from rgs.node.config import load_config
+
+START_S: Final = 60
+_PAUSE_S: Final = 0.05
+_HOST: Final = "127.0.0.1"
+_HEALTH_CHECK: Final = "/grpc.health.v1.Health/Check"
+
+
+class ServerProcess(Child):
+    """A server at `address`, for clients of this machine.
+
+    `output` is the file that takes what the server says; `party` asks for its health.
+    """
+
+    def __init__(self, home: Path, output: Path, party: str) -> None:
+        self._identity = Identity.of_party(load_config(home), party)
+        self.address = free_address()
+        super().__init__("the server", output, isolated_command("serve", "--home", str(home), "--listen", self.address))
+
+    def await_serving(self) -> None:
+        """Returns once its health is SERVING. UnavailableError if it ends before, or takes too long and is ended."""
+        try:
+            self._await_serving()
+        except BaseException:
+            self.kill()
+            raise
+
+    def _await_serving(self) -> None:
+        last = time.monotonic() + START_S
+        with grpc.secure_channel(self.address, self._identity.credentials()) as channel:
+            check = channel.unary_unary(
+                _HEALTH_CHECK, HealthCheckRequest.SerializeToString, HealthCheckResponse.FromString
+            )
+            while time.monotonic() < last:
+                self._verify_running("before it served")
+                try:
+                    answer = check(HealthCheckRequest(), timeout=1, wait_for_ready=True)
+                except grpc.RpcError:
+                    continue
+                if answer.status == HealthCheckResponse.SERVING:
+                    return
+                time.sleep(_PAUSE_S)
+        raise self._failure(f"did not serve within {START_S} s")
+
+
+def free_address() -> str:
+    """A port of this machine that nobody has now. Should another process be faster, the server refuses to start."""
+    with socket.socket() as probe:
+        probe.bind((_HOST, 0))
+        return f"{_HOST}:{probe.getsockname()[1]}"

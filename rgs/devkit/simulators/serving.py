@@ -1,0 +1,222 @@
+"""A simulator's wire: a gRPC server over mutual TLS that loses, delays, repeats and reorders what its plan says.
+
+The faults of the way are committed here, the same for every simulator; those of the books by the simulator itself. What
+was begun is done to its end, whether or not the caller still waits: a fault never leaves half a movement.
+
+Refuses clients without a certificate of the CA, and messages above MESSAGE_BYTES_MAX.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NoReturn, Protocol
+
+import grpc
+from google.protobuf.any_pb2 import Any as AnyMessage
+from google.protobuf.message import Message
+from google.rpc.error_details_pb2 import ErrorInfo, RetryInfo
+from google.rpc.status_pb2 import Status
+from grpc_status.rpc_status import to_status
+
+from rgs.adapters.grpc.peer import RefusalRow
+from rgs.core.errors import InvalidFieldError
+from rgs.devkit.simulators.faults import Call, Fault, Faults
+
+MESSAGE_BYTES_MAX: Final = 1024 * 1024
+AFTER_DEADLINE_S: Final = 0.05
+"""How long after the caller's deadline a delayed message takes its effect, in seconds."""
+RETRY_MS: Final = 500
+"""What RetryInfo says with "later", in milliseconds."""
+_RESTARTS: Final = frozenset({Fault.RESTART, Fault.RESTART_EMPTY})
+
+
+class WireError(Exception):
+    """A refusal on its way out: the reason of the contract, and its metadata."""
+
+    def __init__(self, reason: str, message: str, metadata: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+        self.metadata = dict(metadata or {})
+
+
+class NobodyError(Exception):
+    """The caller finds nobody: UNAVAILABLE with no word about what was done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One method of the contract: what it takes, and who answers it."""
+
+    request: type[Message]
+    answer: Callable[[Any, Call], Awaitable[Message]]
+
+
+class Simulator(Protocol):
+    """What stands behind the wire."""
+
+    service: str
+    domain: str
+    refusals: Mapping[str, RefusalRow]
+    faults: Faults
+
+    def methods(self) -> Mapping[str, Method]:
+        """By name."""
+        ...
+
+    def subject(self, request: Any) -> str:
+        """The transaction id of a request, "" where it has none."""
+        ...
+
+    async def restart(self, *, empty: bool) -> None:
+        """Start anew, with the books or without."""
+        ...
+
+    async def close(self) -> None:
+        """Close the books."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTls:
+    """PEM: the server's key and chain, and the CA of the clients."""
+
+    key: bytes = field(repr=False)
+    chain: bytes
+    client_ca: bytes
+
+
+class SimulatorServer:
+    """A simulator on a port. Made, started and stopped in one event loop."""
+
+    def __init__(self, simulator: Simulator, listen: str, tls: ServerTls) -> None:
+        self._simulator = simulator
+        self._held: defaultdict[str, list[tuple[Method, Any, Call]]] = defaultdict(list)
+        """Messages that were reordered, by transaction id."""
+        self._outage_left = 0
+        self._late: set[asyncio.Task[Any]] = set()
+        self._server = grpc.aio.server(
+            options=(("grpc.max_receive_message_length", MESSAGE_BYTES_MAX), ("grpc.so_reuseport", 0))
+        )
+        handlers = {name: self._handler(name, method) for name, method in simulator.methods().items()}
+        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(simulator.service, handlers),))
+        credentials = grpc.ssl_server_credentials([(tls.key, tls.chain)], tls.client_ca, require_client_auth=True)
+        try:
+            self.port = self._server.add_secure_port(listen, credentials)
+        except RuntimeError:
+            raise InvalidFieldError(f"cannot listen on {listen}", field="listen", value=listen) from None
+
+    async def start(self) -> None:
+        """Take calls."""
+        await self._server.start()
+
+    async def switch_faults(self, on: bool) -> None:
+        """From now on with faults, or without; without, what was held back is delivered."""
+        self._simulator.faults.is_on = on
+        if not on:
+            self._outage_left = 0
+            for subject in list(self._held):
+                await self._deliver_held(subject)
+
+    async def drain(self) -> None:
+        """Take no more calls, and finish what was begun."""
+        await self._server.stop(1.0)
+        while self._late:
+            await asyncio.gather(*self._late, return_exceptions=True)
+
+    async def stop(self) -> None:
+        """Drain, and close the books."""
+        await self.drain()
+        await self._simulator.close()
+
+    def _handler(self, name: str, method: Method) -> grpc.RpcMethodHandler[Any, Any]:
+        async def handle(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Message:
+            call = self._simulator.faults.next(name)
+            # A task of its own: what was begun is done, though the caller may have gone.
+            task = asyncio.ensure_future(self._answer(method, request, call, context.time_remaining()))
+            self._late.add(task)
+            task.add_done_callback(self._forget)
+            try:
+                return await asyncio.shield(task)
+            except WireError as error:
+                await self._refuse(context, error)
+            except NobodyError:
+                await context.abort(grpc.StatusCode.UNAVAILABLE, "nobody is here")
+
+        return grpc.unary_unary_rpc_method_handler(
+            handle, request_deserializer=method.request.FromString, response_serializer=_serialized
+        )
+
+    def _forget(self, task: asyncio.Task[Any]) -> None:
+        self._late.discard(task)
+        if not task.cancelled():
+            task.exception()  # looked at, so that nobody warns of it: the caller may have gone
+
+    async def _answer(self, method: Method, request: Any, call: Call, remaining_s: float | None) -> Message:
+        faults, subject = call.faults, self._simulator.subject(request)
+        if Fault.OUTAGE in faults:
+            self._outage_left = max(self._outage_left, call.outage_calls)
+        if self._outage_left:
+            self._outage_left -= 1
+            self._commit(call, Fault.OUTAGE, subject)
+            raise NobodyError
+        if Fault.LOST_REQUEST in faults:
+            self._commit(call, Fault.LOST_REQUEST, subject)
+            raise NobodyError
+        if Fault.REORDER in faults and subject:
+            self._commit(call, Fault.REORDER, subject)
+            self._held[subject].append((method, request, call))
+            raise NobodyError
+        if Fault.DELAY in faults and remaining_s is not None:
+            self._commit(call, Fault.DELAY, subject)
+            await asyncio.sleep(max(0.0, remaining_s) + AFTER_DEADLINE_S)
+        try:
+            response = await method.answer(request, call)
+            if Fault.DUPLICATE in faults:
+                self._commit(call, Fault.DUPLICATE, subject)
+                await method.answer(request, call)
+        finally:
+            await self._deliver_held(subject)
+        for fault in sorted(_RESTARTS & faults):
+            self._commit(call, fault, subject)
+            await self._simulator.restart(empty=fault is Fault.RESTART_EMPTY)
+            raise NobodyError
+        if Fault.LOST_REPLY in faults:
+            self._commit(call, Fault.LOST_REPLY, subject)
+            raise NobodyError
+        return response
+
+    async def _deliver_held(self, subject: str) -> None:
+        for method, request, call in self._held.pop(subject, ()):
+            with contextlib.suppress(WireError, NobodyError):  # nobody is there to be told
+                await method.answer(request, call)
+
+    def _commit(self, call: Call, fault: Fault, subject: str) -> None:
+        self._simulator.faults.commit(call, fault, subject)
+
+    async def _refuse(self, context: grpc.aio.ServicerContext[Any, Any], error: WireError) -> NoReturn:
+        code = self._simulator.refusals[error.reason].code
+        status = Status(code=code.value[0], message=error.message)
+        details: list[Message] = [
+            ErrorInfo(reason=error.reason, domain=self._simulator.domain, metadata=error.metadata)
+        ]
+        if code is grpc.StatusCode.UNAVAILABLE:
+            retry = RetryInfo()
+            retry.retry_delay.FromMilliseconds(RETRY_MS)
+            details.append(retry)
+        for detail in details:
+            packed = AnyMessage()
+            packed.Pack(detail, deterministic=True)
+            status.details.append(packed)
+        told = to_status(status)
+        await context.abort_with_status(told)
+        raise AssertionError  # abort raises
+
+
+def _serialized(response: Any) -> bytes:
+    data: bytes = response.SerializeToString()
+    return data

@@ -1,0 +1,373 @@
+"""An operator's wallet that can lie: `rgs.wallet.v1.WalletService` over the embedded wallet and a plan of faults.
+
+The honest book behind it is the one of `rgs.ports.wallet`, rows and rules alike; every lie is told here, between wire
+and book. Accounts open by themselves with a first balance in one currency, except for players whose pseudonym begins
+with `unknown`; a session token that begins with `expired` is one.
+
+Refuses nothing beyond the contract. A second effect of one transaction (`double_entry`, `late_debit`) stands in the
+book under the same id with a first character DOUBLED, and in the exported statement under the id itself: the book's
+own constraints allow no second row.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from rgs.adapters.embedded.wallet import EmbeddedWallet
+from rgs.adapters.grpc.wallet import DOMAIN, REFUSALS, TRANSACTION_UNKNOWN
+from rgs.core.errors import (
+    FormatError,
+    IdempotencyConflictError,
+    InsufficientFundsError,
+    InvalidFieldError,
+    RgsError,
+    TransactionRolledBackError,
+    WalletRefusedError,
+    WalletUnavailableError,
+)
+from rgs.core.times import parse_time
+from rgs.devkit.simulators.faults import Call, Fault, Faults
+from rgs.devkit.simulators.serving import Method, NobodyError, WireError
+from rgs.ports.amounts import AMOUNT_MINOR_MAX
+from rgs.ports.wallet import CREDIT_LEGS, DEBIT_LEGS, Leg, Receipt, TransactionStatus, format_reference
+from rgs.store.wallet import Movement, WalletEntry, WalletStore
+from rgs.wallet.v1 import wallet_pb2 as pb
+
+DOUBLED: Final = "7"
+"""First character of the id of a second effect: no ULID of this age begins with it."""
+UNKNOWN: Final = "unknown"
+EXPIRED: Final = "expired"
+_ROUND_MINOR: Final = 100
+
+_LEGS: Final = {
+    pb.LEG_PURCHASE: Leg.PURCHASE,
+    pb.LEG_PAYOUT: Leg.PAYOUT,
+    pb.LEG_BET: Leg.BET,
+    pb.LEG_RETURN: Leg.RETURN,
+}
+_STATUSES: Final = {
+    TransactionStatus.ACCEPTED: pb.TRANSACTION_STATUS_ACCEPTED,
+    TransactionStatus.DUPLICATE: pb.TRANSACTION_STATUS_DUPLICATE,
+    TransactionStatus.ROLLED_BACK: pb.TRANSACTION_STATUS_ROLLED_BACK,
+    TransactionStatus.REFUSED: pb.TRANSACTION_STATUS_REFUSED,
+}
+_REASON_OF: Final[tuple[tuple[type[RgsError], str], ...]] = (
+    (IdempotencyConflictError, "TRANSACTION_CONFLICT"),
+    (TransactionRolledBackError, "TRANSACTION_ROLLED_BACK"),
+    (InsufficientFundsError, "INSUFFICIENT_FUNDS"),
+    (InvalidFieldError, "INVALID_FIELD"),
+    (FormatError, "INVALID_FIELD"),
+)
+
+
+class SimulatedWallet:
+    """The wallet. `opening_minor` is what a new account of `currency` gets; `now_ms` the injected clock."""
+
+    service = "rgs.wallet.v1.WalletService"
+    domain = DOMAIN
+    refusals = REFUSALS
+
+    def __init__(
+        self, path: Path, now_ms: Callable[[], int], faults: Faults, *, opening_minor: int, currency: str = "EUR"
+    ) -> None:
+        self.faults = faults
+        self._path = path
+        self._now_ms = now_ms
+        self._opening_minor = opening_minor
+        self._currency = currency
+        self._skewed: dict[str, int] = {}
+        """Transactions that are entered with another amount, and which."""
+        self._turn = asyncio.Lock()
+        """One message at a time, so that looking up and lying is one step and a plan has one outcome."""
+        self._open()
+
+    def _open(self) -> None:
+        self._store = WalletStore(self._path)
+        self._book = EmbeddedWallet(self._store, self._now_ms)
+
+    @property
+    def store(self) -> WalletStore:
+        """The book's file."""
+        return self._store
+
+    def methods(self) -> Mapping[str, Method]:
+        return {
+            "Debit": Method(pb.DebitRequest, self._told(self._debit)),
+            "Credit": Method(pb.CreditRequest, self._told(self._credit)),
+            "Rollback": Method(pb.RollbackRequest, self._told(self._rollback)),
+            "GetTransaction": Method(pb.GetTransactionRequest, self._told(self._get_transaction)),
+            "GetBalance": Method(pb.GetBalanceRequest, self._told(self._get_balance)),
+        }
+
+    def subject(self, request: Any) -> str:
+        """The transaction id of a message that moves money."""
+        return request.movement.transaction_id if hasattr(request, "movement") else ""
+
+    async def restart(self, *, empty: bool) -> None:
+        async with self._turn:
+            await self._book.close()
+            if empty:
+                put_aside(self._path)
+                self._skewed.clear()
+            self._open()
+
+    async def close(self) -> None:
+        await self._book.close()
+
+    # --- the methods --------------------------------------------------------------------------------------------------
+
+    async def _debit(self, request: pb.DebitRequest, call: Call) -> pb.DebitResponse:
+        movement = request.movement
+        asked = await self._asked(movement, call, DEBIT_LEGS)
+        known, undone = await self._entries(movement)
+        self._refuse_retry(call, movement, known or undone)
+        if self._lies(call, Fault.NO_CONFLICT, known, asked):
+            return pb.DebitResponse(receipt=self._receipt(movement, self._as_repeat(known), call))
+        expired = request.session_token.startswith(EXPIRED)
+        if expired and (known is None or Fault.TOKEN_FIRST in call.faults):
+            if known is not None:
+                self._commit(call, Fault.TOKEN_FIRST, movement)
+            raise WireError("TOKEN_EXPIRED", "the session token has expired")
+        if Fault.ZERO_TAKEN in call.faults and movement.amount_minor == 0:
+            self._commit(call, Fault.ZERO_TAKEN, movement)
+            balance = await self._book.get_balance(**_account(movement))
+            zero = Receipt(movement.transaction_id, TransactionStatus.ACCEPTED, balance.balance_minor, "0")
+            return pb.DebitResponse(receipt=self._receipt(movement, zero, call))
+        if Fault.NOT_FINAL in call.faults and known is None and undone is None and movement.currency == self._currency:
+            await self._refuse_uncovered(movement, call)
+        if undone is None and self._doubles(call, known, asked, "debit"):
+            return pb.DebitResponse(receipt=self._receipt(movement, await self._again(self._book.debit, asked), call))
+        try:
+            receipt = await self._book.debit(**asked)
+        except TransactionRolledBackError:
+            if Fault.LATE_DEBIT not in call.faults:
+                raise
+            self._commit(call, Fault.LATE_DEBIT, movement)
+            receipt = await self._again(self._book.debit, asked)
+        return pb.DebitResponse(receipt=self._receipt(movement, receipt, call))
+
+    async def _credit(self, request: pb.CreditRequest, call: Call) -> pb.CreditResponse:
+        movement = request.movement
+        asked = await self._asked(movement, call, CREDIT_LEGS)
+        known, undone = await self._entries(movement)
+        self._refuse_retry(call, movement, known or undone)
+        if Fault.ZERO_REFUSED in call.faults and movement.amount_minor == 0:
+            self._commit(call, Fault.ZERO_REFUSED, movement)
+            raise WireError("INVALID_FIELD", "a credit of 0", {"field": "amount_minor"})
+        if self._lies(call, Fault.NO_CONFLICT, known, asked):
+            return pb.CreditResponse(receipt=self._receipt(movement, self._as_repeat(known), call))
+        if self._doubles(call, known, asked, "credit"):
+            return pb.CreditResponse(receipt=self._receipt(movement, await self._again(self._book.credit, asked), call))
+        return pb.CreditResponse(receipt=self._receipt(movement, await self._book.credit(**asked), call))
+
+    async def _rollback(self, request: pb.RollbackRequest, call: Call) -> pb.RollbackResponse:
+        movement = request.movement
+        asked = await self._asked(movement, call, DEBIT_LEGS)
+        known, undone = await self._entries(movement)
+        if undone is not None:
+            self._refuse_retry(call, movement, undone)
+        if self._lies(call, Fault.NO_CONFLICT, undone or known, asked):
+            rolled_back = replace(self._as_repeat(undone or known), status=TransactionStatus.ROLLED_BACK)
+            return pb.RollbackResponse(receipt=self._receipt(movement, rolled_back, call))
+        new = known is None and undone is None and movement.amount_minor > 0
+        if new and Fault.ROLLBACK_REFUSED in call.faults:
+            self._commit(call, Fault.ROLLBACK_REFUSED, movement)
+            raise WireError(TRANSACTION_UNKNOWN, "there is no such debit")
+        if new and Fault.NO_TOMBSTONE in call.faults:
+            self._commit(call, Fault.NO_TOMBSTONE, movement)
+            balance = await self._book.get_balance(**_account(movement))
+            none = Receipt(movement.transaction_id, TransactionStatus.ROLLED_BACK, balance.balance_minor, "0")
+            return pb.RollbackResponse(receipt=self._receipt(movement, none, call))
+        return pb.RollbackResponse(receipt=self._receipt(movement, await self._book.rollback(**asked), call))
+
+    async def _get_transaction(self, request: pb.GetTransactionRequest, call: Call) -> pb.GetTransactionResponse:
+        named = {"operator": request.operator, "player": request.player, "transaction_id": request.transaction_id}
+        receipt = await self._book.get_transaction(**named)
+        known, undone = await self._entries(request)
+        entry = undone or known
+        if receipt is not None and Fault.FORGETFUL in call.faults:
+            self.faults.commit(call, Fault.FORGETFUL, request.transaction_id)
+            receipt = None
+        if receipt is None or entry is None:
+            raise WireError(TRANSACTION_UNKNOWN, "there is no such transaction")
+        amount_minor = entry.amount_minor - self._skewed.get(request.transaction_id, 0)
+        movement = pb.Movement(
+            transaction_id=request.transaction_id,
+            player=entry.player,
+            currency=entry.currency,
+            amount_minor=amount_minor,
+        )
+        told = self._receipt(movement, receipt, call)
+        told.entry_time.FromMilliseconds(parse_time(entry.recorded_time))
+        return pb.GetTransactionResponse(receipt=told)
+
+    async def _get_balance(self, request: pb.GetBalanceRequest, call: Call) -> pb.GetBalanceResponse:
+        await self._open_account(request.operator, request.player)
+        account = {"operator": request.operator, "player": request.player, "currency": request.currency}
+        balance = await self._book.get_balance(**account)
+        more = 0
+        if Fault.WRONG_BALANCE in call.faults:
+            self.faults.commit(call, Fault.WRONG_BALANCE, request.player)
+            more = 1
+        return pb.GetBalanceResponse(
+            player=balance.player, currency=balance.currency, balance_minor=balance.balance_minor + more
+        )
+
+    # --- what they share ----------------------------------------------------------------------------------------------
+
+    async def _asked(self, movement: pb.Movement, call: Call, legs: tuple[Leg, Leg]) -> dict[str, Any]:
+        """The keywords for the book, with the account opened: as the message says, but for an amount that lies."""
+        await self._open_account(movement.operator, movement.player)
+        leg = _LEGS.get(movement.leg)
+        if leg is None:
+            raise InvalidFieldError("leg is none of this contract's", field="leg", value=movement.leg)
+        format_reference(legs, leg, movement.reference, movement.round_reference)
+        if movement.transaction_id not in self._skewed and movement.amount_minor > 0:
+            if Fault.WRONG_AMOUNT in call.faults:
+                self._commit(call, Fault.WRONG_AMOUNT, movement)
+                self._skewed[movement.transaction_id] = 1
+            elif Fault.ROUNDED in call.faults and movement.amount_minor % _ROUND_MINOR:
+                self._commit(call, Fault.ROUNDED, movement)
+                self._skewed[movement.transaction_id] = -(movement.amount_minor % _ROUND_MINOR)
+        return {
+            **_account(movement),
+            "amount_minor": movement.amount_minor + self._skewed.get(movement.transaction_id, 0),
+            "transaction_id": movement.transaction_id,
+            "reference": movement.reference,
+            "leg": leg,
+            "round_reference": movement.round_reference,
+        }
+
+    async def _open_account(self, operator: str, player: str) -> None:
+        if player.startswith(UNKNOWN):
+            return
+        account = {"operator": operator, "player": player, "currency": self._currency}
+        try:
+            await self._book.get_balance(**account)
+        except WalletRefusedError:
+            await self._book.open_account(**account, balance_minor=self._opening_minor)
+
+    async def _entries(self, request: Any) -> tuple[WalletEntry | None, WalletEntry | None]:
+        """What the book holds of a transaction: the first entry, and the rollback."""
+        movement = getattr(request, "movement", request)
+
+        def look() -> tuple[WalletEntry | None, WalletEntry | None]:
+            with self._store.transaction(self._now_ms()) as book:
+                return book.entries_of(movement.operator, movement.transaction_id)
+
+        return await asyncio.to_thread(look)
+
+    async def _refuse_uncovered(self, movement: pb.Movement, call: Call) -> None:
+        """Refuse what is not covered without keeping it, so that the same id may succeed later."""
+        balance = await self._book.get_balance(**_account(movement))
+        if balance.balance_minor < movement.amount_minor <= AMOUNT_MINOR_MAX:
+            self._commit(call, Fault.NOT_FINAL, movement)
+            raise WireError("INSUFFICIENT_FUNDS", "the account does not cover the debit")
+
+    async def _again(self, move: Callable[..., Any], asked: dict[str, Any]) -> Receipt:
+        """The money moves once more, under the doubled id; the answer does not show it."""
+        doubled = DOUBLED + asked["transaction_id"][1:]
+        receipt: Receipt = await move(**{**asked, "transaction_id": doubled})
+        return replace(receipt, transaction_id=asked["transaction_id"])
+
+    def _refuse_retry(self, call: Call, movement: pb.Movement, known: WalletEntry | None) -> None:
+        if known is not None and Fault.CONFLICTING_RETRY in call.faults:
+            self._commit(call, Fault.CONFLICTING_RETRY, movement)
+            raise WireError("TRANSACTION_CONFLICT", "the transaction id stands for another movement")
+
+    def _lies(self, call: Call, fault: Fault, known: WalletEntry | None, asked: dict[str, Any]) -> bool:
+        """Whether a known id comes with other values, and is to be answered as a repeat all the same."""
+        if known is None or fault not in call.faults or known.movement == _as_entered(asked):
+            return False
+        self.faults.commit(call, fault, asked["transaction_id"])
+        return True
+
+    def _doubles(self, call: Call, known: WalletEntry | None, asked: dict[str, Any], kind: str) -> bool:
+        """Whether a repeat, with the very same values, is to move the money again."""
+        if known is None or known.kind != kind or known.movement != _as_entered(asked):
+            return False
+        if Fault.DOUBLE_ENTRY not in call.faults:
+            return False
+        self.faults.commit(call, Fault.DOUBLE_ENTRY, asked["transaction_id"])
+        return True
+
+    def _as_repeat(self, known: WalletEntry | None) -> Receipt:
+        assert known is not None  # noqa: S101 - `_lies` has seen it
+        balance_minor = known.balance_after_minor or 0
+        return Receipt(known.transaction_id or "", TransactionStatus.DUPLICATE, balance_minor, str(known.entry_no))
+
+    def _receipt(self, movement: pb.Movement, receipt: Receipt, call: Call) -> pb.Receipt:
+        more = 0
+        if Fault.WRONG_ECHO in call.faults:
+            self._commit(call, Fault.WRONG_ECHO, movement)
+            more = 1
+        time = Timestamp()
+        time.FromMilliseconds(self._now_ms())
+        return pb.Receipt(
+            transaction_id=receipt.transaction_id,
+            status=_STATUSES[receipt.status],
+            player=movement.player,
+            currency=movement.currency,
+            amount_minor=movement.amount_minor + more,
+            balance_after_minor=receipt.balance_after_minor,
+            wallet_reference=receipt.wallet_reference,
+            entry_time=time,
+        )
+
+    def _commit(self, call: Call, fault: Fault, movement: pb.Movement) -> None:
+        self.faults.commit(call, fault, movement.transaction_id)
+
+    def _told(self, method: Callable[[Any, Call], Any]) -> Callable[[Any, Call], Any]:
+        """The method with the book's errors in the words of the contract."""
+
+        async def answer(request: Any, call: Call) -> Any:
+            try:
+                async with self._turn:
+                    return await method(request, call)
+            except WalletUnavailableError:
+                raise NobodyError from None
+            except RgsError as error:
+                raise await self._refusal(error, request) from None
+
+        return answer
+
+    async def _refusal(self, error: RgsError, request: Any) -> WireError:
+        reason = next((reason for kind, reason in _REASON_OF if isinstance(error, kind)), "")
+        if isinstance(error, WalletRefusedError):
+            reason = error.metadata["refusal"]
+            movement = getattr(request, "movement", request)
+            if reason == "ACCOUNT_UNKNOWN" and not movement.player.startswith(UNKNOWN):
+                reason = "CURRENCY_MISMATCH"
+        metadata = dict(error.metadata)
+        if error.field is not None:
+            metadata["field"] = error.field
+        return WireError(reason, error.message, metadata)
+
+
+def _as_entered(asked: dict[str, Any]) -> Movement:
+    """What the book keeps of the keywords that it is called with."""
+    legs = DEBIT_LEGS if asked["leg"] in DEBIT_LEGS else CREDIT_LEGS
+    reference = format_reference(legs, asked["leg"], asked["reference"], asked["round_reference"])
+    values = (asked["operator"], asked["player"], asked["currency"], asked["amount_minor"])
+    return Movement(*values, asked["transaction_id"], reference)
+
+
+def _account(movement: pb.Movement) -> dict[str, str]:
+    return {"operator": movement.operator, "player": movement.player, "currency": movement.currency}
+
+
+def put_aside(path: Path) -> None:
+    """Move a book's file, and its log, out of the way: nothing is deleted."""
+    number = 1
+    while (aside := path.with_name(f"{path.name}.lost-{number}")).exists():
+        number += 1
+    for suffix in ("", "-wal", "-shm"):
+        found = path.with_name(path.name + suffix)
+        if found.exists():
+            found.rename(aside.with_name(aside.name + suffix))

@@ -1,0 +1,318 @@
+"""One person at one game: a session from its opening, or from where it was left, until the person leaves.
+
+Keeps no state of its own that matters: what is shown is the server's last view, and a client that lost everything goes
+on from `GetSession`. Refuses to play on once a statement of the session has failed a check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, TypeVar
+
+import grpc
+from google.protobuf.message import Message
+
+from rgs.core.amounts import format_money, parse_money, typed_money
+from rgs.core.errors import FormatError, VerificationError
+from rgs.devkit.client import CallError, Client, OutcomeUnknownError
+from rgs.devkit.terminal.history_screen import Past
+from rgs.devkit.terminal.prompt import Desk
+from rgs.devkit.terminal.proof import Keys, SessionProof
+from rgs.devkit.terminal.screen import line
+from rgs.v1.catalog_pb2 import Game
+from rgs.v1.common_pb2 import ROUND_STATUS_OPEN, SESSION_STATUS_CLOSED, Action, Bet, RoundView, SessionView
+from rgs.v1.play_pb2 import ActRequest, GetRoundRequest, StartRoundRequest
+from rgs.v1.session_pb2 import (
+    BuyParticipationRequest,
+    CloseSessionRequest,
+    EndParticipationRequest,
+    GetSessionRequest,
+    OpenSessionRequest,
+)
+
+BUY_IN_MINOR: Final = 10_000
+ANTE_MINOR: Final = 100
+_BETWEEN: Final = ("bets", "top_up", "history", "statements", "rules", "leave")
+
+Request = TypeVar("Request", bound=Message)
+Response = TypeVar("Response", bound=Message)
+
+
+class LeftError(Exception):
+    """The person has left without closing; everything stays at the server as it is."""
+
+
+class Sitting:
+    """One session on one screen."""
+
+    def __init__(self, client: Client, desk: Desk, keys: Keys, games: Mapping[str, Game], ruleset: str) -> None:
+        """`games` are the catalog's by ruleset id, `ruleset` the one that is played."""
+        self._client = client
+        self._desk = desk
+        self._screen = desk.screen
+        self._words = desk.words
+        self._keys = keys
+        self._games = games
+        self._game = games[ruleset]
+        self._session = SessionView()
+        self._round: RoundView | None = None
+        self._proof = SessionProof(client, keys, "")  # of no session yet
+        self._bets: dict[str, int] = {}
+        self.is_broken = False
+        """A statement has failed a check."""
+
+    # --- begin and end --------------------------------------------------------------------------------------------
+
+    def open(self, player: str) -> None:
+        """A new session. CallError."""
+        request = OpenSessionRequest(
+            request_id=self._client.request_id(),
+            game=self._game.ruleset.id,
+            player=player,
+            currency=self._game.currency,
+            operator_reference=f"play.{player}",
+        )
+        answer = self._send(self._client.sessions.OpenSession, request)
+        self._session = answer.session
+        self._proof = SessionProof(self._client, self._keys, answer.session.session_id)
+        self._verify(answer.statement)
+
+    def resume(self, session_id: str) -> None:
+        """A session that was left open, its round with it, verified from its first link. CallError."""
+        self._refresh(session_id)
+        self._proof = SessionProof(self._client, self._keys, session_id)
+        self._verify(b"")
+
+    def run(self) -> None:
+        """Play until the person leaves. LeftError, InputEndedError, OutcomeUnknownError."""
+        while self._session.status != SESSION_STATUS_CLOSED:
+            if self.is_broken:
+                self._draw()
+                return
+            try:
+                self._turn()
+            except OutcomeUnknownError:
+                raise
+            except CallError as error:
+                self._desk.note_refusal(error)
+                self._refresh(self._session.session_id)
+        self._draw()
+
+    def _turn(self) -> None:
+        session = self._session
+        if session.participation_ended:
+            self._close()
+        elif not session.participation_id:
+            self._draw()
+            self._buy(BUY_IN_MINOR)
+        elif self._round is not None and self._round.status == ROUND_STATUS_OPEN:
+            self._decide(self._round)
+        else:
+            self._between()
+
+    # --- the participation ----------------------------------------------------------------------------------------
+
+    def _buy(self, default_minor: int) -> None:
+        session = self._session
+        most = format_money(session.purchase_left_minor, session.currency)
+        default = typed_money(min(default_minor, session.purchase_left_minor), session.currency)
+        self._desk.say(self._words("say.buy", amount=most))
+        answer = self._desk.ask(self._words("say.how_much"), default)
+        if answer.lower() == self._words("say.leave_word"):
+            self._leave()
+            return
+        amount_minor = self._amount(answer)
+        if amount_minor is None:
+            return
+        request = BuyParticipationRequest(
+            request_id=self._client.request_id(),
+            session_id=session.session_id,
+            purchase_no=session.next_purchase_no,
+            amount_minor=amount_minor,
+        )
+        bought = self._send(self._client.sessions.BuyParticipation, request)
+        self._session = bought.session
+        self._verify(bought.statement)
+
+    def _leave(self) -> None:
+        """Offer to give the balance back and close; LeftError if the session is to stay open."""
+        session = self._session
+        back = format_money(session.balance_minor, session.currency)
+        match self._desk.choose("close", "keep", "back", default="back", amount=back):
+            case "keep":
+                raise LeftError
+            case "back":
+                return
+        if session.participation_id:
+            end = EndParticipationRequest(request_id=self._client.request_id(), session_id=session.session_id)
+            ended = self._send(self._client.sessions.EndParticipation, end)
+            self._session = ended.session
+            self._verify(ended.statement)
+        if not self.is_broken:
+            self._close()
+
+    def _close(self) -> None:
+        request = CloseSessionRequest(request_id=self._client.request_id(), session_id=self._session.session_id)
+        closed = self._send(self._client.sessions.CloseSession, request)
+        view = self._session = closed.session
+        self._verify(closed.statement)
+        bought, staked, returned, back = (
+            format_money(amount, view.currency)
+            for amount in (view.bought_minor, view.staked_minor, view.returned_minor, view.paid_out_minor)
+        )
+        told = self._words("say.closed", bought=bought, staked=staked, returned=returned, back=back)
+        self._desk.note(line(f"  {told}"))
+
+    # --- a round --------------------------------------------------------------------------------------------------
+
+    def _between(self) -> None:
+        session = self._session
+        if not self._bets:
+            ante_minor = min(ANTE_MINOR, session.largest_ante_minor) or ANTE_MINOR
+            self._bets = {"ante": ante_minor}
+        self._draw()
+        placed = ", ".join(
+            f"{self._words.bet(self._game.game, bet)} {format_money(amount, session.currency)}"
+            for bet, amount in self._bets.items()
+        )
+        self._desk.say(*self._screen.limits_left(session), "")
+        deal = self._words.choice("deal", bets=placed)
+        others = {name: self._words.choice(name) for name in _BETWEEN}
+        self._desk.say(str(deal), "   ".join(map(str, others.values())))
+        match self._desk.pick({"deal": deal, **others}, default="deal"):
+            case "deal":
+                self._deal()
+            case "bets":
+                self._ask_bets()
+            case "top_up":
+                self._buy(session.purchase_left_minor)
+            case "leave":
+                self._leave()
+            case "history":
+                Past(self._client, self._desk, self._keys, self._games, session.player).browse()
+            case "statements":
+                self._desk.page(self._screen.links(self._proof.links))
+            case _:
+                self._desk.page(self._screen.rules(self._game))
+
+    def _ask_bets(self) -> None:
+        session, bets = self._session, {}
+        for limit in self._game.limits:
+            hint = ""
+            if limit.required:
+                largest = format_money(session.largest_ante_minor, session.currency)
+                hint = " " + self._words("say.up_to", amount=largest)
+            default = typed_money(self._bets.get(limit.bet, 0), session.currency)
+            answer = self._desk.ask(f"{self._words.bet(self._game.game, limit.bet)}{hint}", default)
+            amount_minor = self._amount(answer)
+            if amount_minor is None:
+                return
+            if amount_minor:
+                bets[limit.bet] = amount_minor
+        self._bets = bets
+
+    def _deal(self) -> None:
+        session = self._session
+        request = StartRoundRequest(
+            request_id=self._client.request_id(),
+            session_id=session.session_id,
+            stage_no=session.next_stage_no,
+            bets=[Bet(bet=bet, amount_minor=amount) for bet, amount in self._bets.items()],
+        )
+        answer = self._send(self._client.play.StartRound, request)
+        self._session, self._round = answer.session, answer.round
+        self._verify(answer.opening)
+
+    def _decide(self, round_: RoundView) -> None:
+        self._draw()
+        self._desk.say("", *self._screen.decisions(round_, self._game.game, self._session.currency))
+        actions = {Action.Name(legal.action): legal.action for legal in round_.legal_actions if legal.available}
+        choices = {name: self._screen.action(self._game.game, action) for name, action in actions.items()}
+        if round_.paused:
+            choices["refresh"] = self._words.choice("refresh")
+            self._desk.say(str(choices["refresh"]))
+        chosen = self._desk.pick({**choices, "leave": self._words.choice("leave")})
+        if chosen == "refresh":
+            self._refresh(self._session.session_id)
+            return
+        if chosen == "leave":
+            if self._desk.choose("keep_round", "back", default="back") == "keep_round":
+                raise LeftError
+            return
+        request = ActRequest(
+            request_id=self._client.request_id(),
+            session_id=self._session.session_id,
+            round_id=round_.round_id,
+            round_version=round_.round_version,
+            action=actions[chosen],
+        )
+        answer = self._send(self._client.play.Act, request)
+        self._session, self._round = answer.session, answer.round
+        if answer.final:
+            self._verify(answer.final)
+
+    # --- asking and verifying ---------------------------------------------------------------------------------------
+
+    def _send(self, method: grpc.UnaryUnaryMultiCallable[Request, Response], request: Request) -> Response:
+        """Ask; while there is no answer, the person says whether the very same request is sent again."""
+        while True:
+            try:
+                return self._client.call(method, request)
+            except OutcomeUnknownError as error:
+                told = self._words("say.no_answer", error=self._screen.refusal(error))
+                self._desk.say(line(told, "yellow"), self._words("say.may_have_happened"))
+                if self._desk.choose("again", "give_up") == "give_up":
+                    raise LeftError from None
+
+    def _refresh(self, session_id: str) -> None:
+        session = self._client.call(self._client.sessions.GetSession, GetSessionRequest(session_id=session_id)).session
+        if session.HasField("open_round"):
+            self._round = session.open_round
+        elif self._round is not None and self._round.status == ROUND_STATUS_OPEN:  # it has ended without us
+            ask = GetRoundRequest(session_id=session_id, round_id=self._round.round_id)
+            self._round = self._client.call(self._client.play.GetRound, ask).round
+            self._session = session
+            self._verify(b"")
+        self._session = session
+
+    def _verify(self, envelope: bytes) -> None:
+        """Verify the next link, or all of them where no envelope is given, and what was shown with it."""
+        try:
+            if envelope:
+                self._proof.take(envelope)
+            else:
+                self._proof.catch_up()
+            self._proof.verify_shown(self._session, self._round)
+        except (VerificationError, FormatError) as error:
+            self.is_broken = True
+            self._desk.note(*self._screen.broken(error.metadata.get("check", "form"), error.message))
+        except CallError as error:
+            told = self._words("proof.not_verified", error=self._screen.refusal(error))
+            self._desk.note(line(f"✗ {told}", "yellow"))
+        else:
+            links = self._proof.links
+            is_final = links[-1].kind.name == "round_final"
+            shown = links[-2:] if is_final else links[-1:]
+            self._desk.note(self._screen.verified(shown, anchored=self._keys.anchored))
+            if is_final:
+                style = "green" if self._keys.anchored else "yellow"
+                self._desk.note(line(f"  {self._words('proof.computed')}", style))
+
+    # --- the screen -----------------------------------------------------------------------------------------------
+
+    def _amount(self, answer: str) -> int | None:
+        """Minor units of what was typed; None, with a note, where it is no amount."""
+        amount_minor = parse_money(answer, self._session.currency)
+        if amount_minor is None:
+            self._desk.note(line(f"✗ {self._words('say.no_amount', text=answer)}", "yellow"))
+        return amount_minor
+
+    def _draw(self) -> None:
+        self._desk.clear()
+        session, round_, game = self._session, self._round, self._game.game
+        self._desk.say(self._screen.header(session, round_))
+        if round_ is not None:
+            self._desk.say(self._screen.felt(round_, game, session.currency))
+            if round_.status != ROUND_STATUS_OPEN:
+                self._desk.say(self._screen.outcome(round_, game, session.currency))
+        self._desk.say_notes()

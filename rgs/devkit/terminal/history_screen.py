@@ -1,0 +1,174 @@
+"""What the player has played (RULEBOOK R-5): the list in pages, one round whole, and its proof made again.
+
+The list and the round are shown as the server tells them; the proof takes nothing from there. It reads the session's
+signed statements from the first, checks them as `rgs.devkit.terminal.proof` does, and compares what the history shows
+with what was signed. Refuses to call a round verified of which one step has failed, and says which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from rgs.core.amounts import format_money
+from rgs.core.errors import FormatError, VerificationError
+from rgs.core.times import format_time
+from rgs.devkit.client import CallError, Client
+from rgs.devkit.terminal.cards_art import card_text
+from rgs.devkit.terminal.i18n import Choice
+from rgs.devkit.terminal.prompt import Desk
+from rgs.devkit.terminal.proof import Keys, RoundProof
+from rgs.devkit.terminal.screen import line, table_of
+from rgs.v1.catalog_pb2 import Game
+from rgs.v1.common_pb2 import DecidedBy, Phase, RoundStatus, RoundView
+from rgs.v1.history_pb2 import (
+    GetRoundRecordRequest,
+    ListRoundsRequest,
+    ListRoundsResponse,
+    RoundRecord,
+    RoundSummary,
+)
+
+ROWS: Final = 9
+"""Rounds a page: each has a digit for its key."""
+_DECK_SHOWN: Final = 9
+_HASH_SHOWN: Final = 16
+
+
+class Past:
+    """The history of one player, on one screen. `games` are the catalog's by ruleset id."""
+
+    def __init__(self, client: Client, desk: Desk, keys: Keys, games: Mapping[str, Game], player: str) -> None:
+        self._client = client
+        self._desk = desk
+        self._keys = keys
+        self._games = games
+        self._player = player
+
+    def browse(self) -> None:
+        """Show pages and rounds until the person goes back. CallError, InputEndedError."""
+        tokens = [""]
+        while True:
+            page = self._page(tokens[-1])
+            self._desk.clear()
+            self._desk.say(self._list(page.rounds, len(tokens)), "")
+            names = ["older"] * bool(page.next_page_token) + ["newer"] * (len(tokens) > 1) + ["back"]
+            choices = {name: self._desk.words.choice(name) for name in names}
+            self._desk.say("   ".join(map(str, choices.values())))
+            rows = {str(number): Choice(str(number), "") for number in range(1, len(page.rounds) + 1)}
+            match self._desk.pick({**choices, **rows}, default="back"):
+                case "back":
+                    return
+                case "older":
+                    tokens.append(page.next_page_token)
+                case "newer":
+                    tokens.pop()
+                case number:
+                    self._show(page.rounds[int(number) - 1])
+
+    def _page(self, token: str) -> ListRoundsResponse:
+        request = ListRoundsRequest(player=self._player, page_size=ROWS, page_token=token)
+        return self._client.call(self._client.history.ListRounds, request)
+
+    def _list(self, rows: Any, page: int) -> RenderableType:
+        """RULEBOOK R-5: date, game, stakes, winnings."""
+        words = self._desk.words
+        if not rows:
+            return line(words("past.none"))
+        heads = [words(f"past.{name}") for name in ("no", "date", "code", "game")]
+        table = table_of(" ", *heads, right=[words(f"past.{name}") for name in ("staked", "returned")])
+        for number, row in enumerate(rows, 1):
+            amounts = [format_money(amount, row.currency) for amount in (row.staked_minor, row.returned_minor)]
+            table.add_row(" ", str(number), _date(row), row.game_code, row.game, *amounts)
+        told = f"{words('past.page', page=page)}, {words('past.which')}"
+        return Group(table, line(told, "dim"))
+
+    # --- one round ----------------------------------------------------------------------------------------------------
+
+    def _show(self, row: RoundSummary) -> None:
+        request = GetRoundRecordRequest(round_id=row.round_id)
+        record = self._client.call(self._client.history.GetRoundRecord, request).records[0]
+        self._desk.clear()
+        self._desk.say(self._record(record), "")
+        while self._desk.choose("verify", "back", default="back") == "verify":
+            self._desk.say(*self._proved(record), "")
+
+    def _record(self, record: RoundRecord) -> RenderableType:
+        words, screen, row, round_ = self._desk.words, self._desk.screen, record.summary, record.round
+        game = self._games[row.game].game if row.game in self._games else ""
+        status = words.known(f"past.status.{RoundStatus.Name(row.status).removeprefix('ROUND_STATUS_')}", "?")
+        ids = (
+            (words("past.played"), f"{_date(row)} {row.game_code}  {row.game}  {status}"),
+            (words("past.round_id"), row.round_id),
+            (words("head.session_id"), row.regulator_session_id),
+            (words("head.participation_id"), row.regulator_participation_id),
+        )
+        parts: list[RenderableType] = [Text.assemble((f"  {name} ", "dim"), value) for name, value in ids]
+        parts.append(screen.felt(round_, game, row.currency))
+        parts += [line(text) for text in self._decisions(round_, game, row.currency)]
+        parts.append(screen.outcome(round_, game, row.currency))
+        return Group(*parts)
+
+    def _decisions(self, round_: RoundView, game: str, currency: str) -> list[str]:
+        words, told = self._desk.words, []
+        for taken in round_.actions:
+            phase = Phase.Name(taken.phase).removeprefix("PHASE_")
+            by = f"past.by_{DecidedBy.Name(taken.by).removeprefix('DECIDED_BY_').lower()}"
+            told.append(
+                words(
+                    "past.action_cost" if taken.amount_minor else "past.action",
+                    time=format_time(taken.time.ToMilliseconds())[11:19],
+                    phase=words.known(f"phase.{phase}", phase),
+                    action=self._desk.screen.action(game, taken.action).text,
+                    **({"amount": format_money(taken.amount_minor, currency)} if taken.amount_minor else {}),
+                )
+                + (f" ({words(by)})" if words.has(by) else "")
+            )
+        return told
+
+    # --- its proof ----------------------------------------------------------------------------------------------------
+
+    def _proved(self, record: RoundRecord) -> list[RenderableType]:
+        """The steps of the proof, or the one that fails."""
+        try:
+            proof = RoundProof(self._client, self._keys, record)
+        except (VerificationError, FormatError) as error:
+            return self._desk.screen.broken(error.metadata.get("check", "form"), error.message)
+        except CallError as error:
+            return [
+                line(f"✗ {self._desk.words('proof.not_verified', error=self._desk.screen.refusal(error))}", "yellow")
+            ]
+        return [
+            *(line(f"✓ {text}", "green" if self._keys.anchored else "yellow") for text in self._steps(proof, record)),
+            self._desk.screen.verified([proof.opening, proof.final], anchored=self._keys.anchored),
+        ]
+
+    def _steps(self, proof: RoundProof, record: RoundRecord) -> list[str]:
+        words, body = self._desk.words, proof.final.body
+        root, instance = f"{self._keys.root[:_HASH_SHOWN]}…", proof.opening.body["instance"]
+        steps = [words("proof.step.key", root=root, instance=instance)]
+        if proof.opening.key.development:
+            steps.append(words("proof.step.development"))
+        steps.append(words("proof.step.session", count=proof.links))
+        if "transcript" in body:
+            plain = self._desk.screen.plain
+            top = " ".join(card_text(card, plain=plain).plain for card in body["deck"][:_DECK_SHOWN])
+            steps += [
+                words("proof.step.commitment", count=len(body["transcript"]) // 2),
+                words("proof.step.transcript", cards=top),
+                words("proof.step.cards"),
+            ]
+        else:
+            steps.append(words("proof.step.unrevealed"))
+        names = ("balance_before", "staked", "returned", "balance_after")
+        amounts = [format_money(int(body[f"{name}_minor"]), record.summary.currency) for name in names]
+        before, staked, returned, after = amounts
+        steps.append(words("proof.step.settlement", before=before, staked=staked, returned=returned, after=after))
+        return [*steps, words("proof.step.shown")]
+
+
+def _date(row: RoundSummary) -> str:
+    return format_time(row.start_time.ToMilliseconds())[:10]

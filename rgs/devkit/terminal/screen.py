@@ -1,0 +1,266 @@
+"""What the terminal client shows of the server's views: game, both regulator ids, balance, net and time at all times.
+
+Pure: views in, renderables out, in the words of one language (`rgs.devkit.terminal.i18n`) and of the game that is
+played. Refuses to compute what the server says: amounts, hands and legal actions are shown as they came.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Final, Literal
+
+from rich.cells import cell_len
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from rgs.core.amounts import format_money
+from rgs.core.replay.reading import Statement
+from rgs.core.times import format_time
+from rgs.devkit.client import CallError
+from rgs.devkit.terminal.cards_art import CARD_ROWS, draw_cards, format_elapsed, hand_text
+from rgs.devkit.terminal.i18n import Choice, Words
+from rgs.v1.catalog_pb2 import Game, Paytable, ReturnFigure
+from rgs.v1.common_pb2 import (
+    OUTCOME_FOLD,
+    ROUND_STATUS_OPEN,
+    ROUND_STATUS_VOID,
+    Action,
+    BetResult,
+    Hand,
+    Outcome,
+    RoundView,
+    SessionView,
+)
+
+WIDTH: Final = 80
+_STYLES: Final = {"WIN": "green", "LOSE": "dim"}
+_HOLE_CARDS: Final = 2
+_BOARD: Final = 5
+
+
+class Screen:
+    """How a view looks in one language; `plain` where only ASCII can be shown."""
+
+    def __init__(self, words: Words, *, plain: bool) -> None:
+        self.words = words
+        self.plain = plain
+
+    # --- a session and its round --------------------------------------------------------------------------------------
+
+    def header(self, session: SessionView, round_: RoundView | None) -> Panel:
+        """RULEBOOK R-1, R-3, F-3: what is shown at all times."""
+        ids, money = Table.grid(expand=True), Table.grid(expand=True)
+        ids.add_row(
+            self._named("session_id", session.regulator_session_id),
+            self._named("participation_id", session.regulator_participation_id or "-", justify="right"),
+        )
+        money.add_row(
+            self._named("balance", format_money(session.balance_minor, session.currency), "bold"),
+            self._named("net", format_money(session.net_position_minor, session.currency, signed=True)),
+            self._named("time", format_elapsed(session.elapsed_ms)),
+            self._named("round", round_.game_code if round_ is not None else "-", justify="right"),
+        )
+        register = self.words("head.test_register" if session.test_register else "head.register")
+        return Panel(
+            Group(ids, money),
+            title=f"[bold]{session.game_name}[/]",
+            title_align="left",
+            subtitle=f"[dim]{session.ruleset.id} {session.ruleset.version} · {session.jurisdiction.id} · {register}[/]",
+            subtitle_align="right",
+            border_style="dim",
+            width=WIDTH,
+        )
+
+    def limits_left(self, session: SessionView) -> Iterator[RenderableType]:
+        """What is left of the limits that the operator gave, where it gave any."""
+        left = []
+        if session.HasField("loss_left_minor"):
+            left.append(self.words("say.left_loss", amount=format_money(session.loss_left_minor, session.currency)))
+        if session.HasField("stake_left_minor"):
+            left.append(self.words("say.left_stake", amount=format_money(session.stake_left_minor, session.currency)))
+        if session.HasField("time_left_ms"):
+            left.append(self.words("say.left_time", time=format_elapsed(session.time_left_ms)))
+        if left:
+            yield line(self.words("say.limits", limits=", ".join(left)), "dim")
+
+    def felt(self, round_: RoundView, game: str, currency: str) -> Group:
+        """Cards, hands and bets of the round: eight rows."""
+        is_open, plain = round_.status == ROUND_STATUS_OPEN, self.plain
+        dealer = draw_cards(round_.dealer_cards, _HOLE_CARDS, face_down=is_open, plain=plain)
+        board = draw_cards(round_.board, _BOARD, plain=plain)
+        mine = draw_cards(round_.hole_cards, _HOLE_CARDS, plain=plain)
+        the_dealer, the_board, you = (
+            self.words.known(f"game.{game}.dealer", "dealer"),
+            self.words("felt.board"),
+            self.words("felt.you"),
+        )
+        width = max(7, *(cell_len(name) + 1 for name in (the_dealer, the_board, you)))
+        hands = [Text(), self._hand(you, round_.player_hand, width), self._hand(the_dealer, round_.dealer_hand, width)]
+        rows = [
+            Text.assemble(_label(the_dealer, row, width), dealer[row], _label(the_board, row, width), board[row])
+            for row in range(CARD_ROWS)
+        ]
+        rows += [Text.assemble(_label(you, row, width), mine[row], "  ", hands[row]) for row in range(CARD_ROWS)]
+        bets = Text("  ")
+        for bet in round_.bets:
+            amount = format_money(bet.amount_minor, currency)
+            bets.append(f"{self.words.bet(game, bet.bet)} ", "dim").append(amount).append("   ")
+        bets.append(f"{self.words('felt.staked')} ", "dim").append(format_money(round_.staked_minor, currency), "bold")
+        commitment = Text.assemble((f"  {self.words('felt.commitment')} {round_.commitment.hex()}", "dim"))
+        return Group(*rows, bets, commitment)
+
+    def decisions(self, round_: RoundView, game: str, currency: str) -> Iterator[RenderableType]:
+        """The legal actions with their cost, and why one is not available."""
+        text = Text("  ")
+        for legal in round_.legal_actions:
+            choice = self.action(game, legal.action)
+            text.append(f"[{choice.key}] ", "bold" if legal.available else "dim")
+            text.append(choice.text, "" if legal.available else "dim")
+            if legal.cost_minor:
+                text.append(f" {format_money(legal.cost_minor, currency)}", "" if legal.available else "dim")
+            if not legal.available:
+                text.append(f" ({self.words.known(f'unavailable.{legal.reason}', legal.reason)})", "dim")
+            text.append("   ")
+        leave = self.words.choice("leave")
+        yield text.append(f"[{leave.key}] ", "bold").append(leave.text)
+        if round_.HasField("deadline"):
+            decided_at = format_time(round_.deadline.ToMilliseconds())
+            yield line(self.words("say.decided_at", time=decided_at), "yellow")
+        if round_.paused:
+            yield line(self.words("say.paused", code=round_.malfunction_code or "-"), "bold yellow")
+
+    def outcome(self, round_: RoundView, game: str, currency: str) -> Group:
+        """Who won, and what became of every bet."""
+        table = Table.grid(padding=(0, 3, 0, 0))
+        for row in round_.settlement:
+            stake, returned = (format_money(amount, currency) for amount in (row.stake_minor, row.returned_minor))
+            back = Text.assemble((f"{self.words('outcome.back')} ", "dim"), returned, justify="right")
+            result = BetResult.Name(row.result).removeprefix("BET_RESULT_")
+            became = Text(self.words.known(f"result.{result}", "?"), _STYLES.get(result, ""))
+            bet = Text(self.words.bet(game, row.bet), "dim")
+            table.add_row(" ", bet, Text(stake, justify="right"), became, back)
+        return Group(self._headline(round_, game, currency), table)
+
+    def action(self, game: str, action: Action.ValueType) -> Choice:
+        """Key and word of a decision in this game."""
+        return self.words.action(game, Action.Name(action).removeprefix("ACTION_"))
+
+    def _headline(self, round_: RoundView, game: str, currency: str) -> Text:
+        if round_.status == ROUND_STATUS_VOID:
+            return Text(f"  {self.words('outcome.void')}", "bold yellow")
+        the_dealer = self.words.known(f"game.{game}.the_dealer", "the dealer")
+        key = f"outcome.{Outcome.Name(round_.outcome).removeprefix('OUTCOME_')}"
+        text = Text("  ", "bold")
+        text.append(self.words(key if self.words.has(key) else "outcome.ended", dealer=the_dealer))
+        if round_.outcome != OUTCOME_FOLD and not round_.dealer_qualifies:
+            # Inside the sentence, hence with a small first letter where the language has small articles.
+            inside = the_dealer[0].lower() + the_dealer[1:]
+            text.append(", " + self.words("outcome.not_qualified", dealer=inside))
+        net_minor = round_.returned_minor - round_.staked_minor
+        net = format_money(net_minor, currency, signed=True)
+        return text.append(f"   {net}", "bold green" if net_minor > 0 else "")
+
+    # --- statements ---------------------------------------------------------------------------------------------------
+
+    def links(self, statements: Iterable[Statement]) -> Table:
+        """Signed statements of the session, verified."""
+        table = table_of(" ", *(self.words(f"proof.{name}") for name in ("link", "statement", "hash")))
+        for statement in statements:
+            table.add_row(" ", statement.body["link_no"], statement.kind.name, Text(f"{statement.hash[:48]}…", "dim"))
+        return table
+
+    def verified(self, statements: Iterable[Statement], *, anchored: bool) -> RenderableType:
+        """Statements that have passed their checks, and what vouches for their keys."""
+        names = ", ".join(f"{one.kind.name} {one.hash[:12]}…" for one in statements)
+        if anchored:
+            return line(f"✓ {self.words('proof.anchored', names=names)}", "green")
+        return line(f"✓ {self.words('proof.unanchored', names=names)}", "yellow")
+
+    def broken(self, check: str, detail: str) -> list[RenderableType]:
+        """A statement that fails a check (`13 transcript`); `detail` is what the check itself says of it."""
+        number, _, _ = check.partition(" ")
+        name = self.words.known(f"check.{number}", check)
+        named = f"{number} {name}" if number.isdecimal() else name
+        return [
+            line(f"✗ {self.words('proof.broken', check=named, detail=detail)}", "bold red"),
+            line(f"  {self.words('proof.do_not_play')}", "red"),
+        ]
+
+    def refusal(self, error: CallError) -> str:
+        """What the server refused, and why."""
+        return self.words.refusal(error.reason, error.message, error.metadata, error.code.name)
+
+    # --- the game -----------------------------------------------------------------------------------------------------
+
+    def rules(self, game: Game) -> Group:
+        """How the game goes, what it pays, its limits and returns, from the catalog."""
+        document = json.loads(game.canonical) if game.canonical else {}
+        after_fold = next((str(value) for name, value in document.items() if name.endswith("_after_fold")), "")
+        told = self.words.rules(game.game, floor=game.dealer_qualifies_with, after_fold=after_fold) or list(game.rules)
+        parts: list[RenderableType] = [line(f"{number}. {rule}") for number, rule in enumerate(told, 1)]
+        tables = Table.grid(padding=(0, 4))
+        tables.add_row(" ", *(self._paytable(game.game, paytable) for paytable in game.paytables))
+        parts += [Text(), tables, Text()]
+        for limit in game.limits:
+            least, most, step = (
+                format_money(amount, game.currency) for amount in (limit.min_minor, limit.max_minor, limit.step_minor)
+            )
+            bet = self.words.bet(game.game, limit.bet)
+            parts.append(line(self.words("rules.limits", bet=bet, least=least, most=most, step=step)))
+        parts += [line(self._return(game.game, figure), "dim") for figure in game.returns]
+        return Group(*parts)
+
+    def _return(self, game: str, figure: ReturnFigure) -> str:
+        bet, _, per = figure.name.partition(", per ")
+        return self.words(
+            "rules.return_of",
+            bet=self.words("rules.main") if bet == "main" else self.words.bet(game, bet),
+            per=self.words.known(f"rules.{per.replace(' ', '_')}", per),
+            percent=figure.percent,
+            basis=self.words.known(f"rules.{figure.basis}", figure.basis),
+        )
+
+    def _paytable(self, game: str, paytable: Paytable) -> Table:
+        table = Table.grid(padding=(0, 2))
+        table.add_row(Text(self.words("rules.pays", bet=self.words.bet(game, paytable.bet)), "bold"), "")
+        for row in paytable.rows:
+            floor = f"floor.{row.category}"
+            hand = self.words(floor) if ":" in row.category and self.words.has(floor) else None
+            pays = self.words.known(f"rules.{row.pays}", row.pays)
+            table.add_row(hand or self.words.known(f"row.{row.category}", row.category), Text(pays, justify="right"))
+        return table
+
+    # --- parts --------------------------------------------------------------------------------------------------------
+
+    def _named(self, name: str, value: str, style: str = "", *, justify: Literal["left", "right"] = "left") -> Text:
+        return Text.assemble((f"{self.words(f'head.{name}')} ", "dim"), (value, style), justify=justify)
+
+    def _hand(self, who: str, hand: Hand, width: int) -> Text:
+        if not hand.category:
+            return Text()
+        name = self.words.known(f"hand.{hand.category}", hand.category)
+        return Text.assemble((f"{who} ".rjust(width), "dim"), hand_text(name, hand.cards, plain=self.plain))
+
+
+def line(text: str, style: str = "") -> Padding:
+    """A line of text; what does not fit goes on below, as far from the edge."""
+    return Padding(Text(text, style), (0, 0, 0, 2))
+
+
+def table_of(*left: str, right: Iterable[str] = ()) -> Table:
+    """A table without lines, its columns by their headings."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for name in left:
+        table.add_column(name, no_wrap=True)
+    for name in right:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def _label(name: str, row: int, width: int) -> Text:
+    """Beside the middle of the cards."""
+    return Text(f"  {name if row == 1 else '':<{width}}", "dim")

@@ -1,0 +1,560 @@
+"""`certify manifest verify`: is what lies here what the manifest lists? Changed, missing and unlisted, each by name.
+
+Standard library only and one file, to be carried away and run by an interpreter that one trusts:
+
+    python3 -I -S -B manifest_verify.py MANIFEST --root DIR [--venv DIR] [--json]
+
+`--root` is the folder in which `rng`, `rgs` and `certification` lie (a checkout, or site-packages); with `--venv`, the
+virtual environment, dependencies, standard library, interpreter and the shared objects behind it are compared too. What
+was not compared is said. The server's launcher measures with the same functions before it imports what it serves with.
+
+Refuses to pass over a file because it looks harmless: all that lies in a listed folder counts, but `__pycache__`, which
+an interpreter with a `pycache_prefix` does not read. Finds careless and clumsy changes, not a host that lies: who can
+change this file, the interpreter or the kernel can make it say anything. Exit 0 as listed, 1 not, 2 cannot be compared.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import csv
+import hashlib
+import json
+import os
+import re
+import stat
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+FORMAT: Final = "rgs/certified/v1"
+PACKAGES: Final = ("certification", "rgs", "rng")
+"""The folders of our own that are run."""
+PROTOS: Final = "protos"
+"""The contract; a wheel does not have it."""
+LOCK: Final = "requirements/runtime.txt"
+"""Where a checkout has the lock; a wheel has it inside `rgs`."""
+BESIDE: Final = frozenset(
+    {*PACKAGES, PROTOS}
+    | {"bench", "build", "dist", "docs", "dossier", "env", "examples", "requirements", "tests", "tools", "var", "venv"}
+)
+"""Folders at the top of a checkout that may hold modules: nothing that serves imports by such a name."""
+CACHE: Final = "__pycache__"
+CACHED: Final = (".pyc", ".nbi", ".nbc")
+"""What a checkout may have there: bytecode, and what numba left by versions before; our programs read neither."""
+IMPORTABLE: Final = (".py", ".pyc", ".pyd", ".so", ".pth", ".egg", ".egg-link", ".zip")
+"""What an interpreter may run, or be led elsewhere by."""
+COMPILED: Final = (".so", ".pyd", ".dylib")
+ARCHIVES: Final = (".egg", ".egg-link", ".zip")
+VIRTUALENV: Final = frozenset({"_virtualenv.py", "_virtualenv.pth"})
+"""What virtualenv and uv put beside packages, in no RECORD. An interpreter under -S does not run it."""
+ABSENT: Final = "absent"
+"""Instead of a hash: nothing lies there."""
+INSTALLER: Final = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json")
+"""Of a distribution's own folder: what says how it came here."""
+_NAME: Final = re.compile(r"[-_.]+")
+_OPENSSL: Final = b'OPENSSLDIR: "'
+"""Before the folder of its configuration, in every build of OpenSSL."""
+
+
+class UnverifiableError(Exception):
+    """What should be compared cannot be read."""
+
+
+@dataclass(frozen=True, order=True)
+class Finding:
+    """One difference and where: `changed`, `missing`, `unlisted`; `twice` where two files or distributions stand for
+    one thing; or `odd` for what is neither file nor folder, and for what should not be as it is.
+    """
+
+    what: str
+    path: str
+
+    def __str__(self) -> str:
+        shown = "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in self.path)
+        return f"{self.what:<9} {shown}"
+
+
+@dataclass
+class Surroundings:
+    """What the server runs on: path -> SHA-256 in hex, by part."""
+
+    python: str
+    objects: dict[str, str] = field(default_factory=dict)
+    """The interpreter and the shared objects in its process, by their absolute path."""
+    stdlib: dict[str, str] = field(default_factory=dict)
+    dependencies: dict[str, dict[str, str]] = field(default_factory=dict)
+    """`name==version` -> its files."""
+    server: dict[str, str] = field(default_factory=dict)
+    """Our own files, where the server measures itself."""
+    findings: list[Finding] = field(default_factory=list)
+    """What contradicts the lock or a RECORD."""
+    machine: dict[str, str] = field(default_factory=dict)
+    """Files of the machine that may bring other code into a process (`rgs.integrity.manifest_machine`)."""
+    started: dict[str, str] = field(default_factory=dict)
+    """What lies beside the packages and is run by a Python that is not isolated: path files."""
+    places: dict[str, str] = field(default_factory=dict)
+    """File of a dependency -> the folder of packages in which it lies."""
+    others: list[str] = field(default_factory=list)
+    """Distributions that the lock does not know, `name==version`: not hashed, and not importable for the server."""
+    openssl: set[str] = field(default_factory=set)
+    """The folders in which the OpenSSLs of objects and dependencies look for their configuration."""
+    certified: str = ""
+    """The manifest that all of it was compared with, before anything of it ran."""
+
+    def listed(self) -> dict[str, object]:
+        """As a manifest holds it, file by file."""
+        names = ("dependencies", "machine", "objects", "python", "started", "stdlib")
+        return {name: getattr(self, name) for name in names}
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+
+def hash_of(files: Mapping[str, str], name: str = "sha256") -> str:
+    """The hash of a listing: `<sha256>  <path>` a line, by path; what `sha256sum` writes of the files, sorted."""
+    lines = "".join(f"{sha256}  {path}\n" for path, sha256 in sorted(files.items()))
+    return hashlib.new(name, lines.encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest()
+
+
+def digest(path: Path | str, name: str = "sha256") -> str:
+    """The hash of a plain file, in hex; UnverifiableError."""
+    try:
+        with Path(path).open("rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise UnverifiableError(f"{path} is no plain file")
+            return hashlib.file_digest(file, lambda: hashlib.new(name, usedforsecurity=False)).hexdigest()
+    except OSError as error:
+        raise UnverifiableError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def digest_object(path: Path | str, openssl: set[str]) -> str:
+    """As `digest`, of a shared object; an OpenSSL in it says where it looks for its configuration."""
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise UnverifiableError(f"{path} cannot be read: {error.strerror}") from None
+    start = content.find(_OPENSSL)
+    while start >= 0:
+        end = content.find(b'"', start := start + len(_OPENSSL))
+        openssl.add(content[start : max(start, end)].decode("utf-8", "surrogateescape"))
+        start = content.find(_OPENSSL, start)
+    return hashlib.sha256(content).hexdigest()
+
+
+def walk(
+    folder: Path | str, skip: Iterable[str] = (CACHE,), prefix: str = ""
+) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Everything below but folders, with its path relative to `folder`; not what is in a folder named in `skip`."""
+    try:
+        with os.scandir(folder) as found:
+            entries = sorted(found, key=lambda entry: entry.name)
+    except OSError as error:
+        raise UnverifiableError(f"{folder} cannot be listed: {error.strerror}") from None
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            if entry.name not in skip:
+                yield from walk(entry.path, skip, f"{prefix}{entry.name}/")
+        else:
+            yield prefix + entry.name, entry
+
+
+def own_files(root: Path) -> tuple[dict[str, Path], list[Finding]]:
+    """Our files by logical path, as a manifest lists them; with what is odd, and what shadows a library."""
+    files: dict[str, Path] = {}
+    findings = []
+    if not root.is_dir():
+        raise UnverifiableError(f"{root} is no folder")
+    for top in (*PACKAGES, PROTOS):
+        if not (root / top).is_dir():
+            continue
+        if (root / top).is_symlink():
+            findings.append(Finding("odd", top))
+        for path, entry in walk(root / top, ()):
+            if not entry.is_file(follow_symlinks=False):
+                findings.append(Finding("odd", f"{top}/{path}"))
+            elif CACHE in path.split("/"):
+                if not path.endswith(CACHED):  # a folder of caches is a folder of modules to who names it
+                    findings.append(Finding("unlisted", f"{top}/{path}"))
+            elif f"{top}/{path}" != f"rgs/{LOCK}":
+                files[f"{top}/{path}"] = Path(entry.path)
+    findings += twice(files)
+    for lock in (root / "rgs" / LOCK, root / LOCK):
+        if lock.is_file():
+            files[LOCK] = lock
+            break
+    if not any(root.glob("*.dist-info")):  # a folder that is ours alone holds nothing else that could be imported
+        findings += [Finding("unlisted", path.name) for path in sorted(root.iterdir()) if _shadows(path)]
+    return files, findings
+
+
+def twice(files: Iterable[str]) -> list[Finding]:
+    """The modules of a listing for which two files stand, such as `x.py` and `x/__init__.py`: Python takes one."""
+    modules: dict[str, list[str]] = {}
+    for path in files:
+        if path.endswith((".py", ".pyc", *COMPILED)):
+            folder, _, name = path.rpartition("/")
+            stem = name.partition(".")[0]
+            modules.setdefault(folder if stem == "__init__" else f"{folder}/{stem}".lstrip("/"), []).append(path)
+    return [Finding("twice", " and ".join(sorted(paths))) for paths in modules.values() if len(paths) > 1]
+
+
+def _shadows(path: Path) -> bool:
+    """Whether something at the top of a checkout would be imported before a library of its name, or a part of one."""
+    if not path.is_dir():
+        return path.suffix in IMPORTABLE
+    if path.name in BESIDE or not path.name.isidentifier():
+        return False
+    return any(name.endswith(IMPORTABLE) for name, _ in walk(path))
+
+
+# --- dependencies ----------------------------------------------------------------------------------------------------
+
+
+def canonical_name(name: str) -> str:
+    """The one form of a distribution's name."""
+    return _NAME.sub("-", name).lower()
+
+
+def parse_lock(text: str) -> dict[str, tuple[str, list[str]]]:
+    """Name -> version and SHA-256 of the archives, as `requirements/runtime.txt` pins them."""
+    found: dict[str, tuple[str, list[str]]] = {}
+    hashes: list[str] = []
+    for line in text.splitlines():
+        if pinned := re.match(r"([A-Za-z0-9._-]+)==([^ ;\\]+)", line):
+            hashes = []
+            found[canonical_name(pinned[1])] = (pinned[2], hashes)
+        elif hashed := re.match(r"\s+--hash=sha256:([0-9a-f]{64})", line):
+            hashes.append(hashed[1])
+    return found
+
+
+def read_record(info: Path) -> dict[str, str]:
+    """Path -> SHA-256 in base64, empty where the RECORD has none; paths that lead out of the folder as they stand."""
+    try:
+        text = (info / "RECORD").read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise UnverifiableError(f"{info.name} has no RECORD that can be read") from None
+    rows: dict[str, str] = {}
+    for row in csv.reader(text.splitlines()):
+        is_hash = len(row) == 3 and (row[1] == "" or row[1].startswith("sha256="))
+        if not is_hash or row[0] in rows or not _is_path(row[0]):
+            raise UnverifiableError(f"{info.name}/RECORD has a line that is none: {','.join(row)[:80]}")
+        rows[row[0]] = row[1].removeprefix("sha256=")
+    return rows
+
+
+def _is_path(path: str) -> bool:
+    """Whether a path says in one way where it leads: below its folder, or out of it at its beginning."""
+    while path.startswith("../"):
+        path = path.removeprefix("../")
+    return not {"", ".", ".."} & set(path.removeprefix("/").split("/"))
+
+
+def _hex(encoded: str) -> str:
+    """What a RECORD writes in unpadded base64, as hex; empty for what is none."""
+    try:
+        return base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).hex()
+    except binascii.Error:
+        return ""
+
+
+def examine_site(site: Path, locked: Mapping[str, str], into: Surroundings) -> None:
+    """Hash what the lock pins and its RECORDs list in a folder of packages; find what contradicts them.
+
+    Where a locked distribution has files, nothing lies that its own RECORD does not list, whoever else claims it. Of
+    other distributions, such as the tools of a developer, only the names are read: they must not stand for a module of
+    a locked one, and the server imports nothing of them.
+    """
+    listed: dict[str, str] = {}
+    claimed: set[str] = set()
+    known: set[str] = set()
+    for info in sorted(site.glob("*.dist-info")):
+        name, _, version = info.name.removesuffix(".dist-info").partition("-")
+        name = canonical_name(name)
+        rows = read_record(info)
+        ours = name == "rgs" and "rgs/__init__.py" in rows
+        if name not in locked and not ours:
+            claimed.update(path.partition("/")[0] for path in rows)
+            into.others.append(f"{name}=={version}")
+            continue
+        if name in known:
+            into.findings.append(Finding("twice", f"{name}: {info.name}"))
+            continue
+        known.add(name)
+        if not ours and locked[name] != version:
+            into.findings.append(Finding("changed", f"{name}: {version} is installed, {locked[name]} is locked"))
+        files = {path: sha256 for path, sha256 in rows.items() if _counts(path, info.name)}
+        into.findings += [Finding("twice", path) for path in files if path in listed]
+        if ours:
+            tops = {*PACKAGES, info.name}
+            into.findings += [Finding("unlisted", path) for path in files if path.partition("/")[0] not in tops]
+        hashed = _hash_listed(site, files, into)
+        into.dependencies.setdefault(f"{name}=={version}", {}).update(hashed)
+        into.places.update(dict.fromkeys(hashed, str(site)))
+        listed |= files
+    into.findings += twice(listed)
+    tops = {path.partition("/")[0] for path in listed}
+    for top in sorted(tops):
+        if (site / top).is_dir():
+            for path, entry in walk(site / top, (), f"{top}/"):
+                if path not in listed and not _is_harmless(path, entry, listed):
+                    into.findings.append(Finding("unlisted", path))
+    _examine_top(site, tops, claimed, into)
+
+
+def _is_harmless(path: str, entry: os.DirEntry[str], listed: Mapping[str, str]) -> bool:
+    """Whether what is not listed is the bytecode of what is, or in a distribution's own folder and no code."""
+    if not entry.is_file():
+        return False
+    folder, _, name = path.rpartition("/")
+    if folder.endswith(f"/{CACHE}") and name.endswith(".pyc"):
+        return f"{folder.removesuffix(CACHE)}{name.partition('.')[0]}.py" in listed
+    return path.partition("/")[0].endswith(".dist-info") and not path.endswith(IMPORTABLE)
+
+
+def _examine_top(site: Path, tops: set[str], claimed: set[str], into: Surroundings) -> None:
+    """What lies at the top of a folder of packages beside the tops of locked distributions."""
+    modules = {top.partition(".")[0] for top in tops if not top.endswith(".dist-info")} | {*PACKAGES}
+    for entry in sorted(os.scandir(site), key=lambda entry: entry.name):
+        module, _, suffix = entry.name.partition(".")
+        if entry.name in tops:
+            continue
+        if entry.name.endswith(".pth") or entry.name in VIRTUALENV:
+            into.started[entry.name] = digest(entry.path)
+        if entry.name == CACHE:
+            stray = [path for path, _ in walk(entry.path, ()) if not _is_cached(site, path)]
+            into.findings += [Finding("unlisted", f"{CACHE}/{path}") for path in stray]
+        elif (
+            (module in modules and (not suffix or entry.name.endswith(IMPORTABLE)))
+            or entry.name.endswith(ARCHIVES)
+            or (entry.name not in claimed | VIRTUALENV and _leads_somewhere(entry))
+        ):
+            into.findings.append(Finding("unlisted", entry.name))
+
+
+def _is_cached(site: Path, path: str) -> bool:
+    return path.endswith(".pyc") and "/" not in path and (site / f"{path.partition('.')[0]}.py").is_file()
+
+
+def _counts(path: str, info: str) -> bool:
+    """Whether a line of a RECORD is about what is run, and the same wherever it is installed."""
+    if path.startswith(("../", "/")) or path.endswith((".pyc", ".pth")):
+        return False
+    return path not in {f"{info}/{name}" for name in INSTALLER}
+
+
+def _hash_listed(site: Path, listed: Mapping[str, str], into: Surroundings) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for path, sha256 in listed.items():
+        file = f"{site}/{path}"
+        try:
+            found[path] = digest_object(file, into.openssl) if path.endswith(COMPILED) else digest(file)
+        except UnverifiableError:
+            into.findings.append(Finding("missing", path))
+            continue
+        if sha256 and found[path] != _hex(sha256):
+            into.findings.append(Finding("changed", path))
+    return found
+
+
+def _leads_somewhere(entry: os.DirEntry[str]) -> bool:
+    """Whether something at the top of a folder of packages may be imported, or names what is."""
+    if not entry.is_dir():
+        return entry.name.endswith(IMPORTABLE)
+    return entry.name.isidentifier() and entry.name != CACHE and any(True for _ in walk(entry.path))
+
+
+# --- interpreter -----------------------------------------------------------------------------------------------------
+
+
+def measure_stdlib(stdlib: Path) -> dict[str, str]:
+    """The standard library, without its own tests and the packages below it."""
+    skip = (
+        CACHE,
+        "site-packages",
+        "dist-packages",
+        "test",
+        "tests",
+        "idlelib",
+        "ensurepip",
+        "lib2to3",
+        "tkinter",
+        "turtledemo",
+    )
+    return {
+        path: digest(entry.path) for path, entry in walk(stdlib, skip) if path.endswith(IMPORTABLE) and entry.is_file()
+    }
+
+
+def measure(sites: Sequence[Path], lock: str, executable: str, stdlib: Path, objects: Sequence[str]) -> Surroundings:
+    """Everything that the server runs on but its own files. `sites` are the folders of packages."""
+    found = Surroundings(".".join(map(str, sys.version_info[:3])))
+    for path in sorted({os.path.realpath(executable), *objects}):
+        found.objects[path] = digest_object(path, found.openssl)
+    found.stdlib = measure_stdlib(stdlib)
+    locked = {name: version for name, (version, _) in parse_lock(lock).items()}
+    for site in sites:
+        examine_site(site, locked, found)
+    return found
+
+
+def misled(program: Path, stdlib: Path) -> list[Finding]:
+    """What lies around an interpreter and leads it to another standard library, whatever it is told."""
+    real = Path(os.path.realpath(program))
+    beside = [path for folder in {program.parent, real.parent} for path in folder.glob("*._pth")]
+    beside += [*stdlib.parent.glob("python3*.zip"), *real.parent.glob("pybuilddir.txt")]
+    findings = [Finding("unlisted", str(path)) for path in beside]
+    for settings in (folder / "pyvenv.cfg" for folder in (program.parent, program.parent.parent)):
+        lines = settings.read_text("utf-8", "replace").splitlines() if settings.is_file() else []
+        homes = [line.partition("=")[2].strip() for line in lines if line.partition("=")[0].strip().lower() == "home"]
+        findings += [Finding("odd", f"{settings}: {home}") for home in homes if Path(home).resolve() != real.parent]
+    return findings
+
+
+def machine_of(paths: Iterable[str]) -> dict[str, str]:
+    """What lies at these places of the machine; where a path ends in a slash, the names of settings in that folder."""
+    found = {}
+    for path in paths:
+        if not Path(path).exists():
+            found[path] = ABSENT
+        elif path.endswith("/"):
+            names = sorted(name for name in os.listdir(path) if name.lower().endswith((".cnf", ".conf")))  # noqa: PTH208
+            found[path] = hashlib.sha256("\n".join(names).encode("utf-8", "surrogateescape")).hexdigest()
+        else:
+            found[path] = digest(path)
+    return found
+
+
+def environment_of(venv: Path) -> tuple[Path, str, Path]:
+    """Folder of packages, interpreter and standard library of a virtual environment, found from its files."""
+    executable = os.path.realpath(venv / "bin" / "python")
+    sites = sorted(venv.glob("lib/python3.*/site-packages"))
+    stdlibs = [Path(executable).parent.parent / site.parent.relative_to(venv) for site in sites]
+    if len(sites) != 1 or not (stdlibs[0] / "os.py").is_file():
+        raise UnverifiableError(f"{venv} is no virtual environment with one Python in it")
+    return sites[0], executable, stdlibs[0]
+
+
+# --- comparing -------------------------------------------------------------------------------------------------------
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """The parsed manifest; UnverifiableError."""
+    try:
+        document = json.loads(path.read_bytes())
+        if document["format"] != FORMAT:
+            raise UnverifiableError(f"{path} has the format {document['format']}, not {FORMAT}")
+        if not document["files"]:
+            raise UnverifiableError(f"{path} lists no files")
+        for entry in document["files"]:
+            entry["path"], entry["sha256"], entry["sha1"]
+        for part in ("dependencies", "machine", "objects", "started", "stdlib"):
+            document["surroundings"][part].items()
+    except OSError as error:
+        raise UnverifiableError(f"{path} cannot be read: {error.strerror}") from None
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise UnverifiableError(f"{path} is no manifest") from None
+    return dict(document)
+
+
+def compare_files(manifest: Mapping[str, Any], root: Path) -> list[Finding]:
+    """Our own files below `root` with those of the manifest; both hashes count."""
+    files, findings = own_files(root)
+    listed = {entry["path"]: entry for entry in manifest["files"]}
+    if not (root / PROTOS).is_dir():
+        listed = {path: entry for path, entry in listed.items() if not path.startswith(f"{PROTOS}/")}
+    for path, entry in listed.items():
+        if path not in files:
+            findings.append(Finding("missing", path))
+        elif (digest(files[path]), digest(files[path], "sha1")) != (entry["sha256"], entry["sha1"]):
+            findings.append(Finding("changed", path))
+    return sorted([*findings, *(Finding("unlisted", path) for path in files if path not in listed)])
+
+
+def compare_surroundings(manifest: Mapping[str, Any], found: Surroundings) -> list[Finding]:
+    """What the server runs on with the manifest's. An object that the manifest does not know was not loaded then; a
+    path file that the manifest knows may be missing.
+    """
+    listed = manifest["surroundings"]
+    findings = list(found.findings)
+    findings += differences(listed["objects"], found.objects, "")
+    findings += differences(listed["machine"], found.machine)
+    findings += [one for one in differences(listed["started"], found.started) if one.what != "missing"]
+    findings += differences(listed["stdlib"], found.stdlib, "standard library: ")
+    findings += differences(dict.fromkeys(listed["dependencies"], ""), dict.fromkeys(found.dependencies, ""), "")
+    for name, files in found.dependencies.items():
+        findings += differences(listed["dependencies"].get(name, files), files, f"{name}: ")
+    return sorted(set(findings))
+
+
+def differences(listed: Mapping[str, str], found: Mapping[str, str], where: str = "") -> Iterator[Finding]:
+    """What two listings of path and hash do not have in common."""
+    for path in sorted(listed.keys() | found.keys()):
+        if path not in found:
+            yield Finding("missing", where + path)
+        elif path not in listed:
+            yield Finding("unlisted", where + path)
+        elif listed[path] != found[path]:
+            yield Finding("changed", where + path)
+
+
+def verify(manifest: Mapping[str, Any], root: Path, venv: Path | None) -> tuple[list[Finding], list[str]]:
+    """All findings, and what was not compared."""
+    findings = compare_files(manifest, root)
+    skipped = [] if (root / PROTOS).is_dir() else [f"{PROTOS} (not here)"]
+    if venv is None:
+        skipped.append("dependencies, interpreter and standard library (--venv)")
+    else:
+        site, executable, stdlib = environment_of(venv)
+        lock = own_files(root)[0].get(LOCK)
+        objects = [path for path in manifest["surroundings"]["objects"] if Path(path).exists()]
+        text = "" if lock is None else lock.read_text("utf-8")
+        found = measure([site], text, executable, stdlib, objects)
+        found.machine = machine_of(manifest["surroundings"]["machine"])
+        findings += [*misled(venv / "bin" / "python", stdlib), *compare_surroundings(manifest, found)]
+        if found.others:
+            skipped.append(f"{', '.join(found.others)}: not locked, and not importable for a server started isolated")
+    caches = sum(1 for top in PACKAGES for _ in (root / top).rglob(f"{CACHE}/*.pyc"))
+    if caches:
+        skipped.append(f"{caches} files of bytecode, which a server that was started isolated does not read")
+    return findings, skipped
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Compare, and say it; the exit status."""
+    import argparse  # noqa: PLC0415 - the server measures with this module and has no need of it
+
+    parser = argparse.ArgumentParser(
+        prog="certify manifest verify", description="Compare files with a manifest: changed, missing, unlisted."
+    )
+    parser.add_argument("manifest", type=Path, metavar="MANIFEST", help="what `certify manifest --json` wrote")
+    parser.add_argument("--root", type=Path, required=True, metavar="DIR", help="the folder that holds rng and rgs")
+    parser.add_argument("--venv", type=Path, metavar="DIR", help="the virtual environment that the server runs in")
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    options = parser.parse_args(argv)
+    try:
+        content = read_manifest(options.manifest)
+        findings, skipped = verify(content, options.root, options.venv)
+        name = digest(options.manifest)
+    except UnverifiableError as error:
+        sys.stderr.write(f"certify manifest verify: {error}\n")
+        return 2
+    if options.json:
+        told = {
+            "findings": [{"what": finding.what, "path": finding.path} for finding in findings],
+            "manifest": name,
+            "not_compared": skipped,
+        }
+        sys.stdout.write(json.dumps(told, indent=2, sort_keys=True) + "\n")
+    else:
+        lines = [*map(str, findings), *(f"not compared: {what}" for what in skipped)]
+        verdict = f"{len(findings)} DIFFERENCES from" if findings else f"{len(content['files'])} files are as listed in"
+        sys.stdout.write("\n".join([*lines, f"{verdict} manifest {name}"]) + "\n")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

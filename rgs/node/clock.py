@@ -1,0 +1,294 @@
+"""The one clock of the house, and when its time is trusted (ARCHITECTURE 2.19, 2.21; docs/node.md, *Trusted time*).
+
+`SystemClock` counts UTC milliseconds on a clock that nobody sets, from the wall clock's time at the start. A wall clock
+that is steered is followed; one that is set is not. From then on time is not trusted: `now_ms` goes on as if nothing
+had happened, and `passed_ms`, which everything asks that ends, limits or drops by time, says that no time has passed.
+Both look at the wall clock as they are asked. Time is trusted again when the database's clock vouches for the wall
+clock (`hear`), or an admin does (`accept`), and by nothing else. If that sets it back, `now_ms` stands still until the
+jump has been signed (`let_go`): no statement is dated before the one that says why.
+
+Refuses to be read elsewhere: every other file takes a clock, or a time, as a parameter.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock
+from typing import Final
+
+from rgs.core.clock import APART_MS
+
+JUMP_MS: Final = 2_000
+"""A change of the difference between two clocks beyond which one of them was set."""
+SLEW_PER_MILLE: Final = 1
+"""How fast a clock may be steered (500 ppm is the most of adjtimex); what is within is no jump, ever."""
+ROUNDING_MS: Final = 1
+"""So far two clocks in whole milliseconds are apart that go alike."""
+READS_MAX: Final = 5
+"""A jump is read again so often, in case the process was held between reading the one clock and the other."""
+
+TIME_JUMP: Final = "TIME_JUMP"
+"""The wall clock was set."""
+CLOCKS_DIFFER: Final = "CLOCKS_DIFFER"
+"""The database's clock says otherwise."""
+BEHIND_STORE: Final = "BEHIND_STORE"
+"""At the start: the store holds later times than the wall clock's."""
+SET_WHILE_DOWN: Final = "SET_WHILE_DOWN"
+"""At the start: the wall clock was set since the last run, within the same boot of the machine."""
+
+
+def wall_ms() -> int:
+    """The operating system's UTC clock, which anybody may set who may."""
+    return time.time_ns() // 1_000_000
+
+
+def monotonic_ms() -> int:
+    """Milliseconds of a clock that nobody sets; its zero means nothing. It goes on while the machine sleeps, where the
+    system has such a one.
+    """
+    return _read_ns(_MONOTONIC) // 1_000_000
+
+
+_MONOTONIC: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+_read_ns: Final = time.clock_gettime_ns
+
+
+def boot_id() -> str:
+    """The boot of this machine that runs, empty where the system does not say."""
+    with suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+    return ""
+
+
+class _Beside:
+    """A clock beside the monotonic one: what it is ahead, followed as far as clocks are steered. A step is told."""
+
+    def __init__(self, low_ms: float, high_ms: float, seen_ms: int) -> None:
+        self.difference_ms = (low_ms + high_ms) / 2
+        self.seen_ms = seen_ms
+
+    def moved(self, low_ms: float, high_ms: float, now_ms: int) -> float:
+        """By how much it was set, 0 if it was not. It is ahead by something between `low_ms` and `high_ms` now."""
+        ahead_ms = self.difference_ms
+        away_ms = max(low_ms, min(high_ms, ahead_ms)) - ahead_ms
+        steered_ms = max(0, now_ms - self.seen_ms) * SLEW_PER_MILLE / 1000
+        self.seen_ms = max(self.seen_ms, now_ms)
+        if abs(away_ms) > JUMP_MS:
+            self.difference_ms = (low_ms + high_ms) / 2
+            return away_ms
+        # What the clock may have been steered by meanwhile is forgotten, and no more: steps do not add up unseen.
+        self.difference_ms += max(-steered_ms, min(steered_ms, away_ms))
+        return 0.0
+
+
+class SystemClock:
+    """The operating system's UTC clock as far as it is trusted; the module docstring says how."""
+
+    def __init__(
+        self,
+        wall_ms: Callable[[], int] = wall_ms,
+        monotonic_ms: Callable[[], int] = monotonic_ms,
+        boot_id: Callable[[], str] = boot_id,
+    ) -> None:
+        self._wall_ms = wall_ms
+        self._monotonic_ms = monotonic_ms
+        self._boot_id = boot_id
+        self._lock = Lock()
+        self._wall = self._beside()
+        self._difference_ms = self._wall.difference_ms
+        """What trusted time is ahead of the monotonic clock."""
+        self._against = ""
+        self._unseen_from_ms: int | None = None
+        """When the wall clock was last seen right, if it has been set since: by the monotonic clock."""
+        self._jump_ms = 0
+        self._held_ms = 0
+        """Where time stands that has gone back, until that is told."""
+        self._set_ms = 0
+        self._database: _Beside | None = None
+        self._heard_from_ms = 0
+        """Since when the database's clock has not been set, by the monotonic clock."""
+        self._differs = False
+        self._apart_ms = 0
+
+    # --- what everybody asks --------------------------------------------------------------------------------------
+
+    def now_ms(self) -> int:
+        """Trusted time, or what it would be: never the time that a jump has led to."""
+        return max(self._held_ms, self._time_ms())
+
+    def running_ms(self) -> int:
+        return self._monotonic_ms()
+
+    def passed_ms(self, since_ms: int) -> int:
+        now_ms = self._time_ms()
+        return 0 if self._against else max(0, now_ms - self.counted_from(since_ms))
+
+    @property
+    def is_trusted(self) -> bool:
+        return not self.against
+
+    def counted_from(self, since_ms: int) -> int:
+        return max(since_ms, self._set_ms)
+
+    # --- what stands against it -----------------------------------------------------------------------------------
+
+    @property
+    def against(self) -> str:
+        """Why time is not trusted now, a code; empty if it is."""
+        self._look()
+        return self._against
+
+    def take_jump(self) -> int:
+        """The last jump that nobody has taken yet, in milliseconds; 0 if there was none."""
+        self._look()
+        jump_ms, self._jump_ms = self._jump_ms, 0
+        return jump_ms
+
+    @property
+    def is_held(self) -> bool:
+        """Whether time has gone back by a jump and stands still, because that is not told yet."""
+        return self._held_ms - self._time_ms() > JUMP_MS
+
+    def let_go(self) -> None:
+        """A signed TIME_JUMP stands before all that is written from now on."""
+        self._held_ms = 0
+
+    def distrust(self, code: str) -> None:
+        """Something else speaks against the wall clock; no database vouches for what was before it was heard."""
+        self._against = self._against or code
+        self._unseen_from_ms = -1
+
+    def accept(self) -> None:
+        """A person vouches for the wall clock: its time counts from now on, and all periods begin anew."""
+        self._take_wall()
+        self._set_ms = self._time_ms()
+
+    def counts_from(self, set_ms: int) -> None:
+        """When a person vouched last, as the store knows it."""
+        self._set_ms = set_ms
+
+    def wall_ms(self) -> int:
+        """The operating system's time as it is."""
+        return self._wall_ms()
+
+    # --- the database as a witness --------------------------------------------------------------------------------
+
+    @property
+    def differs(self) -> str:
+        """A code if the database's clock was last heard to say otherwise than the wall clock; empty otherwise."""
+        return CLOCKS_DIFFER if self._differs else ""
+
+    @property
+    def apart_ms(self) -> int:
+        """What the database's clock was ahead of the wall clock when it was last heard; less than 0: behind it."""
+        return self._apart_ms
+
+    def hear(self, database_ms: int, asked_ms: int) -> None:
+        """The database's clock, asked for at `asked_ms` of the monotonic clock and answered now.
+
+        It vouches for the wall clock if it agrees with it and was not set itself since before the wall clock was. A
+        database on the same machine jumps with us, and is no witness. The first time that it is heard, its time is
+        taken where the wall clock differs: what is written down then agrees with what other processes write.
+        """
+        now_ms = self._look()
+        low_ms, high_ms = database_ms - now_ms, database_ms - asked_ms
+        is_first = self._database is None
+        if self._database is None:
+            self._database, self._heard_from_ms = _Beside(low_ms, high_ms, now_ms), asked_ms
+        elif self._database.moved(low_ms, high_ms, now_ms):
+            self._heard_from_ms = now_ms + 1  # behind the look that may have seen the wall clock jump with it
+        self._differs = _apart(self._wall.difference_ms, low_ms, high_ms)
+        self._apart_ms = round((low_ms + high_ms) / 2 - self._wall.difference_ms)
+        if _apart(self._difference_ms, low_ms, high_ms):
+            self._against = self._against or CLOCKS_DIFFER
+            if is_first:
+                self._difference_ms = self._database.difference_ms
+        if self._against and not self._differs:
+            unseen_ms = self._unseen_from_ms
+            if unseen_ms is None or self._heard_from_ms <= unseen_ms:
+                moved_ms = self._wall.difference_ms - self._difference_ms
+                self._take_wall()
+                if abs(moved_ms) > APART_MS:
+                    self._set_ms = self._time_ms()
+
+    # --- from one run to the next ---------------------------------------------------------------------------------
+
+    def run(self) -> str:
+        """What the next run on this machine compares its clocks with: boot, monotonic clock, trusted time."""
+        now_ms = self._look()
+        return f"{self._boot_id()} {now_ms} {int(now_ms + self._difference_ms)}"
+
+    def verify_run(self, kept: str) -> None:
+        """Distrust a wall clock that was set since the run that left `kept`, within one boot."""
+        boot, _, times = kept.partition(" ")
+        now_ms = self._look()
+        if not boot or boot != self._boot_id():
+            return
+        then_ms, time_ms = map(int, times.split())
+        then = _Beside(time_ms - then_ms, time_ms - then_ms, then_ms)
+        if then.moved(self._wall.difference_ms, self._wall.difference_ms, now_ms):
+            self.distrust(SET_WHILE_DOWN)
+
+    def verify_behind(self, newest_ms: int) -> None:
+        """Distrust a time that is before one that is written down already."""
+        if self.now_ms() < newest_ms - JUMP_MS:
+            self.distrust(BEHIND_STORE)
+
+    # --- the wall clock -------------------------------------------------------------------------------------------
+
+    def _look(self) -> int:
+        """Compare the clocks; the time of the monotonic one."""
+        now_ms, ahead_ms = self._read()
+        if abs(ahead_ms - self._wall.difference_ms) <= ROUNDING_MS:  # nearly always: nothing to follow, nothing to tell
+            self._wall.seen_ms = now_ms
+            return now_ms
+        with self._lock:
+            for _ in range(READS_MAX):
+                if abs(ahead_ms - self._wall.difference_ms) <= JUMP_MS:
+                    break
+                now_ms, ahead_ms = self._read()
+            seen_ms = self._wall.seen_ms
+            if moved_ms := self._wall.moved(ahead_ms, ahead_ms, now_ms):
+                self._jump_ms = round(moved_ms)
+                self._against = self._against or TIME_JUMP
+                if self._unseen_from_ms is None:
+                    self._unseen_from_ms = seen_ms
+            elif not self._against:
+                self._difference_ms = self._wall.difference_ms
+            return now_ms
+
+    def _time_ms(self) -> int:
+        return int(self._look() + self._difference_ms)
+
+    def _take_wall(self) -> None:
+        before_ms = self.now_ms()
+        with self._lock:
+            self._wall = self._beside()
+            moved_ms = round(self._wall.difference_ms - self._difference_ms)
+            self._difference_ms = self._wall.difference_ms
+            self._against, self._unseen_from_ms = "", None
+        if moved_ms < 0:
+            self._held_ms = before_ms
+            if moved_ms < -JUMP_MS:  # less than that it has caught up with before it can be told
+                self._jump_ms = moved_ms
+
+    def _beside(self) -> _Beside:
+        now_ms, ahead_ms = self._read()
+        return _Beside(ahead_ms, ahead_ms, now_ms)
+
+    def _read(self) -> tuple[int, int]:
+        """(monotonic clock, what the wall clock is ahead of it), in milliseconds."""
+        now_ms = self._monotonic_ms()
+        return now_ms, self._wall_ms() - now_ms
+
+
+def _apart(difference_ms: float, low_ms: float, high_ms: float) -> bool:
+    return not low_ms - APART_MS <= difference_ms <= high_ms + APART_MS
+
+
+def now_ms() -> int:
+    """Milliseconds since 1970."""
+    return SystemClock().now_ms()

@@ -1,0 +1,224 @@
+"""The home of a node: made whole or not at all, with store, keys, KEK, authority, certificates, allow-list; and opened.
+
+The home is built in a sibling folder, made durable, and renamed. What a killed run left behind is removed by the next
+one. Refuses to touch a home that exists, and to call itself fit for real money: node key and authority are marked
+development.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from cryptography import x509
+
+from rgs.core.errors import InvalidFieldError
+from rgs.core.ids import ULID_RANDOM_BYTES, check_name, format_ulid
+from rgs.core.jurisdictions import DEMO
+from rgs.core.statements import Ed25519Signer
+from rgs.core.statements.lines import format_key_bundle
+from rgs.node.config import CONFIG_FILE, Config, load_config
+from rgs.node.files import (
+    PUBLIC_MODE,
+    SECRET_MODE,
+    FileRefusedError,
+    alone_in,
+    make_folder,
+    sync_folder,
+    sync_tree,
+    write_new,
+)
+from rgs.node.keyring import (
+    BUNDLE,
+    KEK_BYTES,
+    LOG_KEY,
+    ROOT_FINGERPRINT,
+    ROOT_KEY,
+    format_kek,
+    format_private_key,
+    list_keys,
+    load_bundle,
+    new_key,
+    node_key_file,
+    node_key_statement,
+    read_fingerprint,
+    root_key_statement,
+)
+from rgs.node.pki import (
+    SERVER_NAMES,
+    Issued,
+    ReadEntropy,
+    fingerprint_of,
+    issue_client,
+    issue_outward,
+    issue_server,
+    last_ms_of,
+    make_development_ca,
+)
+from rgs.service.callers import Role
+from rgs.store.address import PostgresAddress, StoreAddress
+from rgs.store.interface import PartyRow
+from rgs.store.opening import create_store, open_parties
+
+DEFAULT_NODE: Final = "node1"
+OUTWARD: Final = "outward"
+"""Stem of the certificate and key with which the node calls wallets and central systems, in the tls folder."""
+DEMO_PARTIES: Final = tuple((role, f"demo-{role}") for role in Role)
+"""One party of each role."""
+
+_CONFIG: Final = """\
+# Settings of this node; docs/node.md names the others. Paths are relative to this folder.
+node = "{node}"
+listen = "127.0.0.1:50551"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """A complete home: its settings, the first root's fingerprint, and whether this call made it."""
+
+    config: Config
+    root: str
+    made: bool
+
+
+def ensure_home(
+    home: Path, node: str | None, read: ReadEntropy, time_ms: int, store: PostgresAddress | None = None
+) -> Home:
+    """Make the home, or find it complete; `node` None is DEFAULT_NODE for a new home, any for an old one.
+    `store` is a database for a new home's store, None for a file in the home.
+
+    Errors: FileRefusedError (something else lies there), InvalidFieldError (of another node), UnavailableError (another
+    init is at work beside it).
+    """
+    check_name(DEFAULT_NODE if node is None else node, "node")
+    home = home.absolute()
+    if not _is_taken(home):
+        home.parent.mkdir(parents=True, exist_ok=True)
+        with alone_in(home.parent, "rgs init"):
+            if not _is_taken(home):  # another process may have been first
+                _make(home, DEFAULT_NODE if node is None else node, read, time_ms, store)
+                return Home(load_config(home), read_fingerprint(home / "keys"), made=True)
+    return _found(home, node)
+
+
+def _is_taken(home: Path) -> bool:
+    """Whether anything lies there: an empty folder is nothing."""
+    return home.is_symlink() or (home.exists() and not (home.is_dir() and not any(home.iterdir())))
+
+
+def _found(home: Path, node: str | None) -> Home:
+    missing = [home / CONFIG_FILE] if not (home / CONFIG_FILE).is_file() else []
+    if not missing:
+        config = load_config(home)
+        server = (config.tls / "server.pem", config.tls / "server.key")
+        needed = (config.store, config.kek, config.bundle, config.ca, *server)
+        missing = [path for path in needed if isinstance(path, Path) and not path.is_file()]
+        if not missing:
+            if node is not None and config.node != node:
+                raise InvalidFieldError(
+                    f"{home} is the home of node {config.node}", field="node", limit=config.node, value=node
+                )
+            root = next(row.keyid for row in list_keys(load_bundle(config)))
+            return Home(config, root, made=False)
+    raise FileRefusedError(
+        f"{home} exists and is no complete home (missing: {', '.join(str(path) for path in missing)});"
+        " name another folder, or move it away",
+        path=home,
+    )
+
+
+def _make(home: Path, node: str, read: ReadEntropy, time_ms: int, store: PostgresAddress | None) -> None:
+    # The lock on the parent is ours: a sibling of this name was left by a run that was killed.
+    building = home.with_name(f".{home.name}.unfinished")
+    if building.exists():
+        shutil.rmtree(building)
+    try:
+        _fill(building, node, read, time_ms, store)
+        sync_tree(building)
+        building.rename(home)  # takes the place of an empty folder, of nothing else
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+    sync_folder(home.parent)
+
+
+def _fill(home: Path, node: str, read: ReadEntropy, time_ms: int, store: PostgresAddress | None) -> None:
+    make_folder(home)
+    for name in ("store", "embedded", "keys", "kek", "tls", "tls/clients", "log"):
+        make_folder(home / name)
+    config = _CONFIG.format(node=node)
+    if store is not None:
+        config += f"store = {json.dumps(store.url)}\n"
+    # A URL may hold a password.
+    write_new(home / CONFIG_FILE, config.encode("utf-8"), PUBLIC_MODE if store is None else SECRET_MODE)
+    write_new(home / "kek" / "kek.json", format_kek({1: read(KEK_BYTES)}), SECRET_MODE)
+    _make_keys(home / "keys", node, read, time_ms)
+    clients = _make_certificates(home / "tls", node, read, time_ms)
+    making = _make_store(home / "store" / "rgs.db" if store is None else store, clients, read, time_ms)
+    with ThreadPoolExecutor(1) as alone:  # with a loop of its own: our caller may run in one
+        alone.submit(asyncio.run, making).result()
+
+
+def _make_keys(folder: Path, node: str, read: ReadEntropy, time_ms: int) -> None:
+    root_key, node_key, log_key = new_key(read), new_key(read), new_key(read)
+    root, public_key = Ed25519Signer(root_key), node_key.public_key().public_bytes_raw()
+    statements = [
+        root_key_statement(root.public_key, root, time_ms),
+        node_key_statement(public_key, node, root, time_ms, development=True),
+    ]
+    write_new(folder / ROOT_KEY, format_private_key(root_key), SECRET_MODE)
+    write_new(folder / node_key_file(node, node), format_private_key(node_key), SECRET_MODE)
+    write_new(folder / LOG_KEY, format_private_key(log_key), SECRET_MODE)
+    write_new(folder / BUNDLE, format_key_bundle(statements), PUBLIC_MODE)
+    write_new(folder / ROOT_FINGERPRINT, f"{root.keyid}\n".encode("ascii"), PUBLIC_MODE)
+
+
+def _make_certificates(folder: Path, node: str, read: ReadEntropy, time_ms: int) -> dict[str, x509.Certificate]:
+    """Write authority, server, the node's own for outward calls, and clients; the clients' certificates by party."""
+    authority = make_development_ca(read, time_ms)
+    write_issued(folder / "ca", authority)
+    write_issued(folder / "server", issue_server(authority, SERVER_NAMES, read, time_ms))
+    write_issued(folder / OUTWARD, issue_outward(authority, node, read, time_ms))
+    clients: dict[str, x509.Certificate] = {}
+    for role, party in DEMO_PARTIES:
+        issued = issue_client(authority, role, party, read, time_ms)
+        write_issued(folder / "clients" / party, issued)
+        clients[party] = issued.certificate
+    return clients
+
+
+def write_issued(stem: Path, issued: Issued) -> None:
+    """Write `<stem>.key` and `<stem>.pem`, both new."""
+    write_new(stem.with_name(f"{stem.name}.key"), issued.key_pem, SECRET_MODE)
+    write_new(stem.with_name(f"{stem.name}.pem"), issued.certificate_pem, PUBLIC_MODE)
+
+
+def allowed_row(certificate: x509.Certificate, role: Role, party: str, jurisdiction: str, time_ms: int) -> PartyRow:
+    """The row of the allow-list for a certificate that is allowed now."""
+    last_ms = last_ms_of(certificate)
+    return PartyRow(fingerprint_of(certificate), party, role, jurisdiction, time_ms, None, last_ms)
+
+
+async def _make_store(
+    where: StoreAddress, clients: dict[str, x509.Certificate], read: ReadEntropy, time_ms: int
+) -> None:
+    await create_store(where, format_ulid(time_ms, read(ULID_RANDOM_BYTES)))
+    parties = await open_parties(where)
+    try:
+        for role, party in DEMO_PARTIES:
+            jurisdiction = DEMO if role is Role.OPERATOR else ""
+            await parties.add(allowed_row(clients[party], role, party, jurisdiction, time_ms))
+    finally:
+        await parties.close()
+
+
+def open_home(home: Path, options: dict[str, object] | None = None) -> Config:
+    """The settings of an existing home; FileRefusedError if `rgs init` has not made one."""
+    if not (home / CONFIG_FILE).is_file():
+        raise FileRefusedError(f"{home} is no home of a node: make one with `rgs init --home {home}`", path=home)
+    return load_config(home, options)

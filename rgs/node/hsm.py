@@ -1,0 +1,118 @@
+"""Keys that live in a hardware module (PKCS #11) and never leave it: for the root and the log key (docs/keys.md).
+
+In the place of a private key's PEM the key file then holds one line, a PKCS #11 URI (RFC 7512):
+
+    pkcs11:token=rgs;object=root?module-path=/usr/lib/softhsm/libsofthsm2.so&pin-source=/etc/rgs/pin
+
+Signs Ed25519 (CKM_EDDSA). Refuses a URI with anything else in it, a PIN in the URI itself, and a key that is not
+Ed25519. The driver, `python-pkcs11` (the extra `hsm`), is imported when a URI is met and not before.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote, unquote
+
+from rgs.core.errors import FormatError, UnavailableError
+from rgs.core.statements import key_fingerprint
+from rgs.node.files import decode_ascii, read_whole
+from rgs.node.parts import part
+
+SCHEME: Final = "pkcs11:"
+_ED25519_POINT: Final = b"\x04\x20"
+"""CKA_EC_POINT is an OCTET STRING around the 32 bytes."""
+_SAFE: Final = "/.-_~"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyAddress:
+    """Where the key is: token and object by their labels, the module's library, the file that holds the PIN."""
+
+    token: str
+    object: str
+    module: Path
+    pin: Path
+
+
+def format_address(address: KeyAddress) -> str:
+    """The URI. Inverse of `parse_address`."""
+    token, object_, module, pin = (
+        quote(str(value), safe=_SAFE) for value in (address.token, address.object, address.module, address.pin)
+    )
+    return f"{SCHEME}token={token};object={object_}?module-path={module}&pin-source={pin}"
+
+
+def parse_address(uri: str) -> KeyAddress:
+    """The parts of a URI of exactly these four attributes in this order; FormatError, which quotes nothing of it."""
+    path, _, query = uri.removeprefix(SCHEME).partition("?")
+    pairs = [part_.partition("=") for part_ in (*path.split(";"), *query.split("&"))]
+    values = [unquote(value) for _, _, value in pairs]
+    names = [name for name, _, _ in pairs]
+    if names == ["token", "object", "module-path", "pin-source"] and all(values):
+        address = KeyAddress(values[0], values[1], Path(values[2]), Path(values[3]))
+        if format_address(address) == uri and address.module.is_absolute() and address.pin.is_absolute():
+            return address
+    raise FormatError(
+        "the address of a key in a module is pkcs11:token=…;object=…?module-path=…&pin-source=… with absolute paths",
+        field="pkcs11",
+    )
+
+
+def is_address(content: bytes) -> bool:
+    """Whether a key file holds an address instead of a key."""
+    return content.startswith(SCHEME.encode("ascii"))
+
+
+class HsmSigner:
+    """A signer over a key in a module. Thread-safe: one signature at a time. Its session lasts as long as the process:
+    to close one would log out all of the token.
+    """
+
+    def __init__(self, address: KeyAddress) -> None:
+        """Log in and find the key; UnavailableError where module, token, PIN or key are not as they should be."""
+        self._lock = threading.Lock()
+        driver = part(
+            "pkcs11",
+            "driver for hardware modules: install the extra `hsm`, python-pkcs11, or run `make setup` in a checkout",
+        )
+        pin = decode_ascii(read_whole(address.pin, "PIN", secret=True), address.pin.name).strip()
+        self._mechanism = driver.Mechanism.EDDSA
+        try:
+            token = driver.lib(str(address.module)).get_token(token_label=address.token)
+            try:
+                session = token.open(user_pin=pin)
+            except driver.UserAlreadyLoggedIn:  # by another key of the token: who is in is in with the whole process
+                session = token.open()
+            find = session.get_key
+            self._key = find(object_class=driver.ObjectClass.PRIVATE_KEY, label=address.object)
+            public = find(object_class=driver.ObjectClass.PUBLIC_KEY, label=address.object)
+            point = bytes(public[driver.Attribute.EC_POINT])
+        except (driver.PKCS11Error, RuntimeError, OSError) as error:
+            raise _unavailable(error, address) from None
+        if not point.startswith(_ED25519_POINT) or len(point) != len(_ED25519_POINT) + 32:
+            raise FormatError(f"the key {address.object} of token {address.token} is not Ed25519", field="pkcs11")
+        self._address = address
+        self._error: type[Exception] = driver.PKCS11Error
+        self.public_key = point[len(_ED25519_POINT) :]
+        self.keyid = key_fingerprint(self.public_key)
+
+    def sign(self, message: bytes) -> bytes:
+        """64 bytes of Ed25519 signature, made in the module; UnavailableError if it makes none."""
+        try:
+            with self._lock:
+                return bytes(self._key.sign(message, mechanism=self._mechanism))
+        except self._error as error:
+            raise _unavailable(error, self._address) from None
+
+    def __repr__(self) -> str:
+        return f"HsmSigner({self.keyid})"
+
+
+def _unavailable(error: Any, address: KeyAddress) -> UnavailableError:
+    """Its name says what is wrong (TokenNotPresent, PinIncorrect, NoSuchKey); its text may say more than is wanted."""
+    return UnavailableError(
+        f"the key {address.object} of token {address.token} cannot be used: {type(error).__name__}", field="pkcs11"
+    )

@@ -1,0 +1,361 @@
+"""The keys of a node on disk: root and node keys, the bundle that auditors get, the KEK (ARCHITECTURE 2.9, 2.13).
+
+    keys/keys.json         root_key, node_key and key_end statements, each signed by the newest root before it
+    keys/root.key          private key of the newest root; belongs offline, the server never reads it
+    keys/node.key          private key of this node
+    keys/log.key           private key of the transparency log, the same on all nodes of a store
+    keys/root.fingerprint  of the first root: what auditors bring from outside
+    kek/kek.json           key-encryption keys by epoch, outside the store's folder
+
+A new key is written as `<name>.next`, then named in the bundle, then put in its place: after a kill in between, the
+bundle decides which of the two files counts, and the next change puts things in order. A replaced private key is gone.
+
+Refuses secrets that others may read, a bundle that does not verify as a whole, and a node key that the bundle does not
+name as the newest of its node, or names as ended or revoked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from rgs.core.errors import FormatError, VerificationError
+from rgs.core.replay.keys import KeyBook
+from rgs.core.shards import format_origin, parse_origin
+from rgs.core.statements import (
+    KINDS,
+    Ed25519Signer,
+    Signer,
+    format_canonical,
+    key_fingerprint,
+    parse_canonical,
+    parse_envelope,
+    parse_statement,
+    seal_envelope,
+)
+from rgs.core.statements.lines import format_key_bundle, parse_key_bundle
+from rgs.core.times import format_time
+from rgs.node.config import Config
+from rgs.node.files import (
+    PUBLIC_MODE,
+    SECRET_MODE,
+    FileRefusedError,
+    decode_ascii,
+    read_whole,
+    remove_unfinished,
+    sync_folder,
+    write_whole,
+)
+from rgs.node.hsm import HsmSigner, is_address, parse_address
+from rgs.node.pki import ReadEntropy
+from rgs.service.sealing import Kek
+
+SEED_BYTES: Final = 32
+KEK_BYTES: Final = 32
+KEK_EPOCH_MAX: Final = 255
+"""A sealed deck names its epoch in one byte."""
+BUNDLE: Final = "keys.json"
+ROOT_KEY: Final = "root.key"
+LOG_KEY: Final = "log.key"
+ROOT_FINGERPRINT: Final = "root.fingerprint"
+_KEK_FORMAT: Final = "rgs/kek/v1"
+_NEXT: Final = ".next"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRow:
+    """A key of a bundle: `role` root or node, `name` the node or empty, `keyid` hex SHA-256."""
+
+    role: str
+    name: str
+    keyid: str
+    time: str
+    development: bool
+    state: str
+    """`in force`, `replaced`, `ended` or `revoked`."""
+
+
+# --- what the server loads ----------------------------------------------------------------------------------------
+
+
+def load_bundle(config: Config) -> bytes:
+    """The node's key bundle, verified as a whole. FileRefusedError, VerificationError."""
+    return read_bundle(config.keys)
+
+
+def load_node_signer(config: Config, bundle: bytes | None = None, *, now_ms: int | None = None) -> Signer:
+    """The signer of this node, the newest key of its name in the verified bundle, by default the one on disk.
+
+    FileRefusedError, VerificationError as `node_key_in_force`.
+    """
+    content = load_bundle(config) if bundle is None else bundle
+    newest = node_key_in_force(content, config.node, now_ms)
+    return _find_key(config.keys, node_key_file(config.node, config.node), newest.keyid)
+
+
+def node_key_in_force(bundle: bytes, node: str, now_ms: int | None) -> KeyRow:
+    """The newest key of the node in a verified bundle.
+
+    VerificationError: not in force, or of a time that is still to come at `now_ms`; what it signed now would be dated
+    before it.
+    """
+    rows = [row for row in list_keys(bundle) if row.role == "node" and row.name == node]
+    if not rows:
+        raise VerificationError(f"the key bundle names no key of node {node}", field="node", value=node)
+    newest = rows[-1]
+    if newest.state != "in force":
+        raise VerificationError(
+            f"the key {newest.keyid} of node {node} is {newest.state}: make another with `rgs keys node-new`",
+            field="node",
+            value=node,
+        )
+    if now_ms is not None and newest.time > (now := format_time(now_ms)):
+        raise VerificationError(
+            f"the key {newest.keyid} of node {node} is dated {newest.time}, and it is {now} by the clock that is"
+            " written down: set the clocks of this machine and of its database right, or wait until then",
+            field="node",
+            value=node,
+            limit=newest.time,
+        )
+    return newest
+
+
+def load_log_signer(folder: Path) -> Signer:
+    """The signer of the transparency log; FileRefusedError."""
+    path = folder / LOG_KEY
+    if not path.exists():
+        raise FileRefusedError(
+            f"there is no log key at {path}: make one with `rgs keys log-new`, or carry that of the other nodes there",
+            path=path,
+        )
+    return load_signer(path)
+
+
+def load_kek(config: Config) -> Kek:
+    """The key-encryption keys, the highest epoch being current. FileRefusedError, FormatError."""
+    return parse_kek(read_whole(config.kek, "key-encryption key file", secret=True))
+
+
+# --- keys in files ------------------------------------------------------------------------------------------------
+
+
+def new_key(read: ReadEntropy) -> Ed25519PrivateKey:
+    """A signing key from the tested entropy source."""
+    return Ed25519PrivateKey.from_private_bytes(read(SEED_BYTES))
+
+
+def format_private_key(key: Ed25519PrivateKey) -> bytes:
+    """PEM, PKCS #8, not encrypted. Inverse of `parse_private_key`."""
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+
+
+def parse_private_key(content: bytes, what: str) -> Ed25519PrivateKey:
+    """The Ed25519 key of a PEM file; FormatError, which quotes nothing of it, otherwise."""
+    try:
+        key = serialization.load_pem_private_key(content, password=None)
+    except (ValueError, TypeError):
+        key = None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise FormatError(f"{what} is not an Ed25519 private key in PEM without a password")
+    return key
+
+
+def format_kek(keys: dict[int, bytes]) -> bytes:
+    """The key-encryption keys by epoch as a file. Inverse of `parse_kek`."""
+    epochs = [{"epoch": str(epoch), "key": keys[epoch].hex()} for epoch in sorted(keys)]
+    return format_canonical({"epochs": epochs, "format": _KEK_FORMAT}) + b"\n"
+
+
+def parse_kek(content: bytes) -> Kek:
+    """The key-encryption keys of a file; FormatError, which quotes nothing of it, otherwise."""
+    keys: dict[int, bytes] = {}
+    try:
+        document = parse_canonical(content.removesuffix(b"\n"))
+        for item in document["epochs"]:
+            keys[int(item["epoch"])] = bytes.fromhex(item["key"])
+    except (FormatError, KeyError, TypeError, ValueError):
+        raise FormatError("the key-encryption key file is not in its one form") from None
+    fits = all(1 <= epoch <= KEK_EPOCH_MAX and len(key) == KEK_BYTES for epoch, key in keys.items())
+    if not keys or not fits or format_kek(keys) != content:
+        raise FormatError(f"the key-encryption key file holds no epochs 1 to {KEK_EPOCH_MAX} of {KEK_BYTES} bytes each")
+    return Kek(max(keys), keys)
+
+
+def node_key_file(node: str, own: str) -> str:
+    """The name of a node's private key file in the home of the node `own`."""
+    return "node.key" if node == own else f"node-{node}.key"
+
+
+# --- statements about keys ----------------------------------------------------------------------------------------
+
+
+def root_key_statement(public_key: bytes, signer: Signer, now_ms: int) -> bytes:
+    """The envelope of a `root_key`: the first root signs itself, a later one names and is signed by the one before."""
+    body = {"kind": "root_key", "public_key": public_key.hex(), "time": format_time(now_ms)}
+    if public_key != signer.public_key:
+        body["previous"] = signer.keyid
+    return _seal("root_key", body, signer)
+
+
+def node_key_statement(public_key: bytes, node: str, signer: Signer, now_ms: int, *, development: bool) -> bytes:
+    """The envelope of a `node_key`, signed by the newest root."""
+    body = {
+        "development": development,
+        "kind": "node_key",
+        "node": node,
+        "public_key": public_key.hex(),
+        "time": format_time(now_ms),
+    }
+    return _seal("node_key", body, signer)
+
+
+def key_end_statement(
+    keyid: str, reason: str, signer: Signer, now_ms: int, *, last: tuple[str, int] | None = None
+) -> bytes:
+    """The envelope of a `key_end`: nothing signed by the key after now counts, nor anything above the `last` statement
+    number of the last instance under it.
+    """
+    body = {"key": keyid, "kind": "key_end", "reason": reason, "time": format_time(now_ms)}
+    if last is not None:
+        body["instance"], body["last_statement_no"] = last[0], str(last[1])
+    return _seal("key_end", body, signer)
+
+
+def revocation_statement(
+    keyid: str, reason: str, signer: Signer, now_ms: int, *, position: tuple[str, int] | None = None
+) -> bytes:
+    """The envelope of a `revocation`: nothing signed by the key counts, but what stands in the log below the position
+    (origin of a shard, size) and was seen there before by a witness outside the house.
+    """
+    body = {"key": keyid, "kind": "revocation", "reason": reason, "time": format_time(now_ms)}
+    if position is not None:
+        body["origin"], body["size"] = format_origin(*parse_origin(position[0])), str(position[1])
+    return _seal("revocation", body, signer)
+
+
+def _seal(kind: str, body: dict[str, Any], signer: Signer) -> bytes:
+    envelope = seal_envelope(KINDS[kind].payload_type, format_canonical(body), signer)
+    parse_statement(parse_envelope(envelope))  # before it is written anywhere: of the form that readers demand
+    return envelope
+
+
+# --- the bundle ---------------------------------------------------------------------------------------------------
+
+
+def read_bundle(folder: Path) -> bytes:
+    """The bundle of a keys folder, verified as a whole; FileRefusedError, VerificationError."""
+    content = read_whole(folder / BUNDLE, "key bundle")
+    KeyBook(content)
+    return content
+
+
+def list_keys(bundle: bytes) -> list[KeyRow]:
+    """The keys of a verified bundle, in its order."""
+    rows: list[KeyRow] = []
+    parents: dict[str, str] = {}
+    newest: dict[tuple[str, str], str] = {}
+    replaced: set[str] = set()
+    gone: dict[str, str] = {}
+    for data in parse_key_bundle(bundle):
+        envelope = parse_envelope(data)
+        kind, body = parse_statement(envelope)
+        if kind.name not in {"root_key", "node_key"}:
+            # A revocation stands, whatever is said besides.
+            if gone.get(body["key"]) != "revoked":
+                gone[body["key"]] = "revoked" if kind.name == "revocation" else "ended"
+            continue
+        keyid = key_fingerprint(bytes.fromhex(body["public_key"]))
+        row = KeyRow(
+            role=kind.name.removesuffix("_key"),
+            name=body.get("node", ""),
+            keyid=keyid,
+            time=body["time"],
+            development=body.get("development", False),
+            state="in force",
+        )
+        rows.append(row)
+        parents[keyid] = "" if envelope.keyid == keyid else envelope.keyid
+        replaced.add(newest.get((row.role, row.name), ""))
+        newest[row.role, row.name] = keyid
+    return [replace(row, state=_state(row.keyid, parents, replaced, gone)) for row in rows]
+
+
+def _state(keyid: str, parents: Mapping[str, str], replaced: Collection[str], gone: Mapping[str, str]) -> str:
+    above = parents[keyid]
+    while above:  # a revoked key takes everything below along
+        if gone.get(above) == "revoked":
+            return "revoked"
+        above = parents[above]
+    return gone.get(keyid, "replaced" if keyid in replaced else "in force")
+
+
+def load_root_signer(folder: Path) -> Signer:
+    """The signer of the newest root; FileRefusedError if its private key is not here (it belongs offline)."""
+    roots = [row for row in list_keys(read_bundle(folder)) if row.role == "root"]
+    return _find_key(folder, ROOT_KEY, roots[-1].keyid)
+
+
+def install(folder: Path, file: str, key: bytes, statement: bytes) -> None:
+    """Add a statement to the bundle, and put the key file of the key that it names in its place.
+
+    The caller holds the folder's lock.
+    """
+    statements = [*parse_key_bundle(read_bundle(folder)), statement]
+    bundle = format_key_bundle(statements)
+    KeyBook(bundle)
+    # A crash before the next line leaves nothing; after it, a key that the bundle does not name (`settle` removes it).
+    write_whole(folder / (file + _NEXT), key, SECRET_MODE)
+    # From here on the new key counts: the loaders look into `.next` too.
+    write_whole(folder / BUNDLE, bundle, PUBLIC_MODE)
+    settle(folder)
+
+
+def append(folder: Path, statement: bytes) -> None:
+    """Add a statement without a key of its own to the bundle. The caller holds the folder's lock."""
+    bundle = format_key_bundle([*parse_key_bundle(read_bundle(folder)), statement])
+    KeyBook(bundle)
+    write_whole(folder / BUNDLE, bundle, PUBLIC_MODE)
+
+
+def settle(folder: Path) -> None:
+    """Finish or undo a change that was cut short. The caller holds the folder's lock."""
+    known = {row.keyid for row in list_keys(read_bundle(folder))}
+    for path in sorted(folder.glob(f"*{_NEXT}")):
+        if load_signer(path).keyid in known:
+            path.replace(path.with_suffix(""))
+        else:
+            path.unlink()
+    remove_unfinished(folder)
+    sync_folder(folder)
+
+
+def _find_key(folder: Path, file: str, keyid: str) -> Signer:
+    for path in (folder / file, folder / (file + _NEXT)):
+        if path.exists() and (signer := load_signer(path)).keyid == keyid:
+            return signer
+    if (folder / file).exists():
+        raise FileRefusedError(
+            f"{folder / file} is not the private key of {keyid}, which the bundle names", keyid=keyid
+        )
+    raise FileRefusedError(f"there is no private key of {keyid} at {folder / file}", path=folder / file, keyid=keyid)
+
+
+def load_signer(path: Path) -> Signer:
+    """The signer of a key file: a private key in PEM, or the address of one in a module (`rgs.node.hsm`)."""
+    content = read_whole(path, "private key", secret=True)
+    if is_address(content):
+        return HsmSigner(parse_address(decode_ascii(content, path.name).removesuffix("\n")))
+    return Ed25519Signer(parse_private_key(content, path.name))
+
+
+def read_fingerprint(folder: Path) -> str:
+    """The first root's fingerprint as the folder states it; FileRefusedError, FormatError."""
+    path = folder / ROOT_FINGERPRINT
+    return decode_ascii(read_whole(path, "root fingerprint"), path.name).strip()

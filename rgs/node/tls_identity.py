@@ -1,0 +1,71 @@
+"""Who is let in at all: what a client certificate says, and which operators a server with its authorities may serve.
+
+Refuses certificates that cannot be read or name more than one party, and operators whose jurisdiction does not allow
+the development CA.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cryptography import x509
+
+from rgs.api.auth import PeerCertificate
+from rgs.core.errors import FormatError, JurisdictionError
+from rgs.node.pki import (
+    UNREADABLE,
+    fingerprint_of,
+    is_development,
+    last_ms_of,
+    load_certificate,
+    parse_party_uri,
+    verify_client_certificate,
+)
+from rgs.service.admin.certificates import Presented
+from rgs.service.books import Books
+from rgs.service.callers import Caller, Role
+
+
+def read_certificate(pem: bytes) -> PeerCertificate:
+    """What the gate has to know of a certificate; FormatError if it is none."""
+    certificate = load_certificate(pem)
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        uris = names.get_values_for_type(x509.UniformResourceIdentifier)
+    except (x509.ExtensionNotFound, *UNREADABLE):
+        uris = []
+    return PeerCertificate(
+        fingerprint=fingerprint_of(certificate),
+        uris=uris,
+        first_ms=int(certificate.not_valid_before_utc.timestamp()) * 1000,
+        last_ms=last_ms_of(certificate),
+    )
+
+
+def identify_certificate(pem: bytes, now_ms: int) -> Presented:
+    """Whom a certificate stands for, checked as `rgs party add --cert` does; FormatError, InvalidFieldError."""
+    uris = read_certificate(pem).uris
+    if len(uris) != 1:
+        raise FormatError(f"the certificate has {len(uris)} URIs, not one", value=len(uris), limit=1)
+    role, party = parse_party_uri(uris[0])
+    certificate = load_certificate(pem)
+    verify_client_certificate(certificate, role, party, now_ms)
+    return Presented(fingerprint_of(certificate), role, party, last_ms_of(certificate))
+
+
+def admission(client_ca: bytes, books: Books) -> Callable[[Caller], None]:
+    """Which operators are served at all: their jurisdiction is shipped, and allows the CA that vouches for them."""
+    development = is_development(client_ca)
+
+    def admit(caller: Caller) -> None:
+        if caller.role is not Role.OPERATOR:
+            return
+        jurisdiction = books.jurisdictions.get(caller.jurisdiction)
+        if jurisdiction is None or (development and not jurisdiction.development_ca_allowed):
+            raise JurisdictionError(
+                f"jurisdiction {caller.jurisdiction} does not allow operators of this server's CA",
+                operator=caller.party,
+                jurisdiction=caller.jurisdiction,
+            )
+
+    return admit

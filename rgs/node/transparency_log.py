@@ -1,0 +1,156 @@
+"""A server's part in the transparency log: its sequencer, the witnesses that are asked, and what it says of them in
+statements (docs/log.md).
+
+Refuses at the start a policy that is no evidence, and one whose witnesses cannot be asked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from rgs.core.clock import Clock
+from rgs.core.errors import FormatError, InvalidFieldError
+from rgs.core.tlog.policies import POLICY_BYTES_MAX, Policy, parse_policy, self_witnesses
+from rgs.node.config import Config
+from rgs.node.files import read_whole
+from rgs.node.keyring import load_kek, load_log_signer
+from rgs.node.log_folder import log_prefix, newest_cosigned
+from rgs.service.cosigned import Cosigned, CosignedNews
+from rgs.service.events import EventCode, Events
+from rgs.service.sealing import Sealer
+from rgs.store.interface import Store
+from rgs.tlog.cosigning import Cosigner, Refusal, check_evidence
+from rgs.tlog.sequencer import Sequencer
+from rgs.tlog.witnesses import Witnesses, check_url
+
+LOG_S: Final = 0.2
+"""Between two rounds of the sequencer, and two looks at the witnesses."""
+POLICY: Final = "log_policy"
+
+Run = Callable[[str, Callable[[], Awaitable[object]], float | None], None]
+"""Does work in the background: its name, the work, the pause."""
+
+
+class LogKeeping:
+    """One process's; made by `open`, at work from `begin` to `end`."""
+
+    def __init__(self, config: Config, clock: Clock, sequencer: Sequencer, policy: Policy | None) -> None:
+        self._config = config
+        self._clock = clock
+        self._sequencer = sequencer
+        self._policy = policy
+        self._tls = None if policy is None else _trusted(config.witness_ca)
+        self._cosigner: Cosigner | None = None
+
+    @classmethod
+    async def open(cls, config: Config, clock: Clock, store: Store, keys: Callable[[], Sequence[bytes]]) -> LogKeeping:
+        """`keys` gives the statements of the key bundle in service. InvalidFieldError where the settings ask for what
+        is no evidence, FileRefusedError.
+        """
+        sequencer = Sequencer(
+            store=store,
+            clock=clock,
+            folder=config.translog,
+            prefix=await log_prefix(config, store),
+            signer=load_log_signer(config.keys),
+            delay_ms=config.log_delay_s * 1000,
+            keys=keys,
+            seal=Sealer(load_kek(config)).seal_private,
+        )
+        policy = None if config.log_policy is None else read_policy(config.log_policy)
+        return cls(config, clock, sequencer, policy)
+
+    def vkey_of(self, origin: str) -> str:
+        """The log key under the name of a shard."""
+        return self._sequencer.vkey_of(origin)
+
+    def code(self) -> str:
+        """What stands against the log, empty if nothing does."""
+        return self._sequencer.code
+
+    def known(self) -> Cosigned | None:
+        """The newest checkpoint of the log that has its quorum."""
+        return newest_cosigned(self._config)
+
+    async def begin(self, events: Events, run: Run) -> None:
+        """Bring in what is there, and go on in the background."""
+        sequencer = self._sequencer
+        if self._policy is not None:
+            parties = {name: party for name, party in self._policy.witnesses.items() if party.url}
+            self._cosigner = Cosigner(
+                witnesses=Witnesses(parties, self._clock, self._tls),
+                policy=self._policy,
+                sequencer=sequencer,
+                folder=self._config.translog,
+                clock=self._clock,
+                tell=partial(_tell, events),
+            )
+
+        async def log() -> None:
+            await sequencer.work()
+            await events.tell_log_key(sequencer.vkey)
+
+        with contextlib.suppress(Exception):  # its code closes the guard, before the first call
+            await sequencer.work()
+        run("log", log, LOG_S)
+        if self._cosigner is not None:
+            run("witnesses", self._cosigner.work, LOG_S)
+        run("cosigned", CosignedNews(known=self.known, events=events, clock=self._clock).look, None)
+
+    async def end(self) -> None:
+        """Bring in the last statements, have them cosigned if that is quickly done, and let go."""
+        try:
+            if self._cosigner is not None:
+                await self._sequencer.finish()
+                await self._cosigner.finish()
+        except Exception as error:  # noqa: BLE001 - whatever it was, the next start asks again
+            structlog.get_logger().warning("log_not_cosigned", exc_info=error)
+        finally:
+            await self._sequencer.close()
+
+
+def read_policy(path: Path) -> Policy:
+    """The log's own policy, whose witnesses are asked. FileRefusedError, InvalidFieldError."""
+    data = read_whole(path, "log policy")
+    try:
+        policy, own = parse_policy(data), self_witnesses(data)
+    except FormatError as error:
+        limit = f"a C2SP tlog-policy of at most {POLICY_BYTES_MAX} bytes"
+        raise InvalidFieldError(f"{path}: {error}", field=POLICY, limit=limit, value=path) from None
+    check_evidence(policy, POLICY)
+    for party in policy.witnesses.values():
+        if party.url:
+            check_url(party.url, POLICY)
+    if not policy.is_met_by(policy.witnesses.keys() - own):
+        structlog.get_logger().warning("log_self_witnessed", witnesses=sorted(own))
+    return policy
+
+
+def _trusted(ca: Path | None) -> ssl.SSLContext | None:
+    """Whom https to a witness trusts; None: whom the system does. InvalidFieldError."""
+    if ca is None:
+        return None
+    try:
+        return ssl.create_default_context(cadata=read_whole(ca, "authorities of witnesses").decode("ascii"))
+    except (ssl.SSLError, ValueError):
+        raise InvalidFieldError(
+            f"{ca} holds no certificates", field="witness_ca", limit="PEM certificates", value=ca
+        ) from None
+
+
+async def _tell(events: Events, refusal: Refusal) -> None:
+    seen, asked = refusal.seen, refusal.asked
+    await events.tell(
+        EventCode.WITNESS_REFUSED,
+        subject=f"{refusal.witness} {asked.origin}",
+        before="" if seen is None else f"{seen.size} {seen.root.hex()}",
+        after=f"{asked.size} {asked.root.hex()}",
+        reason=refusal.code,
+    )

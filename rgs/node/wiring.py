@@ -1,0 +1,194 @@
+"""The services of one node put together, over a store, an instance and outward clients that are opened elsewhere.
+
+Nothing is started here and nothing closed. Refuses to leave anything out: whoever puts a node together gets all of it,
+with one clock, one set of locks, one set of permits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from rgs.core.clock import TrustedClock
+from rgs.core.returns.certified import load_certificate, why_not
+from rgs.node.keys import KeyFiles, NodeKeys
+from rgs.ports.readings import CircuitReading
+from rgs.ports.regulator import CentralSystem
+from rgs.ports.wallet import Wallet
+from rgs.service.admin.admin import Admin
+from rgs.service.admin.certificates import Certificates, Identify
+from rgs.service.admin.monitoring import Monitoring
+from rgs.service.admin.orders import Orders
+from rgs.service.admin.outbox import Outbox
+from rgs.service.admin.watch import CountedCentral, Watch, Watched
+from rgs.service.audit.audit import Audit
+from rgs.service.audit.totals import Reports
+from rgs.service.books import Books
+from rgs.service.callers import Caller, Encode, SessionLocks
+from rgs.service.events import Events
+from rgs.service.instance import Instance
+from rgs.service.money.returning import Returning
+from rgs.service.permits import Permits
+from rgs.service.play.affairs import Affairs
+from rgs.service.play.catalog import Catalog
+from rgs.service.play.decks import Decks
+from rgs.service.play.history import History
+from rgs.service.play.interruptions import Interruptions
+from rgs.service.play.notices import Notices
+from rgs.service.play.play import Play
+from rgs.service.play.seamless import Seamless
+from rgs.service.play.sessions import Sessions
+from rgs.service.regulator.reports import Reporting
+from rgs.service.timekeeping import Timekeeping
+from rgs.store.interface import Parties, Store
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What a node stands on, opened elsewhere."""
+
+    store: Store
+    parties: Parties
+    instance: Instance
+    clock: TrustedClock
+    books: Books
+    wallet: Wallet
+    central: CentralSystem
+    node: str
+    readings: Callable[[], Sequence[CircuitReading]] = tuple
+    """How the connections to the outside are."""
+
+
+class Services:
+    """Every use case of the node, by name. `open_account` is the embedded wallet's, in the demo jurisdiction only."""
+
+    def __init__(
+        self,
+        ground: Ground,
+        *,
+        encode: Encode,
+        watched: Watched,
+        identify: Identify,
+        admit: Callable[[Caller], None],
+        key_statements: Sequence[bytes] = (),
+        open_account: Callable[[str, str, str], Awaitable[None]] | None = None,
+    ) -> None:
+        store, instance, clock, books = ground.store, ground.instance, ground.clock, ground.books
+        node, wallet = ground.node, ground.wallet
+        books.counted_from = clock.counted_from
+        self.locks = SessionLocks()
+        self.notices = Notices()
+        self.permits = Permits()
+        self.events = Events(store=store, clock=clock)
+        counted = CountedCentral(ground.central, clock)
+        self.time = Timekeeping(store=store, clock=clock, node=node)
+        self.watch = Watch(
+            store=store,
+            instance=instance,
+            permits=self.permits,
+            events=self.events,
+            clock=clock,
+            time=self.time,
+            central=counted,
+            watched=watched,
+            node=node,
+        )
+        self.decks = Decks(instance, books)
+        self.interruptions = Interruptions(
+            store=store, clock=clock, books=books, locks=self.locks, decks=self.decks, notices=self.notices
+        )
+        self.play = Play(
+            store=store,
+            instance=instance,
+            books=books,
+            clock=clock,
+            locks=self.locks,
+            encode=encode,
+            permits=self.permits,
+            decks=self.decks,
+        )
+        self.reporting = Reporting(
+            store=store,
+            instance=instance,
+            events=self.events,
+            clock=clock,
+            central=counted,
+            node=node,
+        )
+        self.affairs = Affairs(
+            store=store,
+            instance=instance,
+            books=books,
+            clock=clock,
+            wallet=wallet,
+            central=counted,
+            encode=encode,
+            reporting=self.reporting,
+            returning=Returning(ground.readings),
+        )
+        self.sessions = Sessions(
+            store=store,
+            instance=instance,
+            books=books,
+            clock=clock,
+            locks=self.locks,
+            affairs=self.affairs,
+            play=self.play,
+            permits=self.permits,
+            interruptions=self.interruptions,
+            open_account=open_account,
+        )
+        self.seamless = Seamless(store=store, instance=instance, clock=clock, affairs=self.affairs, play=self.play)
+        orders = Orders(store=store, clock=clock)
+        self.certificates = Certificates(
+            store=store,
+            parties=ground.parties,
+            clock=clock,
+            events=self.events,
+            orders=orders,
+            identify=identify,
+            admit=admit,
+        )
+        self.admin = Admin(
+            store=store,
+            clock=clock,
+            locks=self.locks,
+            decks=self.decks,
+            notices=self.notices,
+            permits=self.permits,
+            events=self.events,
+            orders=orders,
+            watch=self.watch,
+            verify_admin=self.certificates.verify_admin,
+        )
+        self.reports = Reports(store)
+        self.monitoring = Monitoring(store=store, clock=clock)
+        self.outbox = Outbox(store=store, clock=clock, events=self.events, orders=orders, readings=ground.readings)
+        self.history = History(store=store, decks=self.decks)
+        self.catalog = Catalog(books)
+        self.audit = Audit(store=store, key_statements=key_statements)
+        self._ground = ground
+
+    async def load(self) -> None:
+        """What admins and guards have left in the store, before the first call; says which games nobody is offered."""
+        for ruleset in self._ground.books.rulesets.values():
+            if load_certificate(ruleset) is None:
+                structlog.get_logger().error("game_without_certificate", game=ruleset.id, why=why_not(ruleset))
+        await self.watch.begin()
+
+    def node_keys(self, bundle: bytes, keyid: str, files: KeyFiles) -> NodeKeys:
+        """Who follows the key bundle; `keyid` is the node key that has started the instance."""
+        ground = self._ground
+        return NodeKeys(
+            node=ground.node,
+            bundle=bundle,
+            keyid=keyid,
+            files=files,
+            store=ground.store,
+            clock=ground.clock,
+            instance=ground.instance,
+            audit=self.audit,
+            permits=self.permits,
+        )

@@ -1,0 +1,347 @@
+"""`rgs serve --workers N`: several processes behind one port, and the one that keeps them (ARCHITECTURE section 4).
+
+A worker is `rgs serve` again, begun afresh: never forked off a process that has gRPC in it. It measures its software
+itself, has a number of its own in the names of its instances, and shares the port with the others (SO_REUSEPORT), which
+is found and kept here. It says `serving` on its standard output once it does. Its standard input ends with the
+supervisor, however that ends; then it drains by itself.
+
+A worker that ends unasked is begun again, after a pause that grows; one that cannot start until a person changes
+something, as its exit status says, is not. SIGTERM and SIGINT let all of them drain; SIGHUP replaces one after the
+other, each once the one before it serves. Refuses to share a home with another `rgs serve`, to share the port with a
+stranger, and to go on with a worker that does not start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from rgs.core.errors import InvalidFieldError, RgsError
+from rgs.integrity.launcher import HOPELESS, isolated_command
+
+LOCK: Final = "serve.lock"
+SERVING: Final = b"serving\n"
+"""What a worker says, once."""
+PAUSE_S: Final = 0.5
+PAUSE_MAX_S: Final = 30.0
+"""Before a worker that ended unasked is begun again: doubled each time, up to the second."""
+STEADY_S: Final = 60.0
+"""Who served so long before it ended is begun again as if for the first time."""
+USAGE: Final = 2
+"""Exit status of a worker whose settings are not understood: as hopeless as `HOPELESS`."""
+FIRST_TRIES: Final = 3
+"""So many starts without serving in a row end a supervisor of which no worker has served yet."""
+TRIES: Final = 8
+"""As many end one whose workers have: about a minute."""
+KILL_AFTER_S: Final = 30.0
+"""What a draining worker is given beyond its own limit."""
+
+
+class ServingAlreadyError(RgsError):
+    """Another process serves this home."""
+
+    reason = "SERVING_ALREADY"
+
+
+@contextlib.contextmanager
+def serving_alone(home: Path) -> Iterator[int]:
+    """Hold the home's lock: its descriptor, which workers inherit. It is free when the last of them has ended.
+
+    ServingAlreadyError if another `rgs serve`, or a worker that it left behind, holds it.
+    """
+    descriptor = os.open(home / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ServingAlreadyError(f"another `rgs serve` of {home} is running, or its last worker drains") from None
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def port_kept(listen: str) -> Iterator[int]:
+    """The port of `listen`, found where it is 0, and kept from strangers: bound here, listened on by workers alone."""
+    host, _, port = listen.rpartition(":")
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = found[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as gRPC does; who shares a port is refused
+            probe.bind(address)
+            address = probe.getsockname()
+        kept = socket.socket(family, kind, protocol)
+        kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        with kept:
+            kept.bind(address)
+            yield kept.getsockname()[1]
+    except OSError as error:
+        raise InvalidFieldError(
+            f"cannot listen on {listen}: {error.strerror or type(error).__name__}", field="listen", value=listen
+        ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to run: `command` gives a worker's command line; `inherited` are descriptors that it keeps open."""
+
+    workers: int
+    command: Callable[[int], Sequence[str]]
+    drain_s: float
+    inherited: tuple[int, ...] = ()
+
+
+class Worker:
+    """One process, from its start to its end."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self.pid = process.pid
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def begun(cls, command: Sequence[str], inherited: tuple[int, ...]) -> AsyncIterator[Worker]:
+        """The process, which does not outlive the context."""
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            pass_fds=inherited,
+            start_new_session=True,  # an interrupt at the keyboard is the supervisor's to pass on
+        )
+        try:
+            yield cls(process)
+        finally:
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
+            if process.stdin is not None:
+                process.stdin.close()
+
+    async def serves(self) -> bool:
+        """Whether it came to serve; False once it has ended without."""
+        output = self._process.stdout
+        said = b"" if output is None else await output.readline()
+        return said == SERVING
+
+    async def ended(self) -> int:
+        """Its exit status; what it says meanwhile is passed over."""
+        output = self._process.stdout
+        while output is not None and await output.read(4096):
+            pass
+        return await self._process.wait()
+
+    def drain(self) -> None:
+        """SIGTERM, to a process that is there."""
+        with contextlib.suppress(ProcessLookupError):
+            self._process.terminate()
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
+
+
+class Slot:
+    """The place of a worker: whoever has its number now."""
+
+    def __init__(
+        self, number: int, plan: Plan, any_served: asyncio.Event, others_serve: Callable[[Slot], bool]
+    ) -> None:
+        self._number = number
+        self._plan = plan
+        self._any_served = any_served
+        self._others_serve = others_serve
+        self._stopping = asyncio.Event()
+        self._worker: Worker | None = None
+        self._asked = False
+        """The worker was asked to end."""
+        self._begun = asyncio.Event()
+        self.serving = asyncio.Event()
+        self.failures = 0
+        """Starts in a row that did not come to serve."""
+        self._hopeless = asyncio.Event()
+        """The last start did not come to serve, and no other will until a person changes something."""
+        self._told = asyncio.Event()
+        """A person has asked for something: a replacement, or the end."""
+
+    async def keep(self) -> int:
+        """Begin the worker, again and again, until `stop`, then 0; or its status once it has failed too often. A start
+        that is hopeless ends it at once where no other worker serves, and else waits for the next `replace`: what
+        somebody wrote into the settings must not take those down that run by the ones before.
+        """
+        pause_s = PAUSE_S
+        while not self._stopping.is_set():
+            self._asked = False
+            began_s = asyncio.get_running_loop().time()
+            status = await self._run()
+            if self._asked:
+                pause_s = PAUSE_S
+                continue
+            if self._hopeless.is_set():
+                structlog.get_logger().error("worker_hopeless", worker=self._number, status=status)
+                if not self._others_serve(self):
+                    return status
+                await self._told.wait()
+                self._told.clear()
+                continue
+            if self.failures >= (TRIES if self._any_served.is_set() else FIRST_TRIES):
+                return status if status > 0 else 1
+            if asyncio.get_running_loop().time() - began_s >= STEADY_S:
+                pause_s = PAUSE_S
+            structlog.get_logger().error("worker_ended", worker=self._number, status=status, again_in_s=pause_s)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), pause_s)
+            pause_s = min(2 * pause_s, PAUSE_MAX_S)
+        return 0
+
+    def stop(self) -> None:
+        """Let the worker drain, and begin no other."""
+        self._stopping.set()
+        self._told.set()
+        self._end()
+
+    async def replace(self) -> bool:
+        """Let the worker drain, also one that is being begun, and return when another one serves in its place, or
+        False when that one's start is hopeless.
+        """
+        self._told.set()
+        await self._begun.wait()
+        self._told.clear()
+        self.serving.clear()
+        self._hopeless.clear()
+        self._end()
+        ends = [asyncio.ensure_future(event.wait()) for event in (self.serving, self._hopeless)]
+        try:
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for end in ends:
+                end.cancel()
+        return self.serving.is_set()
+
+    async def _run(self) -> int:
+        async with Worker.begun(self._plan.command(self._number), self._plan.inherited) as worker:
+            self._worker = worker
+            self._begun.set()
+            try:
+                if self._stopping.is_set():  # asked while it was begun
+                    self._end()
+                if await worker.serves():
+                    self.failures = 0
+                    self._any_served.set()
+                    if not self._asked:  # it may say so after it was asked to end: who replaces it waits for the next
+                        self.serving.set()
+                    structlog.get_logger().info("worker_serves", worker=self._number, pid=worker.pid)
+                    return await worker.ended()
+                status = await worker.ended()
+                self.failures += not self._asked
+                if status in (HOPELESS, USAGE) and not self._asked:
+                    self._hopeless.set()
+                return status
+            finally:
+                self.serving.clear()
+                self._begun.clear()
+                self._worker = None
+
+    def _end(self) -> None:
+        if self._worker is not None and not self._asked:
+            self._asked = True
+            self._worker.drain()
+            loop = asyncio.get_running_loop()
+            loop.call_later(self._plan.drain_s + KILL_AFTER_S, self._worker.kill)
+
+
+class Supervisor:
+    """All slots together."""
+
+    def __init__(self, plan: Plan) -> None:
+        any_served = asyncio.Event()
+        self.slots = [Slot(number, plan, any_served, self._others_serve) for number in range(plan.workers)]
+        self._hung_up = asyncio.Event()
+        self._stopping = asyncio.Event()
+
+    async def run(self) -> int:
+        """Keep the workers until `stop`: 0; or until one fails too often: its status, with the others drained."""
+        keeping = [asyncio.create_task(slot.keep()) for slot in self.slots]
+        rolling = asyncio.create_task(self._roll())
+        told = asyncio.create_task(self._tell_all_serve())
+        stopping = asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait([stopping, *keeping], return_when=asyncio.FIRST_COMPLETED)
+            for slot in self.slots:
+                slot.stop()
+            return max(await asyncio.gather(*keeping))
+        finally:
+            for task in (rolling, told, stopping, *keeping):
+                task.cancel()
+            await asyncio.gather(rolling, told, stopping, *keeping, return_exceptions=True)
+
+    def stop(self) -> None:
+        """Let all workers drain."""
+        self._stopping.set()
+
+    def roll(self) -> None:
+        """Replace the workers one after the other; asked during a replacement, once more behind it."""
+        self._hung_up.set()
+
+    async def _roll(self) -> None:
+        while True:
+            await self._hung_up.wait()
+            self._hung_up.clear()
+            structlog.get_logger().info("rolling_restart")
+            for slot in self.slots:
+                if not await slot.replace():
+                    structlog.get_logger().error("rolling_restart_given_up")
+                    break
+            else:
+                structlog.get_logger().info("rolling_restart_done")
+
+    def _others_serve(self, one: Slot) -> bool:
+        return any(slot.serving.is_set() for slot in self.slots if slot is not one)
+
+    async def _tell_all_serve(self) -> None:
+        for slot in self.slots:
+            await slot.serving.wait()
+        structlog.get_logger().info("all_workers_serve", workers=len(self.slots))
+
+
+def supervise(plan: Plan) -> int:
+    """Run a supervisor under the signals of this process."""
+
+    async def run() -> int:
+        supervisor = Supervisor(plan)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, supervisor.stop)
+        loop.add_signal_handler(signal.SIGHUP, supervisor.roll)
+        return await supervisor.run()
+
+    return asyncio.run(run())
+
+
+def worker_command(home: Path, options: Mapping[str, object], port: int) -> Callable[[int], list[str]]:
+    """The command line of each worker: that of the supervisor, with the number and the port."""
+    given: list[str] = []
+    for name, value in options.items():
+        flag = name.replace("_", "-")
+        if isinstance(value, bool):
+            given.append(f"--{flag}" if value else f"--no-{flag}")
+        elif value is not None:
+            given += [f"--{flag}", str(value)]
+
+    def command(number: int) -> list[str]:
+        name = ["--worker", str(number), "--worker-port", str(port)]
+        return isolated_command("serve", "--home", str(home), *given, *name)
+
+    return command

@@ -1,0 +1,391 @@
+"""What admins do (ARCHITECTURE 2.19, 2.20; GLI-19 2.4.1): switches, guards, malfunctions and voids, each change a
+signed event.
+
+A malfunction pauses a round; it is resumed, or void in two steps by two different admins, never after settlement.
+Refuses free text: reasons are codes. Refuses to stop a round that was dealt in any way but these.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+
+from rgs.core.clock import Clock
+from rgs.core.errors import (
+    InvalidFieldError,
+    NotFoundError,
+    RgsError,
+    RoundNotOpenError,
+    RoundNotPausedError,
+    SecondAdminError,
+)
+from rgs.core.ids import check_name, check_reference, check_ulid
+from rgs.core.rounds import DECK_UNRECOVERABLE, Round, RoundStatus, Void
+from rgs.core.rulesets import SHIPPED_RULESETS
+from rgs.core.sessions import Session
+from rgs.core.statements import parse_envelope
+from rgs.core.times import parse_time
+from rgs.service.admin.orders import Order, Orders
+from rgs.service.admin.watch import Watch
+from rgs.service.callers import Reply, SessionLocks
+from rgs.service.events import EventCode, Events, event_draft
+from rgs.service.permits import GUARDS, GuardState, Permits
+from rgs.service.play.decks import Decks
+from rgs.service.play.notices import Notices, notice_of
+from rgs.service.play.settlement import voided
+from rgs.service.timekeeping import CLOCK_GUARD
+from rgs.store.changes import (
+    Change,
+    Record,
+    StoreError,
+    SwitchOff,
+    SwitchOn,
+    VoidProposal,
+    VoidProposalEnd,
+)
+from rgs.store.interface import Store
+
+_CODE = re.compile(r"[A-Z][A-Z0-9_]{0,62}")
+ROUNDS_MAX = 100
+"""Rounds of one proposal or approval."""
+ENABLED, DISABLED = "enabled", "disabled"
+OPEN = "OPEN"
+_DONE = {RoundStatus.OPEN.value.encode(): RoundStatus.OPEN, RoundStatus.VOID.value.encode(): RoundStatus.VOID}
+"""What the stored answer for a round of a list says: its status after it."""
+
+
+def check_code(text: str, field: str) -> str:
+    """A code in UPPER_SNAKE; InvalidFieldError naming the field otherwise."""
+    if _CODE.fullmatch(text) is None:
+        raise InvalidFieldError(
+            f"{field} is no code (UPPER_SNAKE, at most 63 characters)", field=field, value=text[:80]
+        )
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class VoidResult:
+    """What became of one round of a list: its event or final, or the reason of the refusal."""
+
+    round_id: str
+    status: RoundStatus | None
+    envelope: bytes
+    refusal: str
+
+
+class Admin:
+    """Mutating calls of admins: the repeat of an order gets its stored answer.
+
+    `verify_admin` says since when an event tells that a party is an admin, and refuses one who is none any more.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        locks: SessionLocks,
+        decks: Decks,
+        notices: Notices,
+        permits: Permits,
+        events: Events,
+        orders: Orders,
+        watch: Watch,
+        verify_admin: Callable[[str], Awaitable[int]],
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._locks = locks
+        self._decks = decks
+        self._notices = notices
+        self._permits = permits
+        self._events = events
+        self._orders = orders
+        self._watch = watch
+        self._verify_admin = verify_admin
+
+    # --- switches -------------------------------------------------------------------------------------------------
+
+    async def set_switch(self, order: Order, scope: str, subject: str, *, enabled: bool, reason: str) -> Reply:
+        """Disable or enable; the signed event. `subject`: empty, `operator`, `game` or `operator/player` by scope."""
+        check_code(reason, "reason")
+        _check_subject(scope, subject)
+        if (known := await self._orders.known(order)) is not None:
+            return known
+        standing = {(switch.scope, switch.subject) for switch in self._permits.switches()}
+        before = DISABLED if (scope, subject) in standing else ENABLED
+        now_ms = self._clock.now_ms()
+        record: Record = (
+            SwitchOn(scope, subject) if enabled else SwitchOff(scope, subject, reason, order.caller.party, now_ms)
+        )
+        signed = await self._events.tell(
+            EventCode.SWITCH_CHANGED,
+            actor=order.caller.party,
+            subject=f"{scope} {subject}".strip(),
+            before=before,
+            after=ENABLED if enabled else DISABLED,
+            reason=reason,
+            records=(record,),
+            answer=order.answer(now_ms),
+        )
+        self._permits.load_switches(await self._store.switches())
+        return Reply(b"", signed.envelope)
+
+    def switches(self) -> tuple[SwitchOff, ...]:
+        """What is disabled."""
+        return self._permits.switches()
+
+    # --- guards ---------------------------------------------------------------------------------------------------
+
+    def guards(self) -> tuple[GuardState, ...]:
+        """All guards of this node."""
+        return self._permits.guards()
+
+    async def clear_guard(self, order: Order, name: str, reason: str) -> Reply:
+        """Clear a guard, its latch with it; the signed event. It opens if what it guards is sound, looked at now.
+
+        A generator that has failed stays failed: its latch is gone, but the guard opens with the next start only. A
+        wall clock that was set is right if the admin says so. ClocksDifferError while the database's clock says
+        otherwise: nothing is changed or signed then.
+        """
+        check_code(reason, "reason")
+        if name not in GUARDS:
+            raise NotFoundError(f"there is no guard {name[:40]}", kind="guard", field="name", value=name[:40])
+        if (known := await self._orders.known(order)) is not None:
+            return known
+        code = await self._watch.examine(name)
+        if name == CLOCK_GUARD:
+            self._watch.verify_clock()
+        signed = await self._events.tell(
+            EventCode.GUARD_CLEARED,
+            actor=order.caller.party,
+            subject=name,
+            before=self._permits.guard(name).code or OPEN,
+            after=code or OPEN,
+            reason=reason,
+            records=self._watch.clearing(name),
+            answer=order.answer(self._clock.now_ms()),
+        )
+        await self._watch.cleared(name, code)
+        return Reply(b"", signed.envelope)
+
+    # --- malfunctions and voids -----------------------------------------------------------------------------------
+
+    async def report_malfunction(self, order: Order, round_id: str, code: str) -> Reply:
+        """Log a malfunction of a round in play and pause it; the signed event."""
+        check_code(code, "code")
+        async with self._locks.of((await self._round(round_id)).session_id):
+            if (known := await self._orders.known(order)) is not None:
+                return known
+            round_ = await self._open(round_id)
+            if round_.malfunction:
+                raise RoundNotPausedError(
+                    f"round {round_id} is paused already: {round_.malfunction_code}",
+                    round_id=round_id,
+                    malfunction_code=round_.malfunction_code,
+                )
+            session = await self._session(round_)
+            now_ms = max(self._clock.now_ms(), session.last_ms)
+            draft = event_draft(
+                EventCode.MALFUNCTION,
+                now_ms,
+                actor=order.caller.party,
+                reason=code,
+                before="IN_PLAY",
+                after="PAUSED",
+                session_id=round_.session_id,
+                round_id=round_id,
+            )
+            paused = replace(round_, version=round_.version + 1, malfunction_code=code)
+            change = Change(
+                session=replace(session, version=session.version + 1),
+                round=paused,
+                drafts=(draft,),
+                answer=order.answer(now_ms),
+                pauses=True,
+            )
+            (signed,) = await self._store.commit(change)
+        self._notices.tell(notice_of(session, round_id, RoundStatus.OPEN, code))
+        return Reply(b"", signed.envelope)
+
+    async def resume_round(self, order: Order, round_id: str, reason: str) -> Reply:
+        """The malfunction is resolved: the round goes on where it stood; the signed event."""
+        check_code(reason, "reason")
+        async with self._locks.of((await self._round(round_id)).session_id):
+            if (known := await self._orders.known(order)) is not None:
+                return known
+            round_ = self._paused(await self._open(round_id))
+            session = await self._session(round_)
+            now_ms = await self._now_ms(session, round_)
+            draft = event_draft(
+                EventCode.ROUND_RESUMED,
+                now_ms,
+                actor=order.caller.party,
+                reason=reason,
+                before="PAUSED",
+                after="IN_PLAY",
+                session_id=round_.session_id,
+                round_id=round_id,
+            )
+            resumed = replace(round_, version=round_.version + 1, malfunction="", malfunction_code="")
+            change = Change(
+                session=replace(session, version=session.version + 1, last_ms=now_ms),
+                round=resumed,
+                drafts=(draft,),
+                answer=order.answer(now_ms),
+                records=(VoidProposalEnd(round_id),),
+            )
+            (signed,) = await self._store.commit(change)
+        self._notices.tell(notice_of(session, round_id, RoundStatus.OPEN))
+        return Reply(b"", signed.envelope)
+
+    async def propose_void(self, order: Order, round_ids: Sequence[str], reason: str) -> tuple[VoidResult, ...]:
+        """First of two: each round by itself; a refusal of one stops no other."""
+        check_code(reason, "reason")
+
+        async def propose(item: Order, round_: Round) -> None:
+            await self._propose(item, round_, reason)
+
+        return await self._each(order, round_ids, propose)
+
+    async def approve_void(self, order: Order, round_ids: Sequence[str]) -> tuple[VoidResult, ...]:
+        """Second of two, by another admin: the rounds are void, their stakes back, everything revealed that can be."""
+        return await self._each(order, round_ids, self._approve)
+
+    async def _each(
+        self, order: Order, round_ids: Sequence[str], do: Callable[[Order, Round], Awaitable[None]]
+    ) -> tuple[VoidResult, ...]:
+        """What `do` did to each round under its session's lock; the stored answer where it was done before."""
+        _check_rounds(round_ids)
+        await self._orders.begin(order)
+        results = []
+        for round_id in round_ids:
+            item = order.item(round_id)
+            try:
+                async with self._locks.of((await self._round(round_id)).session_id):
+                    if (known := await self._orders.known(item)) is None:
+                        await do(item, self._paused(await self._open(round_id)))
+                        known = await self._orders.known(item)
+            except RgsError as error:
+                results.append(VoidResult(round_id, None, b"", error.reason))
+                continue
+            if known is None:
+                raise StoreError("a stored answer cannot be read back", round_id=round_id)
+            results.append(VoidResult(round_id, _DONE[known.body], known.envelope, ""))
+        return tuple(results)
+
+    async def _propose(self, item: Order, round_: Round, reason: str) -> None:
+        self._verify_reason(round_, reason)
+        party, session = item.caller.party, await self._session(round_)
+        now_ms = max(await self._verify_admin(party), await self._now_ms(session, round_))
+        draft = event_draft(
+            EventCode.VOID_PROPOSED,
+            now_ms,
+            actor=party,
+            before="PAUSED",
+            after="VOID_PROPOSED",
+            reason=reason,
+            session_id=round_.session_id,
+            round_id=round_.round_id,
+        )
+        change = Change(
+            session=replace(session, version=session.version + 1),
+            drafts=(draft,),
+            records=(VoidProposal(round_.round_id, reason, party, now_ms),),
+            answer=item.answer(now_ms, RoundStatus.OPEN.value.encode()),
+        )
+        await self._store.commit(change)
+
+    def _verify_reason(self, round_: Round, reason: str) -> None:
+        """A deck that can be opened is revealed; looked at when proposed and again when approved."""
+        can_open = self._decks.can_open(round_)
+        if can_open == (reason == DECK_UNRECOVERABLE):
+            raise InvalidFieldError(
+                f"the deck of round {round_.round_id} can{'' if can_open else 'not'} be opened",
+                field="reason",
+                value=reason,
+                round_id=round_.round_id,
+            )
+
+    async def _approve(self, item: Order, round_: Round) -> None:
+        party, round_id = item.caller.party, round_.round_id
+        proposal = await self._store.void_proposal(round_id)
+        if proposal is None:
+            raise NotFoundError(f"nobody proposed to void round {round_id}", kind="void", round_id=round_id)
+        if proposal.party == party:
+            raise SecondAdminError(
+                f"{party} proposed the void; another admin approves it", party=party, round_id=round_id
+            )
+        self._verify_reason(round_, proposal.reason)
+        session = await self._session(round_)
+        now_ms = max(await self._verify_admin(party), await self._now_ms(session, round_), proposal.time_ms)
+        void = Void(proposal.reason, round_.malfunction, ((proposal.party, proposal.time_ms), (party, now_ms)))
+        opened = None if proposal.reason == DECK_UNRECOVERABLE else self._decks.open(round_)
+        change = voided(session, round_, void, opened, now_ms)
+        change.records = (VoidProposalEnd(round_id),)
+        change.answer = item.answer(now_ms, RoundStatus.VOID.value.encode())
+        await self._store.commit(change)
+        self._notices.tell(notice_of(session, round_id, RoundStatus.VOID))
+
+    # --- both -----------------------------------------------------------------------------------------------------
+
+    async def _round(self, round_id: str) -> Round:
+        round_ = await self._store.round(check_ulid(round_id, "round_id"), fresh=True)
+        if round_ is None:
+            raise NotFoundError(f"no round {round_id}", kind="round", field="round_id", round_id=round_id)
+        return round_
+
+    async def _open(self, round_id: str) -> Round:
+        round_ = await self._round(round_id)
+        if round_.status is not RoundStatus.OPEN:
+            raise RoundNotOpenError(
+                f"round {round_id} is {round_.status.value}", round_id=round_id, status=round_.status.value
+            )
+        return round_
+
+    def _paused(self, round_: Round) -> Round:
+        if not round_.malfunction:
+            raise RoundNotPausedError(f"round {round_.round_id} has no logged malfunction", round_id=round_.round_id)
+        return round_
+
+    async def _session(self, round_: Round) -> Session:
+        session = await self._store.session(round_.session_id, fresh=True)
+        if session is None:
+            raise NotFoundError(f"no session {round_.session_id}", kind="session", session_id=round_.session_id)
+        return session
+
+    async def _now_ms(self, session: Session, round_: Round) -> int:
+        """Now: not before the last step of the session, nor before the malfunction that pauses the round."""
+        row = await self._store.statement_of_hash(bytes.fromhex(round_.malfunction))
+        logged_ms = 0 if row is None else parse_time(json.loads(parse_envelope(row.envelope).payload)["time"])
+        return max(self._clock.now_ms(), session.last_ms, logged_ms)
+
+
+def _check_rounds(round_ids: Sequence[str]) -> None:
+    if not 1 <= len(round_ids) <= ROUNDS_MAX or len(set(round_ids)) != len(round_ids):
+        raise InvalidFieldError(
+            f"round_ids holds 1 to {ROUNDS_MAX} different rounds, not {len(round_ids)}",
+            field="round_ids",
+            limit=ROUNDS_MAX,
+            value=len(round_ids),
+        )
+    for round_id in round_ids:
+        check_ulid(round_id, "round_ids")
+
+
+def _check_subject(scope: str, subject: str) -> None:
+    operator, _, player = subject.partition("/")
+    match scope:
+        case "play" if not subject:
+            return
+        case "operator":
+            check_name(subject, "operator")
+        case "game" if subject in SHIPPED_RULESETS:
+            return
+        case "player":
+            check_name(operator, "operator")
+            check_reference(player, "player")
+        case _:
+            raise InvalidFieldError(f"{scope} {subject[:80]} cannot be switched", field="scope", value=subject[:80])

@@ -1,0 +1,218 @@
+"""The allow-list as admins change it at the running server (ARCHITECTURE section 3): each change with its signed event,
+in one commit, and in force at once. What was changed at the machine (`rgs init`, `rgs party`) is told by an event too,
+as soon as a server sees it, and before an admin whom it lets in proposes or approves anything.
+
+Refuses certificates of admins: they are added at the machine (`rgs party add`), so that no admin can make himself the
+second one that a void needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from rgs.core.clock import Clock
+from rgs.core.errors import FormatError, InvalidFieldError, UnauthenticatedError
+from rgs.core.times import format_time
+from rgs.service.admin.admin import check_code
+from rgs.service.admin.orders import Order, Orders
+from rgs.service.callers import Caller, Reply, Role
+from rgs.service.events import EventCode, Events, event_draft
+from rgs.store.allowed import removable, verify_new
+from rgs.store.changes import AllowListChanged, CertificateOff, CertificateOn, Change, MetaSet, PartyOn
+from rgs.store.interface import Parties, PartyRow, Store
+
+_HEX = frozenset("0123456789abcdef")
+_FINGERPRINT_CHARACTERS = 64
+ALLOWED, DENIED = "allowed", "denied"
+ENDS_SOON_MS = 30 * 86_400_000
+"""A certificate that ends within so long is added with a warning."""
+AT_THE_MACHINE = "AT_THE_MACHINE"
+"""Reason of a change that no call has ordered."""
+_TOLD = "certificate"
+"""Where the store keeps what was told of a certificate last: its state, and when, in milliseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Presented:
+    """A certificate that was read and is fit for a client: hex SHA-256 of its DER form, whom its one URI names, the
+    last moment of its validity.
+    """
+
+    fingerprint: str
+    role: Role
+    party: str
+    last_ms: int
+
+
+Identify = Callable[[bytes, int], Presented]
+"""(PEM, now in milliseconds) -> whom it names; FormatError or InvalidFieldError saying what is wrong with it."""
+
+
+def ends_soon(last_ms: int, now_ms: int) -> bool:
+    """Whether whoever adds a certificate is to be warned of its end."""
+    return last_ms - now_ms < ENDS_SOON_MS
+
+
+async def _nobody_asks() -> None:
+    """Where no gate stands."""
+
+
+class Certificates:
+    """Adds, removes, lists. `admit` refuses callers whose jurisdiction does not allow this server's authorities."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        parties: Parties,
+        clock: Clock,
+        events: Events,
+        orders: Orders,
+        identify: Identify,
+        admit: Callable[[Caller], None],
+    ) -> None:
+        self._store = store
+        self._changes = -1
+        self._parties = parties
+        self._clock = clock
+        self._events = events
+        self._orders = orders
+        self._identify = identify
+        self._admit = admit
+        self.refresh: Callable[[], Awaitable[None]] = _nobody_asks
+        """Called after every change: the gate's."""
+
+    async def list(self, *, removed_too: bool) -> list[PartyRow]:
+        """The allow-list, in the order of its growth."""
+        return await self._parties.all() if removed_too else await self._parties.allowed()
+
+    async def add(
+        self, order: Order, pem: bytes, jurisdiction: str, reason: str, encode: Callable[[PartyRow], bytes]
+    ) -> Reply:
+        """Allow a certificate; `encode` makes the answer of its row. A party keeps its role and jurisdiction."""
+        check_code(reason, "reason")
+        if (known := await self._orders.known(order)) is not None:
+            return known
+        now_ms = self._clock.now_ms()
+        try:
+            found = self._identify(pem, now_ms)
+        except FormatError as error:
+            raise InvalidFieldError(error.message, field="certificate") from None
+        row = PartyRow(found.fingerprint, found.party, found.role.value, jurisdiction, now_ms, None, found.last_ms)
+        await self._verify_new(row)
+        self._admit(Caller(found.party, found.role, jurisdiction))
+        body = encode(row)
+        signed = await self._events.tell(
+            EventCode.CERTIFICATE_ADDED,
+            actor=order.caller.party,
+            subject=f"{row.role} {row.party} {row.fingerprint}",
+            before=DENIED,
+            after=f"{ALLOWED} {jurisdiction}".rstrip(),
+            reason=reason,
+            records=(
+                PartyOn(row.party, row.role, jurisdiction, now_ms),
+                CertificateOn(row.fingerprint, now_ms, row.party, row.role, jurisdiction, found.last_ms),
+                _told(row, ALLOWED, now_ms),
+                AllowListChanged(),
+            ),
+            answer=order.answer(now_ms, body),
+        )
+        await self.refresh()
+        if ends_soon(found.last_ms, now_ms):
+            structlog.get_logger().warning(
+                "certificate_ends_soon",
+                party=row.party,
+                role=row.role,
+                fingerprint=row.fingerprint,
+                ends=format_time(found.last_ms),
+            )
+        return Reply(body, signed.envelope)
+
+    async def remove(self, order: Order, fingerprint: str, reason: str) -> Reply:
+        """Deny a certificate, from the next message on."""
+        check_code(reason, "reason")
+        if len(fingerprint) != _FINGERPRINT_CHARACTERS or not set(fingerprint) <= _HEX:
+            limit = "64 hexadecimal digits in lowercase"
+            raise InvalidFieldError(
+                f"fingerprint is not {limit}", field="fingerprint", limit=limit, value=fingerprint[:80]
+            )
+        if (known := await self._orders.known(order)) is not None:
+            return known
+        now_ms = self._clock.now_ms()
+        row = removable(fingerprint, await self._parties.all(), now_ms)
+        signed = await self._events.tell(
+            EventCode.CERTIFICATE_REMOVED,
+            actor=order.caller.party,
+            subject=f"{row.role} {row.party} {fingerprint}",
+            before=f"{ALLOWED} {format_time(row.added_ms)}",
+            after=DENIED,
+            reason=reason,
+            records=(AllowListChanged(), CertificateOff(now_ms, fingerprint), _told(row, DENIED, now_ms)),
+            answer=order.answer(now_ms),
+        )
+        await self.refresh()
+        return Reply(b"", signed.envelope)
+
+    async def look(self) -> None:
+        """Tell what has changed since the last look; to be called once a second, by one process for all."""
+        changes = await self._parties.changes()
+        if changes != self._changes:
+            await self._tell()
+            self._changes = changes
+
+    async def verify_admin(self, party: str) -> int:
+        """When an event has told, in milliseconds, that a certificate lets this admin in; told now unless it was.
+
+        UnauthenticatedError where none does any more.
+        """
+        since_ms = [
+            told_ms
+            for row, told_ms in await self._tell()
+            if (row.party, row.role, row.removed_ms) == (party, Role.ADMIN, None)
+        ]
+        if not since_ms:
+            raise UnauthenticatedError(f"no certificate of {party} as an admin is allowed", party=party)
+        return min(since_ms)
+
+    async def _tell(self) -> Sequence[tuple[PartyRow, int]]:
+        """Sign an event for each row that stands otherwise than was told last; all rows, with when they were told."""
+        found = []
+        for row in await self._parties.all():
+            state = ALLOWED if row.removed_ms is None else DENIED
+            before, _, told = (await self._store.meta(f"{_TOLD} {row.fingerprint}")).partition(" ")
+            if before != state:
+                now_ms = self._clock.now_ms()
+                is_added = state == ALLOWED
+                draft = event_draft(
+                    EventCode.CERTIFICATE_ADDED if is_added else EventCode.CERTIFICATE_REMOVED,
+                    now_ms,
+                    subject=f"{row.role} {row.party} {row.fingerprint}",
+                    before=DENIED if is_added else f"{ALLOWED} {format_time(row.added_ms)}",
+                    after=f"{ALLOWED} {row.jurisdiction}".rstrip() if is_added else DENIED,
+                    reason=AT_THE_MACHINE,
+                )
+                await self._store.commit(Change(drafts=(draft,), records=(_told(row, state, now_ms),)))
+                told = str(now_ms)
+            found.append((row, int(told)))
+        return found
+
+    async def _verify_new(self, row: PartyRow) -> None:
+        if row.role == Role.ADMIN:
+            raise InvalidFieldError(
+                "certificates of admins are added at the machine: `rgs party add`", field="certificate", value=row.role
+            )
+        if (row.role == Role.OPERATOR) != bool(row.jurisdiction):
+            raise InvalidFieldError(
+                "an operator has a jurisdiction, and nobody else",
+                field="jurisdiction",
+                value=row.jurisdiction[:80],
+                role=row.role,
+            )
+        verify_new(row, await self._parties.all(), field="certificate")
+
+
+def _told(row: PartyRow, state: str, now_ms: int) -> MetaSet:
+    return MetaSet(f"{_TOLD} {row.fingerprint}", f"{state} {now_ms}")

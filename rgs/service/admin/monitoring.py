@@ -1,0 +1,253 @@
+"""Returns as they are measured while the house plays, against the exact ones (GL-27, UKGC live return monitoring;
+docs/monitoring.md).
+
+A duty that one process leads: it reads the signed openings and finals since its last commit, adds them to the tallies
+of `rgs.core.returns`, and commits tallies, how far it has read and the alarms together. So each round is counted
+once, whoever dies in between, and nothing of it lies on the path of play.
+
+Rounds are counted **in the order of their start**: which rounds end first follows from their cards (who raises at once
+holds good ones), so that those that happen to have ended are no fair sample. A round that is still open is waited for;
+after PATIENCE_MS it is passed over, and counted when it ends.
+
+Refuses to judge a ruleset without a certificate, and to stop play, unless the house's settings say that an alarm does:
+an alarm is a reason to look, and what it stops are new rounds of one game.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from rgs.core.clock import Clock
+from rgs.core.errors import RgsError, UnknownRulesetError
+from rgs.core.returns.distributions import load_laws
+from rgs.core.returns.figures import played
+from rgs.core.returns.tally import NO_CURRENCY, Reading, Tally, format_tally, parse_tally
+from rgs.core.rulesets import Ruleset, load_ruleset, parse_canonical_ruleset
+from rgs.core.statements import parse_envelope
+from rgs.core.times import parse_time
+from rgs.service.admin.admin import DISABLED, ENABLED
+from rgs.service.events import EventCode, event_draft
+from rgs.store.changes import Change, Draft, Record, SwitchOff
+from rgs.store.interface import Store
+from rgs.store.returns import PassedOverCounted, RoundPassedOver, RoundToCount, StatementsRead, TallyKept
+
+BATCH = 200
+"""Statements of one commit: some 15 ms."""
+BATCHES_MAX = 10
+"""Commits of one look at an instance that has played for long unseen: it goes on with the next look."""
+INSTANCES_MAX = 1_000
+"""Instances looked at in one go."""
+PATIENCE_MS = 900_000
+"""So long is a round waited for that is still open."""
+LATE_PERIOD_MS = 60_000
+"""Between two looks at rounds that were passed over."""
+ALARM_PARTY = "rgs"
+"""Who disables a game where an alarm does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One ruleset as it stands. `readings` is empty where it has no certificate in this version."""
+
+    ruleset_id: str
+    ruleset_sha256: str
+    tally: Tally
+    readings: tuple[Reading, ...]
+
+
+class _Batch:
+    """What one commit is to hold: the tallies that rounds are added to, and the other records."""
+
+    def __init__(self, kept: Mapping[str, TallyKept]) -> None:
+        self._kept = kept
+        self.tallies: dict[str, tuple[Ruleset, Tally]] = {}
+        self.records: list[Record] = []
+
+    def add(self, ruleset: Ruleset, opening: Mapping[str, Any], row: RoundToCount) -> None:
+        if ruleset.sha256 not in self.tallies:
+            kept = self._kept.get(ruleset.sha256)
+            self.tallies[ruleset.sha256] = (ruleset, Tally() if kept is None else parse_tally(kept.tally))
+        _, tally = self.tallies[ruleset.sha256]
+        tally.add(played(ruleset, opening, _body(row.final)), row.currency or NO_CURRENCY)
+
+    def tally_records(self) -> list[Record]:
+        """The tallies, after what changed in them is final."""
+        return [
+            TallyKept(sha256, ruleset.id, self._kept[sha256].version + 1 if sha256 in self._kept else 1, text)
+            for sha256, (ruleset, tally) in self.tallies.items()
+            for text in (format_tally(tally),)
+        ]
+
+
+class Monitoring:
+    """Counts (`look`, by the process that leads) and shows (`measured`, by any)."""
+
+    def __init__(self, *, store: Store, clock: Clock, alarm_stops: bool = False) -> None:
+        self._store = store
+        self._clock = clock
+        self.alarm_stops = alarm_stops
+        """Whether an alarm disables the game."""
+        self._late_ms = 0
+        self._waits: dict[str, int] = {}
+        """Instance -> the statement behind which a round was open."""
+        self._rulesets: dict[str, Ruleset | None] = {}
+
+    async def look(self) -> int:
+        """Count what can be counted now; how many statements were read. StoreError."""
+        read = 0
+        for instance, after_no in await self._store.unread_instances(INSTANCES_MAX):
+            at, goes_on, batches = after_no, True, 0
+            while goes_on and batches < BATCHES_MAX:
+                number, goes_on = await self._read(instance, at)
+                at, batches = at + number, batches + 1
+            read += at - after_no
+        if self._clock.running_ms() - self._late_ms >= LATE_PERIOD_MS:
+            self._late_ms = self._clock.running_ms()
+            await self._read_late()
+        return read
+
+    async def measured(self) -> tuple[list[Measured], int]:
+        """Every ruleset that was played, and how many rounds are passed over and still open."""
+        found = []
+        for kept in await self._store.tallies():
+            ruleset = await self._ruleset(kept.ruleset_id, kept.ruleset_sha256)
+            laws = None if ruleset is None else load_laws(ruleset)
+            tally = parse_tally(kept.tally)
+            # The bands take a few thousand logarithms: not on the loop that answers players.
+            readings = [] if laws is None else await asyncio.to_thread(tally.readings, laws)
+            found.append(Measured(kept.ruleset_id, kept.ruleset_sha256, tally, tuple(readings)))
+        return found, await self._store.passed_over()
+
+    # --- counting -------------------------------------------------------------------------------------------------
+
+    async def _read(self, instance: str, after_no: int) -> tuple[int, bool]:
+        """Count a batch; how many statements it was, and whether more may follow at once."""
+        # While one waits for a round, the rest need not be fetched every second.
+        limit = 1 if self._waits.get(instance) == after_no else BATCH
+        rows = await self._store.rounds_to_count(instance, after_no, limit)
+        batch, read_no, goes_on = await self._batch(), after_no, len(rows) == limit
+        for row in rows:
+            if row.opening:
+                opening = _body(row.opening)
+                if row.final:
+                    await self._count(batch, opening, row)
+                elif self._clock.passed_ms(parse_time(opening["time"])) < PATIENCE_MS:
+                    self._waits[instance], goes_on = read_no, False
+                    break
+                else:
+                    batch.records.append(RoundPassedOver(row.round_id))
+            read_no = row.statement_no
+        if read_no > after_no:
+            batch.records.append(StatementsRead(instance, read_no, after_no))
+            await self._commit(batch)
+        return read_no - after_no, goes_on
+
+    async def _read_late(self) -> None:
+        round_ids = await self._store.late_rounds(BATCH)
+        if not round_ids:
+            return
+        batch = await self._batch()
+        for round_id in round_ids:
+            envelopes = await self._store.round_envelopes(round_id)
+            opening = _body(envelopes[0])
+            session = await self._store.session(opening["session_id"], fresh=False)
+            currency = NO_CURRENCY if session is None else session.currency
+            await self._count(batch, opening, RoundToCount(0, round_id, currency, *envelopes))
+            batch.records.append(PassedOverCounted(round_id))
+        await self._commit(batch)
+
+    async def _batch(self) -> _Batch:
+        return _Batch({kept.ruleset_sha256: kept for kept in await self._store.tallies()})
+
+    async def _count(self, batch: _Batch, opening: Mapping[str, Any], row: RoundToCount) -> None:
+        rules = opening["deal"]["ruleset"]
+        ruleset = await self._ruleset(rules["id"], rules["sha256"])
+        if ruleset is not None:
+            batch.add(ruleset, opening, row)
+
+    async def _commit(self, batch: _Batch) -> None:
+        """Tallies, reading and alarms, whole or not at all."""
+        drafts: list[Draft] = []
+        told: list[tuple[str, Reading]] = []
+        for ruleset, tally in batch.tallies.values():
+            laws = load_laws(ruleset)
+            alarms = [] if laws is None else tally.alarms(laws)
+            told += [(ruleset.id, alarm) for alarm in alarms]
+            if alarms and self.alarm_stops and not await self._is_disabled(ruleset.id):
+                batch.records.append(self._disabled(ruleset.id))
+                drafts.append(self._switched(ruleset.id))
+        drafts += [alarm_draft(ruleset_id, alarm, self._clock.now_ms()) for ruleset_id, alarm in told]
+        records = (*batch.tally_records(), *batch.records)
+        await self._store.commit(Change(drafts=tuple(drafts), records=records))
+        for ruleset_id, alarm in told:
+            structlog.get_logger().error(
+                "return_out_of_band", game=ruleset_id, figure=alarm.figure, series=alarm.series
+            )
+
+    async def _is_disabled(self, ruleset_id: str) -> bool:
+        return any((one.scope, one.subject) == ("game", ruleset_id) for one in await self._store.switches())
+
+    def _disabled(self, ruleset_id: str) -> SwitchOff:
+        code = EventCode.RETURN_OUT_OF_BAND.value
+        return SwitchOff("game", ruleset_id, code, ALARM_PARTY, self._clock.now_ms())
+
+    def _switched(self, ruleset_id: str) -> Draft:
+        return event_draft(
+            EventCode.SWITCH_CHANGED,
+            self._clock.now_ms(),
+            actor=ALARM_PARTY,
+            subject=f"game {ruleset_id}",
+            before=ENABLED,
+            after=DISABLED,
+            reason=EventCode.RETURN_OUT_OF_BAND.value,
+        )
+
+    async def _ruleset(self, ruleset_id: str, sha256: str) -> Ruleset | None:
+        """The ruleset of this hash, shipped or from the store's artifacts; None where neither has it."""
+        if sha256 not in self._rulesets:
+            self._rulesets[sha256] = _shipped(ruleset_id, sha256) or await self._kept_ruleset(sha256)
+        return self._rulesets[sha256]
+
+    async def _kept_ruleset(self, sha256: str) -> Ruleset | None:
+        content = await self._store.artifact(sha256)
+        try:
+            return None if content is None else parse_canonical_ruleset(content)
+        except RgsError:
+            return None  # of a version with other rules than ours
+
+
+def alarm_draft(ruleset_id: str, alarm: Reading, time_ms: int) -> Draft:
+    """The event of an alarm: what was expected before, what was measured behind it."""
+    evidence = "no fair deal gives this" if math.isinf(alarm.evidence) else f"ln E {alarm.evidence:.2f}"
+    measured = f"{alarm.rounds} rounds, {evidence}, limit {alarm.limit:.2f}"
+    if alarm.measured is not None:
+        band = f"{'' if alarm.low is None else f'{alarm.low:.6f}'}..{alarm.high:.6f}"
+        measured = f"measured {alarm.measured:.6f}, band {band}, {measured}"
+    return event_draft(
+        EventCode.RETURN_OUT_OF_BAND,
+        time_ms,
+        subject=f"{ruleset_id} {alarm.figure} {alarm.series}",
+        before="" if alarm.exact is None else f"exact {alarm.exact:.6f}",
+        after=measured,
+        reason=alarm.direction,
+    )
+
+
+def _body(envelope: bytes) -> dict[str, Any]:
+    body: dict[str, Any] = json.loads(parse_envelope(envelope).payload)
+    return body
+
+
+def _shipped(ruleset_id: str, sha256: str) -> Ruleset | None:
+    try:
+        ruleset = load_ruleset(ruleset_id)
+    except UnknownRulesetError:
+        return None
+    return ruleset if ruleset.sha256 == sha256 else None

@@ -1,0 +1,129 @@
+"""What waits outside, for people: credits that are owed, reports that were set aside, how much is unknown since when.
+
+ARCHITECTURE 2.17. Refuses an operator the sight of another's, and to cancel money: what is owed is paid. What was
+refused is told again once an admin says so, or closed out by an admin with a reason, where it can never be taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from rgs.core.clock import Clock
+from rgs.core.errors import NotFoundError
+from rgs.ports.readings import CircuitReading
+from rgs.service.admin.admin import check_code
+from rgs.service.admin.orders import Order, Orders
+from rgs.service.callers import Caller, Reply, Role
+from rgs.service.events import EventCode, Events
+from rgs.service.pages import check_page_size, format_key_token, parse_key_token
+from rgs.service.regulator.reports import STAGES
+from rgs.store.changes import Affair, AffairStage, Record, ReportsHeld, ReportsReleased
+from rgs.store.closing_out import DayClosedOut, StagesClosedOut
+from rgs.store.interface import Store
+from rgs.store.outbox import OutboxRow
+
+LOG_PERIOD_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class OwedCredit:
+    """A credit that the operator's wallet has not taken yet."""
+
+    affair: Affair
+    operator: str
+    player: str
+    currency: str
+    age_ms: int
+
+
+class Outbox:
+    """Reads, and the one order of an admin."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        events: Events,
+        orders: Orders,
+        readings: Callable[[], Sequence[CircuitReading]],
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._events = events
+        self._orders = orders
+        self._readings = readings
+        self._logged_ms = 0
+
+    async def owed_credits(self, caller: Caller, page_size: int, page_token: str) -> tuple[tuple[OwedCredit, ...], str]:
+        """Credits owed, oldest first: an operator's own, those of all for other parties."""
+        limit = check_page_size(page_size)
+        (after,) = parse_key_token(page_token, 1)
+        operator = caller.party if caller.role is Role.OPERATOR else ""
+        rows = await self._store.owed_affairs(operator, after, limit + 1)
+        now_ms = self._clock.now_ms()
+        found = []
+        for affair in rows[:limit]:
+            session = await self._store.session(affair.session_id)
+            if session is None:
+                raise NotFoundError(f"no session {affair.session_id}", kind="session", session_id=affair.session_id)
+            age_ms = max(0, now_ms - affair.created_ms)
+            found.append(OwedCredit(affair, session.operator, session.player, session.currency, age_ms))
+        return tuple(found), format_key_token(rows[limit - 1].affair_id) if len(rows) > limit else ""
+
+    async def figures(self) -> tuple[tuple[OutboxRow, ...], tuple[CircuitReading, ...]]:
+        """What waits by kind and stage, and how this process finds its connections."""
+        return tuple(await self._store.outbox()), tuple(self._readings())
+
+    async def log(self) -> None:
+        """A line in the technical log, once a minute while something waits: how much, how much of it unknown."""
+        running_ms, now_ms = self._clock.running_ms(), self._clock.now_ms()
+        if running_ms - self._logged_ms < LOG_PERIOD_MS:
+            return
+        self._logged_ms = running_ms
+        rows, _ = await self.figures()
+        if rows:
+            structlog.get_logger().info(
+                "outbox",
+                waiting=sum(row.count for row in rows),
+                unknown=sum(row.count for row in rows if row.stage == AffairStage.UNKNOWN),
+                oldest_ms=max(0, now_ms - min(row.oldest_ms for row in rows)),
+            )
+
+    async def held_reports(self, page_size: int, page_token: str) -> tuple[tuple[ReportsHeld, ...], str]:
+        """What the central system has refused, by kind and subject."""
+        limit = check_page_size(page_size)
+        kind, subject = parse_key_token(page_token, 2)
+        rows = await self._store.held_reports((kind, subject), limit + 1)
+        token = format_key_token(rows[limit - 1].kind, rows[limit - 1].subject) if len(rows) > limit else ""
+        return tuple(rows[:limit]), token
+
+    async def release_reports(
+        self, order: Order, kind: str, subject: str, reason: str, *, close_out: bool = False
+    ) -> Reply:
+        """Tell again what was set aside, or with `close_out` drop it for good; the signed event."""
+        check_code(reason, "reason")
+        if (known := await self._orders.known(order)) is not None:
+            return known
+        held = await self._store.held_report(kind, subject)
+        if held is None:
+            raise NotFoundError(
+                f"nothing is held of {kind[:20]} {subject[:80]}", kind="report", field="subject", value=subject[:80]
+            )
+        dropped: tuple[Record, ...] = ()
+        if close_out:
+            dropped = (StagesClosedOut(subject) if kind == STAGES else DayClosedOut(subject),)
+        signed = await self._events.tell(
+            EventCode.REPORTS_CLOSED_OUT if close_out else EventCode.REPORTS_RELEASED,
+            actor=order.caller.party,
+            subject=f"{kind} {subject}",
+            before=held.reason,
+            after="QUEUED",
+            reason=reason,
+            records=(ReportsReleased(kind, subject), *dropped),
+            answer=order.answer(self._clock.now_ms()),
+        )
+        return Reply(b"", signed.envelope)

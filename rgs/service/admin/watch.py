@@ -1,0 +1,408 @@
+"""Who looks after the guards (ARCHITECTURE 2.19; GLI-19 2.3.2): each stops what it must while its thing is not
+sound, and no more.
+
+    rng        the generator draws no more: latched, in the commit of its RNG_FAILED, until an admin clears it
+    self_test  its known answers, asked again from time to time and on demand
+    rules      the certified files hash to what was measured at the start, looked at from time to time and on demand;
+               interpreter, libraries and the rest of the server too, once a day and on demand
+    clock      time is not trusted (`rgs.node.clock`): until the database's clock vouches for the wall clock, or an
+    admin
+               does; latched, so that no restart makes it trusted
+    register   the central system has left the last calls unanswered; rounds of sessions that have their ids go on
+    store      a commit failed: until one succeeds, which is the one that tells of it
+    log        the transparency log does not agree with the store, or statements wait too long for it: until it is sound
+
+A guard closes in memory first and is told of by a signed event as soon as the store takes it. Refuses to open what an
+admin has to clear, and to stop a round that was dealt. Its own pauses are counted on the clock that nobody sets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import structlog
+
+from rgs.core.clock import APART_MS, TrustedClock
+from rgs.core.errors import ClocksDifferError, RegulatorUnavailableError, RgsError, RngUnavailableError
+from rgs.ports.regulator import (
+    CentralSystem,
+    DayAlignment,
+    ModuleReport,
+    ParticipationEnd,
+    Purchase,
+    RegulatorParticipation,
+    RegulatorReceipt,
+    RegulatorSession,
+    Rejection,
+    SessionClose,
+    SessionOpening,
+    StageReport,
+)
+from rgs.service.events import EventCode, Events, event_draft
+from rgs.service.instance import RNG_GUARD, Instance
+from rgs.service.permits import Permits
+from rgs.service.timekeeping import CLOCK_GUARD, Timekeeping
+from rgs.store.changes import Change, Draft, InstanceLostError, LatchCleared, LatchSet, Record, Signed, StoreError
+from rgs.store.interface import Store
+
+REGISTER_FAILURES_MAX = 3
+"""So many calls in a row without an answer, and the register counts as down."""
+REGISTER_QUIET_MS = 60_000
+"""After so long without a failing call nothing says any more that it is."""
+UNTOLD_MAX = 256
+"""Changes of guards that wait for the store to take their events; of more, the log alone is told."""
+RULES_CLOSED_PERIOD_MS = 10_000
+"""How often the certified files are looked at while they are not what they were."""
+RESTART_NEEDED = "RESTART_NEEDED"
+"""Why a guard stays closed that an admin has cleared: what it guards is sound in a new process only."""
+UNANSWERED, COMMIT_FAILED, SELF_TEST_FAILED = "UNANSWERED", "COMMIT_FAILED", "SELF_TEST_FAILED"
+
+_Answer = TypeVar("_Answer")
+
+
+class CountedCentral:
+    """A central system, with a count of the calls in a row that it has left unanswered."""
+
+    def __init__(self, central: CentralSystem, clock: TrustedClock) -> None:
+        self._central = central
+        self._clock = clock
+        self.failures = 0
+        self.failed_ms = 0
+        """When the last unanswered call was given up, by the clock that nobody sets."""
+
+    async def open_session(self, opening: SessionOpening) -> RegulatorSession:
+        return await self._counted(self._central.open_session(opening))
+
+    async def buy_participation(self, purchase: Purchase) -> RegulatorParticipation:
+        return await self._counted(self._central.buy_participation(purchase))
+
+    async def report_stages(self, transaction_id: str, stages: Sequence[StageReport]) -> RegulatorReceipt:
+        return await self._counted(self._central.report_stages(transaction_id, stages))
+
+    async def end_participation(self, end: ParticipationEnd) -> RegulatorReceipt:
+        return await self._counted(self._central.end_participation(end))
+
+    async def close_session(self, close: SessionClose) -> RegulatorReceipt:
+        return await self._counted(self._central.close_session(close))
+
+    async def align_day(self, alignment: DayAlignment) -> RegulatorReceipt:
+        return await self._counted(self._central.align_day(alignment))
+
+    async def report_modules(self, report: ModuleReport) -> RegulatorReceipt:
+        return await self._counted(self._central.report_modules(report))
+
+    async def close(self) -> None:
+        await self._central.close()
+
+    async def _counted(self, call: Awaitable[_Answer]) -> _Answer:
+        try:
+            answer = await call
+        except RegulatorUnavailableError:
+            self.failures += 1
+            self.failed_ms = self._clock.running_ms()
+            raise
+        except RgsError as refusal:
+            self.failures = 0  # a refusal is an answer
+            if refusal.metadata.get("rejection") == Rejection.TRANSACTION_CONFLICT:
+                # Nobody else makes our ids: what stands there under this one is unknown, and asked again.
+                raise RegulatorUnavailableError(
+                    f"the central system contradicts itself: {refusal}", refusal=Rejection.TRANSACTION_CONFLICT
+                ) from None
+            raise
+        self.failures = 0
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What is looked at besides store, generator and register, and how often.
+
+    `measure` hashes the certified files: a code, empty if they are what they were.
+    """
+
+    measure: Callable[[], str]
+    rules_period_ms: int
+    self_test_period_ms: int
+    log: Callable[[], str] = lambda: ""
+    """What stands against the transparency log, a code, empty if nothing does."""
+    surroundings: Callable[[], str] = lambda: ""
+    """As `measure`, of everything else that the server runs on."""
+    surroundings_period_ms: int = 86_400_000
+
+
+class Watch:
+    """Looks once a second (`look`), and at once where a commit fails or an admin asks (`examine`)."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        instance: Instance,
+        permits: Permits,
+        events: Events,
+        clock: TrustedClock,
+        time: Timekeeping,
+        central: CountedCentral,
+        watched: Watched,
+        node: str,
+    ) -> None:
+        self._node = node
+        self._time = time
+        self._followed = -1
+        """How often switches had changed when they were read last."""
+        self._store = store
+        self._instance = instance
+        self._permits = permits
+        self._events = events
+        self._clock = clock
+        self._central = central
+        self._watched = watched
+        # Both were looked at when the process and its generator began.
+        self._measured_ms = self._surveyed_ms = self._tested_ms = clock.running_ms()
+        self._untold: list[tuple[Draft, tuple[Record, ...]]] = []
+        """Events, each with what it leaves in the store."""
+        self._jump_ms = 0
+        """The last jump that was seen."""
+        self._jumped = ""
+        """The last instance that has signed a TIME_JUMP."""
+        self._latched: set[str] = set()
+        """Guards whose latch this process has seen in the store: only that one can be found cleared."""
+        store.on_failure = self._commit_failed
+
+    async def begin(self) -> None:
+        """Before anything is signed: what the store has to say of the clock, and what was left closed. StoreError."""
+        await self._time.begin()
+        await self.follow()
+        self._close_clock()
+
+    async def look(self) -> None:
+        """See what is sound, close and open guards, and tell of it as far as the store takes it."""
+        await self._look_at_clock()
+        self._look_at_register()
+        self._look_at_generator()
+        self._look_at_log()
+        await self._look_at_rules()
+        self._look_at_self_test()
+        await self._tell()
+
+    async def follow(self) -> None:
+        """Take up switches, and latches of this node, that any process has changed. StoreError."""
+        changes = await self._store.changes("switches")
+        if changes != self._followed:
+            self._permits.load_switches(await self._store.switches())
+            self._followed = changes
+        seen = set(self._latched)
+        latched = {latch.guard: latch for latch in await self._store.latches(self._node)}
+        for latch in latched.values():
+            if latch.guard != CLOCK_GUARD or self._clock.against:  # a process that runs has seen its clocks itself
+                self._permits.close_guard(latch.guard, latch.code, latch.time_ms, latched=True)
+        gone = seen - set(latched)
+        self._latched = (self._latched - gone) | set(latched)
+        for name in gone:
+            if self._permits.guard(name).latched:
+                await self.cleared(name, await self.examine(name))
+
+    async def examine(self, name: str) -> str:
+        """What stands against opening a guard now, a code; empty if nothing does."""
+        match name:
+            case "rng":
+                return RESTART_NEEDED if self._instance.failure else ""
+            case "self_test":
+                return RESTART_NEEDED if self._failed_test() else ""
+            case "rules":
+                return await asyncio.to_thread(self._survey)
+            case "clock":  # an admin's word stands for the wall clock's own jump, and for no other clock
+                await self._time.ask()
+                return self._clock.differs
+            case "register":
+                self._central.failures = 0
+                return ""
+            case "log":
+                return self._watched.log()
+            case "store":  # the event that an admin's word makes is the commit that shows it
+                return ""
+            case _:  # looked after elsewhere, and opened there
+                return self._permits.guard(name).code
+
+    def verify_clock(self) -> None:
+        """ClocksDifferError where the database's clock, heard by `examine`, contradicts an admin's word."""
+        if self._clock.differs:
+            ahead_ms = self._clock.apart_ms
+            raise ClocksDifferError(
+                f"the database's clock is {abs(ahead_ms)} ms {'ahead of' if ahead_ms > 0 else 'behind'} this node's"
+                f" wall clock, the limit is {APART_MS} ms: set one of the two right, then clear the guard again",
+                guard=CLOCK_GUARD,
+                value=abs(ahead_ms),
+                limit=APART_MS,
+            )
+
+    def clearing(self, name: str) -> tuple[Record, ...]:
+        """What an admin's clearing of a guard leaves in the store, in the commit that tells of it."""
+        return (LatchCleared(self._node, name), *(self._time.vouched() if name == CLOCK_GUARD else ()))
+
+    async def cleared(self, name: str, code: str) -> None:
+        """An admin has cleared the guard, and it was examined: it opens, or stays closed for what `code` says."""
+        if name == CLOCK_GUARD and not code:
+            await self._time.accept()
+            self._let_go()
+        self._permits.clear_latch(name, code, self._clock.now_ms())
+
+    # --- one guard each -------------------------------------------------------------------------------------------
+
+    async def _look_at_clock(self) -> None:
+        await self._try(self._time.look())
+        jump_ms = self._clock.take_jump()
+        was_open = self._close_clock()
+        self._jump_ms = jump_ms or self._jump_ms
+        # Each instance tells its first at once: by it replay knows why later dates are before the instance's start.
+        is_first = self._jumped != self._instance.name
+        is_noted = any(draft.body["code"] == EventCode.TIME_JUMP for draft, _ in self._untold)
+        if (jump_ms and was_open) or (is_first and not is_noted and (jump_ms or self._clock.is_held)):
+            now_ms, told = self._clock.now_ms(), f"{self._jump_ms:+d} ms"
+            self._untold.append((event_draft(EventCode.TIME_JUMP, now_ms, subject=CLOCK_GUARD, after=told), ()))
+        elif jump_ms and not self._clock.is_held:  # what time follows now was told when it was seen
+            self._events.count(EventCode.TIME_JUMP, EventCode.TIME_JUMP)
+        if self._clock.is_trusted and self._permits.guard(CLOCK_GUARD).closed:
+            self._open(CLOCK_GUARD, LatchCleared(self._node, CLOCK_GUARD))
+        await self._try(self._time.keep(self._store))
+
+    def _close_clock(self) -> bool:
+        """Close the guard while time is not trusted; whether it was open."""
+        code, now_ms = self._clock.against, self._clock.now_ms()
+        return bool(code) and self._close(CLOCK_GUARD, code, LatchSet(self._node, CLOCK_GUARD, code, now_ms))
+
+    def _look_at_register(self) -> None:
+        central, closed = self._central, self._permits.guard("register").closed
+        if central.failures >= REGISTER_FAILURES_MAX:
+            if not closed:
+                self._close("register", UNANSWERED)
+            elif self._clock.running_ms() - central.failed_ms > REGISTER_QUIET_MS:
+                central.failures = 0
+        elif closed and not central.failures:
+            self._open("register")
+
+    def _look_at_generator(self) -> None:
+        failure = self._instance.failure
+        if failure and not self._permits.guard(RNG_GUARD).closed:
+            self._close(RNG_GUARD, failure, latched=True)
+
+    def _look_at_log(self) -> None:
+        code = self._watched.log()
+        if code:
+            self._close("log", code)
+        elif self._permits.guard("log").closed:
+            self._open("log")
+
+    async def _look_at_rules(self) -> None:
+        closed = self._permits.guard("rules").closed
+        period_ms = RULES_CLOSED_PERIOD_MS if closed else self._watched.rules_period_ms
+        now_ms = self._clock.running_ms()
+        survey_due = now_ms - self._surveyed_ms >= self._watched.surroundings_period_ms
+        if now_ms - self._measured_ms < period_ms and not survey_due:
+            return
+        self._measured_ms = now_ms
+        if survey_due:
+            self._surveyed_ms = now_ms
+        # What has closed the guard may be any of it.
+        code = await asyncio.to_thread(self._survey if survey_due or closed else self._watched.measure)
+        if code:
+            self._close("rules", code)
+        elif closed:
+            self._open("rules")
+
+    def _survey(self) -> str:
+        """Everything, the certified files first."""
+        return self._watched.measure() or self._watched.surroundings()
+
+    def _look_at_self_test(self) -> None:
+        if self._instance.failure or self._clock.running_ms() - self._tested_ms < self._watched.self_test_period_ms:
+            return
+        if self._failed_test():
+            self._close("self_test", SELF_TEST_FAILED)
+            self._look_at_generator()
+
+    def _failed_test(self) -> bool:
+        """Run the self-test: whether it failed, which ends the generator."""
+        self._tested_ms = self._clock.running_ms()
+        try:
+            self._instance.selftest()
+        except RngUnavailableError:
+            return True
+        return False
+
+    def _commit_failed(self, error: StoreError) -> None:
+        is_lost = isinstance(error, InstanceLostError)
+        self._close("store", error.reason if is_lost else COMMIT_FAILED, latched=is_lost)
+
+    # --- in memory first, then signed -----------------------------------------------------------------------------
+
+    def _close(self, name: str, code: str, *records: Record, latched: bool = False) -> bool:
+        """Close the guard, latched where `records` leave a latch; whether it was open."""
+        latched = latched or bool(records)
+        now_ms = self._clock.now_ms()
+        if not self._permits.close_guard(name, code, now_ms, latched=latched):
+            return False
+        structlog.get_logger().error("guard_closed", guard=name, code=code, latched=latched)
+        self._note(
+            event_draft(EventCode.GUARD_CLOSED, now_ms, subject=name, before="OPEN", after="CLOSED", reason=code),
+            *records,
+        )
+        return True
+
+    def _open(self, name: str, *records: Record) -> None:
+        """Open the guard, with its latch where `records` clear one."""
+        code = self._permits.guard(name).code
+        if self._permits.open_guard(name, clear_latch=bool(records)):
+            structlog.get_logger().warning("guard_opened", guard=name, code=code)
+            self._note(self._opened(name, code), *records)
+
+    def _opened(self, name: str, code: str) -> Draft:
+        now_ms = self._clock.now_ms()
+        return event_draft(EventCode.GUARD_OPENED, now_ms, subject=name, before="CLOSED", after="OPEN", reason=code)
+
+    def _note(self, draft: Draft, *records: Record) -> None:
+        if records or len(self._untold) < UNTOLD_MAX:
+            self._untold.append((draft, records))
+
+    async def _tell(self) -> None:
+        """Sign what is not told yet. With the store's guard closed, that commit is the probe that opens it."""
+        if self._instance.failure and await self._try(self._instance.tell_failure()):
+            self._latched.add(RNG_GUARD)
+        store = self._permits.guard("store")
+        told = list(self._untold)
+        drafts = [draft for draft, _ in told]
+        if store.closed:
+            drafts.append(self._opened("store", store.code))
+        records = tuple(record for _, left in told for record in left)
+        signed = await self._committed(Change(drafts=tuple(drafts), records=records)) if drafts else ()
+        for draft, statement in zip(drafts, signed, strict=False):
+            if draft.body["code"] == EventCode.TIME_JUMP:
+                self._jumped = statement.instance
+        self._let_go()
+        if not signed:
+            return
+        del self._untold[: len(told)]
+        self._latched |= {record.guard for record in records if isinstance(record, LatchSet)}
+        if store.closed:
+            self._permits.open_guard("store")
+            structlog.get_logger().warning("guard_opened", guard="store", code=store.code)
+
+    def _let_go(self) -> None:
+        if self._jumped == self._instance.name:
+            self._clock.let_go()
+
+    async def _committed(self, change: Change) -> Sequence[Signed]:
+        try:
+            return await self._store.commit(change)
+        except StoreError:
+            return ()
+
+    async def _try(self, commit: Awaitable[object]) -> bool:
+        try:
+            await commit
+        except StoreError:
+            return False  # the store's guard is closed by it; again with the next look
+        return True

@@ -1,0 +1,131 @@
+"""History of a player's whole account at one operator, over all sessions, last ended first (RULEBOOK R-5, R-4).
+
+Records are rendered from the signed statements of the round. Refuses to show one operator another's players.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rgs.core.errors import FormatError, InvalidFieldError, NotFoundError
+from rgs.core.ids import check_name, check_reference, check_ulid
+from rgs.core.rounds import Round
+from rgs.core.sessions import Session
+from rgs.core.times import parse_date
+from rgs.core.views import RoundView
+from rgs.service.callers import Caller, Role
+from rgs.service.pages import check_page_size, format_page_token, parse_page_token
+from rgs.service.play.decks import Decks
+from rgs.store.interface import Store
+
+RECORDS_MAX = 50
+"""Rounds of one player with the same date and second: sessions at several tables."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoundSummary:
+    """A line of the list: the round, and the session for its ids and currency."""
+
+    round: Round
+    session: Session
+
+
+@dataclass(frozen=True, slots=True)
+class RoundRecord:
+    """One round whole, with its signed opening and final (empty while it is open)."""
+
+    summary: RoundSummary
+    view: RoundView
+    opening: bytes
+    final: bytes
+
+
+class History:
+    """Reads only."""
+
+    def __init__(self, *, store: Store, decks: Decks) -> None:
+        self._store = store
+        self._decks = decks
+
+    async def list_rounds(
+        self, caller: Caller, player: str, page_size: int, page_token: str, operator: str = ""
+    ) -> tuple[tuple[RoundSummary, ...], str]:
+        """A page of ended rounds, last ended first, and the next page's token (empty at the end)."""
+        check_reference(player, "player")
+        operator = _operator_of(caller, operator)
+        limit = check_page_size(page_size)
+        end_ms, row = parse_page_token(page_token, 2)
+        before = (end_ms, row) if row else (1 << 62, 0)
+        rows = await self._store.rounds_ended(operator, player, before=before, limit=limit + 1)
+        sessions: dict[str, Session] = {}
+        summaries = tuple([await self._summary(round_, sessions) for _, round_ in rows[:limit]])
+        if len(rows) <= limit:
+            return summaries, ""
+        last_row, last = rows[limit - 1]
+        return summaries, format_page_token(last.end_ms, last_row)
+
+    async def get_records(
+        self, caller: Caller, *, round_id: str, player: str, date: str, game_code: str, operator: str = ""
+    ) -> tuple[RoundRecord, ...]:
+        """One round by its id, or those of a player with that UTC date and game code; NotFoundError if none."""
+        if round_id:
+            round_ = await self._store.round(check_ulid(round_id, "round_id"), fresh=True)
+            rounds = [] if round_ is None else [round_]
+        else:
+            check_reference(player, "player")
+            start_ms = _start_of(date, game_code)
+            rounds = await self._store.rounds_started(
+                _operator_of(caller, operator), player, start_ms, start_ms + 999, RECORDS_MAX
+            )
+            rounds = [round_ for round_ in rounds if round_.game_code == game_code]
+        sessions: dict[str, Session] = {}
+        records = [
+            await self._record(round_, sessions)
+            for round_ in rounds
+            if caller.role is not Role.OPERATOR or round_.operator == caller.party
+        ]
+        if not records:
+            raise NotFoundError("no such round", kind="round", round_id=round_id, date=date, game_code=game_code)
+        return tuple(records)
+
+    async def _record(self, round_: Round, sessions: dict[str, Session]) -> RoundRecord:
+        opening, final = await self._store.round_envelopes(round_.round_id)
+        return RoundRecord(await self._summary(round_, sessions), self._decks.view(round_, final), opening, final)
+
+    async def _summary(self, round_: Round, sessions: dict[str, Session]) -> RoundSummary:
+        session = sessions.get(round_.session_id) or await self._store.session(round_.session_id, fresh=True)
+        if session is None:
+            raise NotFoundError(f"no session {round_.session_id}", kind="session")
+        sessions[round_.session_id] = session
+        return RoundSummary(round_, session)
+
+
+def _operator_of(caller: Caller, operator: str) -> str:
+    """Whose players are asked for: an operator's own; other parties name the operator."""
+    if caller.role is not Role.OPERATOR:
+        return check_name(operator, "operator")
+    if operator not in ("", caller.party):
+        raise InvalidFieldError(
+            "an operator asks for its own players only", field="operator", limit=caller.party, value=operator[:80]
+        )
+    return caller.party
+
+
+def _start_of(date: str, game_code: str) -> int:
+    """The second that a date and a game code name, in milliseconds."""
+    try:
+        midnight_ms = parse_date(date)
+    except FormatError:
+        raise InvalidFieldError("date is not of the form 2026-11-21", field="date", value=date[:20]) from None
+    clock, _, nth = game_code.partition("-")
+    parts = clock.removeprefix("#").split(":")
+    if (
+        not clock.startswith("#")
+        or len(parts) != 3
+        or not all(len(part) == 2 and part.isascii() and part.isdecimal() for part in parts)
+        or (nth and not nth.isdecimal())
+        or not (int(parts[0]) < 24 and int(parts[1]) < 60 and int(parts[2]) < 60)
+    ):
+        raise InvalidFieldError("game_code is not of the form #HH:MM:SS", field="game_code", value=game_code[:20])
+    hours, minutes, seconds = map(int, parts)
+    return midnight_ms + ((hours * 60 + minutes) * 60 + seconds) * 1000

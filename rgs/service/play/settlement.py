@@ -1,0 +1,208 @@
+"""How a round moves on and ends, as changes: decisions taken, settled, void. The one way forward of play, rule and
+admins.
+
+Pure functions over durable state; the caller holds the session's lock and commits. Refuses to decide who may do
+what.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rgs.core.games import game_of
+from rgs.core.games.types import Seat
+from rgs.core.ids import return_id
+from rgs.core.ledger import Participation
+from rgs.core.rounds import (
+    DECK_UNRECOVERABLE,
+    Revealed,
+    Round,
+    RoundStatus,
+    TakenAction,
+    Void,
+    final_body,
+    staked_so_far,
+    void_body,
+)
+from rgs.core.sessions import Session
+from rgs.core.statements import format_canonical
+from rgs.core.times import format_date, format_time
+from rgs.core.values import changed
+from rgs.core.views import RoundView, round_view
+from rgs.ports.regulator import StageReport
+from rgs.service.play.decks import Opened
+from rgs.store.changes import Affair, BalanceTold, Change, DayCount, Draft, Record
+
+
+def taken_action(seat: Seat, now_ms: int, *, by: str, party: str, digest: bytes) -> TakenAction:
+    """The seat's last decision as it is recorded."""
+    phase, action, cost = seat.actions[-1]
+    return TakenAction(phase.value, action.value, cost, now_ms, by, party, digest.hex())
+
+
+def after_decisions(
+    round_: Round, session: Session, taken: tuple[TakenAction, ...], now_ms: int
+) -> tuple[Round, Session]:
+    """Round and session after decisions, one version on; their cost is staked."""
+    cost = sum(action.amount_minor for action in taken)
+    return (
+        changed(round_, version=round_.version + 1, actions=(*round_.actions, *taken)),
+        changed(
+            session,
+            version=session.version + 1,
+            participation=_staked(session, cost) if cost else session.participation,
+            last_ms=now_ms,
+        ),
+    )
+
+
+def _staked(session: Session, cost_minor: int) -> Participation:
+    """The account after a decision: in seamless mode its cost has just been debited."""
+    return session.participation.bet(cost_minor) if session.is_seamless else session.participation.stake(cost_minor)
+
+
+def leg_draft(direction: str, amount_minor: int, transaction_id: str, round_id: str, now_ms: int) -> Draft:
+    """A `money_leg`: what was debited for a round, or what is credited to the player for it, under which id."""
+    body = {
+        "amount_minor": str(amount_minor),
+        "direction": direction,
+        "round_id": round_id,
+        "time": format_time(now_ms),
+        "transaction_id": transaction_id,
+    }
+    return Draft("money_leg", body)
+
+
+def balance_told(session: Session) -> tuple[Record, ...]:
+    """What the session's wallet has told, to be kept; nothing where it has told nothing."""
+    if not session.wallet_balance_ms:
+        return ()
+    return (
+        BalanceTold(
+            session.wallet_balance_minor, session.wallet_credited_minor, session.wallet_balance_ms, session.session_id
+        ),
+    )
+
+
+def settled(
+    session: Session, round_: Round, opened: Opened, seat: Seat, running: bytes, now_ms: int
+) -> tuple[Change, Session, RoundView]:
+    """(change without an answer, session after it, view) of a seat at showdown, with round and session after it."""
+    settlement = game_of(seat.ruleset).settle(seat)
+    round_ = changed(
+        round_,
+        status=RoundStatus.SETTLED,
+        end_ms=now_ms,
+        staked_minor=settlement.staked_minor,
+        returned_minor=settlement.returned_minor,
+        sealed=b"",
+    )
+    session = _ended(session, settlement.returned_minor)
+    body = final_body(
+        round_,
+        seat,
+        settlement,
+        deck=opened.deck,
+        salt=opened.salt,
+        transcript=opened.transcript,
+        actions_hash=running,
+        debited_minor=_debited(session, round_),
+    )
+    view = round_view(round_, seat, actions_hash=running, settlement=settlement)
+    return _ending(session, round_, body, now_ms), session, view
+
+
+def voided(session: Session, round_: Round, void: Void, opened: Opened | None, now_ms: int) -> Change:
+    """The round void: all stakes back, everything revealed that can be (ARCHITECTURE 2.20)."""
+    if (opened is None) != (void.reason == DECK_UNRECOVERABLE):
+        raise ValueError("a void reveals its deck unless that is what it is void for")
+    staked = staked_so_far(round_)
+    revealed = None if opened is None else Revealed(opened.seat, opened.deck, opened.salt, opened.transcript)
+    body = void_body(round_, void, staked_minor=staked, revealed=revealed, debited_minor=_debited(session, round_))
+    round_ = changed(
+        round_,
+        version=round_.version + 1,
+        status=RoundStatus.VOID,
+        end_ms=now_ms,
+        staked_minor=staked,
+        returned_minor=staked,
+        sealed=b"",
+        malfunction_code="",
+    )
+    session = _ended(changed(session, version=session.version + 1, last_ms=now_ms), staked)
+    return _ending(session, round_, body, now_ms)
+
+
+def _debited(session: Session, round_: Round) -> int:
+    """What was debited for decisions inside the round, in seamless mode."""
+    return sum(taken.amount_minor for taken in round_.actions) if session.is_seamless else 0
+
+
+def _ended(session: Session, returned_minor: int) -> Session:
+    """The session after its round has ended."""
+    money = session.participation
+    return changed(
+        session,
+        participation=money.pay_back(returned_minor) if session.is_seamless else money.give_back(returned_minor),
+        open_round_id="",
+        rounds=session.rounds + 1,
+    )
+
+
+def _ending(session: Session, round_: Round, body: dict[str, Any], now_ms: int) -> Change:
+    draft = Draft(
+        "round_final", {**body, "time": format_time(now_ms)}, round_id=round_.round_id, seat_no=round_.seat_no
+    )
+    if session.is_seamless:
+        return _credited(Change(session=session, round=round_, drafts=(draft,)), session, round_, now_ms)
+    report = StageReport(
+        session_id=session.session_id,
+        stage_no=round_.stage_no,
+        regulator_session_id=session.regulator_session_id,
+        regulator_participation_id=session.regulator_participation_id,
+        available_minor=round_.balance_before_minor,
+        staked_minor=round_.staked_minor,
+        returned_minor=round_.returned_minor,
+        opening_hash=round_.opening_hash,
+        end_ms=round_.end_ms,
+    )
+    counted = DayCount(
+        session.operator,
+        session.currency,
+        format_date(round_.end_ms),
+        stages=1,
+        staked_minor=round_.staked_minor,
+        returned_minor=round_.returned_minor,
+    )
+    return Change(session=session, round=round_, drafts=(draft,), report=report, counted=counted)
+
+
+def owed_return(session: Session, credit_id: str, amount_minor: int, round_id: str, now_ms: int) -> Affair:
+    """What stands until the wallet has taken a credit that is signed."""
+    return Affair(
+        affair_id=credit_id,
+        session_id=session.session_id,
+        kind="return",
+        status="pending",
+        party=session.operator,
+        method="Return",
+        request_id=credit_id,
+        digest=b"",
+        amount_minor=amount_minor,
+        purchase_no=0,
+        created_ms=now_ms,
+        detail=format_canonical({"round_id": round_id}).decode("ascii"),
+    )
+
+
+def _credited(change: Change, session: Session, round_: Round, now_ms: int) -> Change:
+    """The end of a round in seamless mode: what it returns is owed from this commit on, under the one id of its round:
+    a round whose end was lost is not credited twice. A credit of 0 tells the wallet that the round has ended, and is
+    owed like any other.
+    """
+    amount_minor = round_.returned_minor
+    credit_id = return_id(round_.round_id)
+    leg = leg_draft("credit", amount_minor, credit_id, round_.round_id, now_ms)
+    change.drafts, change.main = (*change.drafts, leg), -2
+    change.owed = owed_return(session, credit_id, amount_minor, round_.round_id, now_ms)
+    return change

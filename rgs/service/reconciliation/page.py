@@ -1,0 +1,70 @@
+"""The reconciliation report as one HTML page that stands alone: no script, no font, nothing is loaded.
+
+Summary first, owed players first, details to open, readable on paper and in the dark. Every value is escaped by the
+template engine. Refuses to show anything that report.json does not say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+
+from rgs.core.amounts import format_money
+from rgs.service.reconciliation.charts import LABEL, WIDTH, sources, stacked
+
+TEMPLATES: Final = Path(__file__).parent / "templates"
+_NBSP: Final = "\u00a0"
+"""An amount is not torn from its currency at the end of a line."""
+_ROWS_MAX: Final = 200
+"""Breaks of one class on the page; the rest is in breaks.csv."""
+
+
+@lru_cache(maxsize=1)
+def _template() -> Template:
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["number"] = "{:,}".format
+    environment.filters["money"] = lambda amount_minor, currency: format_money(amount_minor, currency).replace(
+        " ", _NBSP
+    )
+    return environment.get_template("reconciliation.html.j2")
+
+
+def _money(amount_minor: int, currency: str) -> str:
+    return format_money(amount_minor, currency).replace(" ", _NBSP)
+
+
+def render_page(document: Mapping[str, Any], sha256: str) -> str:
+    """The page of a report. `sha256` is that of report.json."""
+    found = [row for row in document["classes"] if row["open"] or row["resolved"]]
+    ages = tuple(document["classes"][0]["ages"])
+    by_class: dict[str, list[Mapping[str, Any]]] = {}
+    for told in document["breaks"]:
+        by_class.setdefault(told["class"], []).append(told)
+    days = {row["date"] for row in document["totals"]}
+    return _template().render(
+        report=document,
+        sha256=sha256,
+        found=found,
+        by_class=by_class,
+        rows_max=_ROWS_MAX,
+        label=LABEL,
+        width=WIDTH,
+        ages=ages,
+        age_chart=stacked([(row["title"], list(row["ages"].values())) for row in found if row["open"]], ages),
+        money_charts=[
+            (title, currency, chart)
+            for name, title in (("bought_minor", "Bought"), ("paid_out_minor", "Paid out"))
+            for currency, chart in (sources(document["totals"], name, title.lower()) if len(days) <= 31 else [])
+        ],
+    )

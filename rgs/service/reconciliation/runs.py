@@ -1,0 +1,202 @@
+"""Reconciliations over the wire: begun here, run in a process of their own (docs/reconciliation.md, "Over gRPC").
+
+A run is named by its request, and its request is written down first. The process exports what was signed, lays the
+other books beside it under fixed names and runs the use case of `rgs.service.reconciliation.reconciliation` over these
+files, so that `rgs reconcile` over the same files gives the same report. One at a time on a node: the process inherits
+a lock. What ends without a summary is interrupted; the same request begins it again, and `Shelf.sweep` removes what it
+left.
+
+Refuses to run with nothing to compare with, and with submissions of another operator or kind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from rgs.core.clock import Clock
+from rgs.core.errors import InvalidFieldError, NotFoundError
+from rgs.core.times import TIME_MS_MAX
+from rgs.service.admin.orders import order_of
+from rgs.service.callers import Caller, verify_same_content
+from rgs.service.reconciliation.files import (
+    FAILED,
+    RUN,
+    SUBMISSION,
+    SUMMARY,
+    Document,
+    Shelf,
+    clear_run,
+    entry_id,
+    read_document,
+    write_document,
+)
+from rgs.service.reconciliation.submissions import RECEIPTS, REGISTER, WALLET
+
+METHOD: Final = "RunReconciliation"
+SUBMISSIONS_MAX: Final = 400
+"""Submissions of one kind in one run: a year and more of days."""
+ENDED: Final = "RECONCILIATION_FAILED"
+"""The reason of a process that told none; not taken from the store's error, for the server itself has no duckdb."""
+EXIT_S: Final = 5.0
+"""How long a process that has told its end may still be there."""
+CUT_OFF_S_MAX: Final = 366 * 86_400
+RUNNING, DONE, FAILED_STATE, INTERRUPTED = "running", "done", "failed", "interrupted"
+_HEX: Final = frozenset("0123456789abcdef")
+
+
+class Job(Protocol):
+    """A process that runs a reconciliation."""
+
+    async def wait(self) -> int: ...
+    def kill(self) -> None: ...
+
+
+Begin = Callable[[Path, int, int], Awaitable[Job]]
+"""(folder of the run, descriptor of the lock, which the process inherits, MB that it may take) -> the process."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """What is to be compared: submissions by kind, and the fields of `ReconcileRequest` that a caller may set."""
+
+    operator: str
+    wallet: Sequence[str]
+    receipts: Sequence[str]
+    register: Sequence[str]
+    embedded_register: bool
+    root: str
+    period: tuple[int, int] | None
+    cut_off_s: int | None
+    allow_rejects: bool
+
+
+class ReconciliationRuns:
+    """Begins runs, and ends them with the server."""
+
+    def __init__(self, shelf: Shelf, clock: Clock, begin: Begin, *, memory_mb: int) -> None:
+        self._shelf = shelf
+        self._clock = clock
+        self._begin = begin
+        self._memory_mb = memory_mb
+        self._jobs: dict[asyncio.Task[None], tuple[Job, Path]] = {}
+        self._stopping = False
+
+    async def start(self) -> None:
+        """Remove what a process that died has left half."""
+        await asyncio.to_thread(self._shelf.sweep)
+
+    async def stop(self) -> None:
+        """End what runs here: it leaves nothing but its request."""
+        self._stopping = True
+        for job, _ in self._jobs.values():
+            with contextlib.suppress(ProcessLookupError):
+                job.kill()
+        if self._jobs:
+            await asyncio.wait(self._jobs)
+
+    async def run(self, caller: Caller, request_id: str, request: RunRequest) -> str:
+        """Begin a run; the id of its report. InvalidFieldError, NotFoundError, ReconciliationBusyError and more."""
+        order = order_of(caller, METHOD, request_id, **asdict(request))
+        entry = entry_id(caller, METHOD, request_id)
+        _verify(request)
+        folder = self._shelf.of(request.operator) / "reports" / entry
+        known = await asyncio.to_thread(read_document, folder / RUN)
+        if known is not None:
+            verify_same_content(bytes.fromhex(known["digest"]), order.digest, request_id, METHOD)
+            if state_of(self._shelf, folder) != INTERRUPTED:
+                return entry
+        else:
+            await asyncio.to_thread(self._verify_new, request)
+        document: Document = {
+            "digest": order.digest.hex(), "party": caller.party, "request": asdict(request), "request_id": request_id,
+            "time_ms": self._clock.now_ms(),
+        }  # fmt: skip
+        await self._ended()
+        lock = self._shelf.lock(entry)
+        try:
+            await asyncio.to_thread(_lay_out, folder, document)
+            job = await self._begin(folder, lock, self._memory_mb)
+        finally:
+            os.close(lock)
+        task = asyncio.create_task(self._follow(job, folder))
+        self._jobs[task] = job, folder
+        task.add_done_callback(self._jobs.pop)
+        return entry
+
+    async def _ended(self) -> None:
+        """Wait for processes that have told their end, and hold the lock until they are gone."""
+        over = [task for task, (_, folder) in self._jobs.items() if is_over(folder)]
+        if over:
+            await asyncio.wait(over, timeout=EXIT_S)
+
+    def _verify_new(self, request: RunRequest) -> None:
+        self._shelf.verify_room(request.operator, "reports")
+        for source, entries in ((WALLET, request.wallet), (RECEIPTS, request.receipts), (REGISTER, request.register)):
+            for entry in entries:
+                field = f"{source}_submission_ids"
+                found = read_document(self._shelf.entry(request.operator, "submissions", entry, field) / SUBMISSION)
+                if found is None or found["source"] != source:
+                    raise NotFoundError(
+                        f"{entry} is no submission of {source}", kind="submission", field=field, value=entry
+                    )
+
+    async def _follow(self, job: Job, folder: Path) -> None:
+        status = await job.wait()
+        if not (self._stopping or is_over(folder)):
+            told = f"the process ended with status {status}: memory, disk, or a signal"
+            await asyncio.to_thread(fail, folder, ENDED, told)
+
+
+def fail(folder: Path, reason: str, message: str) -> None:
+    """The run has failed: nothing is kept but what was asked, and why. Paths of the house are not told."""
+    clear_run(folder)
+    write_document(folder / FAILED, {"message": message.replace(f"{folder}{os.sep}", ""), "reason": reason})
+
+
+def is_over(folder: Path) -> bool:
+    """Whether the run has told its end."""
+    return (folder / SUMMARY).exists() or (folder / FAILED).exists()
+
+
+def state_of(shelf: Shelf, folder: Path) -> str:
+    """How far a run is."""
+    if (folder / SUMMARY).exists():
+        return DONE
+    if (folder / FAILED).exists():
+        return FAILED_STATE
+    return RUNNING if shelf.running() == folder.name else INTERRUPTED
+
+
+def _lay_out(folder: Path, document: Document) -> None:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    clear_run(folder)
+    write_document(folder / RUN, document)
+
+
+def _verify(request: RunRequest) -> None:
+    named: dict[str, Any] = {WALLET: request.wallet, RECEIPTS: request.receipts, REGISTER: request.register}
+    for source, entries in named.items():
+        field = f"{source}_submission_ids"
+        if len(entries) > SUBMISSIONS_MAX or len(set(entries)) != len(entries):
+            limit = f"at most {SUBMISSIONS_MAX}, each once"
+            raise InvalidFieldError(f"{field} must be {limit}", field=field, limit=limit, value=len(entries))
+    if request.embedded_register and request.register:
+        raise InvalidFieldError("the register is submitted or embedded, not both", field="embedded_register")
+    if not (any(named.values()) or request.embedded_register):
+        raise InvalidFieldError(
+            "nothing to compare with: name submissions, or the embedded register", field="wallet_submission_ids"
+        )
+    if request.root and (len(request.root) != 64 or set(request.root) - _HEX):
+        raise InvalidFieldError("root must be 64 lowercase hex digits", field="root", limit=64, value=request.root[:80])
+    if request.period is not None and not 0 <= request.period[0] < request.period[1] <= TIME_MS_MAX:
+        raise InvalidFieldError("the period is not whole, or ends before it begins", field="period_end_time")
+    if request.cut_off_s is not None and not 0 <= request.cut_off_s <= CUT_OFF_S_MAX:
+        raise InvalidFieldError(
+            f"cut_off_s must be 0 to {CUT_OFF_S_MAX}", field="cut_off_s", limit=CUT_OFF_S_MAX, value=request.cut_off_s
+        )

@@ -1,0 +1,61 @@
+"""The import of a gap into a store file, in one transaction (rgs.store.recovery).
+
+Refuses a store that a server holds, and rows that are there already.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+from rgs.store.changes import StoreRefusedError
+from rgs.store.interface import RECOVERING
+from rgs.store.recovery import MARK, Import, shared_rows
+from rgs.store.rows import (
+    INSERT_REPORT,
+    INSERT_ROUND,
+    INSERT_SESSION,
+    INSERT_STATEMENT,
+    report_insert,
+    round_insert,
+    session_insert,
+)
+from rgs.store.sqlite.store import INSERT_ARTIFACT, connect, holding, verify_schema
+
+_INSERT_INSTANCE: Final = (
+    "INSERT INTO instances (instance, node, boot_no, worker, alive, statement_no, draw_no, start_ms, end_ms)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (instance) DO UPDATE SET alive = min(alive, excluded.alive),"
+    " statement_no = excluded.statement_no, draw_no = max(draw_no, excluded.draw_no), end_ms = excluded.end_ms"
+)
+
+
+def import_gap(path: Path, gap: Import) -> None:
+    """Put it all in and mark the store; StoreRefusedError, and nothing has changed."""
+    instances = [
+        (name, one.node, one.boot_no, one.worker, int(not one.end_ms), one.statement_no, one.draw_no, one.start_ms,
+         one.end_ms) for name, one in gap.instances.items()
+    ]  # fmt: skip
+    sessions = [session_insert(one, one.link_no, one.link_hash) for one in gap.new_sessions.values()]
+    with holding(path), contextlib.closing(connect(path)) as db:
+        verify_schema(db, path)
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            for text, rows in (
+                (_INSERT_INSTANCE, instances),
+                (INSERT_SESSION, sessions),
+                (INSERT_ROUND, [round_insert(one, one.opening_hash) for one in gap.new_rounds.values()]),
+                *shared_rows(gap),
+                (INSERT_STATEMENT, gap.statements),
+                (INSERT_ARTIFACT, [*gap.artifacts]),
+                (INSERT_REPORT, [report_insert(report, final) for report, final in gap.reports]),
+            ):
+                db.executemany(text, rows)
+            db.execute(MARK, (RECOVERING,))
+            db.execute("COMMIT")
+        except sqlite3.IntegrityError as error:
+            db.execute("ROLLBACK")
+            raise StoreRefusedError(
+                f"the store has rows of its own where the log has others ({error}): nothing was imported", path=path
+            ) from None

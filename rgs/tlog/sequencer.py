@@ -1,0 +1,495 @@
+"""The sequencer: committed statements of the main store, in order, into the log (ARCHITECTURE 2.15).
+
+Each round: see how far every instance has come, in one query; give the next statements their indices, durable before
+anything follows from them; write their files; sign; publish. What was begun is finished first, so that a round can be
+cut short anywhere. Taking each instance by its own counter no statement is passed over, whichever commits first; among
+instances the row numbers decide, which keep the order of every session. The statements of the key bundle are one more
+sequence, and stand before all others that wait.
+
+One process leads, by the store's word and the lock on the log's folder; the others stand by. Refuses to sign anything
+where log, databases and store do not agree, saying why in `code`; whoever watches the guards asks for it. It is never
+waited for by a game. With `seal` it keeps the private blocks of what it logs, sealed, beside the log and never in it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import heapq
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, aclosing
+from hashlib import sha256
+from itertools import groupby
+from pathlib import Path
+from typing import Final, TypeVar
+
+import structlog
+
+from rgs.core.clock import Clock
+from rgs.core.ids import opening_id
+from rgs.core.recovery import with_request
+from rgs.core.shards import format_origin, half_year, parse_origin
+from rgs.core.statements.envelope import Signer, parse_envelope
+from rgs.core.statements.kinds import parse_statement
+from rgs.core.tlog.checkpoints import parse_checkpoint
+from rgs.core.tlog.note import ED25519, Note, format_vkey, note_key
+from rgs.core.tlog.tiles import TILE_WIDTH
+from rgs.store.checkpoints import Checkpoints
+from rgs.store.interface import InstanceRow, StatementRow, Store
+from rgs.store.privates import PRIVATES_FILE, SealedPrivate, SealedPrivates
+from rgs.store.sequence import Sequence as Order
+from rgs.store.sequence import Shard
+from rgs.tlog.directory import LogDirectory, LogRefusedError
+from rgs.tlog.keybundle import bundle_name, bundle_rows, is_bundle, verify_bundle, verify_holds
+from rgs.tlog.shard import ShardWriter, keep_cosigned
+
+DUTY: Final = "log"
+BATCH: Final = 256
+"""Statements under one checkpoint, at most."""
+BATCHES_MAX: Final = 32
+"""Rounds before it is asked again who leads."""
+FULL_LOOK_MS: Final = 5_000
+"""How often all instances are looked at, the ended ones too: one may have lived between two looks."""
+TOLD_MS: Final = 60_000
+"""How often the log of the process is told how far the log has come."""
+RETRY_MS: Final = 5_000
+"""Between two looks at a log that was refused."""
+STAND_BY_MS: Final = 1_000
+"""How often one that stands by looks how the leader gets on."""
+ORDER_FILE: Final = "order.db"
+CHECKPOINTS_FILE: Final = "checkpoints.db"
+CHECKPOINT_KNOWN: Final = "CHECKPOINT_KNOWN"
+"""The code of the events that name the newest cosigned checkpoint."""
+LOG_BEHIND: Final = "LOG_BEHIND"
+"""Code where statements have waited for the log longer than they may."""
+
+_T = TypeVar("_T")
+
+
+class _Open:
+    """What the leader holds: the folder's lock, the databases, the shard that grows."""
+
+    def __init__(self, folder: Path, held: ExitStack) -> None:
+        self.held = held
+        self.folder = folder
+        self.checkpoints = Checkpoints(folder / CHECKPOINTS_FILE)
+        held.callback(self.checkpoints.close)
+        self.order = Order(folder / ORDER_FILE)
+        held.callback(self.order.close)
+        self.privates = SealedPrivates(folder / PRIVATES_FILE)
+        held.callback(self.privates.close)
+        self.shard: Shard
+        self.writer: ShardWriter
+
+    def enter(self, shard: Shard, signer: Signer) -> None:
+        """Go on with a shard; LogRefusedError."""
+        directory = LogDirectory(shard_folder(self.folder, shard.origin))
+        self.shard, self.writer = shard, ShardWriter.open(directory, self.checkpoints, shard.origin, signer)
+        if self.order.count(shard.number) < self.writer.size:
+            raise LogRefusedError(
+                "ORDER_BEHIND",
+                f"{self.writer.size} entries of {shard.origin} are signed, {ORDER_FILE} knows fewer: it was restored"
+                " from a backup",
+                path=self.folder,
+            )
+
+
+def shard_folder(folder: Path, origin: str) -> Path:
+    """Where the shard lies: the folder to be served."""
+    return folder / parse_origin(origin)[1]
+
+
+class Sequencer:
+    """One process's part in the log. `work` is called again and again; `code` and `lag_ms` tell how it goes."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        folder: Path,
+        prefix: str,
+        signer: Signer,
+        delay_ms: int,
+        keys: Callable[[], Sequence[bytes]] = tuple,
+        seal: Callable[[bytes, bytes], bytes] | None = None,
+    ) -> None:
+        """`prefix` is the origin without its half-year; `delay_ms` is how long a statement may wait; `keys` gives the
+        statements of the key bundle in service, verified; `seal` makes of a statement's hash and its private block what
+        is kept beside the log (docs/keys.md 5): without it none is kept.
+        """
+        self._store = store
+        self._clock = clock
+        self._folder = folder
+        self._prefix = prefix
+        self._signer = signer
+        self._delay_ms = delay_ms
+        self._keys = keys
+        self._seal = seal
+        self._keys_seen: Sequence[bytes] = ()
+        """Of the key bundle, as it was compared with the log."""
+        self._open: _Open | None = None
+        self._thread = ThreadPoolExecutor(1, "log")
+        self._refusal: LogRefusedError | None = None
+        self._accusation: LogRefusedError | None = None
+        self._refused_ms = 0
+        self._counters: dict[str, int] = {}
+        self._alive: frozenset[str] = frozenset()
+        self._looked_ms = self._watched_ms = -FULL_LOOK_MS
+        self._owed: dict[str, int] = {}
+        self._owed_since_ms = 0
+        self._worst_lag_ms = 0
+        self._told_ms = clock.running_ms()
+        self.on_published: Callable[[bytes], None] = lambda _: None
+        """Told of each signed checkpoint when it is public; where this process begins to lead, of the last one of the
+        shard before and of the newest.
+        """
+
+    # --- how it goes ----------------------------------------------------------------------------------------------
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process writes the log now."""
+        return self._open is not None
+
+    @property
+    def vkey(self) -> str:
+        """The verifier key of the shard that grows; empty while this process does not lead."""
+        return "" if self._open is None else self.vkey_of(self._open.shard.origin)
+
+    def vkey_of(self, origin: str) -> str:
+        """This log key under the name of a shard."""
+        return format_vkey(note_key(origin, ED25519, self._signer))
+
+    @property
+    def lag_ms(self) -> int:
+        """For how long at least the oldest statement that is not in the log has been seen."""
+        return self._clock.running_ms() - self._owed_since_ms if self._owed else 0
+
+    @property
+    def code(self) -> str:
+        """Why no new rounds should begin, a code; empty while the log is sound."""
+        against = self._accusation or self._refusal
+        if against is not None:
+            return against.code
+        return LOG_BEHIND if self.lag_ms > self._delay_ms else ""
+
+    # --- the work -------------------------------------------------------------------------------------------------
+
+    async def work(self) -> None:
+        """Bring into the log what is there, if this process leads. LogRefusedError, StoreError, OSError: it is tried
+        again with the next call.
+        """
+        if not await self._store.lead(DUTY):
+            await self._let_go()
+            await self._stand_by()
+            return
+        if self._accusation is not None:
+            raise self._accusation.with_traceback(None)
+        if self._refusal is not None and self._clock.running_ms() - self._refused_ms < RETRY_MS:
+            raise self._refusal
+        try:
+            opened = self._open or await self._take_over()
+            if opened is None:
+                return
+            for _ in range(BATCHES_MAX):
+                if not await self._batch(opened):
+                    break
+        except BaseException as error:
+            # What has landed is not known: from the durable state again.
+            if isinstance(error, LogRefusedError):
+                self._refusal, self._refused_ms = error, self._clock.running_ms()
+            await asyncio.shield(self._let_go())
+            raise
+        self._refusal = None
+
+    async def finish(self) -> None:
+        """Bring in what is left, best effort: no more will come."""
+        try:
+            self._looked_ms = self._clock.running_ms() - FULL_LOOK_MS
+            await self.work()
+        except Exception as error:  # noqa: BLE001 - whatever it was, the next start goes on from here
+            structlog.get_logger().warning("log_not_finished", exc_info=error)
+
+    async def close(self) -> None:
+        """Finish, and let go."""
+        try:
+            await self.finish()
+        finally:
+            await self._let_go()
+            self._thread.shutdown()
+
+    async def cosign(self, note: Note, *, has_quorum: bool) -> bool:
+        """Keep a checkpoint with its witnesses' lines, and publish it with them if it is the last of its shard still;
+        False where this process does not write the log any more. LogRefusedError, StoreError, OSError.
+        """
+        origin = parse_checkpoint(note.text).origin
+
+        def add(opened: _Open) -> bool:
+            if self._open is not opened:
+                return False
+            if opened.shard.origin == origin:
+                opened.writer.cosign(note, has_quorum=has_quorum)
+            elif (last := opened.checkpoints.newest(origin)) is not None:  # of the shard before
+                directory = LogDirectory(shard_folder(self._folder, origin))
+                keep_cosigned(directory, opened.checkpoints, last, note, has_quorum=has_quorum)
+            return True
+
+        return self._open is not None and await self._run(add, self._open)
+
+    def accuse(self, error: LogRefusedError) -> None:
+        """Sign nothing more in this process: it is shown that this log key has signed another history."""
+        self._accusation = error
+
+    async def _batch(self, opened: _Open) -> bool:
+        """Finish what has its place; or give the next statements theirs. Whether there is more to do at once."""
+        shard, size = opened.shard, opened.writer.size
+        count = await self._run(opened.order.count, shard.number)
+        if count == size:
+            name = half_year(self._clock.now_ms())
+            if name > parse_origin(shard.origin)[1] and self._clock.is_trusted:
+                await self._run(self._next_shard, opened, format_origin(self._prefix, name))
+                return True
+            positions = await self._run(opened.order.positions)
+            await self._look()
+            await self._look_at_keys()  # behind it: the key of an instance that was seen is there by now
+            self._progress(positions, size)
+            rows = await self._gather(positions)
+            if not rows:
+                return False
+            await self._run(opened.order.assign, shard.number, size, [(row.instance, row.statement_no) for row in rows])
+        else:
+            statements = await self._run(opened.order.statements, shard.number, size, min(count, size + BATCH))
+            rows = await self._fetch([one for one in statements if one[0]])
+        # The first entry of a shard that follows another one is its own.
+        entries = [] if size or not shard.first else [shard.first]
+        entries += [row.envelope for row in rows]
+        artifacts = [await self._artifact(row) for row in rows if row.kind == "artifact"]
+        await self._run(opened.privates.add, await self._sealed(rows))
+        await self._run(opened.writer.write, entries, artifacts)
+        await self._run(opened.writer.sign)
+        await self._run(opened.writer.publish)
+        self.on_published(opened.writer.newest.note)
+        # What came meanwhile waits for the next call, so that a checkpoint is not made for every statement.
+        return count > size or len(rows) == BATCH
+
+    async def _sealed(self, rows: Sequence[StatementRow]) -> list[SealedPrivate]:
+        """The private blocks of the rows, sealed; that of an opening with the request that has opened the session."""
+        found: list[SealedPrivate] = []
+        for row in rows:
+            if self._seal is None or not row.private:
+                continue
+            kept = row.private
+            if row.kind == "session_open":
+                affair = await self._store.affair(opening_id(row.session_id))
+                if affair is not None and affair.digest:
+                    kept = with_request(kept, affair.digest, affair.method, affair.party, affair.request_id)
+            found.append(SealedPrivate(row.instance, row.statement_no, row.session_id, self._seal(row.hash, kept)))
+        return found
+
+    def _next_shard(self, opened: _Open, origin: str) -> None:
+        """The shard that grows is finished: the next one begins with its last checkpoint."""
+        shard = Shard(opened.shard.number + 1, origin, opened.writer.newest.note)
+        opened.order.open_shard(shard)
+        opened.enter(shard, self._signer)
+
+    # --- what the store has ---------------------------------------------------------------------------------------
+
+    async def _look(self) -> None:
+        """How far every instance has come, at one moment: nothing that a statement stands on is missing then."""
+        now_ms = self._clock.running_ms()
+        alive = await self._store.instances(alive_only=True)
+        names = frozenset(row.instance for row in alive)
+        if names != self._alive or now_ms - self._looked_ms >= FULL_LOOK_MS:
+            alive = await self._store.instances(alive_only=False)
+            self._looked_ms = now_ms
+            self._counters = {}
+        self._alive = names
+        self._counters |= _counters(alive)
+
+    async def _gather(self, positions: dict[str, int]) -> list[StatementRow]:
+        """The next statements of all that are committed, in the order of their row numbers."""
+        counters = {bundle_name(self._keys_seen): len(self._keys_seen)} | self._counters
+        behind = {name: last for name, last in counters.items() if last > positions.get(name, 0)}
+        if not behind:
+            return []
+        page = max(1, 2 * BATCH // len(behind))
+        heads: list[tuple[int, int, StatementRow]] = []
+        streams = [self._statements(name, positions.get(name, 0), last, page) for name, last in behind.items()]
+        rows: list[StatementRow] = []
+        for nth, stream in enumerate(streams):
+            await _push(heads, nth, stream)
+        while heads and len(rows) < BATCH:
+            _, nth, row = heapq.heappop(heads)
+            rows.append(row)
+            await _push(heads, nth, streams[nth])
+        for stream in streams:
+            await stream.aclose()
+        return rows
+
+    async def _statements(self, instance: str, after: int, last: int, page: int) -> AsyncGenerator[StatementRow]:
+        while after < last:
+            rows = await self._page(instance, after + 1, last, page)
+            for row in rows:
+                yield row
+            if not rows or rows[-1].statement_no != after + len(rows):
+                raise LogRefusedError("STORE_GAP", f"statement {after + 1} of {instance}, or one behind it, is missing")
+            after += len(rows)
+
+    async def _page(self, instance: str, first_no: int, last_no: int, limit: int) -> list[StatementRow]:
+        if not is_bundle(instance):
+            return await self._store.statements_of_instance(instance, first_no, last_no, limit)
+        statements = self._keys()
+        verify_holds(statements, instance, last_no)
+        return bundle_rows(statements, first_no, min(last_no, first_no + limit - 1))
+
+    async def _look_at_keys(self) -> None:
+        """Compare a key bundle that is new here with what the log has of it."""
+        statements = self._keys()
+        if statements != self._keys_seen:
+            await self._run(verify_bundle, statements, self._folder, self._folder / ORDER_FILE)
+            self._keys_seen = statements
+
+    async def _fetch(self, statements: Sequence[tuple[str, int]]) -> list[StatementRow]:
+        """The rows of statements that have their place, in this order."""
+        found: dict[tuple[str, int], StatementRow] = {}
+        for instance, of_it in groupby(sorted(statements), key=lambda one: one[0]):
+            numbers = [number for _, number in of_it]
+            async with aclosing(self._statements(instance, numbers[0] - 1, numbers[-1], BATCH)) as rows:
+                async for row in rows:
+                    found[instance, row.statement_no] = row
+        return [found[one] for one in statements]
+
+    async def _artifact(self, row: StatementRow) -> tuple[str, bytes]:
+        _, body = parse_statement(parse_envelope(row.envelope))
+        content = await self._store.artifact(body["sha256"])
+        if content is None or sha256(content).hexdigest() != body["sha256"]:
+            raise LogRefusedError(
+                "ARTIFACT_MISSING", f"the store does not hold the artifact {body['name']} {body['sha256']}"
+            )
+        return body["sha256"], content
+
+    # --- lag ------------------------------------------------------------------------------------------------------
+
+    def _progress(self, positions: dict[str, int], size: int) -> None:
+        """See whether all that was waited for has its place; if so, what is waited for from now on."""
+        now_ms = self._clock.running_ms()
+        self._worst_lag_ms = max(self._worst_lag_ms, self.lag_ms)
+        if all(last <= positions.get(name, 0) for name, last in self._owed.items()):
+            self._owed = {name: last for name, last in self._counters.items() if last > positions.get(name, 0)}
+            self._owed_since_ms = now_ms
+        if now_ms - self._told_ms >= TOLD_MS:
+            structlog.get_logger().info("log_grown", size=size, lag_ms=self._worst_lag_ms)
+            self._told_ms, self._worst_lag_ms = now_ms, 0
+
+    async def _stand_by(self) -> None:
+        """Another process leads: see that it does its work."""
+        now_ms = self._clock.running_ms()
+        if now_ms - self._watched_ms >= STAND_BY_MS:
+            self._watched_ms = now_ms
+            positions = await self._run(_positions, self._folder)
+            await self._look()
+            self._progress(positions, 0)
+        self._refusal = None
+
+    # --- leading --------------------------------------------------------------------------------------------------
+
+    async def _take_over(self) -> _Open | None:
+        """Open the log as it was left; None if another process has it open still."""
+        self._open = opened = await self._run(self._begin)
+        if opened is not None:
+            self._keys_seen = ()
+            await self._verify_store(opened)
+            self._looked_ms = self._clock.running_ms() - FULL_LOOK_MS
+            structlog.get_logger().debug("log_led", origin=opened.shard.origin, size=opened.writer.size, vkey=self.vkey)
+            for note in (opened.shard.first, opened.writer.newest.note if opened.writer.size else b""):
+                if note:
+                    self.on_published(note)
+        return opened
+
+    def _begin(self) -> _Open | None:
+        self._folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+        with ExitStack() as held:
+            lock = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
+            held.callback(os.close, lock)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return None
+            opened = _Open(self._folder, held)
+            shard = opened.order.shard()
+            if shard is None:
+                shard = Shard(1, format_origin(self._prefix, half_year(self._clock.now_ms())), b"")
+                if opened.checkpoints.newest(shard.origin) is not None:
+                    raise LogRefusedError("ORDER_LOST", f"there is a log {shard.origin}, and no {ORDER_FILE} of it")
+                opened.order.open_shard(shard)
+            if parse_origin(shard.origin)[0] != self._prefix:
+                raise LogRefusedError(
+                    "ORIGIN_DIFFERS", f"{self._folder} is the log {shard.origin}, not one of {self._prefix}"
+                )
+            opened.enter(shard, self._signer)
+            opened.held = held.pop_all()
+            return opened
+
+    async def _verify_store(self, opened: _Open) -> None:
+        """LogRefusedError where the store lacks what the log has, or the log what the store tells of it: a backup was
+        restored.
+        """
+        positions = await self._run(opened.order.positions)
+        counters = _counters(await self._store.instances(alive_only=False))
+        for name, last in positions.items():
+            if counters.get(name, 0) < last and not is_bundle(name):
+                raise LogRefusedError(
+                    "STORE_BEHIND",
+                    f"the log has {last} statements of {name}, the store {counters.get(name, 0)}: a backup of the store"
+                    " was restored",
+                )
+        size = opened.writer.size
+        first = max(0, size - TILE_WIDTH)
+        statements = await self._run(opened.order.statements, opened.shard.number, first, size)
+        leaves = dict(zip(statements, await self._run(opened.writer.last_leaves), strict=True))
+        for row in await self._fetch([one for one in statements if one[0] and not is_bundle(one[0])]):
+            if row.hash != leaves[row.instance, row.statement_no]:
+                raise LogRefusedError(
+                    "STORE_DIFFERS",
+                    f"statement {row.statement_no} of {row.instance} is another one in the log: a backup of the store"
+                    " was restored and went on",
+                )
+
+        # What a witness has seen of this log, as an instance of the house has told last.
+        for row in await self._store.events(CHECKPOINT_KNOWN, before=0, limit=1):
+            _, body = parse_statement(parse_envelope(row.envelope))
+            seen, root = body["after"].split(" ")
+            if body["subject"] == opened.shard.origin:
+                await self._run(opened.writer.verify_seen, int(seen), bytes.fromhex(root))
+
+    async def _let_go(self) -> None:
+        opened, self._open = self._open, None
+        if opened is not None:
+            await self._run(opened.held.close)
+
+    async def _run(self, work: Callable[..., _T], *values: object) -> _T:
+        """On the log's own thread, one thing at a time."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *values)
+
+
+def _counters(rows: Sequence[InstanceRow]) -> dict[str, int]:
+    return {row.instance: row.statement_no for row in rows}
+
+
+async def _push(heads: list[tuple[int, int, StatementRow]], nth: int, stream: AsyncIterator[StatementRow]) -> None:
+    if (row := await anext(stream, None)) is not None:
+        heapq.heappush(heads, (row.id, nth, row))
+
+
+def _positions(folder: Path) -> dict[str, int]:
+    """How far the log has come, as whoever leads has noted it."""
+    if not (folder / ORDER_FILE).exists():
+        return {}
+    order = Order(folder / ORDER_FILE)
+    try:
+        return order.positions()
+    finally:
+        order.close()

@@ -1,1 +1,0 @@
-"""The witness: a program for an auditor or a regulator, who cosigns what a log shows and refuses a log that forks."""

@@ -1,0 +1,257 @@
+"""The words of the terminal client: one form in three languages, each game's own words, nothing unsaid or unused."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import rgs
+from rgs.api.errors import ERRORS
+from rgs.core.errors import FormatError, RgsError
+from rgs.core.games import GAMES
+from rgs.core.hands import Category
+from rgs.core.replay.checks import CHECKS
+from rgs.core.rulesets import SHIPPED_RULESETS, load_ruleset
+from rgs.devkit.terminal.i18n import (
+    LANGUAGES,
+    REFERENCE,
+    Words,
+    language_of,
+    load_words,
+    parse_words,
+    placeholders,
+    verify_words,
+)
+from rgs.service.play import catalog
+from rgs.v1.common_pb2 import Action, BetResult, DecidedBy, Outcome, Phase, RoundStatus
+
+RGS = Path(rgs.__file__).parent
+OTHERS = [language for language in LANGUAGES if language != REFERENCE]
+GAME_NAMES = {"uth-solo": "ultimate_texas_holdem", "casino-holdem": "casino_holdem"}
+
+
+@pytest.fixture(params=LANGUAGES)
+def words(request: pytest.FixtureRequest) -> Words:
+    return load_words(request.param)
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_every_language_has_the_same_keys_and_placeholders(language: str) -> None:
+    """Without the loader, which says the same."""
+    reference, texts = load_words(REFERENCE).texts, load_words(language).texts
+    assert list(texts) == list(reference)
+    assert {key: placeholders(text) for key, text in texts.items()} == {
+        key: placeholders(text) for key, text in reference.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda texts: texts.pop("say.buy"), "say.buy"),
+        (lambda texts: texts.update({"say.more": "more"}), "say.more"),
+        (lambda texts: texts.update({"say.buy": "Buy at most {sum}"}), "say.buy"),
+        (lambda texts: texts.update({"say.buy": "Buy"}), "say.buy"),
+    ],
+    ids=["one less", "one more", "another placeholder", "no placeholder"],
+)
+def test_a_language_of_another_form_is_refused(change, named) -> None:  # type: ignore[no-untyped-def]
+    reference = load_words(REFERENCE).texts
+    verify_words(dict(reference), reference)
+    bent = dict(reference)
+    change(bent)
+    with pytest.raises(FormatError) as caught:
+        verify_words(bent, reference)
+    assert caught.value.field == named
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "a = 1",
+        "a = ''",
+        "a = ' b'",
+        "a",
+        "[choice]\nleave = 'leave'",
+        "[game.x.action]\nFOLD = 'fold'",
+    ],
+)
+def test_what_is_no_words_is_refused(document: str) -> None:
+    with pytest.raises(FormatError):
+        parse_words(document)
+
+
+def test_a_text_that_is_no_format_is_refused() -> None:
+    with pytest.raises(FormatError):
+        placeholders("{open")
+
+
+def test_an_unknown_language_is_refused() -> None:
+    with pytest.raises(FormatError, match="no words in 'fr'"):
+        load_words("fr")
+
+
+# --- the games' own words (RULEBOOK F-7) -------------------------------------------------------------------------
+
+
+def test_vedi_is_check_in_one_game_and_call_in_the_other() -> None:
+    words = load_words("it")
+    assert words.action("ultimate_texas_holdem", "CHECK").text == "vedi"
+    assert words.action("casino_holdem", "CALL").text == "vedi"
+    assert words.bet("casino_holdem", "call") == "Vedi"
+    assert {words.action(game, "FOLD").text for game in GAMES} == {"lascia"}
+
+
+def test_the_ante_has_its_own_name_in_casino_holdem() -> None:
+    words = load_words("it")
+    assert words.bet("casino_holdem", "ante") == "Puntata Antecedente"
+    assert words.bet("ultimate_texas_holdem", "ante") == "ante"
+
+
+def test_every_game_has_a_word_for_each_bet_and_decision(words: Words) -> None:
+    for ruleset_id in SHIPPED_RULESETS:
+        rules = load_ruleset(ruleset_id).rules
+        bets = {*load_ruleset(ruleset_id).paytables, *load_ruleset(ruleset_id).limits, rules.side_bet}
+        assert all(words.has(f"game.{load_ruleset(ruleset_id).game}.bet.{bet}") for bet in bets)
+    for game, names in (
+        ("ultimate_texas_holdem", {"CHECK", "PLAY_4X", "PLAY_3X", "PLAY_2X", "PLAY_1X", "FOLD"}),
+        ("casino_holdem", {"CALL", "FOLD"}),
+    ):
+        prefix = f"game.{game}.action."
+        assert {key.removeprefix(prefix) for key in words.texts if key.startswith(prefix)} == names
+        assert names <= {name.removeprefix("ACTION_") for name in Action.keys()}  # noqa: SIM118 - an enum of protobuf
+
+
+def test_a_bet_or_decision_that_is_not_known() -> None:
+    words = load_words("it")
+    assert words.bet("baccarat", "tie") == "tie"
+    assert words.rules("baccarat", floor="pair", after_fold="paid") == []
+    with pytest.raises(KeyError):
+        words("say.nothing")
+
+
+@pytest.mark.parametrize("game", sorted(GAMES))
+def test_the_english_rules_are_those_of_the_catalog(game: str) -> None:
+    """The catalog is English; were its rules changed, the other languages would have to follow."""
+    prefix = f"game.{game}.rule."
+    assert tuple(text for key, text in load_words("en").texts.items() if key.startswith(prefix)) == catalog._RULES[game]
+
+
+# --- nothing unsaid, nothing unused ------------------------------------------------------------------------------
+
+
+def test_there_is_a_word_for_all_that_a_server_can_say(words: Words) -> None:
+    def names(enum: object, prefix: str) -> set[str]:
+        return {name.removeprefix(prefix) for name in enum.keys()} - {"UNSPECIFIED"}  # type: ignore[attr-defined]  # noqa: SIM118
+
+    wanted = {f"outcome.{name}" for name in names(Outcome, "OUTCOME_")}
+    wanted |= {f"result.{name}" for name in names(BetResult, "BET_RESULT_")}
+    wanted |= {f"phase.{name}" for name in names(Phase, "PHASE_")}
+    wanted |= {f"past.status.{name}" for name in names(RoundStatus, "ROUND_STATUS_")}
+    wanted |= {f"past.by_{name.lower()}" for name in names(DecidedBy, "DECIDED_BY_") - {"PLAYER"}}
+    wanted |= {f"{table}.{category.text}" for category in Category for table in ("hand", "row")}
+    wanted |= {f"check.{check.number}" for check in CHECKS}
+    wanted |= {f"error.{reason}" for reason in ERRORS} | {f"error.{reason}" for reason in reasons(RgsError)}
+    wanted |= {f"game.{game}.{name}" for game in GAMES for name in ("dealer", "the_dealer")}
+    assert wanted - set(words.texts) == set()
+
+
+def reasons(kind: type[RgsError]) -> set[str]:
+    """Of the core's errors: what the command line and the tests raise besides never comes from a server."""
+    own = {kind.reason} if kind.__module__ == "rgs.core.errors" else set()
+    return own.union(*(reasons(other) for other in kind.__subclasses__()))
+
+
+def test_every_paytable_row_and_floor_has_a_name(words: Words) -> None:
+    for ruleset_id in SHIPPED_RULESETS:
+        entry = catalog._entry(load_ruleset(ruleset_id))
+        assert words.has(f"floor.{entry.dealer_qualifies_with}")
+        for figure in entry.returns:
+            assert words.has(f"rules.{figure.per.replace(' ', '_')}")
+            assert words.has(f"rules.{figure.basis}")
+
+
+SPOKEN = re.compile(r"""(?:words|_words|texts)(?:\(|\[|\.known\(|\.has\()\s*f?["']([a-z_.]+)""")
+"""Where the client says something: the key, or its constant beginning."""
+SAID_BY_NAME = re.compile(
+    r"^(hand|row|phase|check|error|floor|unavailable|result|outcome|game|head|past\.status|rules)\."
+)
+"""Tables whose rows are named by what the server says; that the server says them is another test's."""
+
+
+def test_no_key_is_misspelt_and_none_is_unused() -> None:
+    source = "\n".join(
+        path.read_text("utf-8") for path in [RGS / "cli/play.py", *(RGS / "devkit/terminal").rglob("*.py")]
+    )
+    keys = set(load_words("en").texts)
+    said = set(SPOKEN.findall(source))
+    assert len(said) > 40
+    assert [key for key in said if not any(one == key or one.startswith(key) for one in keys)] == []
+    quoted = set(re.findall(r"""["']([\w.]+)["']""", source))
+    unused = {key for key in keys if not SAID_BY_NAME.match(key) and not {key, key.rpartition(".")[2]} & quoted}
+    assert unused == {"past.by_timer", "past.by_rule"}  # named by the enum of who decided
+
+
+# --- menus -------------------------------------------------------------------------------------------------------
+
+MENUS = (
+    ("deal", "bets", "top_up", "history", "statements", "rules", "leave"),
+    ("close", "keep", "back"),
+    ("keep_round", "back"),
+    ("again", "give_up"),
+    ("resume", "ignore"),
+    ("older", "newer", "back"),
+    ("verify", "back"),
+)
+
+
+@pytest.mark.parametrize("menu", MENUS)
+def test_choices_of_one_menu_have_different_keys(words: Words, menu: tuple[str, ...]) -> None:
+    keys = [words.choice(name, bets="", amount="").key for name in menu]
+    assert len(set(keys)) == len(keys)
+    assert all(len(key) == 1 and key.isascii() and key.islower() for key in keys)
+
+
+@pytest.mark.parametrize("game", sorted(GAMES))
+def test_decisions_have_different_keys_beside_leaving(words: Words, game: str) -> None:
+    prefix = f"game.{game}.action."
+    keys = [words.action(game, key.removeprefix(prefix)).key for key in words.texts if key.startswith(prefix)]
+    keys += [words.choice("leave").key, words.choice("refresh").key]
+    assert len(set(keys)) == len(keys) >= 4
+
+
+def test_leaving_a_purchase_is_said_with_its_letter(words: Words) -> None:
+    assert words.choice("leave").key == words("say.leave_word")
+    assert f"{words('say.leave_word')} " in words("say.buy", amount="1")
+
+
+# --- which language ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("environment", "language"),
+    [
+        ({}, "en"),
+        ({"LANG": "C.UTF-8"}, "en"),
+        ({"LANG": "it_CH.UTF-8"}, "it"),
+        ({"LANG": "de"}, "de"),
+        ({"LANG": "fr_FR.UTF-8"}, "en"),
+        ({"LANG": "de_DE", "LC_ALL": "it_IT.UTF-8"}, "it"),
+        ({"LANG": "de_DE", "LC_MESSAGES": "C"}, "en"),
+        ({"LANG": "it_IT", "LC_ALL": ""}, "it"),
+        ({"LANG": "DE_de"}, "de"),
+    ],
+)
+def test_the_language_of_the_environment(environment: dict[str, str], language: str) -> None:
+    assert language_of(environment) == language
+
+
+def test_a_refusal_in_words_with_its_reason_and_facts() -> None:
+    words = load_words("de")
+    metadata = {"limit": "10", "field": "bets.ante", "value": "1", "empty": ""}
+    told = words.refusal("STAKE_BELOW_MINIMUM", "stake 1 is below", metadata)
+    assert told == "der Einsatz liegt unter dem Minimum [STAKE_BELOW_MINIMUM field=bets.ante limit=10 value=1]"
+    assert words.refusal("", "socket closed", {}, "UNAVAILABLE") == "socket closed [UNAVAILABLE]"
+    assert words.refusal("NEW_REASON", "a newer server", {}) == "a newer server [NEW_REASON]"
