@@ -196,7 +196,10 @@ PLANTED: dict[str, tuple[Callable[[Path], None], str]] = {
         _claimed("rgs/integrity/manifest_verify/__init__.py"),
         "unlisted rgs/integrity/manifest_verify/__init__.py",
     ),
-    "an object over the launcher's tool": (_claimed(f"rgs/integrity/imports.{OBJECT}"), f"unlisted rgs/integrity/imports.{OBJECT}"),
+    "an object over the launcher's tool": (
+        _claimed(f"rgs/integrity/imports.{OBJECT}"),
+        f"unlisted rgs/integrity/imports.{OBJECT}",
+    ),
     "bytecode for source in a library": (
         _bytecode("structlog/_greenlets.pyc", "helper-1.0"),
         "unlisted structlog/_greenlets.pyc",
