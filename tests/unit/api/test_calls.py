@@ -300,9 +300,18 @@ async def test_a_stream_of_a_caller_who_is_removed_ends_with_his_next_message() 
         house.parties.rows, house.parties.count = [], 1
         await house.gate.refresh()
         await stream.write(act(2))
-        told = await stream.read()
-        assert (told.request_id, reason_in(told.error)) == ("r2", "CERTIFICATE_NOT_ALLOWED")
-        error = await refused(stream.read())
+        answers: list[Any] = []
+
+        async def read_on() -> None:
+            while True:
+                answers.append(await stream.read())
+
+        error = await refused(read_on())
+        # gRPC's client lets the status overtake a message that came just before it, once in a few hundred times.
+        assert [(told.request_id, reason_in(told.error)) for told in answers] in (
+            [],
+            [("r2", "CERTIFICATE_NOT_ALLOWED")],
+        )
         assert error.code() is grpc.StatusCode.UNAUTHENTICATED
         assert reason_in(status_in(error)) == "CERTIFICATE_NOT_ALLOWED"
 
