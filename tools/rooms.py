@@ -47,16 +47,15 @@ def granted(rooms: Sequence[Room] = ROOMS) -> dict[str, dict[str, set[str]]]:
 
 
 def arrows(edges: Mapping[str, set[str]]) -> list[tuple[str, str]]:
-    """The arrows of a graph without circles, but for those that a longer way stands for."""
-
-    def beyond(box: str) -> set[str]:
-        return {far for near in edges[box] for far in {near} | beyond(near)}
-
+    """The arrows of a graph told from the inside out, but for those that a longer way stands for."""
+    beyond: dict[str, set[str]] = {}
+    for box, others in edges.items():
+        beyond[box] = {far for near in others for far in {near} | beyond[near]}
     return [
         (box, other)
         for box, others in edges.items()
         for other in edges
-        if other in others and not any(other in beyond(near) for near in others)
+        if other in others and not any(other in beyond[near] for near in others)
     ]
 
 

@@ -327,9 +327,11 @@ def climbs(rooms: Sequence[Room] = ROOMS) -> list[str]:
         if room.prefix.startswith(OUTSIDE):
             continue
         before = [other.prefix for other in rooms[: place + 1]]
-        for name in room.house:
-            if not any(prefix in before for prefix in holders(name, rooms)) and name != "rgs.__version__":
-                found.append(f"{room.prefix} may import {name}, which stands further out")
+        found += [
+            f"{room.prefix} may import {name}, which stands further out"
+            for name in room.house
+            if not any(prefix in before for prefix in holders(name, rooms)) and name != "rgs.__version__"
+        ]
     return found
 
 
