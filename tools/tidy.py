@@ -327,13 +327,19 @@ def climbs(rooms: Sequence[Room] = ROOMS) -> list[str]:
         if room.prefix.startswith(OUTSIDE):
             continue
         before = [other.prefix for other in rooms[: place + 1]]
-        for name in room.house:
-            path = name.replace(".", "/")
-            holders = [other.prefix for other in rooms if other.prefix.startswith((f"{path}/", f"{path}.py"))]
-            holders = holders or [prefix for prefix in [room_prefix(f"{path}.py", rooms)] if prefix]
-            if not any(prefix in before for prefix in holders) and name != "rgs.__version__":
-                found.append(f"{room.prefix} may import {name}, which stands further out")
+        found += [
+            f"{room.prefix} may import {name}, which stands further out"
+            for name in room.house
+            if not any(prefix in before for prefix in holders(name, rooms)) and name != "rgs.__version__"
+        ]
     return found
+
+
+def holders(name: str, rooms: Sequence[Room] = ROOMS) -> list[str]:
+    """The prefixes of the rooms below a dotted name; of the one room that holds it, where none is below."""
+    path = name.replace(".", "/")
+    below = [room.prefix for room in rooms if room.prefix.startswith((f"{path}/", f"{path}.py"))]
+    return below or [prefix for prefix in [room_prefix(f"{path}.py", rooms)] if prefix]
 
 
 def room_prefix(path: str, rooms: Sequence[Room]) -> str:

@@ -1,0 +1,117 @@
+"""The drawing of the rooms in docs/architecture.md, made from the table ROOMS of tools/tidy.py.
+
+`python -m tools.rooms docs/architecture.md` puts it into the page anew; a test compares. A room that may import the
+whole of the room around it is drawn as a part of that room. Tests, benches, tools and examples are not drawn.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from tools.tidy import GRPC, OUTSIDE, ROOMS, SHARED, Room, holders, reaches
+
+BEGIN: Final = "<!-- rooms: made by tools/rooms.py -->"
+END: Final = "<!-- end of rooms -->"
+BETWEEN: Final = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)
+
+
+def boxes(rooms: Sequence[Room] = ROOMS) -> dict[str, list[Room]]:
+    """The drawn rooms by name, from the inside out, each with its rows of the table."""
+    found: dict[str, list[Room]] = {}
+    for room in sorted(rooms, key=lambda room: len(room.prefix)):  # who is around comes first
+        if room.prefix.startswith(OUTSIDE):
+            continue
+        around = max((name for name in found if room.prefix.startswith(f"{name}/")), key=len, default="")
+        if around and (room.prefix.endswith(".py") or around.replace("/", ".") in room.house):
+            found[around].append(room)
+        elif room.prefix.endswith("/"):
+            found[room.prefix.rstrip("/")] = [room]
+    order = [room.prefix.rstrip("/") for room in rooms]
+    return {name: found[name] for name in sorted(found, key=order.index)}
+
+
+def granted(rooms: Sequence[Room] = ROOMS) -> dict[str, dict[str, set[str]]]:
+    """Box, name that it may import, the other boxes which that name leads to."""
+    drawn = boxes(rooms)
+    box_of = {room.prefix: name for name, rows in drawn.items() for room in rows}
+    found: dict[str, dict[str, set[str]]] = {}
+    for box, rows in drawn.items():
+        names = dict.fromkeys(name for room in rows for name in room.house)
+        leads = {name: {box_of[prefix] for prefix in holders(name, rooms) if prefix in box_of} for name in names}
+        found[box] = {name: others - {box} for name, others in leads.items() if others - {box}}
+    return found
+
+
+def arrows(edges: Mapping[str, set[str]]) -> list[tuple[str, str]]:
+    """The arrows of a graph told from the inside out, but for those that a longer way stands for."""
+    beyond: dict[str, set[str]] = {}
+    for box, others in edges.items():
+        beyond[box] = {far for near in others for far in {near} | beyond[near]}
+    return [
+        (box, other)
+        for box, others in edges.items()
+        for other in edges
+        if other in others and not any(other in beyond[near] for near in others)
+    ]
+
+
+def picture(rooms: Sequence[Room] = ROOMS) -> str:
+    """The drawing: who imports stands above, what is imported below."""
+    edges = {box: {other for others in names.values() for other in others} for box, names in granted(rooms).items()}
+    lines = [f'    {box.replace("/", "_")}["{box}"]' for box in reversed(edges)]
+    lines += [f"    {box} --> {other}".replace("/", "_") for box, other in reversed(arrows(edges))]
+    return "\n".join(["```mermaid", "flowchart TD", *lines, "```"])
+
+
+def table(rooms: Sequence[Room] = ROOMS) -> str:
+    """The exact rows behind the drawing."""
+    lines = ["| room | may import, of ours | of others |", "|---|---|---|"]
+    before: set[str] = set()
+    for box, names in granted(rooms).items():
+        rows = boxes(rooms)[box]
+        lines.append(f"| `{box}` | {_ours(box, names, before)} | {_others(rows)} |")
+        before.add(box)
+    return "\n".join(lines)
+
+
+def _ours(box: str, names: Mapping[str, set[str]], before: set[str]) -> str:
+    own = box.replace("/", ".")
+    told: dict[str, str] = {}
+    whole: set[str] = set()
+    for name, others in names.items():
+        inside = {other for other in others if reaches(other.replace("/", "."), name)}
+        whole |= inside
+        if reaches(own, name):  # its own name, with rooms inside it
+            told |= {other: f"`{other}`" for other in sorted(inside)}
+        elif name in SHARED and set(SHARED) <= set(names):
+            told["shared"] = "`rgs/service` (what its subjects share)"
+            whole.add("rgs/service")
+        else:
+            told[name] = f"`{name.replace('.', '/')}`" if inside else f"`{name}` alone"
+    if before and whole >= before:
+        return "every room above"
+    return ", ".join(told.values()) or "nothing"
+
+
+def _others(rows: Sequence[Room]) -> str:
+    libraries = sorted({library for room in rows for library in room.libraries or ()})
+    told = [f"`{library}`" for library in libraries if library not in GRPC]
+    told += ["gRPC"] if set(GRPC) <= set(libraries) else []
+    told += ["the code made from `protos/`"] if any(room.generated for room in rows) else []
+    return ", ".join(told) or "nothing"
+
+
+def renewed(page: str) -> str:
+    """The page with the drawing and the table as ROOMS has them now."""
+    if len(BETWEEN.findall(page)) != 1:
+        raise ValueError(f"the page must have one part between {BEGIN} and {END}")
+    return BETWEEN.sub(lambda _: f"{BEGIN}\n\n{picture()}\n\n{table()}\n\n{END}", page)
+
+
+if __name__ == "__main__":
+    path = Path(sys.argv[1])
+    path.write_text(renewed(path.read_text("utf-8")), "utf-8")
