@@ -19,6 +19,7 @@ from rgs.core.replay.checks import KEY
 from rgs.core.replay.reading import Statement
 from rgs.core.replay.rules import Rulebook
 from rgs.core.rounds import DECK_UNRECOVERABLE
+from rgs.core.statements import UnhandledKindError
 
 VOIDS_MAX: Final = 10_000
 """Voids that are told one by one; all are counted."""
@@ -101,6 +102,10 @@ class Findings:
                 self.told.add(body["sha256"])
             case "participation_end":
                 self.paid_out_minor[self._currency(body)] += int(body["paid_out_minor"])
+            case "instance_end" | "discarded_draw" | "event":
+                pass  # the replay has checked them, and nothing further is found in them
+            case name:
+                raise UnhandledKindError(name, "certification.findings.Findings.take")
 
     def overdue(self) -> list[dict[str, str]]:
         """The rounds that are open for longer than their jurisdiction lets an interrupted round stay."""
