@@ -72,8 +72,7 @@ class Findings:
                 self.open[statement.hash] = row
             case "round_final":
                 self.open.pop(body["opening"], None)
-                if body["status"] == "void" and "void" in body:
-                    self._void(body)
+                self._void(body)
             case "instance_start":
                 self._instances[body["instance"]] = (body["node"], int(body["draws_in_flight_max"]))
                 self.named[body["manifest"]] = "manifest"
@@ -131,6 +130,9 @@ class Findings:
         return self._currencies.get(body["session_id"], "")
 
     def _void(self, body: Mapping[str, Any]) -> None:
+        """What a final tells of its void, if it is one."""
+        if body["status"] != "void" or "void" not in body:
+            return
         void = body["void"]
         would_have = void.get("would_have_been")
         returned = None if would_have is None else sum(int(row["returned_minor"]) for row in would_have)

@@ -129,13 +129,17 @@ def test_every_page_with_the_hash_of_the_example_is_listed(name: str) -> None:
     example, _ = EXAMPLES[name]
     pages = {f"docs/{path.name}": path.read_text("utf-8") for path in (ROOT / "docs").glob("*.md")}
     verifier = "tests/verifier/independent_verifier.py"
-    found = mentions(rf"`{example}` (1 )?\|", pages) | mentions(example, {verifier: (ROOT / verifier).read_text("utf-8")})
+    found = mentions(rf"`{example}` (1 )?\|", pages) | mentions(
+        example, {verifier: (ROOT / verifier).read_text("utf-8")}
+    )
     assert len(found) >= 3
     assert sorted(path for path in found if not is_listed(path, name)) == []
 
 
 def test_every_place_that_names_the_languages_is_listed() -> None:
-    pages = {str(path.relative_to(ROOT)): path.read_text("utf-8") for path in [*ROOT.glob("docs/*.md"), ROOT / "README.md"]}
+    pages = {
+        str(path.relative_to(ROOT)): path.read_text("utf-8") for path in [*ROOT.glob("docs/*.md"), ROOT / "README.md"]
+    }
     del pages["docs/howto.md"]
     found = mentions(r"Italian(,| and| or) German", {**product(), **pages})
     assert {"rgs/cli/play.py", "README.md"} <= found
@@ -172,7 +176,7 @@ class Copy:
         environment = {**os.environ, "PYTHONPATH": str(self.folder)}
         asked = "import rgs, sys\nassert rgs.__file__.startswith(sys.argv[1]), rgs.__file__\n"
         done = subprocess.run(
-            [sys.executable, "-B", "-c", asked + code, str(self.folder)],
+            [sys.executable, "-c", asked + code, str(self.folder)],
             cwd=self.folder, env=environment, capture_output=True, text=True, check=False,
         )  # fmt: skip
         return done.stdout.strip() if done.returncode == 0 else done.stderr.strip().splitlines()[-1]

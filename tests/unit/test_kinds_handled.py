@@ -54,8 +54,8 @@ def linked(monkeypatch: pytest.MonkeyPatch) -> Kind:
 
 def add(monkeypatch: pytest.MonkeyPatch, model: str) -> Kind:
     kind = made_up_of(model)
-    monkeypatch.setitem(kinds.KINDS, MADE_UP, kind)  # type: ignore[arg-type]
-    monkeypatch.setitem(KIND_OF_PAYLOAD_TYPE, kind.payload_type, kind)  # type: ignore[arg-type]
+    monkeypatch.setitem(kinds.KINDS, MADE_UP, kind)
+    monkeypatch.setitem(KIND_OF_PAYLOAD_TYPE, kind.payload_type, kind)
     return kind
 
 
@@ -111,6 +111,17 @@ def test_a_replay_takes_no_kind_in_silence(model: str, place: str, monkeypatch: 
     assert told == f"{procedure.__name__}.Replay.{place}"
 
 
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_a_scope_cuts_an_export_and_no_log(goes_on: bool) -> None:
+    house = House()
+    worker = house.start("i-1")
+    replay = Replay(KeyBook(house.keys()), Rulebook(), goes_on=goes_on)
+    scope = house.scope([{"first": "1", "instance": worker.name, "last": "1"}])
+    assert [failure for line in (scope, house.lines[0]) for failure in replay.feed(line)] == []
+    assert replay.finish() == []
+    assert replay.summary.is_cut is not goes_on
+
+
 def test_no_chain_advances_over_it(linked: Kind) -> None:
     assert refusal(lambda: chain().advance(statement(linked))) == "rgs.core.replay.sessions.Chain.advance"
 
@@ -163,7 +174,7 @@ def test_recovery_counts_no_draw_past_it(linked: Kind) -> None:
 def test_recovery_writes_no_rows_without_a_case_for_it(linked: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service_recovery, "advance_session", lambda session, *_: session)
     planned, reads = Import(sessions={"S": session()}), SimpleNamespace()
-    told = refusal(lambda: asyncio.run(service_recovery._link(planned, reads, missing(linked))))  # type: ignore[arg-type]
+    told = refusal(lambda: asyncio.run(service_recovery._link(planned, reads, missing(linked))))
     assert told == "rgs.service.admin.recovery._link"
 
 
@@ -191,7 +202,9 @@ def refuses(match: ast.Match) -> bool:
 def all_matches() -> dict[str, ast.Match]:
     files = [path for room in ("rgs", "certification") for path in sorted((ROOT / room).rglob("*.py"))]
     return {
-        f"{path.relative_to(ROOT)}:{match.lineno}": match for path in files for match in matches(path.read_text("utf-8"))
+        f"{path.relative_to(ROOT)}:{match.lineno}": match
+        for path in files
+        for match in matches(path.read_text("utf-8"))
     }
 
 

@@ -34,6 +34,7 @@ __all__ = [
     "KeyRole",
     "Kind",
     "Signer",
+    "UnhandledKindError",
     "commitment_of",
     "digest",
     "first_actions_hash",
