@@ -19,6 +19,7 @@ from rgs.core.replay.checks import KEY
 from rgs.core.replay.reading import Statement
 from rgs.core.replay.rules import Rulebook
 from rgs.core.rounds import DECK_UNRECOVERABLE
+from rgs.core.statements import UnhandledKindError
 
 VOIDS_MAX: Final = 10_000
 """Voids that are told one by one; all are counted."""
@@ -71,8 +72,7 @@ class Findings:
                 self.open[statement.hash] = row
             case "round_final":
                 self.open.pop(body["opening"], None)
-                if body["status"] == "void" and "void" in body:
-                    self._void(body)
+                self._void(body)
             case "instance_start":
                 self._instances[body["instance"]] = (body["node"], int(body["draws_in_flight_max"]))
                 self.named[body["manifest"]] = "manifest"
@@ -101,6 +101,10 @@ class Findings:
                 self.told.add(body["sha256"])
             case "participation_end":
                 self.paid_out_minor[self._currency(body)] += int(body["paid_out_minor"])
+            case "instance_end" | "discarded_draw" | "event":
+                pass  # the replay has checked them, and nothing further is found in them
+            case name:
+                raise UnhandledKindError(name, "certification.findings.Findings.take")
 
     def overdue(self) -> list[dict[str, str]]:
         """The rounds that are open for longer than their jurisdiction lets an interrupted round stay."""
@@ -126,6 +130,9 @@ class Findings:
         return self._currencies.get(body["session_id"], "")
 
     def _void(self, body: Mapping[str, Any]) -> None:
+        """What a final tells of its void, if it is one."""
+        if body["status"] != "void" or "void" not in body:
+            return
         void = body["void"]
         would_have = void.get("would_have_been")
         returned = None if would_have is None else sum(int(row["returned_minor"]) for row in would_have)

@@ -16,7 +16,7 @@ from rgs.core.ledger import Participation
 from rgs.core.limits import SessionLimits
 from rgs.core.rounds import Round, RoundStatus, TakenAction
 from rgs.core.sessions import Funding, Session, SessionStatus
-from rgs.core.statements import format_canonical, parse_canonical
+from rgs.core.statements import UnhandledKindError, format_canonical, parse_canonical
 from rgs.core.times import parse_time
 
 Body = Mapping[str, Any]
@@ -63,7 +63,7 @@ def session_of(body: Body, block: Block) -> Session:
 
 
 def advance_session(session: Session, kind: str, body: Body, block: Block, hash_: bytes) -> Session:
-    """The session behind one more link of its chain."""
+    """The session behind one more link of its chain. UnhandledKindError for a kind that is no link."""
     money = session.participation
     after = replace(
         session,
@@ -113,8 +113,10 @@ def advance_session(session: Session, kind: str, body: Body, block: Block, hash_
         case "participation_end":
             ended = replace(money, paid_out_minor=int(body["paid_out_minor"]), ended=True)
             return replace(after, participation=ended)
-        case _:
+        case "session_close":
             return replace(after, status=SessionStatus.CLOSED, close_ms=parse_time(body["time"]))
+        case _:
+            raise UnhandledKindError(kind, "rgs.core.recovery.advance_session")
 
 
 def _with_balance(money: Participation, balance_minor: int) -> Participation:

@@ -20,6 +20,7 @@ from rgs.core.reconcile.records import OPEN
 from rgs.core.reconcile.rows import Row
 from rgs.core.replay import Rulebook
 from rgs.core.replay.reading import Statement
+from rgs.core.statements import UnhandledKindError
 from rgs.core.times import parse_time
 
 LEGS, SEATS, SESSIONS = "legs", "seats", "sessions"
@@ -125,9 +126,11 @@ class Extract:
                 session.participation_id = body["participation_id"]
                 session.ending_ms = _begun_ms(block.get("wallet_transaction_id", ""), session.linked_ms, time_ms)
                 yield from self._leg(session, statement, block, (CREDIT, session.paid_out), is_sound=is_sound)
-            case _:
+            case "session_close":
                 session.closed_ms, session.is_sound = time_ms, session.is_sound & is_sound
                 yield from self._done(self._sessions.pop(session.session_id))
+            case _:
+                raise UnhandledKindError(kind, "rgs.core.reconcile.extract.Extract.take")
         session.linked_ms = time_ms
 
     def finish(self) -> Iterator[tuple[str, Row]]:

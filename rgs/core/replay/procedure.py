@@ -38,6 +38,7 @@ from rgs.core.replay.sessions import (
 )
 from rgs.core.replay.voids import Voids
 from rgs.core.rounds import DECK_UNRECOVERABLE
+from rgs.core.statements import UnhandledKindError
 
 
 @dataclass(slots=True)
@@ -185,9 +186,8 @@ class Replay:
         if is_private_sound and kind.private:
             summary.private_absent += statement.private is None
             summary.private_verified += statement.private is not None
-        if kind.name == "export_scope" and not self._goes_on:
-            self._passes(self._widen, statement)
         if not kind.numbered:
+            self._take_unnumbered(statement)
             return
         if kind.name == "instance_start" and not self._passes(self._start_instance, statement):
             return
@@ -199,6 +199,16 @@ class Replay:
             self._link(statement, is_private_sound=is_private_sound)
         else:
             self._take_unlinked(statement)
+
+    def _take_unnumbered(self, statement: Statement) -> None:
+        match statement.kind.name:
+            case "export_scope":
+                if not self._goes_on:
+                    self._passes(self._widen, statement)
+            case "root_key" | "node_key" | "key_end" | "revocation" | "report" | "countersignature":
+                pass  # keys are of the key bundle, and nothing is replayed of the others
+            case name:
+                raise UnhandledKindError(name, "rgs.core.replay.procedure.Replay._take_unnumbered")
 
     def _take_unlinked(self, statement: Statement) -> None:
         match statement.kind.name:
@@ -216,8 +226,10 @@ class Replay:
                 self._voids.take(statement)
                 if statement.body["code"] == "TIME_JUMP":
                     self._keys.note_time_jump(statement.keyid)
-            case _:
-                pass
+            case "instance_start" | "artifact":
+                pass  # a start was taken before its number; files are compared with artifacts by `certify log`
+            case name:
+                raise UnhandledKindError(name, "rgs.core.replay.procedure.Replay._take_unlinked")
 
     def _widen(self, statement: Statement) -> None:
         try:
@@ -261,8 +273,10 @@ class Replay:
                 self._passes(verify_money_leg, statement, chain)
             case "participation_end":
                 self._passes(verify_participation_end, statement, chain)
-            case _:  # session_close
+            case "session_close":
                 self._passes(verify_session_close, statement, chain)
+            case _:
+                raise UnhandledKindError(kind, "rgs.core.replay.procedure.Replay._link")
         if is_private_sound and (statement.kind.private or kind == "money_leg"):
             self._passes(self._registered.verify, statement, chain, self._rulebook)
         chain.advance(statement, seat)

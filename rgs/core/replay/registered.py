@@ -17,6 +17,7 @@ from rgs.core.replay.identifiers import IdSet
 from rgs.core.replay.reading import Statement
 from rgs.core.replay.rules import Rulebook
 from rgs.core.replay.sessions import Chain
+from rgs.core.statements import UnhandledKindError
 
 TEST_REGISTER: Final = "test-register"
 """What the block of a session names as its regulator where the embedded test register has invented the ids."""
@@ -31,10 +32,15 @@ class Registered:
         """Blocks that are erased although their jurisdiction requires the ids in them."""
 
     def verify(self, statement: Statement, chain: Chain, rulebook: Rulebook) -> None:
-        """Check 23 of a session_open, purchase, participation_end or money_leg, before the chain takes the link."""
+        """Check 23 of a session_open, purchase, participation_end or money_leg, before the chain takes the link.
+
+        UnhandledKindError for any other kind.
+        """
         kind, body = statement.kind.name, statement.body
         if kind == "money_leg":
             return self._transaction(statement, body["transaction_id"])
+        if kind not in {"session_open", "purchase", "participation_end"}:
+            raise UnhandledKindError(kind, "rgs.core.replay.registered.Registered.verify")
         if kind == "purchase" and chain.participation_id is None:
             participation_id = body["participation_id"]
             if not self._used.add_text("participation", participation_id):

@@ -22,7 +22,7 @@ from rgs.core.replay.reading import Statement
 from rgs.core.replay.rules import Rulebook
 from rgs.core.replay.scope import Range, Sequence
 from rgs.core.replay.seats import OpenSeat, verify_balance_before
-from rgs.core.statements import LINK_ZERO
+from rgs.core.statements import LINK_ZERO, UnhandledKindError
 
 _PLAYABLE: Final = frozenset({"purchase", "round_opening", "participation_end"})
 
@@ -142,6 +142,10 @@ class Chain:
             case "purchase":
                 self.participation_id, self.purchase_no = body["participation_id"], int(body["purchase_no"])
                 self.bought_minor, self.balance_minor = int(body["bought_minor"]), int(body["balance_after_minor"])
+            case "participation_end" | "session_close":
+                pass  # no round and no purchase follows, and their sums are those of the links before
+            case kind:
+                raise UnhandledKindError(kind, "rgs.core.replay.sessions.Chain.advance")
 
     def room(self, balance_minor: int) -> Room:
         """What a round that begins with this balance may cost in all; unknown sums limit nothing."""

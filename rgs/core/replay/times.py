@@ -7,10 +7,18 @@ Part of check 4. Compares times as texts elsewhere: their one form sorts as they
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from rgs.core.errors import FormatError
+from rgs.core.statements import UnhandledKindError
 from rgs.core.times import parse_date
+
+ONE_TIME: Final = frozenset({
+    "artifact", "countersignature", "discarded_draw", "draw_window", "event", "export_scope", "instance_end",
+    "instance_lost", "instance_start", "key_end", "money_leg", "node_key", "participation_end", "purchase", "report",
+    "revocation", "root_key", "session_close", "session_open",
+})  # fmt: skip
+"""The kinds with no time but that of signing."""
 
 
 @lru_cache(maxsize=4096)  # the times of a log come nearly in order
@@ -38,3 +46,5 @@ def verify_times(kind: str, body: dict[str, Any]) -> None:
             verify_time(action["time"])
         for approval in body.get("void", {}).get("approvals", ()):
             verify_time(approval["time"])
+    elif kind not in ONE_TIME:
+        raise UnhandledKindError(kind, "rgs.core.replay.times.verify_times")

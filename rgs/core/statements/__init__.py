@@ -20,7 +20,7 @@ from rgs.core.statements.hashes import (
     private_hash,
     request_digest,
 )
-from rgs.core.statements.kinds import KINDS, LINK_ZERO, KeyRole, Kind, parse_statement
+from rgs.core.statements.kinds import KINDS, LINK_ZERO, KeyRole, Kind, UnhandledKindError, parse_statement
 from rgs.core.statements.lines import ExportLine, format_line, parse_line
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "KeyRole",
     "Kind",
     "Signer",
+    "UnhandledKindError",
     "commitment_of",
     "digest",
     "first_actions_hash",

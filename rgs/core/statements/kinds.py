@@ -19,6 +19,17 @@ from rgs.core.statements.envelope import Envelope
 from rgs.core.statements.shapes import Array, Flag, Record, Shape, Text, canonical_pattern, check_shape, one_of
 
 
+class UnhandledKindError(Exception):
+    """A place that must know every kind of statement has no case for this one.
+
+    It shows a fault of this software, never of a file: a statement of no kind that is known is a FormatError. So it is
+    no RgsError, and no caller catches it.
+    """
+
+    def __init__(self, kind: str, place: str) -> None:
+        super().__init__(f"statement kind {kind} is not handled in {place}: add a case there (docs/howto.md)")
+
+
 class KeyRole(StrEnum):
     """Which key of the path root -> node -> instance signs."""
 

@@ -60,7 +60,7 @@ class PlayedRound:
 
     @property
     def has_side_bet(self) -> bool:
-        """Whether trips or aa was placed."""
+        """Whether the side bet was placed."""
         return any(bet.bet in SIDE_BET.values() for bet in self.view.bets)
 
 

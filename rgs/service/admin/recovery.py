@@ -25,7 +25,7 @@ from rgs.core.ids import opening_id
 from rgs.core.recovery import advance_session, end_round, round_of, session_of, split_request
 from rgs.core.rounds import Round
 from rgs.core.sessions import Session
-from rgs.core.statements import KINDS, parse_canonical, private_hash
+from rgs.core.statements import KINDS, UnhandledKindError, parse_canonical, private_hash
 from rgs.core.times import format_date, parse_time
 from rgs.ports.regulator import StageReport
 from rgs.service.events import EventCode, event_draft
@@ -109,13 +109,20 @@ def _count(planned: Import, missing: Missing) -> set[str]:
     state = planned.instances[missing.instance]
     state.statement_no = missing.statement_no
     deal = body.get("deal", body)
-    if missing.kind in {"round_opening", "discarded_draw"}:
-        state.draw_no = max(state.draw_no, int(deal["draw_no"]))
-    elif missing.kind == "instance_end":
-        state.end_ms = time_ms
-    elif missing.kind == "instance_lost":
-        planned.instances[body["lost"]["instance"]].end_ms = time_ms
-        return {body["lost"]["instance"]}
+    match missing.kind:
+        case "round_opening" | "discarded_draw":
+            state.draw_no = max(state.draw_no, int(deal["draw_no"]))
+        case "instance_end":
+            state.end_ms = time_ms
+        case "instance_lost":
+            planned.instances[body["lost"]["instance"]].end_ms = time_ms
+            return {body["lost"]["instance"]}
+        case "draw_window" | "event" | "artifact" | "session_open" | "purchase" | "money_leg" | "round_final":
+            pass
+        case "participation_end" | "session_close":
+            pass
+        case kind:
+            raise UnhandledKindError(kind, "rgs.service.admin.recovery._count")
     return set()
 
 
@@ -150,8 +157,10 @@ async def _link(planned: Import, reads: StoreReads, missing: Missing) -> tuple[s
             planned.days.append(DayCount(after.operator, after.currency, day, ends=1, final_balance_minor=paid))
             # All of its stages were told before its end was: the central system takes no end before them.
             planned.reports = [row for row in planned.reports if row[0].session_id != after.session_id]
-        case _:
+        case "session_open" | "money_leg" | "session_close":
             pass
+        case _:
+            raise UnhandledKindError(kind, "rgs.service.admin.recovery._link")
     return "", 0
 
 
