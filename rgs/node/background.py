@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 import structlog
 
@@ -17,35 +18,27 @@ from rgs.store.interface import Store
 Work = Callable[[], Awaitable[object]]
 
 
+@dataclass(frozen=True, slots=True)
 class Background:
-    """Everything of one server; ends with `opened`, the newest work first."""
+    """Everything of one server."""
 
-    def __init__(
-        self,
-        opened: contextlib.AsyncExitStack,
-        stopping: asyncio.Event,
-        *,
-        pause_s: float,
-        patience_s: float,
-        note_fault: Callable[[str], None],
-    ) -> None:
-        """`stopping` is set when the server begins to stop; `note_fault` is told of every failure that has no reason of
-        its own.
-        """
-        self._opened = opened
-        self._stopping = stopping
-        self._pause_s = pause_s
-        self._patience_s = patience_s
-        self._note_fault = note_fault
+    opened: contextlib.AsyncExitStack
+    """The work ends when this is closed, the newest first."""
+    stopping: asyncio.Event
+    """Set when the server begins to stop."""
+    pause_s: float
+    patience_s: float
+    note_fault: Callable[[str], None]
+    """Told of every failure that is no `RgsError`."""
 
     def run(self, name: str, work: Work, pause_s: float | None = None, *, to_the_end: bool = False) -> None:
         """Do the work now and after each pause, until the server stops; the work at hand is finished, not cut short.
         `to_the_end`: until the calls under way have been answered, too.
         """
-        ended = asyncio.Event() if to_the_end else self._stopping
-        task = asyncio.create_task(self._repeat(name, work, pause_s or self._pause_s, ended))
-        self._opened.push_async_callback(_finished, task, self._patience_s)
-        self._opened.callback(ended.set)
+        ended = asyncio.Event() if to_the_end else self.stopping
+        task = asyncio.create_task(self._repeat(name, work, pause_s or self.pause_s, ended))
+        self.opened.push_async_callback(_finished, task, self.patience_s)
+        self.opened.callback(ended.set)
 
     async def _repeat(self, name: str, work: Work, pause_s: float, ended: asyncio.Event) -> None:
         failure = ""
@@ -56,7 +49,7 @@ class Background:
             except Exception as error:  # noqa: BLE001 - it is tried again, whatever it was; told when it changes
                 reason = error.reason if isinstance(error, RgsError) else type(error).__name__
                 if not isinstance(error, RgsError):
-                    self._note_fault("BACKGROUND")
+                    self.note_fault("BACKGROUND")
                 if reason != failure:
                     structlog.get_logger().warning("background_work_failed", work=name, exc_info=error)
                 failure = reason

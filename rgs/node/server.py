@@ -167,9 +167,9 @@ class Server:
         # The port is bound, so that nothing but the disk can fail between the first statement and the first call.
         await verify_not_behind(store, config.translog)
         leases = await self._begin_instance(ground, node_signer, keeping)
-        first_boot = instance.boot_no == 1
-        await self._events.tell_configuration(config.node, configured(config, outward), first_boot=first_boot)
-        background = self._background()
+        told = configured(config, outward)
+        await self._events.tell_configuration(config.node, told, first_boot=instance.boot_no == 1)
+        background = Background(self._open, self._stopping, BACKGROUND_S, config.drain_s, self._note_fault)
         await keeping.begin(self._events, background.run)
         self._begin_looks(background, leases, endpoint, calls, gate)
         self._begin_duties(background, store, leases)
@@ -304,15 +304,6 @@ class Server:
         self._instance = instance
         await leases.renew()
         return leases
-
-    def _background(self) -> Background:
-        return Background(
-            self._open,
-            self._stopping,
-            pause_s=BACKGROUND_S,
-            patience_s=self._config.drain_s,
-            note_fault=self._note_fault,
-        )
 
     def _begin_looks(
         self, background: Background, leases: Leases, endpoint: Endpoint, calls: Calls, gate: Gate
