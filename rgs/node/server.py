@@ -142,7 +142,7 @@ class Server:
     # --- the start, in order; the stop is the same backwards ----------------------------------------------------------
 
     async def _start(self) -> None:
-        """A step needs those before it. Everything that can be refused is, before the instance signs its beginning."""
+        """A step needs those before it. What can be refused is refused before the instance signs its beginning."""
         config, clock = self._config, self._clock
         outward = load_outward(config.outward, config.home)
         bundle = load_bundle(config)
@@ -236,9 +236,23 @@ class Server:
         admit: Admit,
         open_account: OpenAccount,
     ) -> Services:
-        """The use cases, and what the watch looks at."""
+        """The use cases."""
+        services = Services(
+            ground,
+            encode=encoder,
+            watched=self._watched(keeping),
+            identify=identify_certificate,
+            admit=admit,
+            events=self._events,
+            audit=audit,
+            open_account=open_account,
+        )
+        services.monitoring.alarm_stops = self._config.return_alarm_stops
+        return services
+
+    def _watched(self, keeping: LogKeeping) -> Watched:
         config = self._config
-        watched = Watched(
+        return Watched(
             measure=self._changed_software,
             rules_period_ms=config.rules_check_s * 1000,
             self_test_period_ms=config.self_test_s * 1000,
@@ -246,18 +260,6 @@ class Server:
             surroundings_period_ms=config.surroundings_check_s * 1000,
             log=keeping.code,
         )
-        services = Services(
-            ground,
-            encode=encoder,
-            watched=watched,
-            identify=identify_certificate,
-            admit=admit,
-            events=self._events,
-            audit=audit,
-            open_account=open_account,
-        )
-        services.monitoring.alarm_stops = config.return_alarm_stops
-        return services
 
     async def _open_gate(self, parties: Parties, admit: Admit) -> Gate:
         """Who is let in; it has read the allow-list, and reads it again after every change."""
