@@ -64,6 +64,8 @@ SHARED: Final = tuple(
     )
 )
 """What several subjects of the service use. It imports none of them."""
+ROWS: Final = tuple(f"rgs.store.interface.{name}" for name in ("PartyRow", "StatementRow", "TotalsRow"))
+"""What use cases answer as the store keeps it: values, and no way to the store."""
 USE_CASES: Final = ("rng", *INNER, *SHARED)
 PROCESS: Final = (
     *("rng", *INNER, "rgs.adapters", "rgs.tlog", "rgs.service", "rgs.api", "rgs.integrity"),
@@ -109,7 +111,7 @@ ROOMS: Final = (
         (*USE_CASES, "rgs.service.admin.orders", "rgs.service.reconciliation"),
         ("cryptography", "jinja2", "structlog"),
     ),
-    Room("rgs/api/", ("rgs.core", "rgs.service", "rgs.api"), ("structlog", *GRPC), generated=True),
+    Room("rgs/api/", ("rgs.core", *ROWS, "rgs.service", "rgs.api"), ("structlog", *GRPC), generated=True),
     Room("rgs/node/", (*PROCESS, "rgs.node"), ("structlog", "uvloop", *SIGNING, *GRPC), generated=True),
     Room(
         "rgs/devkit/",

@@ -5,7 +5,7 @@ the whole house. Parses, asks, puts the statement behind; refuses to do more.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
-from typing import Final, Protocol
+from typing import Final
 
 from rgs.api.calls import Download, Methods, Unary
 from rgs.api.mapping import ROUND_STATUSES, reply_bytes, time_fields
@@ -22,6 +22,7 @@ from rgs.service.admin.outbox import Outbox
 from rgs.service.audit.totals import EventRow, Reports, totals_filter
 from rgs.service.callers import Caller
 from rgs.service.permits import GuardState
+from rgs.store.interface import PartyRow, TotalsRow
 from rgs.v1 import admin_pb2 as pb
 from rgs.v1.common_pb2 import ROUND_STATUS_UNSPECIFIED
 
@@ -31,55 +32,6 @@ _SUBJECTS: Final = {"play": (), "operator": ("operator",), "game": ("game",), "p
 """Scope of a switch -> the fields that name its subject, joined by a slash."""
 _SCOPES: Final = {scope: pb.SwitchScope.Value(f"SWITCH_SCOPE_{scope.upper()}") for scope in _SUBJECTS}
 _SCOPE_OF: Final = {number: scope for scope, number in _SCOPES.items()}
-
-
-class _Certificate(Protocol):
-    """A row of the allow-list."""
-
-    @property
-    def fingerprint(self) -> str: ...
-    @property
-    def party(self) -> str: ...
-    @property
-    def role(self) -> str: ...
-    @property
-    def jurisdiction(self) -> str: ...
-    @property
-    def added_ms(self) -> int: ...
-    @property
-    def removed_ms(self) -> int | None: ...
-    @property
-    def last_ms(self) -> int | None: ...
-
-
-class _Key(Protocol):
-    @property
-    def day(self) -> str: ...
-    @property
-    def operator(self) -> str: ...
-    @property
-    def player(self) -> str: ...
-    @property
-    def game(self) -> str: ...
-    @property
-    def currency(self) -> str: ...
-
-
-class _Totals(Protocol):
-    """A line of the totals."""
-
-    @property
-    def key(self) -> _Key: ...
-    @property
-    def rounds(self) -> int: ...
-    @property
-    def staked_minor(self) -> int: ...
-    @property
-    def returned_minor(self) -> int: ...
-    @property
-    def void_rounds(self) -> int: ...
-    @property
-    def void_minor(self) -> int: ...
 
 
 def admin_methods(
@@ -233,11 +185,11 @@ def _void_result(result: VoidResult) -> pb.VoidResult:
     )
 
 
-def _added_certificate(row: _Certificate) -> bytes:
+def _added_certificate(row: PartyRow) -> bytes:
     return pb.AddCertificateResponse(certificate=_certificate(row)).SerializeToString()
 
 
-def _certificate(row: _Certificate) -> pb.Certificate:
+def _certificate(row: PartyRow) -> pb.Certificate:
     return pb.Certificate(
         fingerprint=row.fingerprint,
         party=row.party,
@@ -274,7 +226,7 @@ def _event(event: EventRow) -> pb.Event:
     )
 
 
-def _totals(rows: Iterable[_Totals]) -> list[pb.Totals]:
+def _totals(rows: Iterable[TotalsRow]) -> list[pb.Totals]:
     return [
         pb.Totals(
             day=row.key.day,

@@ -5,7 +5,6 @@ serialize any anew.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Protocol
 
 from rgs.api.calls import Download, Methods, Unary
 from rgs.api.pages import paged
@@ -13,32 +12,10 @@ from rgs.api.parsing import verify_logged_request, verify_range, verify_statemen
 from rgs.service.audit.audit import Audit
 from rgs.service.audit.log import PublicLog
 from rgs.service.callers import Caller
+from rgs.store.interface import StatementRow
 from rgs.v1 import audit_pb2 as pb
 
 SERVICE = pb.DESCRIPTOR.services_by_name["AuditService"].full_name
-
-
-class StoredStatement(Protocol):
-    """A statement as the service gives it: `private` is empty where it is not for the caller."""
-
-    @property
-    def kind(self) -> str: ...
-    @property
-    def instance(self) -> str: ...
-    @property
-    def statement_no(self) -> int: ...
-    @property
-    def session_id(self) -> str: ...
-    @property
-    def link_no(self) -> int: ...
-    @property
-    def round_id(self) -> str: ...
-    @property
-    def hash(self) -> bytes: ...
-    @property
-    def envelope(self) -> bytes: ...
-    @property
-    def private(self) -> bytes: ...
 
 
 def audit_methods(audit: Audit, log: PublicLog) -> Methods:
@@ -125,7 +102,7 @@ def _log(log: PublicLog) -> Methods:
     }
 
 
-def _statement(row: StoredStatement) -> pb.Statement:
+def _statement(row: StatementRow) -> pb.Statement:
     return pb.Statement(
         kind=row.kind,
         instance=row.instance,

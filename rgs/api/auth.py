@@ -27,6 +27,7 @@ from rgs.core.errors import (
     UnavailableError,
 )
 from rgs.service.callers import Caller, Role
+from rgs.store.interface import PartyRow
 
 FAILED_POLLS_MAX: Final = 10
 """So many failed polls of the list in a row, and nobody is let in any more."""
@@ -113,24 +114,11 @@ class PeerCertificate:
     last_ms: int
 
 
-class AllowedParty(Protocol):
-    """A row of the allow-list."""
-
-    @property
-    def fingerprint(self) -> str: ...
-    @property
-    def party(self) -> str: ...
-    @property
-    def role(self) -> str: ...
-    @property
-    def jurisdiction(self) -> str: ...
-
-
 class AllowList(Protocol):
     """The allow-list as the store keeps it. `changes` rises with every change."""
 
     async def changes(self) -> int: ...
-    async def allowed(self) -> Iterable[AllowedParty]: ...
+    async def allowed(self) -> Iterable[PartyRow]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +153,7 @@ class Gate:
         self._admit = admit
         self._note = note
         self._changes = -1
-        self._allowed: dict[str, AllowedParty] = {}
+        self._allowed: dict[str, PartyRow] = {}
         self._known: dict[bytes, _Known] = {}
         self._failed_polls = 0
 

@@ -13,6 +13,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 
@@ -21,6 +22,9 @@ from rgs.core.errors import VerificationError
 from rgs.core.replay.keys import KeyBook
 from rgs.core.statements import Signer
 from rgs.core.statements.lines import parse_key_bundle
+from rgs.node.config import Config
+from rgs.node.files import read_whole
+from rgs.node.keyring import load_node_signer
 from rgs.service.audit.audit import Audit
 from rgs.service.events import EventCode, event_draft
 from rgs.service.instance import Instance
@@ -40,6 +44,15 @@ class KeyFiles:
 
     read: Callable[[], bytes]
     signer_of: Callable[[bytes], Signer]
+
+
+def key_files(config: Config, clock: Clock) -> KeyFiles:
+    """Those of the home; a key that is dated later than the clock's now is not in force."""
+
+    def signer_of(bundle: bytes) -> Signer:
+        return load_node_signer(config, bundle, now_ms=clock.now_ms())
+
+    return KeyFiles(partial(read_whole, config.bundle, "key bundle"), signer_of)
 
 
 class NodeKeys:

@@ -38,6 +38,8 @@ from rgs.node.files import read_whole
 from rgs.ports.readings import CENTRAL_SYSTEM, CircuitReading, wallet_name
 from rgs.ports.wallet import Wallet
 
+OpenAccount = Callable[[str, str, str], Awaitable[None]]
+"""Of (operator, player, currency)."""
 DEMO_BALANCE_MINOR: Final = 1_000_000
 """First balance of a player's account in the embedded wallet, where the jurisdiction plays without money."""
 _BYTES_MAX: Final = 256 * 1024
@@ -73,6 +75,11 @@ class Outward:
     def fundings(self) -> dict[str, Funding]:
         """How each operator's players are funded, of those that are named."""
         return {name: operator.funding for name, operator in self.operators.items()}
+
+    def has_wallet(self, operator: str) -> bool:
+        """Whether the operator has a wallet of its own."""
+        found = self.operators.get(operator)
+        return found is not None and found.wallet is not None
 
 
 class Connections:
@@ -113,10 +120,6 @@ class Connections:
     def wallet(self, embedded: Wallet) -> Wallet:
         """Every operator's wallet; the embedded one where the file names none."""
         return RoutedWallet(self._wallets, embedded) if self._wallets else embedded
-
-    def is_outside(self, operator: str) -> bool:
-        """Whether the operator has a wallet of its own."""
-        return operator in self._wallets
 
     def readings(self) -> tuple[CircuitReading, ...]:
         """How each connection is."""
@@ -175,11 +178,11 @@ def _peer(where: str, value: object, home: Path) -> PeerSettings:
     return PeerSettings(**settings)
 
 
-def account_opener(wallet: EmbeddedWallet, connections: Connections) -> Callable[[str, str, str], Awaitable[None]]:
-    """(operator, player, currency): open the player's account, where the operator's wallet is the embedded one."""
+def account_opener(wallet: EmbeddedWallet, outward: Outward) -> OpenAccount:
+    """Opens the player's account where the operator's wallet is the embedded one."""
 
     async def open_account(operator: str, player: str, currency: str) -> None:
-        if connections.is_outside(operator):
+        if outward.has_wallet(operator):
             return
         await wallet.open_account(operator=operator, player=player, currency=currency, balance_minor=DEMO_BALANCE_MINOR)
 

@@ -15,7 +15,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 
 import structlog
@@ -24,10 +24,6 @@ import uvloop
 from rgs import __version__
 from rgs.adapters.embedded.regulator import EmbeddedRegister
 from rgs.adapters.embedded.wallet import EmbeddedWallet
-from rgs.api import admin as admin_api
-from rgs.api import audit as audit_api
-from rgs.api import catalog as catalog_api
-from rgs.api import history as history_api
 from rgs.api import play as play_api
 from rgs.api import reconciliation as reconciliation_api
 from rgs.api import session as session_api
@@ -36,33 +32,33 @@ from rgs.api.auth import Gate
 from rgs.api.calls import Calls, Methods
 from rgs.api.endpoint import Endpoint, Tls
 from rgs.api.mapping import Encoder
-from rgs.api.quotas import Limits
-from rgs.core.errors import InvalidFieldError, RgsError
+from rgs.core.errors import InvalidFieldError
+from rgs.core.statements import Signer
 from rgs.core.statements.lines import parse_key_bundle
 from rgs.integrity.manifest import Manifest, make_manifest
+from rgs.node.background import Background, Work, lead
 from rgs.node.clock import SystemClock
 from rgs.node.config import Config
-from rgs.node.files import read_whole
 from rgs.node.keyring import load_bundle, load_kek, load_node_signer, node_key_in_force
-from rgs.node.keys import KeyFiles
+from rgs.node.keys import key_files
 from rgs.node.leases import LOST_DUTY, Leases
 from rgs.node.logging import Log
-from rgs.node.peers import Connections, account_opener, load_outward
+from rgs.node.peers import Connections, OpenAccount, Outward, account_opener, load_outward
 from rgs.node.reconcile_process import begin_job
 from rgs.node.software_identity import artifacts_of, changed_software, changed_surroundings, configured, modules_of
 from rgs.node.stderr import BoundedStderr
-from rgs.node.tls_identity import admission, identify_certificate, read_certificate
+from rgs.node.tls_identity import Admit, admission, identify_certificate, load_tls, read_certificate
 from rgs.node.transparency_log import LogKeeping
-from rgs.node.wiring import Ground, Services
+from rgs.node.wiring import Ground, Services, limits_of, methods_of
 from rgs.node.workers import SERVING
 from rgs.ports.regulator import CentralSystem
 from rgs.service.admin.watch import Watched
+from rgs.service.audit.audit import Audit
 from rgs.service.audit.log import PublicLog
 from rgs.service.books import Books
 from rgs.service.events import EventCode, Events
 from rgs.service.idempotency import Answers
 from rgs.service.instance import Instance
-from rgs.service.permits import Permits
 from rgs.service.play.catalog import Catalog
 from rgs.service.play.notices import Relay
 from rgs.service.reconciliation.files import Shelf
@@ -72,6 +68,7 @@ from rgs.service.reconciliation.submissions import Submissions
 from rgs.service.sealing import Sealer
 from rgs.store.address import PostgresAddress
 from rgs.store.changes import InstanceLostError, StoreError
+from rgs.store.interface import Parties, Store
 from rgs.store.opening import open_parties, open_store
 from rgs.store.register import RegisterStore
 from rgs.store.wallet import WalletStore
@@ -110,10 +107,11 @@ class Server:
         self._open = contextlib.AsyncExitStack()
         self._stopping = asyncio.Event()
         self._end_reason = "START_FAILED"
-        self._note_fault: Callable[[str], None] = lambda _: None
-        self._tell_contradiction: Callable[[str], None] = lambda _: None
+        self._shared_store = isinstance(config.store, PostgresAddress)
+        """Whether other processes may live over the store, too."""
+        self._events: Events
         self.services: Services
-        """The use cases; there from the start on."""
+        """The use cases; there from the start on, as the events are."""
         self.port = 0
         """What is served; 0 before the start."""
         self._instance: Instance | None = None
@@ -144,196 +142,230 @@ class Server:
     # --- the start, in order; the stop is the same backwards ----------------------------------------------------------
 
     async def _start(self) -> None:
-        config, clock, opened = self._config, self._clock, self._open
+        """A step needs those before it. What can be refused is refused before the instance signs its beginning."""
+        config, clock = self._config, self._clock
         outward = load_outward(config.outward, config.home)
         bundle = load_bundle(config)
         node_signer = load_node_signer(config, bundle)
         sealer = Sealer(load_kek(config))
-        tls = Tls(
-            key=read_whole(config.tls / "server.key", "server key", secret=True),
-            chain=read_whole(config.tls / "server.pem", "server certificate"),
-            client_ca=read_whole(config.ca, "client authorities"),
-        )
-        shared = isinstance(config.store, PostgresAddress)
-        store = await open_store(config.store)
-        store.large_win_minor = config.large_win_minor
-        opened.push_async_callback(store.close)
-        parties = await open_parties(config.store)
-        opened.push_async_callback(parties.close)
-        wallet = EmbeddedWallet(WalletStore(config.wallet), clock.now_ms)
-        opened.push_async_callback(wallet.close)
-        keeping = await LogKeeping.open(
-            config,
-            clock,
-            store,
-            lambda: self.services.audit.key_statements(),  # noqa: PLW0108 - the services come later
-        )
-        instance = Instance(
-            store=store,
-            clock=clock,
-            sealer=sealer,
-            node=config.node,
-            worker=self._worker,
-            shared=shared,
-            draws_in_flight_max=config.draws_in_flight_max,
-            known=keeping.known,
-        )
-        connections = Connections(outward, lambda: instance.new_id(clock.now_ms()), self._note_contradiction)
-        opened.push_async_callback(connections.close)
-        central: CentralSystem | None = connections.central
-        if central is None:
-            central = EmbeddedRegister(RegisterStore(config.register), instance.new_regulator_id, clock.now_ms)
-            opened.push_async_callback(central.close)
-
-        books = Books(outward.fundings)
-        admit = admission(tls.client_ca, books)
-        encoder = Encoder(Catalog(books).list())
-        services = self.services = Services(
-            Ground(
-                store=store,
-                parties=parties,
-                instance=instance,
-                clock=clock,
-                books=books,
-                wallet=connections.wallet(wallet),
-                central=central,
-                node=config.node,
-                readings=connections.readings,
-            ),
-            encode=encoder,
-            watched=Watched(
-                measure=self._changed_software,
-                rules_period_ms=config.rules_check_s * 1000,
-                self_test_period_ms=config.self_test_s * 1000,
-                surroundings=partial(changed_surroundings, self._manifest),
-                surroundings_period_ms=config.surroundings_check_s * 1000,
-                log=keeping.code,
-            ),
-            identify=identify_certificate,
-            admit=admit,
-            key_statements=parse_key_bundle(bundle),
-            open_account=account_opener(wallet, connections),
-        )
-        await services.load()
+        tls = load_tls(config)
+        store, parties, wallet = await self._open_stores()
+        self._events = Events(store=store, clock=clock)
+        audit = Audit(store=store, key_statements=parse_key_bundle(bundle))
+        keeping = await LogKeeping.open(config, clock, store, audit.key_statements)
+        instance = self._make_instance(store, sealer, keeping)
+        ground = self._connect(outward, store, parties, instance, wallet)
+        admit = admission(tls.client_ca, ground.books)
+        encoder = Encoder(Catalog(ground.books).list())
+        self.services = self._wire(ground, keeping, audit, encoder, admit, account_opener(wallet, outward))
+        await self.services.load()
         # By the time that is written down, which may be the database's: no statement is dated before its key.
         node_key_in_force(bundle, config.node, clock.now_ms())
-        services.monitoring.alarm_stops = config.return_alarm_stops
-        events = services.events
-        gate = Gate(
-            parties,
-            clock,
-            read_certificate,
-            admit,
-            lambda reason: events.count(EventCode.AUTHENTICATION_FAILED, reason),
+        gate = await self._open_gate(parties, admit)
+        calls = self._make_calls(gate, encoder)
+        endpoint = await self._bind(tls, calls, encoder, keeping)
+        # The port is bound, so that nothing but the disk can fail between the first statement and the first call.
+        await verify_not_behind(store, config.translog)
+        leases = await self._begin_instance(ground, node_signer, keeping)
+        told = configured(config, outward)
+        await self._events.tell_configuration(config.node, told, first_boot=instance.boot_no == 1)
+        background = Background(self._open, self._stopping, BACKGROUND_S, config.drain_s, self._note_fault)
+        await keeping.begin(self._events, background.run)
+        self._begin_looks(background, leases, endpoint, calls, gate)
+        self._begin_duties(background, store, leases)
+        self._follow_keys(background, ground, bundle, node_signer.keyid)
+        await self._relay_notices(ground)
+        await self._serve(endpoint, calls)
+
+    async def _open_stores(self) -> tuple[Store, Parties, EmbeddedWallet]:
+        """The store, its allow-list over a connection of its own, and the embedded wallet's file."""
+        config = self._config
+        store = await open_store(config.store)
+        store.large_win_minor = config.large_win_minor
+        self._open.push_async_callback(store.close)
+        parties = await open_parties(config.store)
+        self._open.push_async_callback(parties.close)
+        wallet = EmbeddedWallet(WalletStore(config.wallet), self._clock.now_ms)
+        self._open.push_async_callback(wallet.close)
+        return store, parties, wallet
+
+    def _make_instance(self, store: Store, sealer: Sealer, keeping: LogKeeping) -> Instance:
+        """It has no name and signs nothing before `_begin_instance`."""
+        return Instance(
+            store=store,
+            clock=self._clock,
+            sealer=sealer,
+            node=self._config.node,
+            worker=self._worker,
+            shared=self._shared_store,
+            draws_in_flight_max=self._config.draws_in_flight_max,
+            known=keeping.known,
         )
+
+    def _connect(
+        self, outward: Outward, store: Store, parties: Parties, instance: Instance, wallet: EmbeddedWallet
+    ) -> Ground:
+        """The operators' wallets and the central system: those of the file, the embedded ones where it names none."""
+        clock, count = self._clock, self._events.count
+        connections = Connections(
+            outward, lambda: instance.new_id(clock.now_ms()), partial(count, EventCode.PEER_CONTRADICTION)
+        )
+        self._open.push_async_callback(connections.close)
+        central: CentralSystem | None = connections.central
+        if central is None:
+            central = EmbeddedRegister(RegisterStore(self._config.register), instance.new_regulator_id, clock.now_ms)
+            self._open.push_async_callback(central.close)
+        return Ground(
+            store=store,
+            parties=parties,
+            instance=instance,
+            clock=clock,
+            books=Books(outward.fundings),
+            wallet=connections.wallet(wallet),
+            central=central,
+            node=self._config.node,
+            readings=connections.readings,
+        )
+
+    def _wire(
+        self,
+        ground: Ground,
+        keeping: LogKeeping,
+        audit: Audit,
+        encoder: Encoder,
+        admit: Admit,
+        open_account: OpenAccount,
+    ) -> Services:
+        """The use cases."""
+        services = Services(
+            ground,
+            encode=encoder,
+            watched=self._watched(keeping),
+            identify=identify_certificate,
+            admit=admit,
+            events=self._events,
+            audit=audit,
+            open_account=open_account,
+        )
+        services.monitoring.alarm_stops = self._config.return_alarm_stops
+        return services
+
+    def _watched(self, keeping: LogKeeping) -> Watched:
+        config = self._config
+        return Watched(
+            measure=self._changed_software,
+            rules_period_ms=config.rules_check_s * 1000,
+            self_test_period_ms=config.self_test_s * 1000,
+            surroundings=partial(changed_surroundings, self._manifest),
+            surroundings_period_ms=config.surroundings_check_s * 1000,
+            log=keeping.code,
+        )
+
+    async def _open_gate(self, parties: Parties, admit: Admit) -> Gate:
+        """Who is let in; it has read the allow-list, and reads it again after every change."""
+        note = partial(self._events.count, EventCode.AUTHENTICATION_FAILED)
+        gate = Gate(parties, self._clock, read_certificate, admit, note)
         await gate.refresh()
-        services.certificates.refresh = gate.refresh
-        self._note_fault = lambda reason: events.count(EventCode.SERVER_FAULT, reason)
-        self._tell_contradiction = lambda peer: events.count(EventCode.PEER_CONTRADICTION, peer)
+        self.services.certificates.refresh = gate.refresh
+        return gate
+
+    def _make_calls(self, gate: Gate, encoder: Encoder) -> Calls:
+        config, clock = self._config, self._clock
         lines = CallLines(self._log.line, clock) if self._log is not None and config.log_calls else None
-        limits = Limits(
-            calls_max=config.party_calls_max,
-            messages_per_s=config.party_messages_per_s,
-            streams_max=config.party_streams_max,
-            stall_s=config.stream_stall_s,
-            idle_s=config.stream_idle_s,
-        )
-        calls = Calls(gate, clock, encoder.act, self._note_fault, lines, limits)
-        endpoint = Endpoint(
+        return Calls(gate, clock, encoder.act, self._note_fault, lines, limits_of(config))
+
+    async def _bind(self, tls: Tls, calls: Calls, encoder: Encoder, keeping: LogKeeping) -> Endpoint:
+        """The port is bound from now on; nobody is answered before `_serve`."""
+        config, services = self._config, self.services
+        log = PublicLog(audit=services.audit, folder=config.translog, vkey_of=keeping.vkey_of)
+        methods = methods_of(services, encoder, log)
+        return Endpoint(
             listen=self._listen,
             shared=bool(self._shared_port),
             tls=tls,
             calls=calls,
-            services={
-                catalog_api.SERVICE: catalog_api.catalog_methods(services.catalog),
-                session_api.SERVICE: session_api.session_methods(services.sessions, encoder),
-                play_api.SERVICE: play_api.play_methods(services.play),
-                history_api.SERVICE: history_api.history_methods(services.history),
-                audit_api.SERVICE: audit_api.audit_methods(
-                    services.audit,
-                    PublicLog(audit=services.audit, folder=config.translog, vkey_of=keeping.vkey_of),
-                ),
-                admin_api.SERVICE: admin_api.admin_methods(
-                    services.admin, services.certificates, services.reports, services.outbox, services.monitoring
-                ),
-                reconciliation_api.SERVICE: await self._reconciliations(),
-            },
+            services={**methods, reconciliation_api.SERVICE: await self._reconciliations()},
             notices=services.notices,
             with_reflection=config.reflection,
         )
-        # The port is bound, so that nothing but the disk can fail between the first statement and the first call.
-        await verify_not_behind(store, config.translog)
+
+    async def _begin_instance(self, ground: Ground, node_signer: Signer, keeping: LogKeeping) -> Leases:
+        """The first statements of this process, and its lease."""
+        instance = ground.instance
         await instance.start(
             node_signer,
             manifest_sha256=self._manifest.sha256,
             software_version=__version__,
-            artifacts=artifacts_of(books, self._manifest),
+            artifacts=artifacts_of(ground.books, self._manifest),
         )
-        leases = Leases(store=store, clock=clock, instance=instance, is_trusted=services.time.is_trusted)
+        is_trusted = self.services.time.is_trusted
+        leases = Leases(store=ground.store, clock=self._clock, instance=instance, is_trusted=is_trusted)
         self.lost = leases.lost
-        opened.push_async_callback(keeping.end)  # behind the last statement of the instance
-        opened.push_async_callback(self._end, instance, services.events)
+        self._open.push_async_callback(keeping.end)  # behind the last statement of the instance
+        self._open.push_async_callback(self._end, instance)
         self._instance = instance
         await leases.renew()
-        await events.tell_configuration(config.node, configured(config, outward), first_boot=instance.boot_no == 1)
+        return leases
 
-        await keeping.begin(events, self._run_in_background)
+    def _begin_looks(
+        self, background: Background, leases: Leases, endpoint: Endpoint, calls: Calls, gate: Gate
+    ) -> None:
+        """What every process does for itself."""
+        services, run = self.services, background.run
+        run("lease", partial(self._renew, leases, endpoint), to_the_end=True)
+        run("watch", partial(_watch, services, endpoint))
+        run("calls", partial(_look_at_calls, calls))
+        run("permits", services.watch.follow)
+        run("outbox", services.outbox.log)
+        run("allow_list", gate.poll)
+        run("events", services.events.flush)
 
-        async def watch() -> None:
-            await services.watch.look()
-            _tell_health(endpoint, services.permits)
+    def _begin_duties(self, background: Background, store: Store, leases: Leases) -> None:
+        """What one process does for all over the store."""
+        services = self.services
+        node_modules = partial(services.reporting.report_modules, modules_of(self._manifest))
+        duties: dict[str, Work] = {
+            "stage_reports": services.reporting.report_stages,
+            "alignment": services.reporting.align_days,
+            f"modules {self._config.node}": node_modules,
+            "recovery": partial(services.sessions.recover, RECOVERY_AGE_MS if self._shared_store else 0),
+            "interruptions": services.interruptions.finish_due,
+            "large_wins": services.events.tell_wins,
+            "certificates": services.certificates.look,
+            "returns": services.monitoring.look,
+        }
+        if self._shared_store:
+            duties[LOST_DUTY] = leases.look
+        for duty, work in duties.items():
+            background.run(duty, partial(lead, store, duty, work))
 
-        async def renew() -> None:
-            await leases.renew()
-            if leases.lost.is_set():
-                self.lost_why = leases.why
-                services.permits.close_guard("store", InstanceLostError.reason, clock.now_ms(), latched=True)
-                endpoint.health.drain()
+    def _follow_keys(self, background: Background, ground: Ground, bundle: bytes, keyid: str) -> None:
+        """Stored answers are dropped in time; the node goes on under what its key bundle says."""
+        config, clock, instance = self._config, self._clock, ground.instance
+        background.run("answers", Answers(ground.store, clock, config.retry_window_h, instance.name).look)
+        background.run("keys", self.services.node_keys(bundle, keyid, key_files(config, clock)).look)
 
-        def lead(duty: str, work: Callable[[], Awaitable[object]]) -> None:
-            """Work that one process does for all over the store."""
+    async def _relay_notices(self, ground: Ground) -> None:
+        """Between this process's clients and those of the others over the store."""
+        relay = Relay(self.services.notices, ground.instance.new_id(self._clock.now_ms()), ground.store.tell)
+        await ground.store.listen(relay.take)
+        self._open.push_async_callback(_cancelled, asyncio.create_task(relay.run()))
 
-            async def led() -> None:
-                if await store.lead(duty):
-                    await work()
-
-            self._run_in_background(duty, led)
-
-        self._run_in_background("lease", renew, to_the_end=True)
-        self._run_in_background("watch", watch)
-
-        async def look_at_calls() -> None:
-            calls.look()
-
-        self._run_in_background("calls", look_at_calls)
-        self._run_in_background("permits", services.watch.follow)
-        self._run_in_background("outbox", services.outbox.log)
-        self._run_in_background("allow_list", gate.poll)
-        self._run_in_background("events", events.flush)
-        lead("stage_reports", services.reporting.report_stages)
-        lead("alignment", services.reporting.align_days)
-        lead(f"modules {config.node}", partial(services.reporting.report_modules, modules_of(self._manifest)))
-        lead("recovery", partial(services.sessions.recover, RECOVERY_AGE_MS if shared else 0))
-        lead("interruptions", services.interruptions.finish_due)
-        lead("large_wins", events.tell_wins)
-        lead("certificates", services.certificates.look)
-        lead("returns", services.monitoring.look)
-        if shared:
-            lead(LOST_DUTY, leases.look)
-        self._run_in_background("answers", Answers(store, clock, config.retry_window_h, instance.name).look)
-        files = KeyFiles(
-            partial(read_whole, config.bundle, "key bundle"),
-            lambda bundle: load_node_signer(config, bundle, now_ms=clock.now_ms()),
-        )
-        self._run_in_background("keys", services.node_keys(bundle, node_signer.keyid, files).look)
-        relay = Relay(services.notices, instance.new_id(clock.now_ms()), store.tell)
-        await store.listen(relay.take)
-        opened.push_async_callback(_cancelled, asyncio.create_task(relay.run()))
+    async def _serve(self, endpoint: Endpoint, calls: Calls) -> None:
         calls.look()  # from now on it has a time to give to streams
         await endpoint.start()
-        opened.callback(calls.look)  # a last time, when the last call has ended
-        opened.push_async_callback(endpoint.stop, config.drain_s)
+        self._open.callback(calls.look)  # a last time, when the last call has ended
+        self._open.push_async_callback(endpoint.stop, self._config.drain_s)
         self.port = endpoint.port
+
+    async def _renew(self, leases: Leases, endpoint: Endpoint) -> None:
+        """The lease; whose instance was declared lost takes no more calls."""
+        await leases.renew()
+        if leases.lost.is_set():
+            self.lost_why = leases.why
+            now_ms = self._clock.now_ms()
+            self.services.permits.close_guard("store", InstanceLostError.reason, now_ms, latched=True)
+            endpoint.health.drain()
 
     async def _reconciliations(self) -> Methods:
         """Submissions and reports in the home's folder, runs in processes of their own, which end with this one."""
@@ -350,70 +382,39 @@ class Server:
         host = self._config.listen.rpartition(":")[0]
         return f"{host}:{self._shared_port}" if self._shared_port else self._config.listen
 
-    async def _end(self, instance: Instance, events: Events) -> None:
+    async def _end(self, instance: Instance) -> None:
         if self.lost.is_set():  # nothing more can be said in its name
             return
         with contextlib.suppress(StoreError):
-            await events.flush(everything=True)
+            await self._events.flush(everything=True)
         await instance.end(self._end_reason)
 
-    def _note_contradiction(self, peer: str) -> None:
-        self._tell_contradiction(peer)
+    def _note_fault(self, reason: str) -> None:
+        self._events.count(EventCode.SERVER_FAULT, reason)
 
     def _changed_software(self) -> str:
         """Hash the certified files again: a code if they are not what was measured at the start."""
         return changed_software(self._manifest, self._measure)
 
-    def _run_in_background(
-        self,
-        name: str,
-        work: Callable[[], Awaitable[object]],
-        pause_s: float | None = None,
-        *,
-        to_the_end: bool = False,
-    ) -> None:
-        """Do the work now and after each pause, until the server stops; the work at hand is finished, not cut short.
-        `to_the_end`: until the calls under way have been answered, too.
-        """
-        ended = asyncio.Event() if to_the_end else self._stopping
 
-        async def repeat() -> None:
-            failure = ""
-            while not ended.is_set():
-                try:
-                    await work()
-                    failure = ""
-                except Exception as error:  # noqa: BLE001 - it is tried again, whatever it was; told when it changes
-                    reason = error.reason if isinstance(error, RgsError) else type(error).__name__
-                    if not isinstance(error, RgsError):
-                        self._note_fault("BACKGROUND")
-                    if reason != failure:
-                        structlog.get_logger().warning("background_work_failed", work=name, exc_info=error)
-                    failure = reason
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(ended.wait(), pause_s or BACKGROUND_S)
-
-        task = asyncio.create_task(repeat())
-        self._open.push_async_callback(_finished, task, self._config.drain_s)
-        self._open.callback(ended.set)
-
-
-def _tell_health(endpoint: Endpoint, permits: Permits) -> None:
-    """Play serves while no guard stops new rounds; sessions while regulator and store take them."""
+async def _watch(services: Services, endpoint: Endpoint) -> None:
+    """Look, and tell health: play serves while no guard stops new rounds, sessions while regulator and store take
+    them.
+    """
+    await services.watch.look()
+    permits = services.permits
     endpoint.health.set_serving(play_api.SERVICE, serving=permits.serving)
     serving = not (permits.guard("register").closed or permits.guard("store").closed)
     endpoint.health.set_serving(session_api.SERVICE, serving=serving)
 
 
+async def _look_at_calls(calls: Calls) -> None:
+    calls.look()
+
+
 async def _cancelled(task: asyncio.Task[None]) -> None:
     task.cancel()
     await asyncio.wait([task])
-
-
-async def _finished(task: asyncio.Task[None], patience_s: float) -> None:
-    """Wait for the task; it is cancelled when patience ends, and its affair goes on at the next start."""
-    with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(task, patience_s)
 
 
 # --- the process ------------------------------------------------------------------------------------------------------

@@ -11,7 +11,10 @@ from collections.abc import Callable
 from cryptography import x509
 
 from rgs.api.auth import PeerCertificate
+from rgs.api.endpoint import Tls
 from rgs.core.errors import FormatError, JurisdictionError
+from rgs.node.config import Config
+from rgs.node.files import read_whole
 from rgs.node.pki import (
     UNREADABLE,
     fingerprint_of,
@@ -24,6 +27,18 @@ from rgs.node.pki import (
 from rgs.service.admin.certificates import Presented
 from rgs.service.books import Books
 from rgs.service.callers import Caller, Role
+
+Admit = Callable[[Caller], None]
+"""JurisdictionError for an operator that is not served."""
+
+
+def load_tls(config: Config) -> Tls:
+    """What the home has for the server's port. FileRefusedError."""
+    return Tls(
+        key=read_whole(config.tls / "server.key", "server key", secret=True),
+        chain=read_whole(config.tls / "server.pem", "server certificate"),
+        client_ca=read_whole(config.ca, "client authorities"),
+    )
 
 
 def read_certificate(pem: bytes) -> PeerCertificate:
@@ -53,7 +68,7 @@ def identify_certificate(pem: bytes, now_ms: int) -> Presented:
     return Presented(fingerprint_of(certificate), role, party, last_ms_of(certificate))
 
 
-def admission(client_ca: bytes, books: Books) -> Callable[[Caller], None]:
+def admission(client_ca: bytes, books: Books) -> Admit:
     """Which operators are served at all: their jurisdiction is shipped, and allows the CA that vouches for them."""
     development = is_development(client_ca)
 

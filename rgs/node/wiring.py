@@ -6,14 +6,26 @@ with one clock, one set of locks, one set of permits.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import structlog
 
+from rgs.api import admin as admin_api
+from rgs.api import audit as audit_api
+from rgs.api import catalog as catalog_api
+from rgs.api import history as history_api
+from rgs.api import play as play_api
+from rgs.api import session as session_api
+from rgs.api.calls import Methods
+from rgs.api.mapping import Encoder
+from rgs.api.quotas import Limits
 from rgs.core.clock import TrustedClock
 from rgs.core.returns.certified import load_certificate, why_not
+from rgs.node.config import Config
 from rgs.node.keys import KeyFiles, NodeKeys
+from rgs.node.peers import OpenAccount
+from rgs.node.tls_identity import Admit
 from rgs.ports.readings import CircuitReading
 from rgs.ports.regulator import CentralSystem
 from rgs.ports.wallet import Wallet
@@ -24,9 +36,10 @@ from rgs.service.admin.orders import Orders
 from rgs.service.admin.outbox import Outbox
 from rgs.service.admin.watch import CountedCentral, Watch, Watched
 from rgs.service.audit.audit import Audit
+from rgs.service.audit.log import PublicLog
 from rgs.service.audit.totals import Reports
 from rgs.service.books import Books
-from rgs.service.callers import Caller, Encode, SessionLocks
+from rgs.service.callers import Encode, SessionLocks
 from rgs.service.events import Events
 from rgs.service.instance import Instance
 from rgs.service.money.returning import Returning
@@ -62,7 +75,9 @@ class Ground:
 
 
 class Services:
-    """Every use case of the node, by name. `open_account` is the embedded wallet's, in the demo jurisdiction only."""
+    """Every use case of the node, by name. `open_account` is the embedded wallet's, in the demo jurisdiction only.
+    `events` and `audit` are made here unless the peers and the log, which come before, have them already.
+    """
 
     def __init__(
         self,
@@ -71,9 +86,10 @@ class Services:
         encode: Encode,
         watched: Watched,
         identify: Identify,
-        admit: Callable[[Caller], None],
-        key_statements: Sequence[bytes] = (),
-        open_account: Callable[[str, str, str], Awaitable[None]] | None = None,
+        admit: Admit,
+        events: Events | None = None,
+        audit: Audit | None = None,
+        open_account: OpenAccount | None = None,
     ) -> None:
         store, instance, clock, books = ground.store, ground.instance, ground.clock, ground.books
         node, wallet = ground.node, ground.wallet
@@ -81,7 +97,7 @@ class Services:
         self.locks = SessionLocks()
         self.notices = Notices()
         self.permits = Permits()
-        self.events = Events(store=store, clock=clock)
+        self.events = Events(store=store, clock=clock) if events is None else events
         counted = CountedCentral(ground.central, clock)
         self.time = Timekeeping(store=store, clock=clock, node=node)
         self.watch = Watch(
@@ -168,7 +184,7 @@ class Services:
         self.outbox = Outbox(store=store, clock=clock, events=self.events, orders=orders, readings=ground.readings)
         self.history = History(store=store, decks=self.decks)
         self.catalog = Catalog(books)
-        self.audit = Audit(store=store, key_statements=key_statements)
+        self.audit = Audit(store=store, key_statements=()) if audit is None else audit
         self._ground = ground
 
     async def load(self) -> None:
@@ -192,3 +208,28 @@ class Services:
             audit=self.audit,
             permits=self.permits,
         )
+
+
+def methods_of(services: Services, encoder: Encoder, log: PublicLog) -> dict[str, Methods]:
+    """What is called from outside, by the full name of its service; without reconciliation, which has files."""
+    return {
+        catalog_api.SERVICE: catalog_api.catalog_methods(services.catalog),
+        session_api.SERVICE: session_api.session_methods(services.sessions, encoder),
+        play_api.SERVICE: play_api.play_methods(services.play),
+        history_api.SERVICE: history_api.history_methods(services.history),
+        audit_api.SERVICE: audit_api.audit_methods(services.audit, log),
+        admin_api.SERVICE: admin_api.admin_methods(
+            services.admin, services.certificates, services.reports, services.outbox, services.monitoring
+        ),
+    }
+
+
+def limits_of(config: Config) -> Limits:
+    """What one party may take of this process, by its settings."""
+    return Limits(
+        calls_max=config.party_calls_max,
+        messages_per_s=config.party_messages_per_s,
+        streams_max=config.party_streams_max,
+        stall_s=config.stream_stall_s,
+        idle_s=config.stream_idle_s,
+    )

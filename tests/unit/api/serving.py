@@ -86,23 +86,15 @@ def manifest() -> Manifest:
 # --- an endpoint alone ------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class Row:
-    fingerprint: str
-    party: str
-    role: str
-    jurisdiction: str
-
-
 class AllowList:
-    def __init__(self, rows: list[Row]) -> None:
+    def __init__(self, rows: list[PartyRow]) -> None:
         self.rows = rows
         self.count = 0
 
     async def changes(self) -> int:
         return self.count
 
-    async def allowed(self) -> list[Row]:
+    async def allowed(self) -> list[PartyRow]:
         return self.rows
 
 
@@ -174,7 +166,7 @@ def methods(**answers: Answer) -> Methods:
 @contextlib.asynccontextmanager
 async def small(*, grace_s: float = 5, limits: Limits = Limits(), **answers: Answer) -> AsyncIterator[Small]:  # noqa: B008
     rows = [
-        Row(fingerprint_of(issued.certificate), party, "operator", "demo")
+        PartyRow(fingerprint_of(issued.certificate), party, "operator", "demo", 0, None)
         for party, issued in (("op1", operator_certificate()), ("op2", other_certificate()))
     ]
     parties, clock = AllowList(rows), Clock()

@@ -20,6 +20,7 @@ from rgs.core.errors import (
 )
 from rgs.node.clock import SystemClock
 from rgs.service.callers import Caller, Role
+from rgs.store.interface import PartyRow
 from rgs.v1 import admin_pb2, audit_pb2, catalog_pb2, history_pb2, play_pb2, reconciliation_pb2, session_pb2
 from tests.waiting import at_once
 
@@ -35,11 +36,13 @@ class Clock(SystemClock):
 
 
 @dataclass(frozen=True)
-class Row:
+class Row(PartyRow):
     fingerprint: str = "f1"
     party: str = "op1"
     role: str = "operator"
     jurisdiction: str = "demo"
+    added_ms: int = 0
+    removed_ms: int | None = None
 
 
 class Parties:
