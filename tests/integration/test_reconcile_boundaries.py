@@ -328,3 +328,152 @@ def test_what_stands_in_the_register_comes_with_its_session(store: Comparison, t
     take(store, tmp_path, SESSION, END)
     known = RegisterSession(*REGISTER_SESSION, closes=0, closed_ms=0)
     assert list(store.sessions()) == [([SESSION], [known], [END])]
+
+
+# --- what has lost its own ids ----------------------------------------------------------------------------------------
+
+NAMELESS = replace(LEG, transaction_id="", regulator_session_id="", regulator_participation_id="")
+STRANGER = replace(SESSION, regulator_session_id="", regulator_participation_id="")
+
+
+def told(store: Comparison, columns: str, table: str) -> list[tuple[Any, ...]]:
+    return store._run(f"SELECT {columns} FROM {table} ORDER BY ALL").fetchall()  # noqa: S608, SLF001 - our own words
+
+
+def named(store: Comparison, *, wallet: bool = True) -> set[str]:
+    return store.name_nameless(replace(TERMS, wallet=wallet))
+
+
+def test_where_all_have_their_ids_nothing_is_named(store: Comparison, tmp_path: Path) -> None:
+    take(store, tmp_path, LEG, SESSION, WALLET)
+    assert named(store) == set()
+
+
+def test_a_session_that_is_not_whole_asks_for_no_name(store: Comparison, tmp_path: Path) -> None:
+    take(store, tmp_path, replace(STRANGER, is_whole=False))
+    assert named(store) == set()
+
+
+def test_a_leg_takes_the_id_of_the_wallets_row(store: Comparison, tmp_path: Path) -> None:
+    take(store, tmp_path, SESSION, NAMELESS, WALLET)
+    assert named(store) == set()
+    assert told(store, "transaction_id, regulator_session_id, regulator_participation_id", "legs") == [("T1", "M", "A")]
+
+
+def test_a_session_alone_is_nameless_too(store: Comparison, tmp_path: Path) -> None:
+    put(store, tmp_path, "r_sessions", REGISTER_SESSION)
+    take(store, tmp_path, LEG, STRANGER, SEAT, TICKET)
+    assert named(store) == set()
+    assert told(store, "regulator_session_id, regulator_participation_id", "sessions") == [("M", "A")]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"kind": "credit"}, {"reference": "Q"}, {"reference": ""}, {"status": "refused"}, {"status": "pending"},
+        {"kind": "rollback"},
+    ],
+)  # fmt: skip
+def test_a_row_of_another_thing_lends_no_id(store: Comparison, tmp_path: Path, changes: dict[str, str]) -> None:
+    take(store, tmp_path, SESSION, NAMELESS, replace(WALLET, **changes))
+    assert named(store) == {"h1"}
+    assert store.counts().legs == 0
+
+
+def test_what_names_no_participation_takes_no_id(store: Comparison, tmp_path: Path) -> None:
+    take(store, tmp_path, SESSION, replace(NAMELESS, participation_id=""), replace(WALLET, reference=""))
+    assert named(store) == {"h1"}
+
+
+def test_an_id_that_another_leg_bears_is_not_lent(store: Comparison, tmp_path: Path) -> None:
+    take(store, tmp_path, SESSION, NAMELESS, replace(LEG, statement="h2"), WALLET)
+    assert named(store) == {"h1"}
+
+
+def test_a_debit_that_was_rolled_back_lends_no_id(store: Comparison, tmp_path: Path) -> None:
+    take(store, tmp_path, SESSION, NAMELESS, WALLET, replace(WALLET, kind="rollback"))
+    assert named(store) == {"h1"}
+
+
+def test_equal_amounts_come_first_and_the_rest_in_order_of_time(store: Comparison, tmp_path: Path) -> None:
+    for n, amount in enumerate((500, 40, 40, 3)):
+        take(store, tmp_path, replace(NAMELESS, statement=f"h{n}", amount_minor=amount, time_ms=NOON_MS + n))
+    for n, amount in enumerate((40, 500, 40, 2)):
+        take(store, tmp_path, replace(WALLET, transaction_id=f"T{n}", amount_minor=amount, time_ms=NOON_MS + n))
+    take(store, tmp_path, SESSION)
+    assert named(store) == set()
+    assert told(store, "statement, transaction_id", "legs") == [("h0", "T1"), ("h1", "T0"), ("h2", "T2"), ("h3", "T3")]
+
+
+def test_each_session_takes_the_name_that_the_register_has_for_it(store: Comparison, tmp_path: Path) -> None:
+    put(
+        store, tmp_path, "r_sessions", REGISTER_SESSION, ("N", "S2", *REGISTER_SESSION[2:]),
+        ("K", "S3", *REGISTER_SESSION[2:]), ("L", "S3", *REGISTER_SESSION[2:]), ("Z", "S4", *REGISTER_SESSION[2:]),
+        ("Y", "", *REGISTER_SESSION[2:]),
+    )  # fmt: skip
+    take(
+        store, tmp_path, STRANGER, replace(STRANGER, session_id="S2"), replace(STRANGER, session_id="S3"),
+        replace(SESSION, session_id="S4", regulator_session_id="O"), replace(STRANGER, session_id=""),
+    )  # fmt: skip
+    assert named(store) == {"S3", ""}
+    assert told(store, "session_id, regulator_session_id", "sessions") == [
+        ("", ""), ("S", "M"), ("S2", "N"), ("S3", ""), ("S4", "O"),
+    ]  # fmt: skip
+
+
+def test_a_participation_takes_the_name_that_the_register_has_for_its_one(store: Comparison, tmp_path: Path) -> None:
+    lost = replace(SESSION, regulator_participation_id="")
+    take(
+        store, tmp_path, NAMELESS, lost, replace(lost, session_id="S2", regulator_session_id="N"),
+        replace(lost, session_id="S3", regulator_session_id="K", participation_id=""),
+        replace(SESSION, session_id="S4", regulator_session_id="L"), TICKET, replace(TICKET, purchase_no=2),
+        replace(TICKET, regulator_session_id="N", regulator_participation_id="B"),
+        replace(TICKET, regulator_session_id="N", regulator_participation_id="C"),
+        replace(TICKET, regulator_session_id="K", regulator_participation_id="D"),
+        replace(TICKET, regulator_session_id="L", regulator_participation_id="E"),
+    )  # fmt: skip
+    named(store)
+    assert told(store, "session_id, regulator_participation_id", "sessions") == [
+        ("S", "A"), ("S2", ""), ("S3", ""), ("S4", "A"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("missing", ["regulator_session_id", "regulator_participation_id"])
+def test_seats_and_legs_take_the_names_of_their_session(store: Comparison, tmp_path: Path, missing: str) -> None:
+    other = {"session_id": "S2", "regulator_session_id": "N", "regulator_participation_id": "B"}
+    kept = {"regulator_session_id": "K", "regulator_participation_id": "C"}
+    take(
+        store, tmp_path, NAMELESS, SESSION, replace(SESSION, **other), replace(SEAT, **{missing: ""}),
+        replace(SEAT, stage_no=2, **kept), replace(LEG, statement="h2", transaction_id="T2", **{missing: ""}),
+        replace(LEG, statement="h3", transaction_id="T3", **kept),
+    )  # fmt: skip
+    named(store)
+    names = "regulator_session_id, regulator_participation_id"
+    assert told(store, f"stage_no, {names}", "seats") == [(1, "M", "A"), (2, "K", "C")]
+    assert told(store, f"statement, {names}", "legs") == [("h2", "M", "A"), ("h3", "K", "C")]
+
+
+@pytest.mark.parametrize(
+    ("leg", "ticket", "named_as"),
+    [
+        ({}, {}, "T1"), ({"transaction_id": "T9"}, {}, "T9"), ({"source": "participation_end"}, {}, ""),
+        ({"purchase_no": 2}, {}, ""), ({"regulator_participation_id": "B"}, {}, ""), ({}, {"transaction_id": ""}, ""),
+        ({"regulator_participation_id": ""}, {"regulator_participation_id": ""}, ""),
+    ],
+)  # fmt: skip
+def test_a_purchase_takes_the_id_that_the_register_was_told(
+    store: Comparison, tmp_path: Path, leg: dict[str, Any], ticket: dict[str, Any], named_as: str
+) -> None:
+    lost = replace(LEG, transaction_id="")
+    take(
+        store, tmp_path, replace(lost, **leg), replace(TICKET, **ticket), replace(lost, statement="h2", purchase_no=7),
+    )  # fmt: skip
+    left = named(store)
+    assert left == ({"h2"} if named_as else {"h1", "h2"})
+    assert told(store, "statement, transaction_id", "legs") == ([("h1", named_as)] if named_as else [])
+
+
+def test_without_a_wallet_a_leg_is_known_by_its_statement(store: Comparison, tmp_path: Path) -> None:
+    take(store, tmp_path, NAMELESS, replace(LEG, statement="h2", transaction_id="T2"), WALLET)
+    assert named(store, wallet=False) == {"h1"}
+    assert told(store, "transaction_id", "legs") == [("T2",), ("statement h1",)]
