@@ -149,6 +149,11 @@ def test_a_parquet_file_need_not_tell_balances(store: Comparison, tmp_path: Path
     assert list(store.accounts()) == []
 
 
+def test_a_row_of_too_many_fields_is_left_to_the_strict_reader(store: Comparison, tmp_path: Path) -> None:
+    assert plain_csv(store, tmp_path, book="main,more") is None
+    assert plain_csv(store, tmp_path) == 1, "nothing of it is left in the way of another"
+
+
 def test_the_first_moment_is_a_time(store: Comparison, tmp_path: Path) -> None:
     assert plain_csv(store, tmp_path, time="1970-01-01T00:00:00.000Z") == 1
 
@@ -249,9 +254,7 @@ def sums(store: Comparison) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize(
     ("time_ms", "count"), [(FROM_MS - 1, 0), (FROM_MS, 1), (NOON_MS, 1), (TO_MS - 1, 1), (TO_MS, 0), (TO_MS + 1, 0)]
 )
-def test_totals_are_of_the_period_without_its_end(
-    store: Comparison, tmp_path: Path, time_ms: int, count: int
-) -> None:
+def test_totals_are_of_the_period_without_its_end(store: Comparison, tmp_path: Path, time_ms: int, count: int) -> None:
     put(store, tmp_path, "r_sessions", REGISTER_SESSION)
     take(
         store, tmp_path, replace(LEG, time_ms=time_ms), replace(SEAT, ended_ms=time_ms), replace(WALLET, time_ms=time_ms),

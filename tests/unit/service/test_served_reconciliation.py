@@ -16,7 +16,7 @@ from rgs.core.times import TIME_MS_MAX
 from rgs.service.callers import Caller, Role
 from rgs.service.reconciliation.files import Shelf, check_file, write_document
 from rgs.service.reconciliation.reports import ReconciliationReports, Settling, break_rows
-from rgs.service.reconciliation.runs import CUT_OFF_S_MAX, ReconciliationRuns, RunRequest
+from rgs.service.reconciliation.runs import CUT_OFF_S_MAX, ReconciliationRuns, RunRequest, fail
 from rgs.service.reconciliation.submissions import Header, Submissions
 from tests.house import FakeClock
 
@@ -65,7 +65,7 @@ async def test_who_has_settled_a_break_finds_his_entry_again(reports: Reconcilia
 
 async def test_a_third_who_says_the_same_has_not_said_it_before(reports: ReconciliationReports) -> None:
     assert [await settled(reports, admin, ONE) for admin in ("admin-1", "admin-2")] == [0, 1]
-    assert await settled(reports, "admin-3", ONE) != 1
+    assert await settled(reports, "admin-3", ONE) == 2
 
 
 async def test_a_break_that_the_report_does_not_name_is_not_settled(reports: ReconciliationReports) -> None:
@@ -162,6 +162,26 @@ async def test_what_is_no_submission_of_that_kind_is_not_compared(shelf: Shelf, 
     with pytest.raises(NotFoundError) as error:
         await asked(shelf, wallet=(ONE,))
     assert told(error) == {"kind": "submission", "field": "wallet_submission_ids", "value": ONE}
+
+
+# --- how far a run is -------------------------------------------------------------------------------------------------
+
+
+async def test_how_far_a_run_is_has_a_word(shelf: Shelf, reports: ReconciliationReports) -> None:
+    folder = shelf.of("op-1") / "reports" / REPORT_ID
+    states = [(await reports.report("op-1", REPORT_ID)).state]
+    (folder / "summary.json").unlink()
+    states.append((await reports.report("op-1", REPORT_ID)).state)
+    lock = shelf.lock(REPORT_ID)
+    states.append((await reports.report("op-1", REPORT_ID)).state)
+    os.close(lock)
+    fail(folder, "RECONCILIATION_FAILED", f"{folder}/inputs/wallet.csv ended, {folder} did not")
+    found = await reports.report("op-1", REPORT_ID)
+    assert [*states, found.state] == ["done", "interrupted", "running", "failed"]
+    assert found.failure == {
+        "message": f"inputs/wallet.csv ended, {folder} did not", "reason": "RECONCILIATION_FAILED",
+    }  # fmt: skip
+    assert sorted(path.name for path in folder.iterdir()) == ["failed.json", "run.json"]
 
 
 # --- what was submitted -----------------------------------------------------------------------------------------------
