@@ -257,8 +257,9 @@ def sums(store: Comparison) -> list[tuple[Any, ...]]:
 def test_totals_are_of_the_period_without_its_end(store: Comparison, tmp_path: Path, time_ms: int, count: int) -> None:
     put(store, tmp_path, "r_sessions", REGISTER_SESSION)
     take(
-        store, tmp_path, replace(LEG, time_ms=time_ms), replace(SEAT, ended_ms=time_ms), replace(WALLET, time_ms=time_ms),
-        replace(TICKET, time_ms=time_ms), replace(STAGE, time_ms=time_ms), replace(END, time_ms=time_ms),
+        store, tmp_path, replace(LEG, time_ms=time_ms), replace(SEAT, ended_ms=time_ms),
+        replace(WALLET, time_ms=time_ms), replace(TICKET, time_ms=time_ms),
+        replace(STAGE, time_ms=time_ms), replace(END, time_ms=time_ms),
     )  # fmt: skip
     assert sums(store) == [
         (0, "wallet", 0, 500, 0, 0, 0), (0, "regulator", 1, 500, 600, 200, 300),
@@ -340,7 +341,7 @@ STRANGER = replace(SESSION, regulator_session_id="", regulator_participation_id=
 
 
 def told(store: Comparison, columns: str, table: str) -> list[tuple[Any, ...]]:
-    return store._run(f"SELECT {columns} FROM {table} ORDER BY ALL").fetchall()  # noqa: S608, SLF001 - our own words
+    return store._run(f"SELECT {columns} FROM {table} ORDER BY ALL").fetchall()  # noqa: S608 - our own words
 
 
 def named(store: Comparison, *, wallet: bool = True) -> set[str]:
@@ -377,7 +378,7 @@ def test_a_session_alone_is_nameless_too(store: Comparison, tmp_path: Path) -> N
         {"kind": "rollback"},
     ],
 )  # fmt: skip
-def test_a_row_of_another_thing_lends_no_id(store: Comparison, tmp_path: Path, changes: dict[str, str]) -> None:
+def test_a_row_of_another_thing_lends_no_id(store: Comparison, tmp_path: Path, changes: dict[str, Any]) -> None:
     take(store, tmp_path, SESSION, NAMELESS, replace(WALLET, **changes))
     assert named(store) == {"h1"}
     assert store.counts().legs == 0
@@ -443,11 +444,12 @@ def test_a_participation_takes_the_name_that_the_register_has_for_its_one(store:
 
 @pytest.mark.parametrize("missing", ["regulator_session_id", "regulator_participation_id"])
 def test_seats_and_legs_take_the_names_of_their_session(store: Comparison, tmp_path: Path, missing: str) -> None:
-    other = {"session_id": "S2", "regulator_session_id": "N", "regulator_participation_id": "B"}
-    kept = {"regulator_session_id": "K", "regulator_participation_id": "C"}
+    other: dict[str, Any] = {"session_id": "S2", "regulator_session_id": "N", "regulator_participation_id": "B"}
+    lost: dict[str, Any] = {missing: ""}
+    kept: dict[str, Any] = {"regulator_session_id": "K", "regulator_participation_id": "C"}
     take(
-        store, tmp_path, NAMELESS, SESSION, replace(SESSION, **other), replace(SEAT, **{missing: ""}),
-        replace(SEAT, stage_no=2, **kept), replace(LEG, statement="h2", transaction_id="T2", **{missing: ""}),
+        store, tmp_path, NAMELESS, SESSION, replace(SESSION, **other), replace(SEAT, **lost),
+        replace(SEAT, stage_no=2, **kept), replace(LEG, statement="h2", transaction_id="T2", **lost),
         replace(LEG, statement="h3", transaction_id="T3", **kept),
     )  # fmt: skip
     named(store)

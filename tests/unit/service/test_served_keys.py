@@ -1,4 +1,4 @@
-"""What the node does of itself while it serves: follows its keys, warns of certificates that end, lists what it told."""
+"""What the node does while it serves: follows its keys, warns of certificates that end, lists what it told."""
 
 from __future__ import annotations
 
