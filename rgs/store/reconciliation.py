@@ -112,7 +112,7 @@ class Comparison:
             self._db.execute(sql.PLAIN_PARQUET if is_parquet else sql.PLAIN_CSV, [str(path)])
             (doubtful,) = self._one(sql.PLAIN_DOUBTFUL)
         except duckdb.Error:
-            doubtful = -1
+            doubtful = True
         if doubtful:
             self._run(sql.PLAIN_DROP)
             return None
@@ -258,7 +258,7 @@ class Comparison:
     def _grouped(self, *queries: str) -> Iterator[Group]:
         """Ordered results, each of (key, fields…), merged by key: for each key a list of rows a query."""
         streams = [self._stream(place, query) for place, query in enumerate(queries)]
-        for key, rows in groupby(heapq.merge(*streams, key=itemgetter(0, 1)), key=itemgetter(0)):
+        for key, rows in groupby(heapq.merge(*streams, key=itemgetter(0)), key=itemgetter(0)):
             sides: list[list[Any]] = [[] for _ in queries]
             for _, place, fields in rows:
                 if len(sides[place]) < ROWS_OF_ONE_KEY:

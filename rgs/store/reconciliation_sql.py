@@ -137,15 +137,16 @@ PLAIN_CSV: Final = """CREATE TABLE plain AS SELECT transaction_id, kind, player,
 PLAIN_PARQUET: Final = """CREATE TABLE plain AS SELECT transaction_id, kind, player, currency, amount_minor,
     CASE WHEN strftime(TRY_CAST(time[:23] AS TIMESTAMP), '%Y-%m-%dT%H:%M:%S.%gZ') = time
         THEN epoch_ms(TRY_CAST(time[:23] AS TIMESTAMP)) END AS time_ms,
-    reference, status, coalesce(balance_after_minor, -1) AS balance_after_minor, operator, book FROM read_parquet(?)"""
+    reference, status, CASE WHEN balance_after_minor IS NULL THEN -1
+        WHEN balance_after_minor BETWEEN 0 AND 999999999999999999 THEN balance_after_minor END AS balance_after_minor,
+    operator, book FROM read_parquet(?)"""
 PLAIN_DOUBTFUL: Final = """SELECT count(*) FROM plain WHERE NOT coalesce(
     transaction_id <> '' AND length(transaction_id) <= 256 AND length(player) <= 256 AND length(reference) <= 256
     AND length(operator) <= 256 AND length(book) <= 256
     AND regexp_full_match(concat(transaction_id, player, reference, operator, book), '[!-~]+')
     AND kind IN ('debit', 'credit', 'rollback') AND status IN ('accepted', 'refused', 'pending', 'tombstone')
     AND regexp_full_match(currency, '[A-Z]{3}') AND amount_minor BETWEEN 0 AND 999999999999999999 AND time_ms >= 0
-    AND balance_after_minor >= -1 AND player IS NOT NULL AND reference IS NOT NULL AND operator IS NOT NULL
-    AND book IS NOT NULL, false)"""
+    AND balance_after_minor >= -1, false)"""
 PLAIN_COUNT: Final = "SELECT count(*) FROM plain"
 PLAIN_TAKE: Final = (
     "DROP TABLE wallet",
