@@ -31,7 +31,7 @@ from rgs.store.recovery import Import, InstanceState
 from rgs.tlog.gap import Missing
 from tests.factory import House
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[4]
 MADE_UP = "made_up"
 TIME = "2026-11-18T00:00:00.000Z"
 KEY = SigningKey(KeyRole.INSTANCE, bytes(32), "i", "", False, TIME)
