@@ -22,6 +22,8 @@ from rgs.node.config import load_config
 from rgs.node.log_folder import shards, vkey_now
 from rgs.tlog.directory import LogDirectory
 
+pytestmark = pytest.mark.slow
+
 
 def test_from_the_demo_to_the_complaint(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = shutil.copytree(folder, tmp_path / "evidence")

@@ -13,6 +13,8 @@ import pytest
 
 from tests.logcheck import LogCheck, logcheck
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["logcheck"]
 
 PAGE = (Path(__file__).parents[2] / "docs" / "demo.md").read_text("utf-8")

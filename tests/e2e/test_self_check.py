@@ -19,6 +19,8 @@ from tests.e2e.served import rgs_here
 from tests.house import read_statement
 from tests.installed import QUIET, Installation, checkout, installed, replace
 
+pytestmark = pytest.mark.slow
+
 WAIT_S = 60
 
 

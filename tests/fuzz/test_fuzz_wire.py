@@ -24,6 +24,8 @@ from tests.fuzz.siege import ADMIN, PLAY, Siege, besiege
 from tests.house import KEK
 from tests.wired import PARTIES, REQUESTS
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES, STEPS = 40, 25
 
 

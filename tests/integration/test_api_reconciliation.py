@@ -37,6 +37,8 @@ from tests.submitting import (
 from tests.unit.api.client import refused, request_id
 from tests.unit.api.serving import House, info_in, serving, status_in
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def plain_jobs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,8 @@ from rgs.integrity.manifest_verify import UnverifiableError, parse_lock
 from rgs.node.software_identity import modules_of
 from tests.installed import ROOT, Installation, checkout, replace
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def made() -> dict[str, Any]:

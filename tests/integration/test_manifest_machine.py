@@ -14,6 +14,8 @@ from rgs.integrity import manifest_machine, manifest_verify
 from rgs.integrity.manifest_verify import ABSENT, machine_of
 from tests.installed import Installation, checkout
 
+pytestmark = pytest.mark.slow
+
 HONEST = """
 HOME = .
 openssl_conf = openssl_init   # as Debian has it

@@ -22,6 +22,8 @@ from rgs.store.postgres.store import PostgresStore
 from tests.postgres import Server, one_server, pair_url, start_pair
 from tests.unit.store.shelf import answer, opened, session, start_instance, ulid
 
+pytestmark = pytest.mark.slow
+
 PLAYERS = 8
 ROUNDS = 40
 
