@@ -36,6 +36,8 @@ from tests.unit.api.serving import House, reason_in, serving, status_in
 from tests.unit.node.running import MANIFEST
 from tests.verifier import independent_verifier
 
+pytestmark = pytest.mark.slow
+
 CHECK, FOLD = 1, 7
 
 # --- helpers ----------------------------------------------------------------------------------------------------------

@@ -19,6 +19,8 @@ from tests.integration.test_money_outside import Outside, again, outside, until,
 from tests.unit.api.client import Player, refused
 from tests.unit.api.serving import reason_in, status_in
 
+pytestmark = pytest.mark.slow
+
 BOUND_S = 15.0
 """docs/money.md: one opening of the circuit, a reconnection, and two passes of recovery, at the default settings."""
 GAP_MS = 3_600_000

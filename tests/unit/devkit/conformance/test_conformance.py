@@ -21,6 +21,8 @@ from rgs.wallet.v1.wallet_pb2_grpc import WalletServiceStub
 from tests.unit.adapters.books import NOW_MS, ulid
 from tests.unit.devkit.simulators.running import HONEST, always, at, running_regulator, running_wallet
 
+pytestmark = pytest.mark.slow
+
 DEADLINE_MS = 5_000
 
 
