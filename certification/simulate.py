@@ -29,8 +29,8 @@ from certification.processes import ProcessLostError, over
 from certification.rtp.certificate import Enumerated
 from certification.rtp.returns import ACTION_WORDS, Moments, action_frequencies, bet_moments, side_moments
 from certification.rtp.strategy import Decisions
+from rgs.core import games
 from rgs.core.errors import RgsError
-from rgs.core.games import game_of
 from rgs.core.games.types import Phase, SeatStakes
 from rgs.core.rulesets import Ruleset, load_ruleset
 from rng.drbg import MAX_REQUEST_BYTES, HashDrbg
@@ -80,19 +80,18 @@ class Comparison:
 def play_chunk(decisions: Decisions, chunk: Chunk) -> Tally:
     """Play so many rounds through the production code and return their sums."""
     ruleset = decisions.ruleset
-    game = game_of(ruleset)
     # The least stake that every bet allows: side bets are as large as the ante.
     ante_minor = max(limits.min_minor for limits in ruleset.limits.values())
     bets = dict.fromkeys(ruleset.limits, ante_minor)
-    stakes = SeatStakes(1, bets, game.dearest_finish(ruleset, bets))
+    stakes = SeatStakes(1, bets, games.dearest_finish(ruleset, bets))
     tally = Tally(chunk.rounds, ante_minor, Counter(), Counter())
     decks = _decks(chunk)
     for _ in range(chunk.rounds):
-        (seat,) = game.deal(ruleset, next(decks), [stakes])
+        (seat,) = games.deal(ruleset, next(decks), [stakes])
         while seat.phase is not Phase.SHOWDOWN:
-            seen = game.view(seat, shown_phase=seat.phase)
-            seat = game.apply(seat, decisions.decide(seen.hole_cards, seen.board))
-        for bet in game.settle(seat).bets:
+            seen = games.view(seat, shown_phase=seat.phase)
+            seat = games.apply(seat, decisions.decide(seen.hole_cards, seen.board))
+        for bet in games.settle(seat).bets:
             tally.net_minor[bet.bet] += bet.net_minor
         tally.actions[ACTION_WORDS[seat.actions[-1].action]] += 1
     return tally

@@ -25,9 +25,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
+from rgs.core import games
 from rgs.core.cards import FULL_DECK, Card, parse_cards
 from rgs.core.errors import FormatError, RgsError, RulesetError, StakeStepError
-from rgs.core.games import game_of
 from rgs.core.games.dealing import BURN, DEALER, PLAYER
 from rgs.core.games.settling import settle_bet
 from rgs.core.games.types import Action, BetSettlement, Outcome, Phase, Result, SeatStakes, Settlement
@@ -315,13 +315,12 @@ def _deck(ruleset: Ruleset, row: Row) -> tuple[Card, ...]:
 
 def _play(ruleset: Ruleset, row: Row, scale: int) -> Settlement:
     """Return the row settled at so many times its stakes; raise StakeStepError if a payout falls on half a unit."""
-    game = game_of(ruleset)
     bets = {bet: stake * scale for bet, stake in row.bets.items()}
-    stakes = SeatStakes(1, bets, game.dearest_finish(ruleset, bets))
-    (seat,) = game.deal(ruleset, _deck(ruleset, row), [stakes], enforce_limits=False)
+    stakes = SeatStakes(1, bets, games.dearest_finish(ruleset, bets))
+    (seat,) = games.deal(ruleset, _deck(ruleset, row), [stakes], enforce_limits=False)
     for action in row.actions:
-        seat = game.apply(seat, action)
-    return game.settle(seat)
+        seat = games.apply(seat, action)
+    return games.settle(seat)
 
 
 def _computed(ruleset: Ruleset, settlement: Settlement, scale: int) -> dict[str, object]:

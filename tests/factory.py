@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from rgs.core import games
 from rgs.core.cards import format_cards
-from rgs.core.games import game_of
 from rgs.core.games.types import Action, Phase, Seat, SeatStakes
 from rgs.core.ids import format_game_code, format_ulid
 from rgs.core.jurisdictions import load_jurisdiction
@@ -290,7 +290,7 @@ class House:
         draw_no, reseed_counter, transcript = draw or self.draw(worker)
         ruleset = players[0].ruleset
         start_time = self.now(passed_ms)
-        bets = game_of(ruleset).check_stakes(ruleset, stakes)
+        bets = games.check_stakes(ruleset, stakes)
         staked = sum(amount for _, amount in bets)
         objects = [
             {
@@ -319,7 +319,7 @@ class House:
         }
         salt = self.random.take(32)
         commitment = commitment_of(format_canonical(deal), salt, self._bend(transcript))
-        dealt = game_of(ruleset).deal(
+        dealt = games.deal(
             ruleset,
             transcript_to_deck(transcript),
             [
@@ -347,7 +347,7 @@ class House:
         round_ = player.round
         assert round_ is not None
         for action in actions:
-            after = game_of(player.ruleset).apply(round_.seat, Action(action))
+            after = games.apply(round_.seat, Action(action))
             taken = after.actions[-1]
             round_.actions.append(
                 {
@@ -369,7 +369,7 @@ class House:
         if transcript is not None:
             round_.transcript = transcript
             round_.seat = self._dealt_anew(player, round_)
-        settlement = game_of(player.ruleset).settle(round_.seat)
+        settlement = games.settle(round_.seat)
         body = {
             **self._revealed(round_),
             "outcome": outcome_object(settlement),
@@ -380,13 +380,12 @@ class House:
 
     @staticmethod
     def _dealt_anew(player: Player, round_: Round) -> Seat:
-        game = game_of(player.ruleset)
         placed = {bet: amount for bet, amount in round_.seat.bets if bet in player.ruleset.rules.placed_bets}
         funds = round_.before - sum(round_.seat.bets[index][1] for index in range(len(placed) + 1))
         deck = transcript_to_deck(round_.transcript)
-        (seat,) = game.deal(player.ruleset, deck, [SeatStakes(round_.seat.seat_no, placed, funds)])
+        (seat,) = games.deal(player.ruleset, deck, [SeatStakes(round_.seat.seat_no, placed, funds)])
         for action in round_.actions:
-            seat = game.apply(seat, Action(action["action"]))
+            seat = games.apply(seat, Action(action["action"]))
         return seat
 
     def admins(self, worker: Worker) -> None:
@@ -415,7 +414,6 @@ class House:
         """
         round_ = player.round
         assert round_ is not None
-        game = game_of(player.ruleset)
         first = paused_by or worker
         self.admins(first)
         malfunction = malfunction or self.pause(first, player)
@@ -436,8 +434,8 @@ class House:
             body |= {**self._revealed(round_), "settlement": rows}
             finished = round_.seat
             while finished.phase is not Phase.SHOWDOWN:
-                finished = game.apply(finished, game.default_action(finished))
-            settlement = game.settle(finished)
+                finished = games.apply(finished, games.default_action(finished))
+            settlement = games.settle(finished)
             void["would_have_been"] = settlement_objects(settlement)
             void["would_have_outcome"] = outcome_object(settlement)
         return self._final(worker, player, body, staked, staked)

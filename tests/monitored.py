@@ -7,8 +7,8 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from rgs.core import games
 from rgs.core.cards import DECK_SIZE, format_cards
-from rgs.core.games import game_of
 from rgs.core.games.types import Action, Phase, Seat, SeatStakes
 from rgs.core.hands import evaluate
 from rgs.core.rounds import rules_object, settlement_objects
@@ -62,11 +62,10 @@ def checking(legal: Sequence[Action]) -> Action:
 
 def played_seat(ruleset: Ruleset, deck: Sequence[int], choose: Choose, *, ante: int = 100, side: int = 0) -> Seat:
     """A seat at its showdown."""
-    game = game_of(ruleset)
     bets = {"ante": ante} | ({ruleset.rules.side_bet: side} if side else {})
-    (seat,) = game.deal(ruleset, deck, [SeatStakes(1, bets, 10 * ante)])
+    (seat,) = games.deal(ruleset, deck, [SeatStakes(1, bets, 10 * ante)])
     while seat.phase is not Phase.SHOWDOWN:
-        seat = game.apply(seat, choose([legal.action for legal in game.legal_actions(seat)]))
+        seat = games.apply(seat, choose([legal.action for legal in games.legal_actions(seat)]))
     return seat
 
 
@@ -83,7 +82,7 @@ def opening_of(seat: Seat, time_ms: int, ruleset: Ruleset | None = None) -> dict
 
 def final_of(seat: Seat, *, void: bool = False, seat_no: int = 1) -> dict[str, Any]:
     """What of a final is read."""
-    settled = settlement_objects(game_of(seat.ruleset).settle(seat))
+    settled = settlement_objects(games.settle(seat))
     final: dict[str, Any] = {
         "actions": [{"action": taken.action.value, "phase": taken.phase.value} for taken in seat.actions],
         "cards": {

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from rgs.core import games
 from rgs.core.cards import format_card
-from rgs.core.games import game_of
 from rgs.core.games.dealing import deal_again
 from rgs.core.games.decisions import apply_again
 from rgs.core.games.types import Action, ActionTaken, Phase, Seat, Settlement
@@ -331,10 +331,9 @@ def void_body(
 
 def settle_by_default(seat: Seat) -> Settlement:
     """The settlement if the ruleset's default decisions were taken from here on (RULEBOOK T-2, C-10)."""
-    game = game_of(seat.ruleset)
     while seat.phase is not Phase.SHOWDOWN:
-        seat = game.apply(seat, game.default_action(seat))
-    return game.settle(seat)
+        seat = games.apply(seat, games.default_action(seat))
+    return games.settle(seat)
 
 
 def staked_so_far(round_: Round) -> int:

@@ -221,7 +221,7 @@ def _load(ruleset_id: str) -> Ruleset:
 def _ruleset(document: dict[str, Any]) -> Ruleset:
     rows = Rows(document)
     game = rows.choice("game", GAMES)
-    rules = GAMES[game].RULES
+    rules = GAMES[game]
     after_fold = f"{rules.side_bet}_after_fold"
     forfeits = {after_fold: rows.choice(after_fold, ("paid", "lost"))}
     step_minor = rows.number("step_minor", 1, MAX_STAKE_MINOR)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rgs.core import games
 from rgs.core.cards import format_card
-from rgs.core.games import game_of
 from rgs.core.games.types import Action, LegalAction, Phase, Seat, Settlement
 from rgs.core.hands import HandValue
 from rgs.core.jurisdictions import Jurisdiction
@@ -87,8 +87,7 @@ def round_view(
 
     `room` is what the session offers: it names the reason why a decision is not available.
     """
-    game = game_of(seat.ruleset)
-    shown = game.view(seat)
+    shown = games.view(seat)
     open_ = round_.status is RoundStatus.OPEN
     return RoundView(
         round_id=round_.round_id,
@@ -147,7 +146,7 @@ def blind_view(round_: Round, ruleset: Ruleset, *, actions_hash: bytes) -> Round
 
 def _legal_actions(seat: Seat, room: Room | None) -> tuple[LegalAction, ...]:
     """What the seat's funds cover, and of it what the room does; in a session funded bet by bet that may be less."""
-    legal = game_of(seat.ruleset).legal_actions(seat)
+    legal = games.legal_actions(seat)
     if room is None or all(action.available and action.cost_minor <= room.minor for action in legal):
         return legal
     return tuple(
@@ -170,7 +169,6 @@ def session_view(
     """The view of a session at `now_ms`; its idleness is counted from `idle_from_ms`, and from no earlier than when
     something last happened in it.
     """
-    game = game_of(ruleset)
     until_ms = session.close_ms if session.status is SessionStatus.CLOSED else max(now_ms, session.last_ms)
     room = session.offer
     inactive_ms = max(session.last_ms, idle_from_ms) + jurisdiction.inactivity_ms
@@ -180,7 +178,7 @@ def session_view(
         ruleset=ruleset,
         jurisdiction=jurisdiction,
         elapsed_ms=until_ms - session.open_ms,
-        largest_ante_minor=game.largest_ante(ruleset, room.minor, {}) if may_start else 0,
+        largest_ante_minor=games.largest_ante(ruleset, room.minor, {}) if may_start else 0,
         purchase_left_minor=_purchase_left(session, jurisdiction),
         open_round=open_round,
         room=room,

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rgs.core import games
 from rgs.core.cards import FULL_DECK, Card
 from rgs.core.errors import IllegalActionError, InsufficientBalanceError, RgsError
-from rgs.core.games import game_of
 from rgs.core.games.types import Action, Outcome, Phase, Result, Seat, SeatStakes
 from rgs.core.hands import evaluate
 from rgs.core.rulesets import SHIPPED_RULESETS, Ruleset, load_ruleset
@@ -38,23 +38,22 @@ def seats(draw: st.DrawFn) -> Seat:
     for seat_no in numbers:
         placed = draw(bets(ruleset))
         stakes.append(SeatStakes(seat_no, placed, draw(st.integers(0, 5 * placed["ante"]))))
-    return draw(st.sampled_from(game_of(ruleset).deal(ruleset, draw(decks), stakes)))
+    return draw(st.sampled_from(games.deal(ruleset, draw(decks), stakes)))
 
 
 def played(data: st.DataObject, seat: Seat) -> list[Seat]:
     """The seat after each decision, until the showdown; decisions at random among those that are available."""
-    game = game_of(seat.ruleset)
     states = [seat]
     while states[-1].phase is not Phase.SHOWDOWN:
-        available = [legal.action for legal in game.legal_actions(states[-1]) if legal.available]
-        states.append(game.apply(states[-1], data.draw(st.sampled_from(available))))
+        available = [legal.action for legal in games.legal_actions(states[-1]) if legal.available]
+        states.append(games.apply(states[-1], data.draw(st.sampled_from(available))))
     return states
 
 
 @given(data=st.data(), seat=seats())
 def test_chips_are_conserved(data: st.DataObject, seat: Seat) -> None:
     states = played(data, seat)
-    settlement = game_of(seat.ruleset).settle(states[-1])
+    settlement = games.settle(states[-1])
     opening = sum(amount for _, amount in seat.bets) + seat.funds_minor
     for state in states:
         assert sum(amount for _, amount in state.bets) + state.funds_minor == opening
@@ -73,7 +72,7 @@ def test_chips_are_conserved(data: st.DataObject, seat: Seat) -> None:
 @given(data=st.data(), seat=seats())
 def test_the_outcome_is_the_comparison_of_the_hands(data: st.DataObject, seat: Seat) -> None:
     seat = played(data, seat)[-1]
-    settlement = game_of(seat.ruleset).settle(seat)
+    settlement = games.settle(seat)
     player, dealer = evaluate(seat.hole_cards + seat.board), evaluate(seat.dealer_cards + seat.board)
     assert (settlement.player_hand, settlement.dealer_hand) == (player, dealer)
     if seat.actions[-1].action is Action.FOLD:
@@ -86,7 +85,6 @@ def test_the_outcome_is_the_comparison_of_the_hands(data: st.DataObject, seat: S
 @given(data=st.data(), ruleset=st.sampled_from(RULESETS), deck=decks)
 def test_a_better_hand_never_gets_less(data: st.DataObject, ruleset: Ruleset, deck: list[Card]) -> None:
     """Two players against the same dealer and board, with the same bets and decisions."""
-    game = game_of(ruleset)
     placed = data.draw(bets(ruleset))
     board, dealer, first, second = deck[:5], deck[5:7], deck[7:9], deck[9:11]
     ways = data.draw(st.lists(st.sampled_from(Action), max_size=3))
@@ -104,13 +102,13 @@ def test_a_better_hand_never_gets_less(data: st.DataObject, ruleset: Ruleset, de
             for card in blocks.get(step.block) or [others[number]]
         ]
         rest = [card for card in deck if card not in top]
-        (seat,) = game.deal(ruleset, top + rest, [SeatStakes(1, placed, 10**6)])
+        (seat,) = games.deal(ruleset, top + rest, [SeatStakes(1, placed, 10**6)])
         for way in ways:
-            if way in [legal.action for legal in game.legal_actions(seat)]:
-                seat = game.apply(seat, way)
+            if way in [legal.action for legal in games.legal_actions(seat)]:
+                seat = games.apply(seat, way)
         while seat.phase is not Phase.SHOWDOWN:
-            seat = game.apply(seat, game.default_action(seat))
-        return {bet.bet: bet.returned_minor for bet in game.settle(seat).bets}
+            seat = games.apply(seat, games.default_action(seat))
+        return {bet.bet: bet.returned_minor for bet in games.settle(seat).bets}
 
     better, worse = sorted((first, second), key=lambda hole: evaluate(hole + board), reverse=True)
     of_better, of_worse = returned(better), returned(worse)
@@ -123,15 +121,14 @@ def test_a_better_hand_never_gets_less(data: st.DataObject, ruleset: Ruleset, de
 
 @given(data=st.data(), seat=seats(), action=st.sampled_from(Action))
 def test_what_is_refused_changes_nothing_and_names_its_rule(data: st.DataObject, seat: Seat, action: Action) -> None:
-    game = game_of(seat.ruleset)
     seat = data.draw(st.sampled_from(played(data, seat)))
     before = (repr(seat), seat.hole_cards, seat.dealer_cards, seat.board, seat.burns)
-    legal = {option.action: option.available for option in game.legal_actions(seat)}
+    legal = {option.action: option.available for option in games.legal_actions(seat)}
     if legal.get(action):
-        assert game.apply(seat, action) is not seat
+        assert games.apply(seat, action) is not seat
     else:
         with pytest.raises(InsufficientBalanceError if action in legal else IllegalActionError) as caught:
-            game.apply(seat, action)
+            games.apply(seat, action)
         rules = seat.ruleset.rules
         assert caught.value.field == "action"
         assert caught.value.metadata["rule"] == (rules.funds_rule if action in legal else rules.decision_rule)
@@ -153,12 +150,12 @@ def test_stakes_are_taken_as_they_are_or_refused_by_name(ruleset: Ruleset, place
         fits = fits and limits is not None and limits.min_minor <= amount <= limits.max_minor
         fits = fits and amount % ruleset.step_minor == 0
     if fits:
-        opening = dict(game_of(ruleset).check_stakes(ruleset, placed))
+        opening = dict(games.check_stakes(ruleset, placed))
         assert opening.pop("blind", placed["ante"]) == placed["ante"]
         assert opening == placed
     else:
         with pytest.raises(RgsError) as caught:
-            game_of(ruleset).check_stakes(ruleset, placed)
+            games.check_stakes(ruleset, placed)
         assert str(caught.value.field).startswith("bets.")
         assert caught.value.metadata["rule"] == ruleset.rules.stake_rule
     assert placed == before
@@ -168,15 +165,14 @@ def test_stakes_are_taken_as_they_are_or_refused_by_name(ruleset: Ruleset, place
 def test_the_largest_ante_covers_every_option_and_no_larger_one_does(
     ruleset: Ruleset, balance_minor: int, data: st.DataObject
 ) -> None:
-    game = game_of(ruleset)
     side_bets = {bet: stake for bet, stake in data.draw(bets(ruleset)).items() if bet != "ante"}
 
     def is_covered(ante_minor: int) -> bool:
         placed = {"ante": ante_minor, **side_bets}
-        opening = sum(amount for _, amount in game.check_stakes(ruleset, placed))
-        return opening + game.dearest_finish(ruleset, placed) <= balance_minor
+        opening = sum(amount for _, amount in games.check_stakes(ruleset, placed))
+        return opening + games.dearest_finish(ruleset, placed) <= balance_minor
 
-    ante_minor = game.largest_ante(ruleset, balance_minor, side_bets)
+    ante_minor = games.largest_ante(ruleset, balance_minor, side_bets)
     limits = ruleset.limits["ante"]
     larger = ante_minor + ruleset.step_minor if ante_minor else limits.min_minor
     assert ante_minor == 0 or is_covered(ante_minor)

@@ -188,7 +188,7 @@ def copied(tmp_path: Path) -> Copy:
 
 
 OFFERED = """
-from rgs.core.games import game_of
+from rgs.core import games
 from rgs.core.jurisdictions import load_jurisdiction
 from rgs.core.replay import Rulebook
 from rgs.core.returns.certified import verify_offered
@@ -197,7 +197,7 @@ from rgs.core.rulesets import load_ruleset
 small = load_ruleset("uth-small")
 assert Rulebook().ruleset(rules_object(small)) is not None
 verify_offered(small, load_jurisdiction("demo"))
-print(small.limits["ante"].max_minor, *game_of(small).check_stakes(small, {"ante": 1000}))
+print(small.limits["ante"].max_minor, *games.check_stakes(small, {"ante": 1000}))
 """
 HASH = "from rgs.core.rulesets import load_ruleset\nprint(load_ruleset('uth-small').sha256)"
 

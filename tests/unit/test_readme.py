@@ -11,8 +11,8 @@ from rich.console import Console
 
 from certification.__main__ import COMMANDS
 from rgs.cli import build_app
+from rgs.core import games
 from rgs.core.cards import format_card
-from rgs.core.games import game_of
 from rgs.core.games.types import Action
 from rgs.core.hands import HandValue
 from rgs.devkit.terminal.i18n import load_words
@@ -44,7 +44,7 @@ def hand(value: HandValue) -> v1.Hand:
 def shown(said: str) -> list[str]:
     """What the terminal shows of a round with these cards; `said` has the ids and hashes, which are chance."""
     seat = seat_of("uth-solo", CARDS, {"ante": 100}, Action.PLAY_4X)
-    settled = game_of(seat.ruleset).settle(seat)
+    settled = games.settle(seat)
     net_minor = settled.returned_minor - settled.staked_minor
     hole_cards, dealer_cards, board = (text.split() for text in CARDS)
     (code,) = re.findall(r"round (#[0-9:]+)", said)

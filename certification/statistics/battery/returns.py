@@ -29,8 +29,8 @@ from certification.rtp.certificate import Enumerated
 from certification.rtp.strategy import Decisions
 from certification.statistics.battery.rounds import SeatPlayed
 from certification.statistics.families import holm
+from rgs.core import games
 from rgs.core.errors import RulesetError
-from rgs.core.games import game_of
 from rgs.core.games.types import Action, Phase, Seat, SeatStakes
 from rgs.core.hands import evaluate
 from rgs.core.returns.certified import load_certificate
@@ -176,19 +176,18 @@ def enumerated_decisions(ruleset_id: str) -> Decisions:
 def figures_of(seat: SeatPlayed, decisions: Decisions) -> dict[str, float]:
     """Return the three figures of a seat, from the deck alone, through the production code."""
     ruleset = seat.ruleset
-    game = game_of(ruleset)
     dealt = dealt_seat(seat)
     best = stayed = dealt
     while best.phase is not Phase.SHOWDOWN:
-        seen = game.view(best, shown_phase=best.phase)
-        best = game.apply(best, decisions.decide(seen.hole_cards, seen.board))
+        seen = games.view(best, shown_phase=best.phase)
+        best = games.apply(best, decisions.decide(seen.hole_cards, seen.board))
     while stayed.phase is not Phase.SHOWDOWN:
-        stays = next(legal.action for legal in game.legal_actions(stayed) if legal.action is not Action.FOLD)
-        stayed = game.apply(stayed, stays)
+        stays = next(legal.action for legal in games.legal_actions(stayed) if legal.action is not Action.FOLD)
+        stayed = games.apply(stayed, stays)
     side = ruleset.rules.side_bet
     ante = dealt.ante_minor
-    main = sum(row.net_minor for row in game.settle(best).bets if row.bet != side)
-    own = next(row.net_minor for row in game.settle(stayed).bets if row.bet == side)
+    main = sum(row.net_minor for row in games.settle(best).bets if row.bet != side)
+    own = next(row.net_minor for row in games.settle(stayed).bets if row.bet == side)
     player, dealer = evaluate((*dealt.hole_cards, *dealt.board)), evaluate((*dealt.dealer_cards, *dealt.board))
     return {
         "showdown": float((player > dealer) - (player < dealer)),
@@ -200,12 +199,11 @@ def figures_of(seat: SeatPlayed, decisions: Decisions) -> dict[str, float]:
 def dealt_seat(seat: SeatPlayed) -> Seat:
     """Return the seat as its deck deals it, every bet placed at the least stake that all of them allow."""
     ruleset: Ruleset = seat.ruleset
-    game = game_of(ruleset)
     ante = max(limits.min_minor for limits in ruleset.limits.values())
     bets = dict.fromkeys(ruleset.limits, ante)
     numbers = range(1, seat.seats + 1) if ruleset.hole_cards == "own" else range(seat.seat_no, seat.seat_no + 1)
-    stakes = [SeatStakes(number, bets, game.dearest_finish(ruleset, bets)) for number in numbers]
-    return game.deal(ruleset, seat.deck, stakes)[seat.seat_no - numbers[0]]
+    stakes = [SeatStakes(number, bets, games.dearest_finish(ruleset, bets)) for number in numbers]
+    return games.deal(ruleset, seat.deck, stakes)[seat.seat_no - numbers[0]]
 
 
 def strata_of(seat: SeatPlayed) -> Iterator[str]:

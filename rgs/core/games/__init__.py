@@ -1,69 +1,39 @@
-"""The games: each module is one game, found by the `game` of a ruleset.
+"""The games: their rules as data (`GAMES`), and the functions that play every one of them.
 
-All that differs between the two games is in their tables (`RULES`); the functions are common (ARCHITECTURE 2.1):
-`deal`, `legal_actions`, `apply`, `settle`, `view`, and around them `check_stakes`, `default_action` and the exposure of
-a round. They are pure: a game receives a deck and never sees the generator. A game with other mechanics would be a
-module with functions of its own.
-
-Refuses a ruleset that names no game known here (when the ruleset is parsed).
+A round is `check_stakes`, `deal`, then `legal_actions` and `apply` until the showdown, then `settle`; `view` returns
+what the player may see. `cheapest_finish`, `dearest_finish` and `largest_ante` say what a round can cost. All are pure:
+a game receives a deck and never sees the generator. Two games differ only in their tables (`GameRules`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, Protocol
+from typing import Final
 
 from rgs.core.games import casino_holdem, ultimate_texas_holdem
-from rgs.core.games.types import Action, GameRules, LegalAction, Phase, Ruleset, Seat, SeatStakes, SeatView, Settlement
+from rgs.core.games.dealing import deal
+from rgs.core.games.decisions import apply, default_action, legal_actions, table_phase, view
+from rgs.core.games.settling import settle
+from rgs.core.games.stakes import cheapest_finish, check_stakes, dearest_finish, largest_ante
+from rgs.core.games.types import GameRules
 
-__all__ = ["GAMES", "GameModule", "game_of"]
+__all__ = [
+    "GAMES",
+    "apply",
+    "cheapest_finish",
+    "check_stakes",
+    "deal",
+    "dearest_finish",
+    "default_action",
+    "largest_ante",
+    "legal_actions",
+    "settle",
+    "table_phase",
+    "view",
+]
 
-
-class GameModule(Protocol):
-    """What every game module offers; the meaning is documented where the functions are defined."""
-
-    @property
-    def RULES(self) -> GameRules: ...  # noqa: N802
-
-    @property
-    def TRANSITIONS(self) -> Mapping[Phase, Mapping[Action, Phase]]: ...  # noqa: N802
-
-    def check_stakes(
-        self, ruleset: Ruleset, bets: Mapping[str, int], *, enforce_limits: bool = True
-    ) -> tuple[tuple[str, int], ...]: ...
-
-    def cheapest_finish(self, ruleset: Ruleset, bets: Mapping[str, int]) -> int: ...
-
-    def dearest_finish(self, ruleset: Ruleset, bets: Mapping[str, int]) -> int: ...
-
-    def largest_ante(self, ruleset: Ruleset, balance_minor: int, side_bets: Mapping[str, int]) -> int: ...
-
-    def deal(
-        self, ruleset: Ruleset, deck: Sequence[int], seats: Sequence[SeatStakes], *, enforce_limits: bool = True
-    ) -> tuple[Seat, ...]: ...
-
-    def legal_actions(self, seat: Seat) -> tuple[LegalAction, ...]: ...
-
-    def apply(self, seat: Seat, action: Action) -> Seat: ...
-
-    def settle(self, seat: Seat) -> Settlement: ...
-
-    def view(self, seat: Seat, *, shown_phase: Phase | None = None, to_owner: bool = True) -> SeatView: ...
-
-    def table_phase(self, seats: Iterable[Seat]) -> Phase: ...
-
-    def default_action(self, seat: Seat) -> Action: ...
-
-
-GAMES: Final[Mapping[str, GameModule]] = MappingProxyType(
-    {
-        ultimate_texas_holdem.RULES.name: ultimate_texas_holdem,
-        casino_holdem.RULES.name: casino_holdem,
-    }
+GAMES: Final[Mapping[str, GameRules]] = MappingProxyType(
+    {rules.name: rules for rules in (ultimate_texas_holdem.RULES, casino_holdem.RULES)}
 )
-
-
-def game_of(ruleset: Ruleset) -> GameModule:
-    """Return the module of the game that the ruleset is of."""
-    return GAMES[ruleset.game]
+"""The rules of each game, by the `game` of its rulesets."""

@@ -13,29 +13,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from rgs.core.games.dealing import deal
-from rgs.core.games.decisions import apply, default_action, legal_actions, table_phase, view
-from rgs.core.games.settling import settle
-from rgs.core.games.stakes import cheapest_finish, check_stakes, dearest_finish, largest_ante
 from rgs.core.games.types import Action, GameRules, Outcome, Pay, Phase
 
-__all__ = [
-    "RULES",
-    "TRANSITIONS",
-    "apply",
-    "cheapest_finish",
-    "check_stakes",
-    "deal",
-    "dearest_finish",
-    "default_action",
-    "largest_ante",
-    "legal_actions",
-    "settle",
-    "table_phase",
-    "view",
-]
-
-TRANSITIONS: Final[Mapping[Phase, Mapping[Action, Phase]]] = MappingProxyType(
+_TRANSITIONS: Final[Mapping[Phase, Mapping[Action, Phase]]] = MappingProxyType(
     {Phase.FLOP: MappingProxyType({Action.CALL: Phase.SHOWDOWN, Action.FOLD: Phase.SHOWDOWN})}
 )
 
@@ -66,7 +46,7 @@ RULES: Final = GameRules(
     side_bet_on_flop=True,  # C-6: AA looks at the player's two cards and the flop.
     decided_bet="call",
     paytables=("ante", "aa"),
-    transitions=TRANSITIONS,
+    transitions=_TRANSITIONS,
     multiples=MappingProxyType({Action.CALL: 2}),
     board_shown=MappingProxyType({Phase.FLOP: 3, Phase.SHOWDOWN: 5}),
     settlement=_SETTLEMENT,

@@ -13,29 +13,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from rgs.core.games.dealing import deal
-from rgs.core.games.decisions import apply, default_action, legal_actions, table_phase, view
-from rgs.core.games.settling import settle
-from rgs.core.games.stakes import cheapest_finish, check_stakes, dearest_finish, largest_ante
 from rgs.core.games.types import Action, GameRules, Outcome, Pay, Phase
 
-__all__ = [
-    "RULES",
-    "TRANSITIONS",
-    "apply",
-    "cheapest_finish",
-    "check_stakes",
-    "deal",
-    "dearest_finish",
-    "default_action",
-    "largest_ante",
-    "legal_actions",
-    "settle",
-    "table_phase",
-    "view",
-]
-
-TRANSITIONS: Final[Mapping[Phase, Mapping[Action, Phase]]] = MappingProxyType(
+_TRANSITIONS: Final[Mapping[Phase, Mapping[Action, Phase]]] = MappingProxyType(
     {
         # U-2: after a play bet there is no further decision.
         Phase.PREFLOP: MappingProxyType(
@@ -71,7 +51,7 @@ RULES: Final = GameRules(
     side_bet_on_flop=False,  # U-7: trips look at the final best five.
     decided_bet="play",
     paytables=("blind", "trips"),
-    transitions=TRANSITIONS,
+    transitions=_TRANSITIONS,
     multiples=MappingProxyType({Action.PLAY_4X: 4, Action.PLAY_3X: 3, Action.PLAY_2X: 2, Action.PLAY_1X: 1}),
     board_shown=MappingProxyType({Phase.PREFLOP: 0, Phase.FLOP: 3, Phase.RIVER: 5, Phase.SHOWDOWN: 5}),
     settlement=_SETTLEMENT,

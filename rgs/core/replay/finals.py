@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+from rgs.core import games
 from rgs.core.cards import FULL_DECK, format_card
 from rgs.core.errors import RgsError
-from rgs.core.games import game_of
 from rgs.core.games.dealing import deal_again
 from rgs.core.games.types import Action, Phase, Result, Seat, SeatStakes, Settlement
 from rgs.core.hands import Category, HandValue
@@ -69,7 +69,7 @@ def verify_final(statement: Statement, seat: OpenSeat | None, is_seamless: bool 
         # (16) The hands, (17) the settlement.
         if played.phase is not Phase.SHOWDOWN:
             raise statement.failure(ACTIONS, f"settled at {played.phase}, before the showdown")
-        settlement = game_of(ruleset).settle(played)
+        settlement = games.settle(played)
         _verify_hands(statement, settlement, body["outcome"])
         _verify_settlement(statement, settlement, body["settlement"])
     else:
@@ -150,7 +150,7 @@ def _deal(seat: OpenSeat, ruleset: Ruleset, deck: Sequence[int]) -> Seat:
         return deal_again(ruleset, deck, seat.seat_no, seat.bets, seat.funds_minor)
     bets = placed_bets(seat.bets, ruleset)
     seats = [SeatStakes(seat_no, bets, seat.funds_minor) for seat_no in range(1, seat.seats + 1)]
-    return game_of(ruleset).deal(ruleset, deck, seats)[seat.seat_no - 1]
+    return games.deal(ruleset, deck, seats)[seat.seat_no - 1]
 
 
 def _verify_cards(statement: Statement, dealt: Seat) -> None:
@@ -175,7 +175,6 @@ def _faces(cards: Iterable[int]) -> list[str]:
 def _play(statement: Statement, seat: OpenSeat, dealt: Seat) -> Seat:
     """The seat after all actions, each legal where it stands, and the running hash compared."""
     body = statement.body
-    game = game_of(dealt.ruleset)
     played, time, running = dealt, seat.time, first_actions_hash(seat.commitment)
     for number, action in enumerate(body["actions"], 1):
         if action["phase"] != played.phase:
@@ -188,10 +187,10 @@ def _play(statement: Statement, seat: OpenSeat, dealt: Seat) -> Seat:
         sender = seat.operator if is_player else HOUSE_PARTY
         if sender is not None and action["party"] != sender:
             raise statement.failure(ACTIONS, f"action {number} by {action['by']} is sent by {action['party']}")
-        if not is_player and action["action"] != game.default_action(played):
+        if not is_player and action["action"] != games.default_action(played):
             raise statement.failure(ACTIONS, f"action {number} by {action['by']} is not the ruleset's default")
         try:
-            played = game.apply(played, _ACTIONS[action["action"]])
+            played = games.apply(played, _ACTIONS[action["action"]])
         except RgsError as error:
             raise statement.failure(ACTIONS, f"action {number}: {error.message}") from None
         cost_minor = played.actions[-1].amount_minor
@@ -290,9 +289,8 @@ def _verify_void(statement: Statement, played: Seat) -> None:
         if (claim in void) != is_revealed:
             raise statement.failure(VOID, f"{claim} is {'missing' if is_revealed else 'claimed without a deck'}")
     if is_revealed:
-        game = game_of(played.ruleset)
         while played.phase is not Phase.SHOWDOWN:
-            played = game.apply(played, game.default_action(played))
-        settlement = game.settle(played)
+            played = games.apply(played, games.default_action(played))
+        settlement = games.settle(played)
         _verify_hands(statement, settlement, void["would_have_outcome"])
         _verify_settlement(statement, settlement, void["would_have_been"])

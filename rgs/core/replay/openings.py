@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
+from rgs.core import games
 from rgs.core.errors import RgsError, VerificationError
-from rgs.core.games import game_of
 from rgs.core.replay.checks import BALANCE, DEAL, RULES, SESSION, STAKES
 from rgs.core.replay.reading import Statement
 from rgs.core.replay.rules import Rulebook
@@ -131,7 +131,7 @@ def _verify_stakes(statement: Statement, seat: OpenSeat, ruleset: Ruleset) -> No
 
 @lru_cache(maxsize=4096)  # the same few stakes are placed again and again
 def _stakes_due(ruleset: Ruleset, bets: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
-    return game_of(ruleset).check_stakes(ruleset, placed_bets(bets, ruleset))
+    return games.check_stakes(ruleset, placed_bets(bets, ruleset))
 
 
 def placed_bets(bets: tuple[tuple[str, int], ...], ruleset: Ruleset) -> dict[str, int]:

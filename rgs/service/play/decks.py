@@ -10,8 +10,8 @@ import hmac
 import json
 from dataclasses import dataclass, field
 
+from rgs.core import games
 from rgs.core.cards import parse_card
-from rgs.core.games import game_of
 from rgs.core.games.types import Seat
 from rgs.core.limits import Room
 from rgs.core.rounds import Round, RoundStatus, seat_of
@@ -74,4 +74,4 @@ class Decks:
         seat = seat_of(round_, ruleset, [int(parse_card(card)) for card in body["deck"]])
         if round_.status is RoundStatus.VOID:
             return round_view(round_, seat, actions_hash=running)
-        return round_view(round_, seat, actions_hash=running, settlement=game_of(ruleset).settle(seat))
+        return round_view(round_, seat, actions_hash=running, settlement=games.settle(seat))

@@ -7,8 +7,8 @@ asked for each round as it is looked at.
 
 from __future__ import annotations
 
+from rgs.core import games
 from rgs.core.clock import Clock
-from rgs.core.games import game_of
 from rgs.core.games.types import Phase
 from rgs.core.rounds import HOUSE_PARTY, Round, RoundStatus, TakenAction
 from rgs.core.sessions import Session
@@ -102,8 +102,7 @@ class Interruptions:
         taken: list[TakenAction] = []
         running = round_.actions_hash()
         while seat.phase is not Phase.SHOWDOWN:
-            game = game_of(seat.ruleset)
-            seat = game.apply(seat, game.default_action(seat))
+            seat = games.apply(seat, games.default_action(seat))
             taken.append(taken_action(seat, now_ms, by="rule", party=HOUSE_PARTY, digest=digest))
             running = next_actions_hash(running, taken[-1].body())
         round_, session = after_decisions(round_, session, tuple(taken), now_ms)

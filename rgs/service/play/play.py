@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from rgs.core import games
 from rgs.core.clock import Clock
 from rgs.core.errors import (
     AffairPendingError,
@@ -24,7 +25,6 @@ from rgs.core.errors import (
     SessionChangedError,
     TooEarlyError,
 )
-from rgs.core.games import game_of
 from rgs.core.games.types import Action, Phase, Seat
 from rgs.core.ids import check_request_id, check_ulid, format_game_code
 from rgs.core.rounds import (
@@ -184,9 +184,8 @@ class Play:
                 return known
         self._verify_may_start(session, request.stage_no, now_ms)
         ruleset = self._books.rulesets[session.ruleset_id]
-        game = game_of(ruleset)
-        bets = game.check_stakes(ruleset, request.bets)
-        due = sum(amount for _, amount in bets) + game.cheapest_finish(ruleset, request.bets)
+        bets = games.check_stakes(ruleset, request.bets)
+        due = sum(amount for _, amount in bets) + games.cheapest_finish(ruleset, request.bets)
         session.room.verify_covers(due, "bets", "U-11")
         if session.is_seamless:
             staked = sum(amount for _, amount in bets)
@@ -196,7 +195,7 @@ class Play:
     async def deal_paid(self, session: Session, request: StartRound, affair: Affair, round_id: str) -> Reply:
         """Deal the round whose opening bets the affair has debited, and end the affair with it."""
         ruleset = self._books.rulesets[session.ruleset_id]
-        bets = game_of(ruleset).check_stakes(ruleset, request.bets)
+        bets = games.check_stakes(ruleset, request.bets)
         return await self._deal(session, request, bets, Asked(affair.party, affair.digest, affair), round_id)
 
     def verify_may_deal(self, session: Session) -> None:
@@ -412,7 +411,7 @@ class Play:
     def _decided(self, session: Session, seat: Seat, action: Action) -> Seat:
         """The seat after the action; what the session's limits forbid is told as theirs, not as the balance's."""
         try:
-            return game_of(seat.ruleset).apply(seat, action)
+            return games.apply(seat, action)
         except InsufficientBalanceError as error:
             session.room.verify_covers(int(error.metadata["value"]), "action", seat.ruleset.rules.funds_rule)
             raise

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rgs.core.games import game_of
+from rgs.core import games
 from rgs.core.games.types import Seat
 from rgs.core.ids import return_id
 from rgs.core.ledger import Participation
@@ -88,7 +88,7 @@ def settled(
     session: Session, round_: Round, opened: Opened, seat: Seat, running: bytes, now_ms: int
 ) -> tuple[Change, Session, RoundView]:
     """(change without an answer, session after it, view) of a seat at showdown, with round and session after it."""
-    settlement = game_of(seat.ruleset).settle(seat)
+    settlement = games.settle(seat)
     round_ = changed(
         round_,
         status=RoundStatus.SETTLED,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rgs.api.mapping import Encoder
-from rgs.core.games import game_of
+from rgs.core import games
 from rgs.core.games.types import Action, Seat, SeatStakes
 from rgs.core.ledger import Participation
 from rgs.core.rounds import Round, RoundStatus, TakenAction
@@ -55,14 +55,13 @@ def session_view(open_round: RoundView | None = None, **changes: object) -> Sess
 def played(ruleset_id: str, deck: Sequence[int], actions: Sequence[Action], side_bet: str = "") -> tuple[Round, Seat]:
     """A round with a minimum ante after these actions; `settled` or `open` as they leave it."""
     ruleset = BOOKS.rulesets[ruleset_id]
-    game = game_of(ruleset)
     placed = {bet: ruleset.limits[bet].min_minor for bet in ("ante", side_bet) if bet}
-    bets = game.check_stakes(ruleset, placed)
-    (seat,) = game.deal(ruleset, deck, [SeatStakes(1, placed, 100_000)])
+    bets = games.check_stakes(ruleset, placed)
+    (seat,) = games.deal(ruleset, deck, [SeatStakes(1, placed, 100_000)])
     taken = []
     for nth, action in enumerate(actions):
         phase = seat.phase
-        seat = game.apply(seat, action)
+        seat = games.apply(seat, action)
         cost = seat.actions[-1].amount_minor
         taken.append(
             TakenAction(
@@ -93,7 +92,7 @@ def played(ruleset_id: str, deck: Sequence[int], actions: Sequence[Action], side
 
 def view_of(round_: Round, seat: Seat) -> RoundView:
     """What the player may see of it."""
-    if game_of(seat.ruleset).legal_actions(seat):
+    if games.legal_actions(seat):
         return round_view(round_, seat, actions_hash=bytes(32))
     ended = replace(round_, status=RoundStatus.SETTLED, end_ms=START_MS + 60_001)
-    return round_view(ended, seat, actions_hash=bytes(32), settlement=game_of(seat.ruleset).settle(seat))
+    return round_view(ended, seat, actions_hash=bytes(32), settlement=games.settle(seat))

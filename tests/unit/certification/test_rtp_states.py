@@ -23,8 +23,8 @@ from certification.rtp.evaluator import SEVEN_CARD_HANDS, count_seven_card_hands
 from certification.rtp.flops import STATES, find_entry, flops, sum_boards
 from certification.rtp.payments import payments_of
 from certification.rtp.strategy import Strategy, hole_count
+from rgs.core import games
 from rgs.core.cards import FULL_DECK, Card, parse_cards
-from rgs.core.games import game_of
 from rgs.core.games.types import Action, SeatStakes
 from rgs.core.hands import Category, evaluate
 from rgs.core.rulesets import Ruleset, load_ruleset
@@ -57,20 +57,19 @@ def spots(count: int, seed: int) -> list[tuple[tuple[Card, ...], tuple[Card, ...
 
 def settled(ruleset: Ruleset, hole: tuple[Card, ...], board: tuple[Card, ...], actions: list[Action]) -> Fraction:
     """The net win of these actions in antes, side bet included, over all dealer hands, by the production code."""
-    game = game_of(ruleset)
     limit = max(limits.min_minor for limits in ruleset.limits.values())
     bets = dict.fromkeys(ruleset.limits, limit)
-    stakes = SeatStakes(1, bets, game.dearest_finish(ruleset, bets))
+    stakes = SeatStakes(1, bets, games.dearest_finish(ruleset, bets))
     total = 0
     left = [card for card in FULL_DECK if card not in hole + board]
     for dealer in combinations(left, 2):
         others = iter([card for card in left if card not in dealer])
         blocks = {"player": hole, "dealer": dealer, "flop": board[:3], "turn": board[3:4], "river": board[4:]}
         deck = [card for step in ruleset.deal_procedure for card in blocks.get(step.block) or (next(others),)]
-        (seat,) = game.deal(ruleset, [*deck, *others], [stakes])
+        (seat,) = games.deal(ruleset, [*deck, *others], [stakes])
         for action in actions:
-            seat = game.apply(seat, action)
-        total += game.settle(seat).net_minor
+            seat = games.apply(seat, action)
+        total += games.settle(seat).net_minor
     return Fraction(total, limit)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from rgs.core import games
 from rgs.core.cards import FULL_DECK, parse_cards
-from rgs.core.games import game_of
 from rgs.core.games.types import Action, Seat
 from rgs.core.rounds import Round, TakenAction, deal_core, seat_object, seat_of
 from rgs.core.rulesets import load_ruleset
@@ -20,7 +20,7 @@ SIDE_BET = {"uth-solo": "trips", "casino-holdem": "aa"}
 def make_round(game: str, side_minor: int = 20) -> Round:
     """A round just dealt: ante 100, the side bet beside it, 1000 on the account before."""
     ruleset = load_ruleset(game)
-    bets = game_of(ruleset).check_stakes(ruleset, {"ante": 100, SIDE_BET[game]: side_minor})
+    bets = games.check_stakes(ruleset, {"ante": 100, SIDE_BET[game]: side_minor})
     seat = seat_object(1, "0" * 25 + "S", bets)
     core = format_canonical(
         deal_core(
@@ -62,7 +62,7 @@ def taken(round_: Round, *actions: Action) -> tuple[TakenAction, ...]:
     seat = seat_of(round_, ruleset, DECK)
     recorded = []
     for number, action in enumerate(actions, start=1):
-        seat = game_of(ruleset).apply(seat, action)
+        seat = games.apply(seat, action)
         phase, _, cost_minor = seat.actions[-1]
         recorded.append(
             TakenAction(phase.value, action.value, cost_minor, START_MS + 1000 * number, "player", "op-1", "cd" * 32)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from rgs.core import games
 from rgs.core.cards import format_cards
-from rgs.core.games import game_of
 from rgs.core.games.types import Action, Phase
 from rgs.core.jurisdictions import load_jurisdiction
 from rgs.core.rounds import (
@@ -44,7 +44,7 @@ def final_of(game: str, actions: tuple[Action, ...]) -> dict[str, Any]:
     round_ = make_round(game)
     round_ = replace(round_, actions=taken(round_, *actions), status=RoundStatus.SETTLED)
     seat = seat_after(round_)
-    settlement = game_of(seat.ruleset).settle(seat)
+    settlement = games.settle(seat)
     return final_body(
         round_,
         seat,

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from rgs.core import games
 from rgs.core.cards import format_card
-from rgs.core.games import game_of
 from rgs.core.games.types import Action, Phase, Seat, SeatView
 from rgs.core.jurisdictions import load_jurisdiction
 from rgs.core.ledger import Participation
@@ -54,7 +54,7 @@ def cards_in(value: Any) -> set[str]:
 
 def view_of(game: str, *actions: Action) -> RoundView:
     round_, seat = played(game, *actions)
-    settlement = game_of(seat.ruleset).settle(seat) if seat.phase is Phase.SHOWDOWN else None
+    settlement = games.settle(seat) if seat.phase is Phase.SHOWDOWN else None
     return round_view(round_, seat, actions_hash=round_.actions_hash(), settlement=settlement)
 
 
@@ -68,13 +68,12 @@ def test_a_view_holds_the_cards_of_its_phase_and_no_other(
 
 
 def test_the_oracle_sees_a_card_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    game = game_of(load_ruleset("uth-solo"))
 
     def careless(seat: Seat) -> SeatView:
         return shown(seat)._replace(board=seat.board)
 
-    shown = game.view
-    monkeypatch.setattr(game, "view", careless)
+    shown = games.view
+    monkeypatch.setattr(games, "view", careless)
     with pytest.raises(AssertionError):
         test_a_view_holds_the_cards_of_its_phase_and_no_other(*SEEN[0])
 

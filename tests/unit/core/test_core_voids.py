@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rgs.core import games
 from rgs.core.cards import format_cards
-from rgs.core.games import game_of
 from rgs.core.games.types import Action, Phase
 from rgs.core.limits import Room
 from rgs.core.rounds import (
@@ -119,20 +119,19 @@ def test_a_void_of_a_decided_bet_gives_it_back_too() -> None:
 
 def game_of_settled(round_: Round) -> Any:
     seat = seat_after(round_)
-    return game_of(seat.ruleset).settle(seat)
+    return games.settle(seat)
 
 
 @pytest.mark.parametrize(("game", "actions"), WAYS)
 def test_defaults_from_any_point_come_to_the_same_end(game: str, actions: tuple[Action, ...]) -> None:
     """The default decisions are the same whoever takes them: those of a player who takes them all."""
-    rules = load_ruleset(game)
     defaults = {Phase.PREFLOP: Action.CHECK, Phase.FLOP: Action.CHECK, Phase.RIVER: Action.FOLD}
     if game == "casino-holdem":
         defaults = {Phase.FLOP: Action.FOLD}
     seat = seat_after(make_round(game))
     while seat.phase is not Phase.SHOWDOWN:
-        seat = game_of(rules).apply(seat, defaults[seat.phase])
-    by_hand = game_of(rules).settle(seat)
+        seat = games.apply(seat, defaults[seat.phase])
+    by_hand = games.settle(seat)
     assert settle_by_default(seat_after(stopped(game, actions))) == by_hand
     assert outcome_object(by_hand)["outcome"] == "fold"
 

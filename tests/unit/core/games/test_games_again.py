@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rgs.core import games
 from rgs.core.errors import IllegalActionError
-from rgs.core.games import game_of
 from rgs.core.games.dealing import deal_again
 from rgs.core.games.decisions import apply_again
 from rgs.core.games.types import Action, ActionTaken, Phase, Seat, SeatStakes
@@ -17,7 +17,7 @@ SOLO = {"uth-solo": ("ante", "trips"), "casino-holdem": ("ante", "aa")}
 
 
 def again(seat: Seat, deck: list[int]) -> Seat:
-    first = game_of(seat.ruleset).deal(seat.ruleset, deck, [SeatStakes(1, {"ante": 100}, 10_000)])[0]
+    first = games.deal(seat.ruleset, deck, [SeatStakes(1, {"ante": 100}, 10_000)])[0]
     cost = sum(taken.amount_minor for taken in seat.actions)
     bets = tuple(bet for bet in seat.bets if bet[0] != seat.ruleset.rules.decided_bet)
     dealt = deal_again(seat.ruleset, deck, first.seat_no, bets, seat.funds_minor + cost)
@@ -27,13 +27,12 @@ def again(seat: Seat, deck: list[int]) -> Seat:
 @given(st.permutations(range(52)), st.sampled_from(sorted(SOLO)), st.booleans(), st.data())
 def test_a_seat_from_its_record_is_the_seat(deck: list[int], name: str, with_side: bool, data: st.DataObject) -> None:
     ruleset = load_ruleset(name)
-    game = game_of(ruleset)
     bets = dict.fromkeys(SOLO[name][: 1 + with_side], 100)
-    (seat,) = game.deal(ruleset, deck, [SeatStakes(1, bets, 10_000)])
+    (seat,) = games.deal(ruleset, deck, [SeatStakes(1, bets, 10_000)])
     assert again(seat, deck) == seat
     while seat.phase is not Phase.SHOWDOWN:
-        legal = [one.action for one in game.legal_actions(seat) if one.available]
-        seat = game.apply(seat, data.draw(st.sampled_from(legal)))
+        legal = [one.action for one in games.legal_actions(seat) if one.available]
+        seat = games.apply(seat, data.draw(st.sampled_from(legal)))
         assert again(seat, deck) == seat
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from rgs.core import games
 from rgs.core.cards import FULL_DECK, parse_cards
 from rgs.core.errors import FormatError, InvalidFieldError, StakeBelowMinimumError, UnknownBetError
-from rgs.core.games import game_of
 from rgs.core.games.types import Phase, Seat, SeatStakes
 from rgs.core.rulesets import SHIPPED_RULESETS, load_ruleset
 
@@ -15,7 +15,7 @@ DECK = FULL_DECK[::-1]  # As Ks Qs Js Ts 9s 8s 7s 6s 5s ...
 
 def dealt(ruleset_id: str, *seat_numbers: int) -> tuple[Seat, ...]:
     ruleset = load_ruleset(ruleset_id)
-    return game_of(ruleset).deal(ruleset, DECK, [SeatStakes(number, {"ante": 100}, 1000) for number in seat_numbers])
+    return games.deal(ruleset, DECK, [SeatStakes(number, {"ante": 100}, 1000) for number in seat_numbers])
 
 
 @pytest.mark.parametrize("ruleset_id", ["uth-solo", "casino-holdem", "uth-online"])
@@ -71,7 +71,7 @@ def test_no_card_stands_in_the_repr(ruleset_id: str) -> None:
 def test_a_deck_is_a_permutation(deck: tuple[int, ...]) -> None:
     ruleset = load_ruleset("uth-solo")
     with pytest.raises(FormatError, match="permutation"):
-        game_of(ruleset).deal(ruleset, deck, [SeatStakes(1, {"ante": 100}, 0)])
+        games.deal(ruleset, deck, [SeatStakes(1, {"ante": 100}, 0)])
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_seats_that_the_table_does_not_have(ruleset_id: str, numbers: tuple[int,
 
 def test_stakes_are_checked_again_at_the_deal() -> None:
     ruleset = load_ruleset("uth-solo")
-    deal = game_of(ruleset).deal
+    deal = games.deal
     with pytest.raises(StakeBelowMinimumError):
         deal(ruleset, DECK, [SeatStakes(1, {"ante": 2}, 0)])
     with pytest.raises(UnknownBetError):

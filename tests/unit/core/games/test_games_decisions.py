@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from rgs.core import games
 from rgs.core.cards import FULL_DECK
 from rgs.core.errors import IllegalActionError, InsufficientBalanceError, InvalidFieldError
-from rgs.core.games import GAMES, game_of
+from rgs.core.games import GAMES
 from rgs.core.games.types import Action, ActionTaken, LegalAction, Phase, Seat, SeatStakes
 from rgs.core.hands import evaluate
 from rgs.core.rulesets import SHIPPED_RULESETS, load_ruleset
@@ -37,15 +38,15 @@ PHASES_OF = {UTH: tuple(Phase), "casino_holdem": (Phase.FLOP, Phase.SHOWDOWN)}
 
 def new_seat(ruleset_id: str, *, funds_minor: int = 10_000) -> Seat:
     ruleset = load_ruleset(ruleset_id)
-    (seat,) = game_of(ruleset).deal(ruleset, FULL_DECK[::-1], [SeatStakes(1, {"ante": 100}, funds_minor)])
+    (seat,) = games.deal(ruleset, FULL_DECK[::-1], [SeatStakes(1, {"ante": 100}, funds_minor)])
     return seat
 
 
 def every_seat(seat: Seat) -> Iterator[Seat]:
     """The seat and all that can become of it."""
     yield seat
-    for legal in game_of(seat.ruleset).legal_actions(seat):
-        yield from every_seat(game_of(seat.ruleset).apply(seat, legal.action))
+    for legal in games.legal_actions(seat):
+        yield from every_seat(games.apply(seat, legal.action))
 
 
 def path_of(seat: Seat) -> str:
@@ -58,7 +59,7 @@ def test_the_whole_tree(ruleset_id: str) -> None:
     leaves = [seat for seat in seats if seat.phase is Phase.SHOWDOWN]
     assert sorted(map(path_of, leaves)) == sorted(TREE[seats[0].ruleset.game])
     for seat in leaves:
-        settlement = game_of(seat.ruleset).settle(seat)
+        settlement = games.settle(seat)
         assert (settlement.outcome == "fold") is seat.has_folded
         staked = sum(amount for _, amount in seat.bets)
         assert staked + seat.funds_minor == 10_000 + sum(amount for bet, amount in new_seat(ruleset_id).bets)
@@ -74,7 +75,7 @@ def test_every_cell(game: str, action: Action) -> None:
         allowed = ALLOWED.get((game, seat.phase, action))
         if allowed is None:
             with pytest.raises(IllegalActionError) as caught:
-                GAMES[game].apply(seat, action)
+                games.apply(seat, action)
             legal = [there for g, phase, there in ALLOWED if (g, phase) == (game, seat.phase)]
             assert caught.value.metadata == {
                 "action": action,
@@ -84,7 +85,7 @@ def test_every_cell(game: str, action: Action) -> None:
             }
             continue
         phase, antes = allowed
-        after = GAMES[game].apply(seat, action)
+        after = games.apply(seat, action)
         assert after.phase is phase
         assert after.funds_minor == seat.funds_minor - 100 * antes
         bet = "play" if game == UTH else "call"
@@ -94,12 +95,11 @@ def test_every_cell(game: str, action: Action) -> None:
 
 
 @pytest.mark.parametrize("game", GAMES)
-def test_the_table_is_data_and_the_module_shows_it(game: str) -> None:
+def test_the_transitions_are_data(game: str) -> None:
     cells = {
-        (game, phase, action): after for phase, row in GAMES[game].TRANSITIONS.items() for action, after in row.items()
+        (game, phase, action): after for phase, row in GAMES[game].transitions.items() for action, after in row.items()
     }
     assert cells == {cell: after for cell, (after, _) in ALLOWED.items() if cell[0] == game}
-    assert GAMES[game].RULES.transitions is GAMES[game].TRANSITIONS
 
 
 @pytest.mark.parametrize(
@@ -116,16 +116,16 @@ def test_what_the_funds_do_not_cover_is_listed_with_the_reason(
 ) -> None:
     """U-11: check and fold never need funds."""
     seat = new_seat(ruleset_id, funds_minor=funds_minor)
-    legal = game_of(seat.ruleset).legal_actions(seat)
+    legal = games.legal_actions(seat)
     assert {str(action.action): (action.cost_minor, action.available) for action in legal} == expected
     assert {action.reason for action in legal if not action.available} <= {"INSUFFICIENT_BALANCE"}
     assert all(action.reason is None for action in legal if action.available)
     for action in legal:
         if action.available:
-            assert game_of(seat.ruleset).apply(seat, action.action).funds_minor >= 0
+            assert games.apply(seat, action.action).funds_minor >= 0
         else:
             with pytest.raises(InsufficientBalanceError) as caught:
-                game_of(seat.ruleset).apply(seat, action.action)
+                games.apply(seat, action.action)
             assert caught.value.metadata == {
                 "action": action.action,
                 "value": str(action.cost_minor),
@@ -136,24 +136,23 @@ def test_what_the_funds_do_not_cover_is_listed_with_the_reason(
 
 def test_legal_actions_come_in_the_order_of_the_table() -> None:
     seat = new_seat("casino-holdem")
-    assert game_of(seat.ruleset).legal_actions(seat) == (
+    assert games.legal_actions(seat) == (
         LegalAction(Action.CALL, 200, True, None),
         LegalAction(Action.FOLD, 0, True, None),
     )
-    done = game_of(seat.ruleset).apply(seat, Action.CALL)
-    assert game_of(seat.ruleset).legal_actions(done) == ()
+    done = games.apply(seat, Action.CALL)
+    assert games.legal_actions(done) == ()
 
 
 @pytest.mark.parametrize("ruleset_id", SHIPPED_RULESETS)
 def test_defaults_finish_every_round_without_money(ruleset_id: str) -> None:
     """T-2, C-10: check, check, fold; fold."""
     seat = new_seat(ruleset_id, funds_minor=0)
-    game = game_of(seat.ruleset)
     while seat.phase is not Phase.SHOWDOWN:
-        seat = game.apply(seat, game.default_action(seat))
+        seat = games.apply(seat, games.default_action(seat))
     assert path_of(seat) == ("fold" if ruleset_id == "casino-holdem" else "check check fold")
     with pytest.raises(IllegalActionError, match="no decision is open"):
-        game.default_action(seat)
+        games.default_action(seat)
 
 
 SHOWN = {Phase.PREFLOP: 0, Phase.FLOP: 3, Phase.RIVER: 5, Phase.SHOWDOWN: 5}
@@ -161,7 +160,7 @@ SHOWN = {Phase.PREFLOP: 0, Phase.FLOP: 3, Phase.RIVER: 5, Phase.SHOWDOWN: 5}
 
 @pytest.mark.parametrize("game", GAMES)
 def test_the_table_of_cards_shown_never_exceeds_the_board(game: str) -> None:
-    assert GAMES[game].RULES.board_shown == {phase: SHOWN[phase] for phase in PHASES_OF[game]}
+    assert GAMES[game].board_shown == {phase: SHOWN[phase] for phase in PHASES_OF[game]}
 
 
 @pytest.mark.parametrize("ruleset_id", SHIPPED_RULESETS)
@@ -170,7 +169,7 @@ def test_a_view_shows_what_is_turned_and_no_more(ruleset_id: str) -> None:
         for shown_phase in PHASES_OF[seat.ruleset.game]:
             phase = min(seat.phase, shown_phase, key=tuple(Phase).index)
             for to_owner in (True, False):
-                seen = game_of(seat.ruleset).view(seat, shown_phase=shown_phase, to_owner=to_owner)
+                seen = games.view(seat, shown_phase=shown_phase, to_owner=to_owner)
                 finished = phase is Phase.SHOWDOWN
                 secret = seat.ruleset.visibility == "secret" and not to_owner and not finished
                 assert (seen.phase, seen.finished, seen.bets) == (phase, finished, seat.bets)
@@ -186,7 +185,7 @@ def test_a_view_shows_what_is_turned_and_no_more(ruleset_id: str) -> None:
 @pytest.mark.parametrize("ruleset_id", SHIPPED_RULESETS)
 def test_alone_the_owner_sees_his_own_phase_and_at_a_table_the_tables(ruleset_id: str) -> None:
     for seat in every_seat(new_seat(ruleset_id)):
-        view = game_of(seat.ruleset).view
+        view = games.view
         if seat.ruleset.table_only:
             with pytest.raises(InvalidFieldError, match="played at a table"):
                 view(seat)
@@ -196,19 +195,18 @@ def test_alone_the_owner_sees_his_own_phase_and_at_a_table_the_tables(ruleset_id
 
 def test_a_view_is_the_owners_unless_said_otherwise() -> None:
     seat = new_seat("uth-lugano")  # hole cards are the seat's secret
-    view = game_of(seat.ruleset).view
+    view = games.view
     assert view(seat, shown_phase=Phase.PREFLOP).hole_cards == seat.hole_cards
     assert view(seat, shown_phase=Phase.PREFLOP, to_owner=False).hole_cards == ()
 
 
 def test_a_table_shows_what_its_slowest_seat_may_see() -> None:
     ruleset = load_ruleset("uth-lugano")
-    game = game_of(ruleset)
-    first, second = game.deal(ruleset, FULL_DECK, [SeatStakes(seat_no, {"ante": 100}, 1000) for seat_no in (1, 2)])
-    early = game.apply(first, Action.PLAY_4X)
-    assert game.table_phase([early, second]) is Phase.PREFLOP
-    assert game.view(early, shown_phase=Phase.PREFLOP).board == ()
-    checked = game.apply(second, Action.CHECK)
-    assert game.table_phase([early, checked]) is Phase.FLOP
-    assert game.view(early, shown_phase=Phase.FLOP).dealer_cards == ()
-    assert game.table_phase([early, game.apply(checked, Action.PLAY_2X)]) is Phase.SHOWDOWN
+    first, second = games.deal(ruleset, FULL_DECK, [SeatStakes(seat_no, {"ante": 100}, 1000) for seat_no in (1, 2)])
+    early = games.apply(first, Action.PLAY_4X)
+    assert games.table_phase([early, second]) is Phase.PREFLOP
+    assert games.view(early, shown_phase=Phase.PREFLOP).board == ()
+    checked = games.apply(second, Action.CHECK)
+    assert games.table_phase([early, checked]) is Phase.FLOP
+    assert games.view(early, shown_phase=Phase.FLOP).dealer_cards == ()
+    assert games.table_phase([early, games.apply(checked, Action.PLAY_2X)]) is Phase.SHOWDOWN

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from rgs.core import games
 from rgs.core.cards import Card
-from rgs.core.games import game_of
 from rgs.core.games.types import Seat, SeatStakes
 from rgs.core.rulesets import Ruleset, load_ruleset
 
@@ -39,21 +39,20 @@ def laid_out(ruleset: Ruleset, deck: list[int]) -> dict[str, tuple[Card, ...]]:
 
 def ends(ruleset: Ruleset, seat: Seat) -> Iterator[Seat]:
     """Every end that the player's decisions can bring the seat to."""
-    game = game_of(ruleset)
-    legal = [row.action for row in game.legal_actions(seat) if row.available]
+    legal = [row.action for row in games.legal_actions(seat) if row.available]
     if not legal:
         yield seat
     for action in legal:
-        yield from ends(ruleset, game.apply(seat, action))
+        yield from ends(ruleset, games.apply(seat, action))
 
 
 def dealt(ruleset: Ruleset, deck: list[int], stakes: dict[str, int]) -> Seat:
-    (seat,) = game_of(ruleset).deal(ruleset, deck, [SeatStakes(1, stakes, 10**6)])
+    (seat,) = games.deal(ruleset, deck, [SeatStakes(1, stakes, 10**6)])
     return seat
 
 
 def shown(ruleset: Ruleset, seat: Seat) -> tuple[Any, ...]:
-    view = game_of(ruleset).view(seat)
+    view = games.view(seat)
     return view.hole_cards, view.dealer_cards, view.board
 
 
@@ -69,7 +68,7 @@ def test_what_is_shown_is_what_lies_in_the_deck_at_its_place(name: str) -> None:
             assert len(seats) > 1
             for seat in seats:
                 assert shown(ruleset, seat) == (blocks["player"], blocks["dealer"], board or blocks["board"])
-                settlement = game_of(ruleset).settle(seat)
+                settlement = games.settle(seat)
                 outcomes.add(settlement.outcome)
     assert len(outcomes) == 4, "won, lost, tied and folded, and never another card"
 
@@ -78,16 +77,15 @@ def test_what_is_shown_is_what_lies_in_the_deck_at_its_place(name: str) -> None:
 def test_a_view_never_shows_a_card_that_is_not_the_ends(name: str) -> None:
     """No card that is shown before the end is another one at the end."""
     ruleset = load_ruleset(name)
-    game = game_of(ruleset)
     for deck in decks():
         seat = dealt(ruleset, deck, STAKES[0])
         before: list[tuple[Any, ...]] = []
         while True:
             before.append(shown(ruleset, seat))
-            legal = [row.action for row in game.legal_actions(seat) if row.available]
+            legal = [row.action for row in games.legal_actions(seat) if row.available]
             if not legal:
                 break
-            seat = game.apply(seat, legal[0])
+            seat = games.apply(seat, legal[0])
         for earlier in before:
             for early, late in zip(earlier, before[-1], strict=True):
                 assert tuple(late)[: len(early)] == tuple(early)
@@ -100,7 +98,7 @@ def test_the_comparison_sees_a_near_miss() -> None:
     for deck in decks():
         blocks = laid_out(ruleset, deck)
         for seat in ends(ruleset, dealt(ruleset, deck, STAKES[0])):
-            if game_of(ruleset).settle(seat).outcome.value == "dealer":
+            if games.settle(seat).outcome.value == "dealer":
                 there = {*seat.hole_cards, *seat.dealer_cards, *seat.board}
                 near = next(Card(card) for card in deck if Card(card) not in there)
                 shifted = replace(seat, board=(*seat.board[:4], near))

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from rgs.core import games
 from rgs.core.cards import FULL_DECK, format_card, format_rank, parse_card, parse_cards, parse_rank, verify_deck
 from rgs.core.errors import RgsError
-from rgs.core.games import game_of
 from rgs.core.games.dealing import deal_again, parse_deal_procedure
 from rgs.core.games.decisions import apply_again
 from rgs.core.games.paytables import parse_floor, parse_paytable
@@ -25,16 +25,16 @@ ROWS = {category.text: "push" for category in Category}
 
 def seat(ruleset_id: str = "uth-solo", *, seat_no: int = 1, funds_minor: int = 1_000) -> Seat:
     ruleset = load_ruleset(ruleset_id)
-    (dealt,) = game_of(ruleset).deal(ruleset, FULL_DECK, [SeatStakes(seat_no, {"ante": 100}, funds_minor)])
+    (dealt,) = games.deal(ruleset, FULL_DECK, [SeatStakes(seat_no, {"ante": 100}, funds_minor)])
     return dealt
 
 
 def finished() -> Seat:
-    return game_of(SOLO).apply(seat(), Action.PLAY_4X)
+    return games.apply(seat(), Action.PLAY_4X)
 
 
 def deal(*stakes: SeatStakes) -> object:
-    return game_of(LUGANO).deal(LUGANO, FULL_DECK, stakes)
+    return games.deal(LUGANO, FULL_DECK, stakes)
 
 
 def again(*taken: ActionTaken) -> object:
@@ -79,28 +79,28 @@ REFUSALS: list[tuple[Callable[[], object], str, str | None, dict[str, str]]] = [
         "funds_minor",
         {"value": "-1", "rule": "U-11"},
     ),
-    (lambda: game_of(SOLO).check_stakes(SOLO, {}), "INVALID_FIELD", "bets.ante", {"rule": "U-10"}),
+    (lambda: games.check_stakes(SOLO, {}), "INVALID_FIELD", "bets.ante", {"rule": "U-10"}),
     (
-        lambda: game_of(SOLO).check_stakes(SOLO, {"ante": 3, "trips": 0}, enforce_limits=False),
+        lambda: games.check_stakes(SOLO, {"ante": 3, "trips": 0}, enforce_limits=False),
         "INVALID_FIELD",
         "bets.trips",
         {"rule": "U-10"},
     ),
     (
-        lambda: game_of(SOLO).check_stakes(SOLO, {"ante": 100, "blind": 100}),
+        lambda: games.check_stakes(SOLO, {"ante": 100, "blind": 100}),
         "UNKNOWN_BET",
         "bets.blind",
         {"bet": "blind", "rule": "U-10"},
     ),
-    (lambda: game_of(SOLO).largest_ante(SOLO, -1, {}), "INVALID_FIELD", "balance_minor", {"value": "-1"}),
+    (lambda: games.largest_ante(SOLO, -1, {}), "INVALID_FIELD", "balance_minor", {"value": "-1"}),
     (
-        lambda: game_of(SOLO).apply(seat(), Action.FOLD),
+        lambda: games.apply(seat(), Action.FOLD),
         "ILLEGAL_ACTION",
         "action",
         {"action": "fold", "phase": "preflop", "legal": "check play_4x play_3x", "rule": "U-2"},
     ),
     (
-        lambda: game_of(SOLO).apply(seat(funds_minor=1), Action.PLAY_4X),
+        lambda: games.apply(seat(funds_minor=1), Action.PLAY_4X),
         "INSUFFICIENT_BALANCE",
         "action",
         {"action": "play_4x", "value": "400", "limit": "1", "rule": "U-11"},
@@ -112,13 +112,13 @@ REFUSALS: list[tuple[Callable[[], object], str, str | None, dict[str, str]]] = [
         {"action": "fold", "phase": "preflop", "rule": "U-2"},
     ),
     (
-        lambda: game_of(SOLO).default_action(finished()),
+        lambda: games.default_action(finished()),
         "ILLEGAL_ACTION",
         "action",
         {"phase": "showdown", "rule": "U-2"},
     ),
-    (lambda: game_of(LUGANO).view(seat("uth-lugano")), "INVALID_FIELD", "shown_phase", {"rule": "U-1"}),
-    (lambda: game_of(SOLO).settle(seat()), "ILLEGAL_ACTION", "phase", {"phase": "preflop", "rule": "U-2"}),
+    (lambda: games.view(seat("uth-lugano")), "INVALID_FIELD", "shown_phase", {"rule": "U-1"}),
+    (lambda: games.settle(seat()), "ILLEGAL_ACTION", "phase", {"phase": "preflop", "rule": "U-2"}),
     (lambda: parse_document("#" * 65_537), "RULESET_REFUSED", None, {"limit": "65536"}),
     (lambda: parse_canonical_ruleset(b""), "MALFORMED", "ruleset", {}),
     (lambda: parse_canonical_ruleset(b"[]"), "MALFORMED", "ruleset", {}),

@@ -14,7 +14,7 @@ import pytest
 
 from rgs.core import rulesets
 from rgs.core.errors import FormatError, RulesetError, UnknownRulesetError
-from rgs.core.games import GAMES, game_of
+from rgs.core.games import GAMES
 from rgs.core.games.types import Action, Phase
 from rgs.core.rulesets import (
     SHIPPED_RULESETS,
@@ -79,7 +79,7 @@ def test_the_rulesets_are_section_4(ruleset_id: str) -> None:
     assert ruleset.side_bet_survives_fold is (after_fold == "paid")
     assert (ruleset.trips_after_fold is None) is (ruleset.game == "casino_holdem")
     assert (ruleset.aa_after_fold is None) is (ruleset.game == "ultimate_texas_holdem")
-    assert game_of(ruleset).RULES is ruleset.rules
+    assert GAMES[ruleset.game] is ruleset.rules
 
 
 @pytest.mark.parametrize("ruleset_id", SHIPPED_RULESETS)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from rgs.core import games
 from rgs.core.cards import FULL_DECK, parse_cards
 from rgs.core.errors import IllegalActionError
-from rgs.core.games import game_of
 from rgs.core.games.types import Action, Seat, SeatStakes, Settlement
 from rgs.core.hands import Category, HandValue
 from rgs.core.money import format_odds
@@ -33,16 +33,15 @@ def seat_of(ruleset_id: str, cards: tuple[str, str, str], bets: dict[str, int], 
     blocks = {"player": hole, "dealer": dealer, "flop": board[:3], "turn": board[3:4], "river": board[4:]}
     others = iter(card for card in FULL_DECK if card not in {*hole, *dealer, *board})
     deck = [card for step in ruleset.deal_procedure for card in blocks.get(step.block) or (next(others),)]
-    game = game_of(ruleset)
-    (seat,) = game.deal(ruleset, [*deck, *others], [SeatStakes(1, bets, 10**6)])
+    (seat,) = games.deal(ruleset, [*deck, *others], [SeatStakes(1, bets, 10**6)])
     for action in actions:
-        seat = game.apply(seat, action)
+        seat = games.apply(seat, action)
     return seat
 
 
 def settled(ruleset_id: str, cards: tuple[str, str, str], bets: dict[str, int], *actions: Action) -> Settlement:
     seat = seat_of(ruleset_id, cards, bets, *actions)
-    return game_of(seat.ruleset).settle(seat)
+    return games.settle(seat)
 
 
 def nets(settlement: Settlement) -> dict[str, int]:
@@ -159,5 +158,5 @@ def test_the_paytables_are_the_rulebooks(ruleset_id: str, bet: str, expected: di
 def test_an_open_seat_is_not_settled(actions: tuple[Action, ...]) -> None:
     seat = seat_of("uth-solo", QUALIFIED_PLAYER, {"ante": 100}, *actions)
     with pytest.raises(IllegalActionError) as caught:
-        game_of(seat.ruleset).settle(seat)
+        games.settle(seat)
     assert caught.value.metadata["rule"] == "U-2"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rgs.core import games
 from rgs.core.errors import (
     InvalidFieldError,
     RgsError,
@@ -12,7 +13,6 @@ from rgs.core.errors import (
     StakeStepError,
     UnknownBetError,
 )
-from rgs.core.games import game_of
 from rgs.core.rulesets import load_ruleset
 
 UTH = load_ruleset("uth-online")
@@ -20,12 +20,12 @@ CASINO = load_ruleset("casino-holdem")
 
 
 def test_the_opening_bets() -> None:
-    check = game_of(UTH).check_stakes
+    check = games.check_stakes
     assert check(UTH, {"ante": 100}) == (("ante", 100), ("blind", 100))
     assert check(UTH, {"trips": 50, "ante": 100}) == (("ante", 100), ("blind", 100), ("trips", 50))
     assert check(UTH, {"ante": 10}) == (("ante", 10), ("blind", 10))
     assert check(UTH, {"ante": 100_000, "trips": 10_000})[0] == ("ante", 100_000)
-    check = game_of(CASINO).check_stakes
+    check = games.check_stakes
     assert check(CASINO, {"aa": 50, "ante": 101}) == (("ante", 101), ("aa", 50))
 
 
@@ -43,7 +43,7 @@ def test_the_opening_bets() -> None:
 )
 def test_limits_are_named(bets: dict[str, int], error: type[RgsError], field: str, limit: str) -> None:
     with pytest.raises(error) as caught:
-        game_of(UTH).check_stakes(UTH, bets)
+        games.check_stakes(UTH, bets)
     bet = field.removeprefix("bets.")
     assert caught.value.field == field
     assert caught.value.metadata == {
@@ -58,7 +58,7 @@ def test_limits_are_named(bets: dict[str, int], error: type[RgsError], field: st
 @pytest.mark.parametrize("bet", ["blind", "play", "aa", "call", "", "Ante"])
 def test_bets_that_the_player_does_not_place(bet: str) -> None:
     with pytest.raises(UnknownBetError) as caught:
-        game_of(UTH).check_stakes(UTH, {"ante": 100, bet: 100})
+        games.check_stakes(UTH, {"ante": 100, bet: 100})
     assert (caught.value.field, caught.value.metadata["rule"]) == (f"bets.{bet}", "U-10")
 
 
@@ -76,12 +76,12 @@ def test_bets_that_the_player_does_not_place(bet: str) -> None:
 @pytest.mark.parametrize("enforce_limits", [True, False])
 def test_stakes_that_are_none(bets: dict[str, int], field: str, enforce_limits: bool) -> None:
     with pytest.raises(InvalidFieldError) as caught:
-        game_of(UTH).check_stakes(UTH, bets, enforce_limits=enforce_limits)
+        games.check_stakes(UTH, bets, enforce_limits=enforce_limits)
     assert (caught.value.field, caught.value.metadata["rule"]) == (field, "U-10")
 
 
 def test_without_limits() -> None:
-    check = game_of(UTH).check_stakes
+    check = games.check_stakes
     assert check(UTH, {"ante": 3, "trips": 1}, enforce_limits=False) == (("ante", 3), ("blind", 3), ("trips", 1))
     with pytest.raises(InvalidFieldError, match="left out"):
         check(UTH, {"ante": 3, "trips": 0}, enforce_limits=False)
@@ -89,15 +89,15 @@ def test_without_limits() -> None:
 
 def test_errors_of_casino_holdem_name_its_rule() -> None:
     with pytest.raises(StakeBelowMinimumError) as caught:
-        game_of(CASINO).check_stakes(CASINO, {"ante": 9})
+        games.check_stakes(CASINO, {"ante": 9})
     assert caught.value.metadata["rule"] == "C-8"
 
 
 def test_exposure() -> None:
-    assert game_of(UTH).cheapest_finish(UTH, {"ante": 100, "trips": 50}) == 0
-    assert game_of(UTH).dearest_finish(UTH, {"ante": 100, "trips": 50}) == 400
-    assert game_of(CASINO).cheapest_finish(CASINO, {"ante": 100}) == 0
-    assert game_of(CASINO).dearest_finish(CASINO, {"ante": 100}) == 200
+    assert games.cheapest_finish(UTH, {"ante": 100, "trips": 50}) == 0
+    assert games.dearest_finish(UTH, {"ante": 100, "trips": 50}) == 400
+    assert games.cheapest_finish(CASINO, {"ante": 100}) == 0
+    assert games.dearest_finish(CASINO, {"ante": 100}) == 200
 
 
 @pytest.mark.parametrize(
@@ -117,18 +117,18 @@ def test_exposure() -> None:
 )
 def test_the_largest_ante_leaves_every_option_open(balance_minor: int, side_bets: dict[str, int], ante: int) -> None:
     """Ante, blind and four antes of play: six antes and the side bets."""
-    assert game_of(UTH).largest_ante(UTH, balance_minor, side_bets) == ante
+    assert games.largest_ante(UTH, balance_minor, side_bets) == ante
 
 
 def test_the_largest_ante_of_casino_holdem_is_a_third() -> None:
-    assert game_of(CASINO).largest_ante(CASINO, 1_000, {}) == 333
-    assert game_of(CASINO).largest_ante(CASINO, 1_000, {"aa": 100}) == 300
+    assert games.largest_ante(CASINO, 1_000, {}) == 333
+    assert games.largest_ante(CASINO, 1_000, {"aa": 100}) == 300
 
 
 def test_the_largest_ante_of_what_may_not_be() -> None:
     with pytest.raises(UnknownBetError):
-        game_of(UTH).largest_ante(UTH, 1_000, {"aa": 10})
+        games.largest_ante(UTH, 1_000, {"aa": 10})
     with pytest.raises(StakeStepError):
-        game_of(UTH).largest_ante(UTH, 1_000, {"trips": 11})
+        games.largest_ante(UTH, 1_000, {"trips": 11})
     with pytest.raises(InvalidFieldError):
-        game_of(UTH).largest_ante(UTH, -1, {})
+        games.largest_ante(UTH, -1, {})

@@ -7,7 +7,7 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from rgs.core.games import game_of
+from rgs.core import games
 from rgs.core.games.types import Pay, SeatStakes
 from rgs.core.jurisdictions import load_jurisdiction
 from rgs.core.money import Odds
@@ -21,7 +21,7 @@ VALUES = (
     SOLO.timers,
     SOLO.rules,
     STAKES,
-    game_of(SOLO).deal(SOLO, list(range(52)), [STAKES])[0],
+    games.deal(SOLO, list(range(52)), [STAKES])[0],
 )
 
 
