@@ -1,16 +1,14 @@
-"""The one encoding of everything that is signed: strict JSON with exactly one byte form per value.
+"""Canonical JSON, the encoding of everything that is signed: each value has exactly one byte form.
 
-Keys sorted by code point, no white space, ASCII only, strings / arrays / objects / true / false and nothing else:
-integers travel as decimal strings, bytes as lowercase hex, there are no floats and no null. A document is accepted
-only if its parsed value re-formats to the identical bytes, which refuses duplicate keys, surplus white space, other
-escapes and other key orders without naming them one by one.
+Keys are sorted by code point. There is no white space, and all bytes are ASCII. Only strings, arrays, objects, true and
+false occur: integers are decimal strings, bytes are lowercase hex. A document is accepted only if its parsed value
+re-formats to the same bytes. This refuses repeated keys, white space, other escapes and other key orders.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from functools import cache
 from typing import Any, NoReturn
 
@@ -27,17 +25,12 @@ def _refuse_number(text: str) -> NoReturn:
 
 
 _DECODER = json.JSONDecoder(parse_float=_refuse_number, parse_int=_refuse_number, parse_constant=_refuse_number)
-
-
-_CHUNKS: Callable[[Any, int], tuple[str, ...]] = json.encoder.c_make_encoder(  # type: ignore[attr-defined]
-    None, json.JSONEncoder().default, json.encoder.encode_basestring_ascii, None, ":", ",", True, False, False
-)
-"""What `json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)` makes anew for every document."""
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False, check_circular=False)
 
 
 def format_canonical(value: Any) -> bytes:
-    """The bytes of `value` (dict, list, str, bool). The inverse of `parse_canonical`."""
-    return "".join(_CHUNKS(value, 0)).encode("ascii")
+    """The canonical bytes of `value` (dict, list, str or bool). Inverse of `parse_canonical`."""
+    return _ENCODER.encode(value).encode("ascii")
 
 
 def parse_canonical(data: bytes, *, limit: int = PAYLOAD_BYTES_MAX) -> Any:

@@ -19,6 +19,17 @@ def test_what_is_formatted_parses_to_the_same(value: Any) -> None:
     assert parse_canonical(format_canonical(value)) == value
 
 
+@given(JSON)
+def test_the_bytes_are_those_of_the_standard_encoder(value: Any) -> None:
+    assert format_canonical(value) == json.dumps(value, sort_keys=True, separators=(",", ":")).encode("ascii")
+
+
+def test_a_known_document_has_known_bytes() -> None:
+    value = {"b": ["1", True, {}], "a": 'ä"\n', "B": False, "\U0001f0a1": []}
+    data = b'{"B":false,"a":"\\u00e4\\"\\n","b":["1",true,{}],"\\ud83c\\udca1":[]}'
+    assert format_canonical(value) == data
+
+
 @given(st.binary(max_size=40) | st.text(max_size=40).map(lambda text: text.encode()))
 def test_what_parses_formats_to_the_same_bytes(data: bytes) -> None:
     try:
