@@ -35,7 +35,7 @@ from certification.tree import (
     read_hashes,
 )
 from rgs.core.errors import FormatError, RgsError, VerificationError
-from rgs.core.replay import Entry, KeyBook, Place, Replay, Rulebook
+from rgs.core.replay import HashedEntry, KeyBook, Place, Replay, Rulebook
 from rgs.core.replay.checks import KEY
 from rgs.core.replay.reading import Statement
 from rgs.core.replay.scope import Scope
@@ -345,7 +345,7 @@ class _Run:
             if envelope is None:
                 failures = replay.refuse("the entry is not an envelope in its one form")
             else:
-                failures = replay.feed_entry(Entry(hash_, envelope, Place(origin, index), is_signed=is_signed))
+                failures = replay.feed_entry(HashedEntry(hash_, envelope, Place(origin, index), is_signed=is_signed))
                 if is_signed and len(audit.sample) < SAMPLE:
                     audit.sample.append((chunk.entries[index - first], chunk.keys[envelope.keyid]))
             for error in failures:

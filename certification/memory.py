@@ -21,14 +21,14 @@ from rgs.core.replay import KeyBook, Replay, Rulebook, Summary
 from rgs.core.replay.deals import Deal, Deals
 from rgs.core.replay.draws import DrawAccount
 from rgs.core.replay.identifiers import IdSet
-from rgs.core.replay.instances import Instance, Instances, Lost
+from rgs.core.replay.instances import Instances, Lost, ReplayedInstance
 from rgs.core.replay.keys import SigningKey
 from rgs.core.replay.reading import Statement
 from rgs.core.replay.registered import Registered
-from rgs.core.replay.scope import Scope, Sequence
+from rgs.core.replay.scope import NumberSequence, Scope
 from rgs.core.replay.seats import OpenSeat
 from rgs.core.replay.sessions import Chain
-from rgs.core.replay.voids import Allowed, Malfunction, Voids
+from rgs.core.replay.voids import AdminCertificate, Malfunction, Voids
 from rgs.core.rulesets import Ruleset
 from rgs.core.statements import KINDS, KeyRole, Kind
 
@@ -36,8 +36,20 @@ FORMAT: Final = "rgs/audit-state/v1"
 CLASSES: Final[Mapping[str, type]] = {
     kind.__name__: kind
     for kind in (
-        *(Allowed, Chain, Deal, Deals, DrawAccount, IdSet, Instance, Instances, Lost, Malfunction, OpenSeat),
-        *(Registered, Sequence, SessionLimits, SigningKey, Statement, Summary, Voids),
+        *(
+            AdminCertificate,
+            Chain,
+            Deal,
+            Deals,
+            DrawAccount,
+            IdSet,
+            ReplayedInstance,
+            Instances,
+            Lost,
+            Malfunction,
+            OpenSeat,
+        ),
+        *(Registered, NumberSequence, SessionLimits, SigningKey, Statement, Summary, Voids),
     )
 }
 _NOT_KEPT: Final = frozenset({"_keys", "_rulebook", "_scope", "statement"})

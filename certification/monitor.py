@@ -32,7 +32,7 @@ from rgs.core.amounts import format_money
 from rgs.core.errors import RgsError, UnknownRulesetError
 from rgs.core.returns.distributions import MAIN, Laws, load_laws
 from rgs.core.returns.figures import Played, played
-from rgs.core.returns.tally import LIFE, NO_CURRENCY, Reading, Tally
+from rgs.core.returns.tally import LIFE, NO_CURRENCY, Reading, ReturnTally
 from rgs.core.rulesets import Ruleset, load_ruleset
 from rgs.core.statements import leaf_hash, parse_envelope, parse_line, parse_statement
 from rgs.core.times import parse_time
@@ -64,7 +64,7 @@ class Watched:
 
     ruleset: Ruleset
     laws: Laws
-    tally: Tally = field(default_factory=Tally)
+    tally: ReturnTally = field(default_factory=ReturnTally)
     first: dict[str, int] = field(default_factory=dict)
     decided: Decided | None = None
 

@@ -22,7 +22,7 @@ from certification.replay import FileError, fingerprint, read_file
 from certification.tree import verify_note_and_quorum
 from rgs.core.errors import FormatError, RgsError, VerificationError
 from rgs.core.receipts import parse_key_path
-from rgs.core.replay import Entry, KeyBook, Place
+from rgs.core.replay import HashedEntry, KeyBook, Place
 from rgs.core.replay.reading import Statement, read_entry
 from rgs.core.statements import leaf_hash, parse_envelope
 from rgs.core.statements.envelope import ENVELOPE_BYTES_MAX
@@ -48,10 +48,10 @@ def verify_receipt(
         raise VerificationError(f"the root of the keys is {keys.root}, not {root}", field="root")
     place = Place(accepted.checkpoint.origin, proof.index)
     # The start of an instance stands before everything that its key has signed.
-    started = read_entry(Entry(leaf_hash(start), parse_envelope(start), place, is_signed=False), keys)
+    started = read_entry(HashedEntry(leaf_hash(start), parse_envelope(start), place, is_signed=False), keys)
     if started.kind.name == "instance_start" and start != envelope:
         keys.add_instance(started.body, started.keyid)
-    statement = read_entry(Entry(leaf_hash(envelope), parse_envelope(envelope), place, is_signed=False), keys)
+    statement = read_entry(HashedEntry(leaf_hash(envelope), parse_envelope(envelope), place, is_signed=False), keys)
     return statement, sorted(accepted.witnessed), keys.anchored
 
 

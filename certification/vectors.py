@@ -30,10 +30,10 @@ from rgs.core.cards import FULL_DECK, Card, parse_cards
 from rgs.core.errors import FormatError, RgsError, RulesetError, StakeStepError
 from rgs.core.games.dealing import BURN, DEALER, PLAYER
 from rgs.core.games.settling import settle_bet
-from rgs.core.games.types import Action, BetSettlement, Outcome, Phase, Result, SeatStakes, Settlement
+from rgs.core.games.types import Action, BetResult, BetSettlement, Outcome, Phase, SeatStakes, Settlement
 from rgs.core.hands import Category, HandValue, evaluate
 from rgs.core.money import LOST, MAX_STAKE_MINOR
-from rgs.core.rulesets import Rows, Ruleset, load_ruleset
+from rgs.core.rulesets import CheckedRows, Ruleset, load_ruleset
 
 _HALVES: Final = re.compile(r"-?(0|[1-9][0-9]{0,14})\.5")
 _MAX_AMOUNT: Final = 10**15
@@ -88,7 +88,7 @@ class Row:
     claims: Mapping[str, object]
 
 
-class RowReader(Rows):
+class RowReader(CheckedRows):
     """The strict reader of rulesets, with the kinds of value that only rows have."""
 
     def cards(self, key: str, count: int) -> tuple[Card, ...]:
@@ -142,7 +142,7 @@ class RowReader(Rows):
             f"{name}.stake": rows.units("stake"),
             f"{name}.net": rows.units("net"),
             f"{name}.returned": rows.units("returned"),
-            f"{name}.result": rows.choice("result", Result),
+            f"{name}.result": rows.choice("result", BetResult),
         }
         rows.close()
         return claims

@@ -13,7 +13,7 @@ from typing import Any, Final
 from google.protobuf.descriptor import Descriptor
 
 from rgs.core.cards import format_cards
-from rgs.core.games.types import Action, BetSettlement, LegalAction, Outcome, Phase, Result
+from rgs.core.games.types import Action, BetResult, BetSettlement, LegalAction, Outcome, Phase
 from rgs.core.hands import HandValue
 from rgs.core.jurisdictions import Jurisdiction
 from rgs.core.limits import SessionLimits
@@ -34,7 +34,7 @@ PHASES: Final = {phase.value: common.Phase.Value(f"PHASE_{phase.name}") for phas
 ACTIONS: Final = {action.value: common.Action.Value(f"ACTION_{action.name}") for action in Action}
 DECIDED_BY: Final = {by: common.DecidedBy.Value(f"DECIDED_BY_{by.upper()}") for by in ("player", "timer", "rule")}
 OUTCOMES: Final = {outcome: common.Outcome.Value(f"OUTCOME_{outcome.name}") for outcome in Outcome}
-RESULTS: Final = {result.value: common.BetResult.Value(f"BET_RESULT_{result.name}") for result in Result}
+RESULTS: Final = {result.value: common.BetResult.Value(f"BET_RESULT_{result.name}") for result in BetResult}
 ROUND_STATUSES: Final = {status: common.RoundStatus.Value(f"ROUND_STATUS_{status.name}") for status in RoundStatus}
 SESSION_STATUSES: Final = {
     status: common.SessionStatus.Value(f"SESSION_STATUS_{status.name}") for status in SessionStatus

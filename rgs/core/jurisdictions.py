@@ -18,7 +18,7 @@ from typing import Final
 
 from rgs.core.errors import FormatError, JurisdictionError, RulesetError
 from rgs.core.money import parse_currency
-from rgs.core.rulesets import Rows, canonical_form, hash_of, parse_document
+from rgs.core.rulesets import CheckedRows, canonical_form, hash_of, parse_document
 
 SHIPPED_JURISDICTIONS: Final = ("it-adm", "gb-ukgc", "demo")
 
@@ -63,7 +63,7 @@ class Jurisdiction:
 def parse_jurisdiction(text: str) -> Jurisdiction:
     """Return the jurisdiction of a TOML document; raise RulesetError naming the row."""
     document = parse_document(text)
-    rows = Rows(document)
+    rows = CheckedRows(document)
     canonical = canonical_form(document)
     jurisdiction = Jurisdiction(
         id=rows.identifier("id"),
@@ -107,7 +107,7 @@ def _load(jurisdiction_id: str) -> Jurisdiction:
     return jurisdiction
 
 
-def _currency(rows: Rows) -> str:
+def _currency(rows: CheckedRows) -> str:
     try:
         return parse_currency(rows.text("currency"))
     except FormatError as error:

@@ -29,15 +29,13 @@ from rgs.core.errors import FormatError, RulesetError, UnknownRulesetError
 from rgs.core.games import GAMES
 from rgs.core.games.dealing import cards_needed, parse_deal_procedure
 from rgs.core.games.paytables import HandFloor, Paytable, format_floor, parse_floor, parse_paytable
-from rgs.core.games.types import Action, GameRules, Limits, Phase, Ruleset, Timers
+from rgs.core.games.types import Action, GameRules, Phase, Ruleset, StakeLimits, Timers
 from rgs.core.money import MAX_STAKE_MINOR, format_odds
 
 __all__ = [
     "SHIPPED_RULESETS",
-    "Limits",
-    "Rows",
+    "CheckedRows",
     "Ruleset",
-    "Timers",
     "canonical_form",
     "hash_of",
     "load_ruleset",
@@ -83,7 +81,7 @@ def parse_document(text: str) -> dict[str, Any]:
         raise RulesetError(f"the document is no TOML: {error}") from error
 
 
-class Rows:
+class CheckedRows:
     """The rows of a table, each taken once and checked; `close` refuses the others. All raise RulesetError."""
 
     def __init__(self, table: Mapping[str, Any], path: str = "") -> None:
@@ -219,7 +217,7 @@ def _load(ruleset_id: str) -> Ruleset:
 
 
 def _ruleset(document: dict[str, Any]) -> Ruleset:
-    rows = Rows(document)
+    rows = CheckedRows(document)
     game = rows.choice("game", GAMES)
     rules = GAMES[game]
     after_fold = f"{rules.side_bet}_after_fold"
@@ -256,7 +254,7 @@ def _ruleset(document: dict[str, Any]) -> Ruleset:
     return ruleset
 
 
-def _paytables(rows: Rows, rules: GameRules, step_minor: int) -> Mapping[str, Paytable]:
+def _paytables(rows: CheckedRows, rules: GameRules, step_minor: int) -> Mapping[str, Paytable]:
     paytables = {}
     for bet in rules.paytables:
         paytable = parse_paytable(f"paytables.{bet}", rows.mapping(bet))
@@ -271,14 +269,14 @@ def _paytables(rows: Rows, rules: GameRules, step_minor: int) -> Mapping[str, Pa
     return MappingProxyType(paytables)
 
 
-def _floor(rows: Rows) -> HandFloor:
+def _floor(rows: CheckedRows) -> HandFloor:
     try:
         return parse_floor(rows.text("qualify"))
     except FormatError as error:
         raise rows.refusal("qualify", error.message) from error
 
 
-def _limits(rows: Rows, rules: GameRules, step_minor: int) -> Mapping[str, Limits]:
+def _limits(rows: CheckedRows, rules: GameRules, step_minor: int) -> Mapping[str, StakeLimits]:
     limits = {}
     for bet in rules.placed_bets:
         row = rows.table(bet)
@@ -288,12 +286,12 @@ def _limits(rows: Rows, rules: GameRules, step_minor: int) -> Mapping[str, Limit
         for key, limit_minor in (("min_minor", least), ("max_minor", most)):
             if limit_minor % step_minor:
                 raise row.refusal(key, f"{limit_minor} is no multiple of step_minor {step_minor}")
-        limits[bet] = Limits(least, most)
+        limits[bet] = StakeLimits(least, most)
     rows.close()
     return MappingProxyType(limits)
 
 
-def _timers(rows: Rows) -> Timers:
+def _timers(rows: CheckedRows) -> Timers:
     betting_ms = rows.number("betting_ms", 0, _MAX_MS)
     timers = Timers(
         betting_ms=betting_ms,
@@ -305,7 +303,7 @@ def _timers(rows: Rows) -> Timers:
     return timers
 
 
-def _default_decisions(rows: Rows, rules: GameRules) -> Mapping[Phase, Action]:
+def _default_decisions(rows: CheckedRows, rules: GameRules) -> Mapping[Phase, Action]:
     decisions = {}
     for phase, transitions in rules.transitions.items():
         # T-2, C-10: a decision taken in the player's stead never stakes his money.
@@ -315,7 +313,7 @@ def _default_decisions(rows: Rows, rules: GameRules) -> Mapping[Phase, Action]:
     return MappingProxyType(decisions)
 
 
-def _verify_seats(ruleset: Ruleset, rows: Rows) -> None:
+def _verify_seats(ruleset: Ruleset, rows: CheckedRows) -> None:
     if ruleset.hole_cards == "shared" and ruleset.visibility == "secret":
         raise rows.refusal("visibility", "a hand that all players share cannot be secret (U-0)")
     if ruleset.hole_cards == "own":

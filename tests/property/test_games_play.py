@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rgs.core import games
 from rgs.core.cards import FULL_DECK, Card
 from rgs.core.errors import IllegalActionError, InsufficientBalanceError, RgsError
-from rgs.core.games.types import Action, Outcome, Phase, Result, Seat, SeatStakes
+from rgs.core.games.types import Action, BetResult, Outcome, Phase, Seat, SeatStakes
 from rgs.core.hands import evaluate
 from rgs.core.rulesets import SHIPPED_RULESETS, Ruleset, load_ruleset
 
@@ -64,9 +64,9 @@ def test_chips_are_conserved(data: st.DataObject, seat: Seat) -> None:
     assert settlement.net_minor == sum(bet.net_minor for bet in settlement.bets)
     for bet in settlement.bets:
         assert bet.returned_minor >= 0
-        assert (bet.returned_minor > bet.stake_minor) is (bet.result is Result.WIN)
-        assert (bet.returned_minor == bet.stake_minor) is (bet.result is Result.PUSH)
-        assert (bet.returned_minor == 0) is (bet.result is Result.LOSE)
+        assert (bet.returned_minor > bet.stake_minor) is (bet.result is BetResult.WIN)
+        assert (bet.returned_minor == bet.stake_minor) is (bet.result is BetResult.PUSH)
+        assert (bet.returned_minor == 0) is (bet.result is BetResult.LOSE)
 
 
 @given(data=st.data(), seat=seats())

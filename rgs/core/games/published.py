@@ -13,7 +13,7 @@ from functools import cache
 from importlib import resources
 from typing import Final
 
-from rgs.core.rulesets import SHIPPED_RULESETS, Rows, parse_document
+from rgs.core.rulesets import SHIPPED_RULESETS, CheckedRows, parse_document
 
 LABEL: Final = "published"
 
@@ -33,7 +33,7 @@ class PublishedReturn:
 
 def parse_published_returns(text: str) -> tuple[PublishedReturn, ...]:
     """Return the rows of a TOML document; raise RulesetError naming the row."""
-    document = Rows(parse_document(text))
+    document = CheckedRows(parse_document(text))
     published = []
     for rows in document.tables("published"):
         published.append(

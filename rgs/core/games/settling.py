@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from rgs.core.errors import IllegalActionError
-from rgs.core.games.types import BetSettlement, Outcome, Pay, Phase, Result, Seat, Settlement
+from rgs.core.games.types import BetResult, BetSettlement, Outcome, Pay, Phase, Seat, Settlement
 from rgs.core.hands import HandValue, evaluate
 from rgs.core.money import EVEN, LOST, PUSH, Odds
 
@@ -51,7 +51,7 @@ def settle(seat: Seat) -> Settlement:
 
 def settle_bet(bet: str, stake_minor: int, odds: Odds) -> BetSettlement:
     """Return one bet settled at these odds; raise StakeStepError if they pay part of a minor unit."""
-    result = Result.LOSE if odds.lost else Result.WIN if odds.wins else Result.PUSH
+    result = BetResult.LOSE if odds.lost else BetResult.WIN if odds.wins else BetResult.PUSH
     return BetSettlement(bet, stake_minor, odds.returned_minor(stake_minor), result)
 
 

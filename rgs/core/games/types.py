@@ -53,7 +53,7 @@ class Outcome(StrEnum):
     FOLD = "fold"
 
 
-class Result(StrEnum):
+class BetResult(StrEnum):
     """What became of one bet: WIN returns more than the stake, PUSH exactly the stake, LOSE nothing."""
 
     WIN = "win"
@@ -110,7 +110,7 @@ class DealStep(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class StakeLimits:
     """The least and the largest stake of a bet that the player places, both multiples of the ruleset's step."""
 
     min_minor: int
@@ -148,7 +148,7 @@ class Ruleset:
     deal_procedure: tuple[DealStep, ...]
     paytables: Mapping[str, Paytable]
     qualify: HandFloor
-    limits: Mapping[str, Limits]
+    limits: Mapping[str, StakeLimits]
     step_minor: int
     timers: Timers
     default_decisions: Mapping[Phase, Action]
@@ -237,7 +237,7 @@ class BetSettlement(NamedTuple):
     bet: str
     stake_minor: int
     returned_minor: int
-    result: Result
+    result: BetResult
 
     @property
     def net_minor(self) -> int:

@@ -109,7 +109,7 @@ def _check(name: str, between: tuple[str, str], is_made: bool, is_independent: b
 
 
 @dataclass
-class Findings:
+class BreakFindings:
     """Counts over all breaks, fed in the order of the report; the first LISTED_MAX are kept whole."""
 
     as_of_ms: int

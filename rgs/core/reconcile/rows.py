@@ -33,7 +33,7 @@ RECEIPTS: Final = "receipts"
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class FieldReader:
     """A record under the rules of one mapping. `zone` is the mapping's, looked up by the caller."""
 
     mapping: Mapping
@@ -94,7 +94,7 @@ class Reader:
         return str(time_ms)
 
 
-def read_wallet(record: Record, read: Reader) -> tuple[str, Row]:
+def read_wallet(record: Record, read: FieldReader) -> tuple[str, Row]:
     """A row of the wallet's statement."""
     return WALLET, (
         read.text(record, "transaction_id"),
@@ -111,7 +111,7 @@ def read_wallet(record: Record, read: Reader) -> tuple[str, Row]:
     )
 
 
-def read_receipt(record: Record, read: Reader) -> tuple[str, Row]:
+def read_receipt(record: Record, read: FieldReader) -> tuple[str, Row]:
     """An opening as the operator stored it; with the envelope itself, its hash must be the one that is claimed."""
     opening = read.hash(record, "opening_hash")
     if (envelope := record.get("envelope", "")) and leaf_hash(envelope.encode()).hex() != opening:
@@ -124,7 +124,7 @@ def read_receipt(record: Record, read: Reader) -> tuple[str, Row]:
     )
 
 
-def _session(record: Record, read: Reader) -> tuple[str, Row]:
+def _session(record: Record, read: FieldReader) -> tuple[str, Row]:
     return "r_sessions", (
         read.text(record, "regulator_session_id"),
         read.text(record, "reference", ""),
@@ -136,7 +136,7 @@ def _session(record: Record, read: Reader) -> tuple[str, Row]:
     )
 
 
-def _purchase(record: Record, read: Reader) -> tuple[str, Row]:
+def _purchase(record: Record, read: FieldReader) -> tuple[str, Row]:
     return "r_purchases", (
         read.text(record, "regulator_session_id"),
         read.text(record, "regulator_participation_id"),
@@ -148,7 +148,7 @@ def _purchase(record: Record, read: Reader) -> tuple[str, Row]:
     )
 
 
-def _stage(record: Record, read: Reader) -> tuple[str, Row]:
+def _stage(record: Record, read: FieldReader) -> tuple[str, Row]:
     return "r_stages", (
         read.text(record, "regulator_session_id"),
         read.text(record, "regulator_participation_id"),
@@ -162,7 +162,7 @@ def _stage(record: Record, read: Reader) -> tuple[str, Row]:
     )
 
 
-def _end(record: Record, read: Reader) -> tuple[str, Row]:
+def _end(record: Record, read: FieldReader) -> tuple[str, Row]:
     return "r_ends", (
         read.text(record, "regulator_session_id"),
         read.text(record, "regulator_participation_id"),
@@ -172,11 +172,11 @@ def _end(record: Record, read: Reader) -> tuple[str, Row]:
     )
 
 
-def _close(record: Record, read: Reader) -> tuple[str, Row]:
+def _close(record: Record, read: FieldReader) -> tuple[str, Row]:
     return "r_closes", (read.text(record, "regulator_session_id"), read.time(record))
 
 
-def _total(record: Record, read: Reader) -> tuple[str, Row]:
+def _total(record: Record, read: FieldReader) -> tuple[str, Row]:
     date = read.text(record, "date")
     try:
         parse_date(date)
@@ -194,7 +194,7 @@ def _total(record: Record, read: Reader) -> tuple[str, Row]:
     )
 
 
-_REGULATOR: Final[Dictionary[str, Callable[[Record, Reader], tuple[str, Row]]]] = {
+_REGULATOR: Final[Dictionary[str, Callable[[Record, FieldReader], tuple[str, Row]]]] = {
     "session": _session,
     "purchase": _purchase,
     "stage": _stage,
@@ -204,6 +204,6 @@ _REGULATOR: Final[Dictionary[str, Callable[[Record, Reader], tuple[str, Row]]]] 
 }
 
 
-def read_regulator(record: Record, read: Reader) -> tuple[str, Row]:
+def read_regulator(record: Record, read: FieldReader) -> tuple[str, Row]:
     """A row of the regulator's register: which table it belongs to, and its fields."""
     return _REGULATOR[read.one_of(record, "kind", tuple(_REGULATOR))](record, read)

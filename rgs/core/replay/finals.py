@@ -14,7 +14,7 @@ from rgs.core import games
 from rgs.core.cards import FULL_DECK, format_card
 from rgs.core.errors import RgsError
 from rgs.core.games.dealing import deal_again
-from rgs.core.games.types import Action, Phase, Result, Seat, SeatStakes, Settlement
+from rgs.core.games.types import Action, BetResult, Phase, Seat, SeatStakes, Settlement
 from rgs.core.hands import Category, HandValue
 from rgs.core.replay.checks import (
     ACTIONS,
@@ -281,7 +281,7 @@ def _verify_void(statement: Statement, played: Seat) -> None:
     if latest > body["time"]:
         raise statement.failure(VOID, f"approved at {latest}, after the void")
     if "settlement" in body:
-        pushed = [(bet, amount, Result.PUSH, amount) for bet, amount in played.bets]
+        pushed = [(bet, amount, BetResult.PUSH, amount) for bet, amount in played.bets]
         _verify_rows(statement, VOID, pushed, body["settlement"])
     claims = ("would_have_been", "would_have_outcome")
     is_revealed = "deck" in body

@@ -20,14 +20,14 @@ from rgs.core.errors import VerificationError
 from rgs.core.replay.checks import DRAWS, INSTANCE, NUMBER, SCOPE
 from rgs.core.replay.draws import DrawAccount
 from rgs.core.replay.reading import Statement
-from rgs.core.replay.scope import Scope, Sequence
+from rgs.core.replay.scope import NumberSequence, Scope
 
 KEYS_CHANGED: Final = "KEYS_CHANGED"
 """Reason of the end of an instance whose process goes on as the next one."""
 
 
 @dataclass(slots=True)
-class Instance:
+class ReplayedInstance:
     """What is kept of one instance. `last_draw_no` is None until its own end says it."""
 
     name: str
@@ -38,7 +38,7 @@ class Instance:
     draws_in_flight_max: int
     """The draw window in force behind the statements read."""
     previous: dict[str, str] | None
-    numbers: Sequence
+    numbers: NumberSequence
     start: str
     """Hash of its instance_start."""
     since: str
@@ -70,7 +70,7 @@ class Instances:
         """`goes_on`: an instance without an end may be running."""
         self._scope = scope
         self._goes_on = goes_on
-        self._known: dict[str, Instance] = {}
+        self._known: dict[str, ReplayedInstance] = {}
         self._lost: dict[str, Lost] = {}
         self.exposure = 0
         """Draws that may have been made and are unknown, at most; counted by `finish`."""
@@ -78,10 +78,10 @@ class Instances:
     def __len__(self) -> int:
         return len(self._known)
 
-    def __iter__(self) -> Iterator[Instance]:
+    def __iter__(self) -> Iterator[ReplayedInstance]:
         return iter(self._known.values())
 
-    def is_lost(self, instance: Instance) -> bool:
+    def is_lost(self, instance: ReplayedInstance) -> bool:
         """Whether another instance has declared it lost."""
         return instance.name in self._lost
 
@@ -96,7 +96,7 @@ class Instances:
         name = body["instance"]
         if name in self._known:
             raise statement.failure(INSTANCE, f"instance {name} was started before")
-        self._known[name] = Instance(
+        self._known[name] = ReplayedInstance(
             name=name,
             node=body["node"],
             worker=body["worker"],
@@ -104,7 +104,7 @@ class Instances:
             store_epoch=body["store_epoch"],
             draws_in_flight_max=int(body["draws_in_flight_max"]),
             previous=body.get("previous_boot"),
-            numbers=Sequence(is_whole=self._scope.is_whole, head=1),
+            numbers=NumberSequence(is_whole=self._scope.is_whole, head=1),
             start=statement.hash,
             since=self._since(body),
         )
@@ -186,7 +186,7 @@ class Instances:
             yield self._lost[name].statement.failure(INSTANCE, f"instance {name}, declared lost, is not in the files")
         yield from self._finish_boots()
 
-    def _finish_one(self, instance: Instance, lost: Lost | None) -> Iterator[VerificationError]:
+    def _finish_one(self, instance: ReplayedInstance, lost: Lost | None) -> Iterator[VerificationError]:
         name, numbers = instance.name, instance.numbers
         if lost is not None:
             self.exposure += instance.draws_in_flight_max
@@ -212,7 +212,7 @@ class Instances:
                 instance=name,
             )
 
-    def _verify_lost(self, instance: Instance, lost: Lost) -> Iterator[VerificationError]:
+    def _verify_lost(self, instance: ReplayedInstance, lost: Lost) -> Iterator[VerificationError]:
         statement, shown = lost.statement, instance.numbers.last
         is_cut = not instance.numbers.is_whole or instance.name in self._scope.instances
         if instance.has_ended:
@@ -229,7 +229,7 @@ class Instances:
         """A worker's boots have numbers of their own, without gap from 1 where nothing is cut. Each names how the one
         before it ended, unless that one was alive still, and lost.
         """
-        before: dict[tuple[str, str], Instance] = {}
+        before: dict[tuple[str, str], ReplayedInstance] = {}
         for instance in sorted(self._known.values(), key=lambda one: (one.boot_no, one.name)):
             earlier = before.get((instance.node, instance.worker))
             before[instance.node, instance.worker] = instance
@@ -250,14 +250,14 @@ class Instances:
                     instance, f"it names no previous boot, and instance {earlier.name} before it was not lost"
                 )
 
-    def _is_unaccounted(self, instance: Instance, earlier: Instance) -> bool:
+    def _is_unaccounted(self, instance: ReplayedInstance, earlier: ReplayedInstance) -> bool:
         """Whether nothing tells that the boot before was alive still: who names none declares it lost, at once, before
         anything else of its own. In a log that goes on it may have come no further than its start.
         """
         return earlier.name not in self._lost and not (self._goes_on and instance.numbers.last == 1)
 
     def _verify_previous(
-        self, instance: Instance, former: Instance, previous: dict[str, str]
+        self, instance: ReplayedInstance, former: ReplayedInstance, previous: dict[str, str]
     ) -> Iterator[VerificationError]:
         of = (former.node, former.worker, former.boot_no + 1)
         if of != (instance.node, instance.worker, instance.boot_no):
@@ -277,7 +277,7 @@ class Instances:
             yield self._boot_failure(instance, f"the previous boot {former.name} did not end with the numbers named")
 
     @staticmethod
-    def _boot_failure(instance: Instance, message: str) -> VerificationError:
+    def _boot_failure(instance: ReplayedInstance, message: str) -> VerificationError:
         return INSTANCE.failure(
             f"instance {instance.name}: {message}", instance=instance.name, statement=instance.start
         )

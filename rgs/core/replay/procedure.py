@@ -23,10 +23,10 @@ from rgs.core.replay.identifiers import IdSet
 from rgs.core.replay.instances import Instances
 from rgs.core.replay.keys import KeyBook
 from rgs.core.replay.openings import verify_opening
-from rgs.core.replay.reading import Entry, Statement, read_authentic, read_entry, verify_private
+from rgs.core.replay.reading import HashedEntry, Statement, read_authentic, read_entry, verify_private
 from rgs.core.replay.registered import Registered
 from rgs.core.replay.rules import Rulebook
-from rgs.core.replay.scope import Scope, Sequence
+from rgs.core.replay.scope import NumberSequence, Scope
 from rgs.core.replay.seats import OpenSeat, read_seat
 from rgs.core.replay.sessions import (
     Chain,
@@ -110,7 +110,7 @@ class Replay:
             self._take(self.statement)
         return self._drain()
 
-    def feed_entry(self, entry: Entry) -> list[VerificationError]:
+    def feed_entry(self, entry: HashedEntry) -> list[VerificationError]:
         """The next entry of a log, instead of `feed`."""
         self.summary.lines += 1
         self.statement = None
@@ -292,7 +292,7 @@ class Replay:
                 self._report(statement.failure(SESSION, "the session was closed before"))
                 return None
             self.summary.sessions += 1
-            chain = self._chains[session_id] = Chain(session_id, Sequence(is_whole=self._scope.is_whole, head=0))
+            chain = self._chains[session_id] = Chain(session_id, NumberSequence(is_whole=self._scope.is_whole, head=0))
         return chain
 
     def _open_seat(self, statement: Statement, chain: Chain) -> OpenSeat:

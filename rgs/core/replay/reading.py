@@ -53,7 +53,7 @@ class Statement:
         return check.failure(message, **named)
 
 
-class Entry(NamedTuple):
+class HashedEntry(NamedTuple):
     """An entry of a log that was hashed and parsed before: checks 1 and 2 are behind it.
 
     `is_signed`: the signature verifies under a public key whose fingerprint is the envelope's keyid. Whose key that is,
@@ -90,15 +90,15 @@ def read_authentic(line: bytes, keys: KeyBook) -> Statement:
         envelope = parse_envelope(data)
     except FormatError as error:
         raise ENVELOPE.failure(error.message, statement=hash_.hex()) from None
-    return _read(Entry(hash_, envelope, None, is_signed=False), keys, export_line.private)
+    return _read(HashedEntry(hash_, envelope, None, is_signed=False), keys, export_line.private)
 
 
-def read_entry(entry: Entry, keys: KeyBook) -> Statement:
+def read_entry(entry: HashedEntry, keys: KeyBook) -> Statement:
     """Return the statement of a log's entry: checks 3 and 4."""
     return _read(entry, keys, None)
 
 
-def _read(entry: Entry, keys: KeyBook, private: dict[str, Any] | None) -> Statement:
+def _read(entry: HashedEntry, keys: KeyBook, private: dict[str, Any] | None) -> Statement:
     envelope, statement_hash = entry.envelope, entry.hash.hex()
     # (3) The key and its signature, before the payload is looked into.
     try:

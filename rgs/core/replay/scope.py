@@ -58,7 +58,7 @@ def _holds(ranges: list[Range], number: int) -> bool:
     return any(found.first <= number <= found.last for found in ranges)
 
 
-class Sequence:
+class NumberSequence:
     """The numbers of one instance or session as they are read.
 
     `last` is the highest so far, `is_unbroken` that none from 1 is missing.

@@ -20,7 +20,7 @@ from rgs.core.limits import Room, SessionLimits, room_of
 from rgs.core.replay.checks import BALANCE, RULES, SESSION
 from rgs.core.replay.reading import Statement
 from rgs.core.replay.rules import Rulebook
-from rgs.core.replay.scope import Range, Sequence
+from rgs.core.replay.scope import NumberSequence, Range
 from rgs.core.replay.seats import OpenSeat, verify_balance_before
 from rgs.core.statements import LINK_ZERO, UnhandledKindError
 
@@ -62,7 +62,7 @@ class Chain:
     """
 
     session_id: str
-    links: Sequence
+    links: NumberSequence
     kind: str = ""
     head: str = LINK_ZERO
     time: str = ""

@@ -33,7 +33,7 @@ class Malfunction:
 
 
 @dataclass(slots=True)
-class Allowed:
+class AdminCertificate:
     """The life of one certificate of an admin; `until` is empty while it is allowed."""
 
     since: str
@@ -49,7 +49,7 @@ class Voids:
         """Round -> the malfunction that pauses it."""
         self._proposals: dict[str, list[tuple[str, str, str, str]]] = {}
         """Round -> (session or nothing, who, reason, time) of each proposal since the malfunction."""
-        self._admins: dict[str, dict[str, Allowed]] = {}
+        self._admins: dict[str, dict[str, AdminCertificate]] = {}
         """Party -> fingerprint -> life."""
         self._parties: dict[str, str] = {}
         """Fingerprint -> whose it is: one certificate makes no two admins."""
@@ -84,7 +84,8 @@ class Voids:
             return
         lives = self._admins.setdefault(party, {})
         if body["code"] == "CERTIFICATE_ADDED":
-            lives.setdefault(fingerprint, Allowed(body["time"]))  # told again behind a recovery: the first counts
+            # A recovery reports a certificate again: the first report counts.
+            lives.setdefault(fingerprint, AdminCertificate(body["time"]))
         elif fingerprint in lives:
             lives[fingerprint].until = lives[fingerprint].until or body["time"]
 

@@ -23,7 +23,7 @@ from typing import Final
 
 from rgs.core.errors import FormatError, GameNotOfferedError, RgsError
 from rgs.core.jurisdictions import Jurisdiction
-from rgs.core.rulesets import Rows, Ruleset
+from rgs.core.rulesets import CheckedRows, Ruleset
 
 LABEL: Final = "certified"
 
@@ -58,7 +58,7 @@ def parse_certificate(text: str, ruleset: Ruleset) -> Certificate:
         raise FormatError("the certificate is no JSON", field="certificate") from error
     if type(document) is not dict:
         raise FormatError("the certificate is no JSON object", field="certificate")
-    rows = Rows(document)
+    rows = CheckedRows(document)
     rows.choice("ruleset_sha256", (ruleset.sha256,))
     side_bets = rows.table("side_bets")
     value, wager = _fraction(rows, "expected_value_per_ante"), _fraction(rows, "expected_total_wager")
@@ -117,7 +117,7 @@ def _read(ruleset: Ruleset) -> Certificate | str:
         return f"{file.name}: {error}"
 
 
-def _return(rows: Rows, key: str, derived: Fraction) -> Fraction:
+def _return(rows: CheckedRows, key: str, derived: Fraction) -> Fraction:
     """The return of a row, which must be what the values beside it come to."""
     try:
         value = parse_return(rows.text(key))
@@ -128,7 +128,7 @@ def _return(rows: Rows, key: str, derived: Fraction) -> Fraction:
     return value
 
 
-def _fraction(rows: Rows, key: str) -> Fraction:
+def _fraction(rows: CheckedRows, key: str) -> Fraction:
     """The fraction of a row, below zero too."""
     text = rows.text(key)
     try:

@@ -30,7 +30,7 @@ BLOCK: Final = 1 << 20
 """Rounds of a block."""
 LIFE, BLOCK_SERIES = "life", "block"
 
-Counts = dict[str, dict[str, int]]
+FigureCounts = dict[str, dict[str, int]]
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class Series:
 
     number: int = 0
     rounds: int = 0
-    counts: Counts = field(default_factory=dict)
+    counts: FigureCounts = field(default_factory=dict)
     told: list[str] = field(default_factory=list)
 
     def limit(self, figures: int) -> float:
@@ -78,7 +78,7 @@ class Reading:
 
 
 @dataclass(slots=True)
-class Tally:
+class ReturnTally:
     """Counts of rounds in the order of their start, money by currency and bet, and what was not counted."""
 
     life: Series = field(default_factory=Series)
@@ -154,7 +154,7 @@ def _reading(name: str, series: Series, figure: str, evidence: float, laws: Laws
     return Reading(name, figure, n, float(law.mean), float(total / n), low, high, evidence, limit)
 
 
-def format_tally(tally: Tally) -> str:
+def format_tally(tally: ReturnTally) -> str:
     """Return the canonical text."""
     document = {
         "block": _series_document(tally.block),
@@ -166,11 +166,11 @@ def format_tally(tally: Tally) -> str:
     return json.dumps(document, sort_keys=True, separators=(",", ":"))
 
 
-def parse_tally(text: str) -> Tally:
+def parse_tally(text: str) -> ReturnTally:
     """Return the tally of a canonical text; raise FormatError for any other text."""
     try:
         document = json.loads(text)
-        tally = Tally(
+        tally = ReturnTally(
             life=Series(**document["life"]),
             block=Series(**document["block"]),
             money=document["money"],

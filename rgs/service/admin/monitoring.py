@@ -28,7 +28,7 @@ from rgs.core.clock import Clock
 from rgs.core.errors import RgsError, UnknownRulesetError
 from rgs.core.returns.distributions import load_laws
 from rgs.core.returns.figures import played
-from rgs.core.returns.tally import NO_CURRENCY, Reading, Tally, format_tally, parse_tally
+from rgs.core.returns.tally import NO_CURRENCY, Reading, ReturnTally, format_tally, parse_tally
 from rgs.core.rulesets import Ruleset, load_ruleset, parse_canonical_ruleset
 from rgs.core.statements import parse_envelope
 from rgs.core.times import parse_time
@@ -58,7 +58,7 @@ class Measured:
 
     ruleset_id: str
     ruleset_sha256: str
-    tally: Tally
+    tally: ReturnTally
     readings: tuple[Reading, ...]
 
 
@@ -67,13 +67,13 @@ class _Batch:
 
     def __init__(self, kept: Mapping[str, TallyKept]) -> None:
         self._kept = kept
-        self.tallies: dict[str, tuple[Ruleset, Tally]] = {}
+        self.tallies: dict[str, tuple[Ruleset, ReturnTally]] = {}
         self.records: list[Record] = []
 
     def add(self, ruleset: Ruleset, opening: Mapping[str, Any], row: RoundToCount) -> None:
         if ruleset.sha256 not in self.tallies:
             kept = self._kept.get(ruleset.sha256)
-            self.tallies[ruleset.sha256] = (ruleset, Tally() if kept is None else parse_tally(kept.tally))
+            self.tallies[ruleset.sha256] = (ruleset, ReturnTally() if kept is None else parse_tally(kept.tally))
         _, tally = self.tallies[ruleset.sha256]
         tally.add(played(ruleset, opening, _body(row.final)), row.currency or NO_CURRENCY)
 

@@ -38,7 +38,7 @@ from rgs.core.reconcile.records import (
 from rgs.core.reconcile.report import (
     FORMAT,
     LISTED_MAX,
-    Findings,
+    BreakFindings,
     Input,
     Sources,
     break_document,
@@ -367,7 +367,7 @@ class _Run:
         entries, last = 0, ""
         if request.resolutions is not None:
             resolutions, entries, last = _read_resolutions(request.resolutions)
-        findings = Findings(terms.as_of_ms, resolutions)
+        findings = BreakFindings(terms.as_of_ms, resolutions)
         files = {BREAKS_CSV: self._write_breaks(findings)}
         totals = [_total_row(row) for row in store.totals(terms)]
         files[TOTALS_CSV] = self._write_csv(
@@ -453,7 +453,7 @@ class _Run:
         envelope = seal_envelope(KINDS["report"].payload_type, format_canonical(body), signer)
         (self._folder / SIGNED).write_bytes(format_line(ExportLine(envelope, None)) + b"\n")
 
-    def _write_breaks(self, findings: Findings) -> str:
+    def _write_breaks(self, findings: BreakFindings) -> str:
         def rows() -> Iterator[list[str]]:
             for text, is_known in self._store.breaks():
                 told = findings.add(json.loads(text), is_known=is_known)

@@ -25,7 +25,7 @@ from rgs.core.reconcile.facts import Break
 from rgs.core.reconcile.lines import Read, Record, RowRefusedError, csv_records, json_records
 from rgs.core.reconcile.mapping import Mapping, parse_mapping
 from rgs.core.reconcile.report import Input
-from rgs.core.reconcile.rows import Reader, Row
+from rgs.core.reconcile.rows import FieldReader, Row
 from rgs.core.replay import KeyBook, Replay, Rulebook
 from rgs.core.replay.checks import DEAL
 from rgs.core.statements.lines import LINE_BYTES_MAX
@@ -44,7 +44,7 @@ _PLAIN_TYPES: Final = dict.fromkeys(PLAIN_HEADER.decode().strip().split(","), "V
     "amount_minor": "BIGINT",
     "balance_after_minor": "BIGINT",
 }
-RowReader = Callable[[Record, Reader], tuple[str, Row]]
+RowReader = Callable[[Record, FieldReader], tuple[str, Row]]
 
 
 class Rows:
@@ -200,7 +200,7 @@ class Outside:
         if source == "wallet" and mapping.is_plain and (plain := self._plain(path, form)):
             return plain
         digest = hashlib.sha256()
-        reader, rejected, taken = Reader(mapping, zone), 0, 0
+        reader, rejected, taken = FieldReader(mapping, zone), 0, 0
         try:
             for number, found in self._records(path, form, mapping, digest):
                 try:

@@ -27,7 +27,7 @@ from rgs.core.ids import check_name, check_request_id
 from rgs.core.money import parse_currency
 from rgs.core.reconcile.lines import Record, RowRefusedError
 from rgs.core.reconcile.mapping import Mapping
-from rgs.core.reconcile.rows import Reader, read_receipt, read_wallet
+from rgs.core.reconcile.rows import FieldReader, read_receipt, read_wallet
 from rgs.core.times import parse_date
 from rgs.service.callers import Caller
 from rgs.service.reconciliation.files import RETRY_MS, ROWS, SUBMISSION, Document, Shelf, entry_id, sync, write_document
@@ -37,7 +37,7 @@ WALLET, RECEIPTS, REGISTER = "wallet", "receipts", "register"
 _METHODS: Final = {WALLET: "SubmitWalletStatement", RECEIPTS: "SubmitReceipts", REGISTER: "SubmitRegister"}
 _TIME_AT: Final = {WALLET: 5, RECEIPTS: 3}
 """Where the time stands in a checked row."""
-_PLAIN: Final = Reader(Mapping())
+_PLAIN: Final = FieldReader(Mapping())
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from rgs.api import mapping
 from rgs.api.mapping import field_bytes, reply_bytes, round_message, tag_of, time_fields
 from rgs.core.cards import format_card
-from rgs.core.games.types import Action, Outcome, Phase, Result
+from rgs.core.games.types import Action, BetResult, Outcome, Phase
 from rgs.core.limits import SessionLimits
 from rgs.core.rounds import RoundStatus
 from rgs.core.sessions import Funding, SessionStatus
@@ -43,7 +43,7 @@ def json_of(message: Message) -> dict[str, Any]:
         (mapping.ACTIONS, [action.value for action in Action], common_pb2.Action, "ACTION"),
         (mapping.DECIDED_BY, ["player", "timer", "rule"], common_pb2.DecidedBy, "DECIDED_BY"),
         (mapping.OUTCOMES, list(Outcome), common_pb2.Outcome, "OUTCOME"),
-        (mapping.RESULTS, [result.value for result in Result], common_pb2.BetResult, "BET_RESULT"),
+        (mapping.RESULTS, [result.value for result in BetResult], common_pb2.BetResult, "BET_RESULT"),
         (mapping.ROUND_STATUSES, list(RoundStatus), common_pb2.RoundStatus, "ROUND_STATUS"),
         (mapping.SESSION_STATUSES, list(SessionStatus), common_pb2.SessionStatus, "SESSION_STATUS"),
     ],

@@ -9,12 +9,12 @@ import pytest
 
 from rgs.core import games
 from rgs.core.cards import format_card
-from rgs.core.games.types import Action, Phase, Seat, SeatView
+from rgs.core.games.types import Action, Phase, Seat, SeatView, Timers
 from rgs.core.jurisdictions import load_jurisdiction
 from rgs.core.ledger import Participation
 from rgs.core.limits import SessionLimits
 from rgs.core.rounds import Round, RoundStatus
-from rgs.core.rulesets import Timers, load_ruleset
+from rgs.core.rulesets import load_ruleset
 from rgs.core.sessions import Session, SessionStatus
 from rgs.core.views import RoundView, round_view, session_view
 from tests.unit.core.table import START_MS, make_round, seat_after, taken

@@ -11,7 +11,7 @@ import pytest
 
 from rgs.core.cards import Card
 from rgs.core.hands import evaluate
-from rgs.core.returns.tally import Tally
+from rgs.core.returns.tally import ReturnTally
 from rgs.service.admin.monitoring import LATE_PERIOD_MS, PATIENCE_MS
 from rng.generator import Draw
 from rng.shuffle import transcript_to_deck
@@ -21,7 +21,7 @@ from tests.seeded import Bytes
 from tests.unit.service.admins import void
 
 
-async def tally_of(house: House, ruleset_id: str = "uth-solo") -> Tally:
+async def tally_of(house: House, ruleset_id: str = "uth-solo") -> ReturnTally:
     while await house.services.monitoring.look():
         pass
     measured, _ = await house.services.monitoring.measured()

@@ -12,7 +12,7 @@ import pytest
 from rgs.core.games.types import Seat
 from rgs.core.returns.distributions import load_laws
 from rgs.core.returns.figures import played
-from rgs.core.returns.tally import Tally, format_tally
+from rgs.core.returns.tally import ReturnTally, format_tally
 from rgs.core.rulesets import parse_canonical_ruleset
 from rgs.service.admin.monitoring import LATE_PERIOD_MS, PATIENCE_MS, Monitoring
 from rgs.store.changes import Change, Draft, Signed, StoreError
@@ -49,8 +49,8 @@ class Table:
     def opening(self, number: int) -> dict[str, Any]:
         return opening_of(self.dealt[number], self.clock.now_ms(), self.ruleset)
 
-    def expected(self, numbers: Sequence[int]) -> Tally:
-        tally = Tally()
+    def expected(self, numbers: Sequence[int]) -> ReturnTally:
+        tally = ReturnTally()
         for number in numbers:
             tally.add(played(UTH, self.opening(number), final_of(self.dealt[number])), "XXX")
         return tally

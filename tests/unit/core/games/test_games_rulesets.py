@@ -15,11 +15,10 @@ import pytest
 from rgs.core import rulesets
 from rgs.core.errors import FormatError, RulesetError, UnknownRulesetError
 from rgs.core.games import GAMES
-from rgs.core.games.types import Action, Phase
+from rgs.core.games.types import Action, Phase, StakeLimits
 from rgs.core.rulesets import (
     SHIPPED_RULESETS,
-    Limits,
-    Rows,
+    CheckedRows,
     canonical_form,
     load_ruleset,
     parse_canonical_ruleset,
@@ -85,7 +84,7 @@ def test_the_rulesets_are_section_4(ruleset_id: str) -> None:
 @pytest.mark.parametrize("ruleset_id", SHIPPED_RULESETS)
 def test_defaults_and_limits(ruleset_id: str) -> None:
     ruleset = load_ruleset(ruleset_id)
-    assert ruleset.limits["ante"] == Limits(10, 100_000)  # U-10
+    assert ruleset.limits["ante"] == StakeLimits(10, 100_000)  # U-10
     if ruleset.game == "casino_holdem":
         assert ruleset.default_decisions == {Phase.FLOP: Action.FOLD}  # C-10
     else:
@@ -361,13 +360,13 @@ def test_dates_and_floats_have_no_canonical_form() -> None:
 
 
 def test_a_list_of_tables_holds_tables() -> None:
-    rows = Rows({"good": [{"a": "b"}], "bad": [1]})
+    rows = CheckedRows({"good": [{"a": "b"}], "bad": [1]})
     (row,) = rows.tables("good")
     assert row.text("a") == "b"
     row.close()
     with pytest.raises(RulesetError, match="bad: is no list of tables"):
         rows.tables("bad")
-    (row,) = Rows({"good": [{}]}, "file.").tables("good")
+    (row,) = CheckedRows({"good": [{}]}, "file.").tables("good")
     with pytest.raises(RulesetError) as caught:
         row.text("a")
     assert caught.value.field == "file.good[0].a"

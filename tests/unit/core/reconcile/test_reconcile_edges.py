@@ -15,9 +15,9 @@ from rgs.core.reconcile.extract import LEGS, SEATS, SESSIONS, Extract
 from rgs.core.reconcile.facts import Break
 from rgs.core.reconcile.lines import RowRefusedError, csv_records, parse_object, split_csv
 from rgs.core.reconcile.mapping import Mapping, parse_mapping
-from rgs.core.reconcile.report import Findings, Input, break_document
+from rgs.core.reconcile.report import BreakFindings, Input, break_document
 from rgs.core.reconcile.resolutions import Resolution, entry_hash
-from rgs.core.reconcile.rows import NULL, Reader, Row, read_receipt, read_regulator, read_wallet
+from rgs.core.reconcile.rows import NULL, FieldReader, Row, read_receipt, read_regulator, read_wallet
 from rgs.core.replay import Rulebook
 from rgs.core.replay.reading import Statement
 from rgs.core.times import format_time
@@ -52,7 +52,7 @@ def test_breaks_are_counted_by_class_age_and_currency() -> None:
     """Those that are resolved count apart, and nothing of them is owed any more."""
     day_ms = 86_400_000
     settled = Resolution("b" * 32, "RESENT", "ticket 7", "anna", "bert", "2026-11-18T00:00:00.000Z")
-    findings = Findings(10 * day_ms, {"b" * 32: settled})
+    findings = BreakFindings(10 * day_ms, {"b" * 32: settled})
     credit = Break(BreakClass.MISSING_CREDIT, "transaction T", (), 0, amount_minor=5, currency="EUR", is_owed=True)
     for break_id, passed_ms in (("a" * 32, 10 * day_ms), ("b" * 32, 0), ("c" * 32, 0), ("d" * 32, 0)):
         document = break_document(replace(credit, time_ms=10 * day_ms - passed_ms))
@@ -139,14 +139,14 @@ def test_a_mapping_that_is_refused_names_the_key(text: str, field: str) -> None:
     ],
 )
 def test_the_limits_of_a_field_are_exact(field: str, most: str, more: str) -> None:
-    assert read_wallet({**WALLET, field: most}, Reader(Mapping()))[0] == "wallet"
+    assert read_wallet({**WALLET, field: most}, FieldReader(Mapping()))[0] == "wallet"
     with pytest.raises(RowRefusedError, match=field):
-        read_wallet({**WALLET, field: more}, Reader(Mapping()))
+        read_wallet({**WALLET, field: more}, FieldReader(Mapping()))
 
 
 def test_a_row_that_tells_only_what_is_needed() -> None:
     told = ("T", "debit", "", "EUR", "1", "1794960000000", "", "accepted", NULL, "", "")
-    assert read_wallet(WALLET, Reader(Mapping())) == ("wallet", told)
+    assert read_wallet(WALLET, FieldReader(Mapping())) == ("wallet", told)
 
 
 IDS = {"regulator_session_id": "M", "regulator_participation_id": "N"}
@@ -190,18 +190,18 @@ SUMS = {"bought_minor": "1", "staked_minor": "2", "returned_minor": "3", "paid_o
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
 def test_a_row_of_the_register_that_tells_only_what_is_needed(record: dict[str, str], table: str, row: Row) -> None:
-    assert read_regulator(record, Reader(Mapping())) == (table, row)
+    assert read_regulator(record, FieldReader(Mapping())) == (table, row)
     for name in record:
         with pytest.raises(RowRefusedError, match=f"{name} is missing"):
-            read_regulator({**record, name: ""}, Reader(Mapping()))
+            read_regulator({**record, name: ""}, FieldReader(Mapping()))
 
 
 def test_a_number_has_nine_digits_at_most() -> None:
     receipt = {"session_id": "S", "opening_hash": "0" * 64}
-    assert read_receipt({**receipt, "stage_no": "9" * 9}, Reader(Mapping()))[1][1] == "9" * 9
+    assert read_receipt({**receipt, "stage_no": "9" * 9}, FieldReader(Mapping()))[1][1] == "9" * 9
     for text in ("9" * 10, "\u0663"):
         with pytest.raises(RowRefusedError, match="stage_no"):
-            read_receipt({**receipt, "stage_no": text}, Reader(Mapping()))
+            read_receipt({**receipt, "stage_no": text}, FieldReader(Mapping()))
 
 
 # --- balances ---

@@ -20,12 +20,12 @@ from rgs.core.reconcile.lines import (
     split_csv,
 )
 from rgs.core.reconcile.mapping import Mapping, parse_mapping, parse_rfc3339
-from rgs.core.reconcile.report import Findings, Sources, independence, verdict_of
+from rgs.core.reconcile.report import BreakFindings, Sources, independence, verdict_of
 from rgs.core.reconcile.resolutions import HASH_ZERO, Resolution, entry_hash, format_entry, read_resolutions
-from rgs.core.reconcile.rows import Reader, read_receipt, read_regulator, read_wallet
+from rgs.core.reconcile.rows import FieldReader, read_receipt, read_regulator, read_wallet
 from rgs.core.statements import format_canonical, leaf_hash
 
-PLAIN = Reader(Mapping())
+PLAIN = FieldReader(Mapping())
 WALLET = {
     "transaction_id": "T",
     "kind": "debit",
@@ -216,7 +216,7 @@ def test_verdicts() -> None:
 
 def test_the_report_lists_a_bounded_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rgs.core.reconcile.report.LISTED_MAX", 2)
-    findings = Findings(1000)
+    findings = BreakFindings(1000)
     for number in range(3):
         told = {"class": "timing", "break_id": str(number), "time_ms": 0, "currency": "EUR", "amount_minor": 1}
         findings.add({**told, "owed": False}, is_known=bool(number))

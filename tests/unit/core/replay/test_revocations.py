@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rgs.core.errors import FormatError, VerificationError
-from rgs.core.replay import Entry, KeyBook, Place, Replay, Rulebook, Witnessed
+from rgs.core.replay import HashedEntry, KeyBook, Place, Replay, Rulebook, Witnessed
 from rgs.core.replay.revocations import Revocations, read_witnessed
 from rgs.core.statements import Ed25519Signer, leaf_hash, parse_envelope, parse_line
 from rgs.core.times import format_time
@@ -41,7 +41,7 @@ def replay_log(house: House, *witnessed: Witnessed, origin: str = ORIGIN) -> lis
     failures = []
     for index, line in enumerate(house.lines):
         data = parse_line(line).envelope
-        entry = Entry(leaf_hash(data), parse_envelope(data), Place(origin, index), is_signed=False)
+        entry = HashedEntry(leaf_hash(data), parse_envelope(data), Place(origin, index), is_signed=False)
         failures += replay.feed_entry(entry)
     return [failure.message for failure in (*failures, *replay.finish())]
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rgs.core.replay.scope import Range, Sequence
+from rgs.core.replay.scope import NumberSequence, Range
 from rgs.core.statements import parse_envelope, parse_line, parse_statement
 from tests.factory import Body, House, Lie, Player
 from tests.houses import large_house
@@ -231,7 +231,7 @@ def test_a_boot_before_that_shows_only_in_part_can_still_contradict() -> None:
 
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=20))
 def test_whole_sequences_take_one_number_after_the_other(numbers: list[int]) -> None:
-    sequence, last = Sequence(is_whole=True, head=0), 0
+    sequence, last = NumberSequence(is_whole=True, head=0), 0
     for number in numbers:
         assert (sequence.advance(number, None) == "") == (number == last + 1)
         last = max(last, number)
@@ -249,7 +249,7 @@ def test_a_leap_goes_from_the_end_of_a_range_to_the_beginning_of_the_next() -> N
         ([4], False),
         ([3, 4, 5, 9], False),
     ):
-        sequence = Sequence(is_whole=False, head=0)
+        sequence = NumberSequence(is_whole=False, head=0)
         faults = [sequence.advance(number, ranges) for number in numbers]
         assert (faults == [""] * len(numbers)) == right
         assert bool(sequence.missing_end(has_ended=True, ranges=ranges)) == (numbers[-1] != 9)

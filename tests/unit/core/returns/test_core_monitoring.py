@@ -26,7 +26,7 @@ from rgs.core.returns.evidence import (
     rounds_to_show,
 )
 from rgs.core.returns.figures import played
-from rgs.core.returns.tally import ALPHA, BLOCK, Series, Tally, format_tally, parse_tally
+from rgs.core.returns.tally import ALPHA, BLOCK, ReturnTally, Series, format_tally, parse_tally
 from rgs.core.rulesets import SHIPPED_RULESETS, load_ruleset, parse_canonical_ruleset
 from tests.monitored import (
     CASINO,
@@ -52,8 +52,10 @@ def laws_of(name: str = "uth-solo") -> Laws:
     return laws
 
 
-def counted(count: int, choose: Choose = raising, deal: Deal = fair, *, seed: str = "rounds", side: int = 100) -> Tally:
-    tally = Tally()
+def counted(
+    count: int, choose: Choose = raising, deal: Deal = fair, *, seed: str = "rounds", side: int = 100
+) -> ReturnTally:
+    tally = ReturnTally()
     for seat in seats(seed, count, choose, deal, side=side):
         tally.add(played(UTH, opening_of(seat, 0), final_of(seat)), "EUR")
     return tally
@@ -289,7 +291,7 @@ def test_a_void_counts_as_if_played_and_a_further_seat_or_a_hidden_deck_not() ->
     assert further.money == settled.money
     hidden = final_of(seat, void=True)
     del hidden["cards"]
-    tally = Tally()
+    tally = ReturnTally()
     for one in (settled, void, further, played(UTH, opening, hidden)):
         tally.add(one, "EUR")
     assert (tally.life.rounds, tally.voids, tally.unseen) == (2, 2, 2)
@@ -326,7 +328,7 @@ def test_a_deal_that_favours_the_dealer_alarms_once_a_series() -> None:
 
 
 def test_more_for_the_player_than_best_play_brings_alarms_above() -> None:
-    tally = Tally()
+    tally = ReturnTally()
     for seat in seats("generous", 400, checking):
         final = final_of(seat)
         for row in final["settlement"]:
@@ -361,7 +363,7 @@ def test_an_error_that_begins_late_shows_in_the_block(monkeypatch: pytest.Monkey
 
 
 def test_nothing_played_nothing_read() -> None:
-    assert Tally().readings(laws_of()) == []
+    assert ReturnTally().readings(laws_of()) == []
 
 
 def test_the_text_of_a_tally_is_canonical() -> None:
@@ -370,7 +372,7 @@ def test_the_text_of_a_tally_is_canonical() -> None:
     text = format_tally(tally)
     assert format_tally(parse_tally(text)) == text
     assert parse_tally(text) == tally
-    assert parse_tally(format_tally(Tally())) == Tally()
+    assert parse_tally(format_tally(ReturnTally())) == ReturnTally()
     for wrong in ("", "[]", "{}", text.replace('"rounds"', '"other"'), text.replace('"life"', '"death"')):
         with pytest.raises(FormatError):
             parse_tally(wrong)

@@ -20,7 +20,7 @@ from rgs.core.replay import KeyBook, Replay, Rulebook, procedure, times
 from rgs.core.replay.keys import SigningKey
 from rgs.core.replay.reading import Statement
 from rgs.core.replay.registered import Registered
-from rgs.core.replay.scope import Sequence
+from rgs.core.replay.scope import NumberSequence
 from rgs.core.replay.sessions import Chain
 from rgs.core.sessions import Session, SessionStatus
 from rgs.core.statements import KINDS, KeyRole, Kind, UnhandledKindError, kinds
@@ -65,7 +65,7 @@ def statement(kind: Kind) -> Statement:
 
 
 def chain() -> Chain:
-    return Chain("S", Sequence(is_whole=True, head=0))
+    return Chain("S", NumberSequence(is_whole=True, head=0))
 
 
 def refusal(act: Callable[[], object]) -> str:
