@@ -1,8 +1,7 @@
 """Amounts for people, in major units: "250.00 EUR", "25,000 JPY", "25.000 TND". Machines get minor units.
 
-Apart from the money that games reckon with (`rgs.core.money`), for nothing here is certified. Writes decimals only for
-currencies whose number of decimals it knows (ISO 4217), and else says that the amount is in minor units. Refuses to
-round.
+Games calculate with `rgs.core.money`; nothing here is certified. Decimals are written only for currencies whose number
+of decimals is known (ISO 4217). Other amounts are shown in minor units, and say so.
 """
 
 from __future__ import annotations

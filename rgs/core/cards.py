@@ -1,11 +1,7 @@
-"""Cards and decks: one 52-card deck, no jokers (RULEBOOK H-1).
+"""Cards and decks: one deck of 52 cards, no jokers (RULEBOOK H-1).
 
-A card is an integer 0..51, suits `cdhs` one after the other and ranks 2..A inside a suit: 0 is "2c", 12 "Ac", 13 "2d",
-51 "As". Its text is rank and suit, "As", "Td". `parse_card` and `format_card` are inverse to each other on exactly
-these 52 texts.
-
-Refuses every other text or number, a list that holds a card twice, and a deck that is not a permutation of the 52
-cards.
+A card is an integer 0..51: suits `cdhs` one after the other, ranks 2..A inside a suit. 0 is "2c", 12 "Ac", 13 "2d",
+51 "As". Its text is rank and suit. `parse_card` and `format_card` are inverse to each other on exactly these 52 texts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What everything asks of its clock, as types: a clock itself is handed in (`rgs.node.clock`; ARCHITECTURE 2.21).
-
-Refuses nothing: no clock is read here.
-"""
+"""The types of a clock (ARCHITECTURE 2.21: one injected clock). The clock itself is in `rgs.node.clock`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Every error that a caller can be told about, one class a reason.
+"""Every error that a caller can get, one class for each reason.
 
-The shell (`rgs.api.errors`) maps each class to a canonical gRPC code in one table; a test proves that every class
-here has a row. Refuses to carry secrets: a message and its metadata name fields, limits and values that the caller
-sent or may see, nothing else.
+`rgs.api.errors` maps each class to a gRPC code in one table; a test proves that every class has a row. Messages and
+metadata name fields, limits and values that the caller sent or may see. They never hold secrets.
 """
 
 from __future__ import annotations

@@ -1,15 +1,13 @@
 """Poker hands: the best five of five, six or seven cards (RULEBOOK H-2 to H-5).
 
-A hand is known by its `key`: the category's number, then the ranks that decide inside the category, most important
-first. The larger tuple is the better hand and equal tuples are a tie (H-4: suits never decide, kickers only inside
-the best five). The lengths differ by category, never inside one: `(9,)` royal flush, `(8, top)` straight flush, `(7,
-quads, kicker)`, `(6, trips, pair)`, `(5, five ranks)` flush, `(4, top)` straight, `(3, trips, two kickers)`, `(2,
-high pair, low pair, kicker)`, `(1, pair, three kickers)`, `(0, five ranks)`. The top of 5 4 3 2 A is 5 (H-3).
+A hand is known by its `key`: the number of its category, then the ranks that decide inside the category, most important
+first. The larger tuple is the better hand, and equal tuples are a tie (H-4: suits never decide). The keys are `(9,)`
+royal flush, `(8, top)` straight flush, `(7, quads, kicker)`, `(6, trips, pair)`, `(5, five ranks)` flush, `(4, top)`
+straight, `(3, trips, two kickers)`, `(2, high pair, low pair, kicker)`, `(1, pair, three kickers)`, `(0, five ranks)`.
+The top of 5 4 3 2 A is 5 (H-3).
 
-The cards are held as one 52-bit number, so that pairs, trips and quads of all ranks come from a few bit operations
-and straights from a table over the 8,192 sets of ranks; no combination is tried out.
-
-Refuses fewer than five and more than seven cards, numbers that are no card, and a card that comes twice.
+The cards are held as one 52-bit number. Pairs, trips and quads come from a few bit operations, straights from a table
+over the 8,192 sets of ranks. No combination is tried out.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Ids: ULIDs made by the server, request ids made by clients, game codes shown to players, ids of the regulator.
 
-Pure: random bytes come in as a parameter (from the tested entropy source), times as milliseconds.
+Random bytes and times come in as parameters.
 """
 
 from __future__ import annotations

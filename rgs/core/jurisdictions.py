@@ -1,11 +1,8 @@
 """Jurisdictions: what a regulator demands of every session, as versioned data.
 
-Each row of a file cites the clause it comes from, or says that it is our own choice. Implements nothing by itself;
-the clause ids are those of the requirements matrix (IT-, ID-, GL-, UK-). Read by the same strict reader, and hashed
-over the same canonical form, as a ruleset (`rgs.core.rulesets`).
-
-Refuses an unknown or missing row, a row without its source, and the test register or the development CA anywhere but
-in `demo`.
+Each row of a file cites its clause, or says that it is our own choice. The clause ids are those of the requirements
+matrix (IT-, ID-, GL-, UK-). Files are read and hashed as rulesets are (`rgs.core.rulesets`). A row without a source is
+refused, and so is the test register or the development CA outside `demo`.
 """
 
 from __future__ import annotations

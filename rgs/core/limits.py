@@ -1,7 +1,7 @@
-"""Session limits that an operator sets on opening, and what they leave (ARCHITECTURE 2.4, RULEBOOK R-8).
+"""Session limits that an operator sets at the opening, and what they leave (ARCHITECTURE 2.4, RULEBOOK R-8).
 
-Limits stop new rounds and dearer decisions, never a decision that is owed: what finishes a round for nothing is always
-possible. Refuses to look at a clock: times come in.
+Limits stop new rounds and dearer decisions. They never stop a decision that is owed: a round can always be finished
+without a further stake.
 """
 
 from __future__ import annotations
@@ -49,39 +49,31 @@ class Room(NamedTuple):
     @property
     def minor(self) -> int:
         """The least of them: what a round may cost."""
-        least = self.balance_minor
-        if self.loss_left_minor is not None and self.loss_left_minor < least:
-            least = self.loss_left_minor
-        if self.stake_left_minor is not None and self.stake_left_minor < least:
-            least = self.stake_left_minor
-        return least
+        return min(limit for _, limit in self._limits() if limit is not None)
 
     def reason_against(self, cost_minor: int) -> str:
-        """Why `cost_minor` is not covered: the reason of the error that says so; empty where it is."""
-        error = self._error_of(cost_minor)
-        return error.reason if error is not None else ""
+        """The reason of the error that says why `cost_minor` is not covered; empty where it is."""
+        broken = self._broken(cost_minor)
+        return broken[0].reason if broken else ""
 
     def verify_covers(self, cost_minor: int, field: str, rule: str) -> None:
         """InsufficientBalanceError, LossLimitError or StakeLimitError, the first that applies."""
-        error = self._error_of(cost_minor)
-        if error is not None:
-            limit = {
-                InsufficientBalanceError.reason: self.balance_minor,
-                LossLimitError.reason: self.loss_left_minor,
-                StakeLimitError.reason: self.stake_left_minor,
-            }[error.reason]
+        if broken := self._broken(cost_minor):
+            error, limit = broken
             raise error(
                 f"{cost_minor} exceeds what is left, {limit}", field=field, value=cost_minor, limit=limit, rule=rule
             )
 
-    def _error_of(self, cost_minor: int) -> type[RgsError] | None:
-        if cost_minor > self.balance_minor:
-            return InsufficientBalanceError
-        if self.loss_left_minor is not None and cost_minor > self.loss_left_minor:
-            return LossLimitError
-        if self.stake_left_minor is not None and cost_minor > self.stake_left_minor:
-            return StakeLimitError
-        return None
+    def _limits(self) -> tuple[tuple[type[RgsError], int | None], ...]:
+        return (
+            (InsufficientBalanceError, self.balance_minor),
+            (LossLimitError, self.loss_left_minor),
+            (StakeLimitError, self.stake_left_minor),
+        )
+
+    def _broken(self, cost_minor: int) -> tuple[type[RgsError], int] | None:
+        left = ((error, limit) for error, limit in self._limits() if limit is not None and cost_minor > limit)
+        return next(left, None)
 
 
 def room_of(limits: SessionLimits, money: Participation) -> Room:

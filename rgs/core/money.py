@@ -1,11 +1,9 @@
-"""Money: whole numbers of minor units, and odds that are paid exactly or not at all (RULEBOOK head note, U-10).
+"""Money: whole numbers of minor units, and odds that are paid exactly (RULEBOOK head note, U-10).
 
-Amounts are plain integers named `…_minor`; the currency is the session's and is carried beside them. Odds "3:2" pay
-three for every two staked *and* return the stake; "push" returns the stake; "lost" returns nothing.
-
-Refuses to round: odds that would pay part of a minor unit raise. Refuses odds that are not in lowest terms, so that a
-value has one text. Knows the shape of a currency code (ISO 4217: three capital letters), not the list of currencies in
-force.
+Amounts are integers named `…_minor`; the session's currency is carried beside them. Odds "3:2" pay three for every two
+staked and return the stake; "push" returns the stake; "lost" returns nothing. Nothing is rounded: odds that would pay
+part of a minor unit raise. Odds are in lowest terms, so that a value has one text. A currency code is checked for its
+shape (ISO 4217: three capital letters), not against a list.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The key path that a receipt carries beside a statement: key bundle and `instance_start` (docs/formats.md, 17).
 
-It stands in the extra data of a `.tlog-proof`, which nothing signs and nothing needs to sign: whoever reads it verifies
-it from a root that he brings. Refuses anything but a bundle and one envelope behind it.
+It stands in the extra data of a `.tlog-proof`. Nothing signs that data: a reader verifies it from a root that he has
+from elsewhere.
 """
 
 from __future__ import annotations

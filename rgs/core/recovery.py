@@ -1,9 +1,8 @@
-"""From statements to the state that they leave: how a restored store is brought up to its log (docs/keys.md).
+"""From statements to the state that they leave: a restored store is brought up to its log (docs/keys.md).
 
-Pure. A statement tells all of a session but what is private, and its private block tells that, where it is there still:
-without it a session that only the log knows has no player and no regulator's id. What a player had decided and no final
-tells is lost, and so is a deck that only the lost store held; such rounds cannot be played on. Refuses nothing: the
-statements were verified before.
+A statement holds all of a session except its private block. Without that block a session that only the log knows has no
+player and no regulator's id. Decisions that no final names are lost, and so is a deck that only the lost store held;
+such rounds cannot be continued. The statements were verified before.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The life of a round, pure: what is fixed before the draw, the bodies of its opening and final, and its state between.
+"""The life of a round: what is fixed before the draw, the bodies of its opening and final, and its state between.
 
-A round is one deal and its seats (ARCHITECTURE 2.1); this file carries one seat of it, self-contained. The deck is
-never part of the durable state in the clear: `Round.sealed` holds salt and transcript under the key of the service
-layer. Refuses to draw, to seal and to tell the time.
+A round is one deal and its seats (ARCHITECTURE 2.1); a `Round` is one seat of it, self-contained. The deck is never
+part of the durable state in plain: `Round.sealed` holds salt and transcript, sealed by the service.
 """
 
 from __future__ import annotations
@@ -185,10 +184,8 @@ def seat_of(round_: Round, ruleset: Ruleset, deck: Sequence[int]) -> Seat:
     seat = deal_again(ruleset, deck, round_.seat_no, round_.bets, round_.funds_minor)
     if not round_.actions:
         return seat
-    return apply_again(
-        seat,
-        [ActionTaken(Phase(taken.phase), Action(taken.action), taken.amount_minor) for taken in round_.actions],
-    )
+    taken = [ActionTaken(Phase(one.phase), Action(one.action), one.amount_minor) for one in round_.actions]
+    return apply_again(seat, taken)
 
 
 def hand_object(hand: HandValue) -> dict[str, Any]:
@@ -219,6 +216,14 @@ def settlement_objects(settlement: Settlement) -> list[dict[str, str]]:
             "stake_minor": str(bet.stake_minor),
         }
         for bet in settlement.bets
+    ]
+
+
+def pushed_objects(bets: Sequence[tuple[str, int]]) -> list[dict[str, str]]:
+    """The bets of a void round: each comes back."""
+    return [
+        {"bet": bet, "result": "push", "returned_minor": str(amount), "stake_minor": str(amount)}
+        for bet, amount in bets
     ]
 
 
@@ -322,10 +327,7 @@ def void_body(
     body["deck"] = [format_card(card) for card in revealed.deck]
     body["salt"] = revealed.salt.hex()
     body["transcript"] = revealed.transcript.hex()
-    body["settlement"] = [
-        {"bet": bet, "result": "push", "returned_minor": str(amount), "stake_minor": str(amount)}
-        for bet, amount in seat.bets
-    ]
+    body["settlement"] = pushed_objects(seat.bets)
     return body
 
 
@@ -342,9 +344,5 @@ def staked_so_far(round_: Round) -> int:
 
 
 def _cards_object(seat: Seat) -> dict[str, list[str]]:
-    return {
-        "board": [format_card(card) for card in seat.board],
-        "burns": [format_card(card) for card in seat.burns],
-        "dealer_cards": [format_card(card) for card in seat.dealer_cards],
-        "hole_cards": [format_card(card) for card in seat.hole_cards],
-    }
+    places = ("board", "burns", "dealer_cards", "hole_cards")
+    return {place: [format_card(card) for card in getattr(seat, place)] for place in places}

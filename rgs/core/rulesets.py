@@ -1,14 +1,13 @@
 """Rulesets: what a table or a solo game plays by, as versioned data (RULEBOOK 4), and the strict reader of such data.
 
-A ruleset is a TOML document. Its **canonical form** is the JSON of the parsed document: keys sorted, no whitespace,
-ASCII (other characters escaped), and of values only texts, integers, booleans, lists and tables, so that one document
-has one form. Its hash is the SHA-256 of that form; every round names it. The canonical form alone gives the ruleset
-back: a round is replayed by the rules it was played by, long after a newer version is shipped.
+A ruleset is a TOML document. Its **canonical form** is the JSON of the parsed document: keys sorted, no white space,
+ASCII, and only texts, integers, booleans, lists and tables. Its hash is the SHA-256 of that form; every round names it.
+The canonical form alone gives the ruleset back, so that an old round is replayed by the rules it was played by.
 
-Refuses, naming the row: an unknown or missing key, a value of the wrong kind or out of bounds, a paytable with a hole
-or one that pays a better hand less, odds that could round on the stake step, limits off the step, a default decision
-that costs money, a table that would wait for ever, and a row without its source. Published returns are no part of a
-ruleset (`rgs.core.games.published`).
+Errors name the row: an unknown or missing key, a value of the wrong kind or out of bounds, a paytable with a hole or
+one that pays a better hand less, odds that could round on the stake step, limits off the step, a default decision that
+costs money, a table that would wait for ever, a row without its source. Published returns stand elsewhere
+(`rgs.core.games.published`).
 """
 
 from __future__ import annotations

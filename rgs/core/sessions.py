@@ -1,7 +1,6 @@
-"""A session as durable state: one player at one game, the regulator's ids, one participation, the chain of its
-statements.
+"""A session as durable state: one player at one game, the regulator's ids, one participation, a chain of statements.
 
-Frozen values and the checks that stand before each step. Refuses to know how state is stored or who asks.
+The checks before each step are methods of the session.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Half-year shards of the transparency log: the name of each, and the origin that its checkpoints bear.
-
-Docs/formats.md, 16. Pure.
-"""
+"""Half-year shards of the transparency log: their names, and the origin of their checkpoints (docs/formats.md, 16)."""
 
 from __future__ import annotations
 

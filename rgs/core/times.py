@@ -1,5 +1,5 @@
-"""Times as they stand in statements: UTC, milliseconds, `2026-11-21T22:30:00.123Z`; inside the house milliseconds since
-1970.
+"""Times as they stand in statements: UTC with milliseconds, `2026-11-21T22:30:00.123Z`. Elsewhere a time is an integer,
+milliseconds since 1970.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Frozen values that change often: a copy with some fields changed, cheaply. Whole numbers between two bounds.
-
-`changed` does what `dataclasses.replace` does, for frozen dataclasses without slots: the fields are copied as one
-mapping, where a constructor would set each of some thirty fields by itself on every step of a round. Refuses a field
-that the value does not have, and values with a `__post_init__`, which would not run.
-"""
+"""A fast copy of a frozen value, and the check of an integer between two bounds."""
 
 from __future__ import annotations
 
@@ -15,7 +10,11 @@ _Value = TypeVar("_Value")
 
 
 def changed(value: _Value, **fields: Any) -> _Value:
-    """Return a copy of `value` with these fields; TypeError for a name that is none of its fields."""
+    """A copy of a frozen dataclass without slots, with some fields changed; TypeError for an unknown field.
+
+    Like `dataclasses.replace`, but the fields are copied as one mapping: a constructor would set some thirty fields one
+    by one on every step of a round. A `__post_init__` would not run, so a class with one is a TypeError too.
+    """
     kind = type(value)
     new: _Value = object.__new__(kind)
     state = new.__dict__

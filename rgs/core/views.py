@@ -1,8 +1,7 @@
-"""What a client is told: the whole session and the visible part of a round, as pure functions of durable state and a
-time.
+"""What a client sees: the whole session, and the visible part of a round, from durable state and a time.
 
-A client that lost everything goes on from a view (ARCHITECTURE section 3). Refuses to hold a card that the player may
-not see: the game's own `view` decides what is visible.
+A client that lost everything continues from a view (ARCHITECTURE section 3). The game's `view` decides which cards are
+visible.
 """
 
 from __future__ import annotations
@@ -10,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rgs.core import games
-from rgs.core.cards import format_card
-from rgs.core.games.types import Action, LegalAction, Phase, Seat, Settlement
+from rgs.core.cards import format_cards
+from rgs.core.games.types import Action, LegalAction, Phase, Seat, SeatView, Settlement
 from rgs.core.hands import HandValue
 from rgs.core.jurisdictions import Jurisdiction
 from rgs.core.limits import Room
@@ -87,29 +86,14 @@ def round_view(
 
     `room` is what the session offers: it names the reason why a decision is not available.
     """
-    shown = games.view(seat)
-    open_ = round_.status is RoundStatus.OPEN
-    return RoundView(
-        round_id=round_.round_id,
-        game_code=round_.game_code,
-        stage_no=round_.stage_no,
-        round_version=round_.version,
-        status=round_.status,
-        phase=shown.phase,
-        hole_cards=tuple(map(format_card, shown.hole_cards)),
-        dealer_cards=tuple(map(format_card, shown.dealer_cards)),
-        board=tuple(map(format_card, shown.board)),
-        bets=shown.bets,
-        legal_actions=_legal_actions(seat, room) if open_ and not round_.malfunction else (),
-        actions=round_.actions,
-        player_hand=shown.player_hand,
+    is_open = round_.status is RoundStatus.OPEN
+    return _view(
+        round_,
+        games.view(seat),
+        legal_actions=_legal_actions(seat, room) if is_open and not round_.malfunction else (),
         settlement=settlement,
-        start_ms=round_.start_ms,
-        end_ms=round_.end_ms,
-        deadline_ms=_deadline_of(round_, seat.ruleset) if open_ else 0,
-        commitment=round_.commitment,
+        deadline_ms=_deadline_of(round_, seat.ruleset) if is_open else 0,
         actions_hash=actions_hash,
-        malfunction_code=round_.malfunction_code,
     )
 
 
@@ -120,24 +104,37 @@ def blind_view(round_: Round, ruleset: Ruleset, *, actions_hash: bytes) -> Round
     phase = rules.first_phase
     for taken in round_.actions:
         phase = rules.transitions[phase][Action(taken.action)]
+    shown = SeatView(phase, (), (), (), (*round_.bets, *placed), None, finished=False)
+    return _view(round_, shown, legal_actions=(), settlement=None, deadline_ms=0, actions_hash=actions_hash)
+
+
+def _view(
+    round_: Round,
+    shown: SeatView,
+    *,
+    legal_actions: tuple[LegalAction, ...],
+    settlement: Settlement | None,
+    deadline_ms: int,
+    actions_hash: bytes,
+) -> RoundView:
     return RoundView(
         round_id=round_.round_id,
         game_code=round_.game_code,
         stage_no=round_.stage_no,
         round_version=round_.version,
         status=round_.status,
-        phase=phase,
-        hole_cards=(),
-        dealer_cards=(),
-        board=(),
-        bets=(*round_.bets, *placed),
-        legal_actions=(),
+        phase=shown.phase,
+        hole_cards=format_cards(shown.hole_cards),
+        dealer_cards=format_cards(shown.dealer_cards),
+        board=format_cards(shown.board),
+        bets=shown.bets,
+        legal_actions=legal_actions,
         actions=round_.actions,
-        player_hand=None,
-        settlement=None,
+        player_hand=shown.player_hand,
+        settlement=settlement,
         start_ms=round_.start_ms,
         end_ms=round_.end_ms,
-        deadline_ms=0,
+        deadline_ms=deadline_ms,
         commitment=round_.commitment,
         actions_hash=actions_hash,
         malfunction_code=round_.malfunction_code,

@@ -1,10 +1,8 @@
 """Casino Hold'em as tables (RULEBOOK section 3: C-1 to C-8, C-10).
 
 Ante, AA on the side, and one decision after the flop: call for twice the ante, or fold. The ante is paid by its table
-on the player's hand, and without a qualified dealer it is paid even when the dealer's hand is better (C-3).
-
-Refuses nothing itself: the tables below leave out what is not allowed, and the common functions refuse what they leave
-out.
+on the player's hand. Without a qualified dealer it is paid even if the dealer's hand is better (C-3). What the tables
+leave out is not allowed.
 """
 
 from __future__ import annotations

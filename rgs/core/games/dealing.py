@@ -1,12 +1,8 @@
 """The deal: which position of the deck goes where (RULEBOOK U-1, U-3, C-1; ARCHITECTURE 2.1).
 
-The deal procedure is data, an ordered list of blocks such as "player:2" or "burn:1", dealt from the top of the deck
-(`deck[0]`). With own cards each seat gets its block in seat order, one block after the other; a shared player hand is
-dealt once. All blocks are dealt at once and recorded, whatever the players decide later (U-9).
-
-Refuses a procedure that does not deal each block once and the board in order, a deck that is no permutation of the 52
-cards, seats beyond the ruleset's number or out of order, and stakes that may not open a round. It never sees the
-generator, only a deck.
+The deal procedure is an ordered list of blocks such as "player:2" or "burn:1", dealt from the top of the deck
+(`deck[0]`). Own cards are dealt seat by seat, one block after the other; a shared player hand is dealt once. All
+blocks are dealt at once and recorded, whatever the players decide later (U-9).
 """
 
 from __future__ import annotations

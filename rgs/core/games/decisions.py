@@ -1,12 +1,7 @@
-"""Decisions: what a seat may do, what doing it makes of the seat, and what may be seen of it.
+"""Decisions: what a seat may do, how an action changes it, and what may be seen of it.
 
-Implements RULEBOOK U-2 and C-1 by the game's transition table, U-11 (a play bet needs its funds, check and fold never
-do), T-2 and C-10 (default decisions), U-0 (open or secret hole cards), and the rule that no card is shown before it is
-turned.
-
-Refuses an action that the phase does not have and a bet that the funds do not cover; the seat given stays as it was.
-Refuses to show more than the table shows: where several seats play one board, `view` must be told the table's phase
-(`table_phase`), or it shows nothing at all.
+U-2 and C-1 are the game's transition table; U-11: a play bet needs funds, check and fold never do; T-2 and C-10:
+default decisions; U-0: open or secret hole cards. No card is shown before it is turned.
 """
 
 from __future__ import annotations

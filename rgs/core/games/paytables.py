@@ -1,10 +1,8 @@
 """Paytables: what a bet pays by the worth of a hand (RULEBOOK U-6, U-7, C-5, C-6), and floors: "a pair of fours".
 
-A floor is a category, "pair", or a category from a rank upwards, "pair:4". Because a hand's key begins with category
-and first rank, "this hand or better" is one comparison of tuples.
-
-Refuses a table without a row for each of the ten categories, a row that is no floor, and a table that pays a better
-hand less.
+A floor is a category, "pair", or a category from a rank upwards, "pair:4". A hand's key begins with category and first
+rank, so "this hand or better" is one comparison of tuples. A paytable has a row for each of the ten categories and
+never pays a better hand less.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Returns that the source documents publish (RULEBOOK U-12, C-9), for the catalog to show until a certificate exists.
 
-They are labelled as published wherever they are shown: nobody here has derived them. They stand outside the rulesets
-and their hashes (RULEBOOK section 4). S1 and S3 publish none, so `uth-seven-box` and `uth-lugano` have none.
-
-Refuses a row with an unknown key or for a ruleset that is not shipped; offers no figure of our own.
+They are labelled as published, because nobody here has derived them. They stand outside the rulesets and their hashes
+(RULEBOOK section 4). S1 and S3 publish none, so `uth-seven-box` and `uth-lugano` have none.
 """
 
 from __future__ import annotations

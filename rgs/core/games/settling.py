@@ -1,9 +1,7 @@
-"""Settlement: who has the better hand, and what becomes of every bet (RULEBOOK U-4 to U-9, C-2 to C-7).
+"""Settlement: who has the better hand, and the result of every bet (RULEBOOK U-4 to U-9, C-2 to C-7).
 
-How the main bets are settled is the game's table, asked with (dealer qualifies, outcome); what a paytable pays is the
-ruleset's.
-
-Refuses to settle a seat that still owes a decision, and refuses to round.
+The game's table says how a main bet is settled, by (dealer qualifies, outcome). The ruleset's paytables say what is
+paid. Nothing is rounded.
 """
 
 from __future__ import annotations

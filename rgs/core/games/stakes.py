@@ -1,10 +1,7 @@
 """Stakes: which bets may open a round, what finishing it can cost, and the ante that leaves every option open.
 
-Implements RULEBOOK U-10 and C-8 (limits and step of the table), the system's blind (section 2: always equal to the
-ante), and the exposure of ARCHITECTURE 2.4: a round is started only if its cheapest finish is covered.
-
-Refuses a bet that the game does not have or that the system places, a missing ante, and a stake outside limits or off
-the step; the error names the field, the limit, the stake and the rule.
+U-10 and C-8: limits and step of the table. The system places the blind, always equal to the ante (section 2). A round
+starts only if its cheapest finish is covered (ARCHITECTURE 2.4). Errors name field, stake, limit and rule.
 """
 
 from __future__ import annotations
@@ -109,31 +106,18 @@ def _verify_known(rules: GameRules, bets: Mapping[str, int]) -> None:
 
 
 def _verify_limits(ruleset: Ruleset, bet: str, stake_minor: int) -> None:
-    field, limits, rule = f"bets.{bet}", ruleset.limits[bet], ruleset.rules.stake_rule
-    if stake_minor < limits.min_minor:
-        raise StakeBelowMinimumError(
-            f"{field}: {stake_minor} is below the minimum {limits.min_minor}",
-            field=field,
-            bet=bet,
-            value=stake_minor,
-            limit=limits.min_minor,
-            rule=rule,
-        )
-    if stake_minor > limits.max_minor:
-        raise StakeAboveMaximumError(
-            f"{field}: {stake_minor} is above the maximum {limits.max_minor}",
-            field=field,
-            bet=bet,
-            value=stake_minor,
-            limit=limits.max_minor,
-            rule=rule,
-        )
-    if stake_minor % ruleset.step_minor:
-        raise StakeStepError(
-            f"{field}: {stake_minor} is no multiple of {ruleset.step_minor}",
-            field=field,
-            bet=bet,
-            value=stake_minor,
-            limit=ruleset.step_minor,
-            rule=rule,
-        )
+    field, limits = f"bets.{bet}", ruleset.limits[bet]
+    for is_broken, error, problem, limit in (
+        (stake_minor < limits.min_minor, StakeBelowMinimumError, "below the minimum", limits.min_minor),
+        (stake_minor > limits.max_minor, StakeAboveMaximumError, "above the maximum", limits.max_minor),
+        (stake_minor % ruleset.step_minor, StakeStepError, "no multiple of", ruleset.step_minor),
+    ):
+        if is_broken:
+            raise error(
+                f"{field}: {stake_minor} is {problem} {limit}",
+                field=field,
+                bet=bet,
+                value=stake_minor,
+                limit=limit,
+                rule=ruleset.rules.stake_rule,
+            )

@@ -1,11 +1,7 @@
 """The vocabulary of a game: phases, actions, seats, settlements, and the tables that make one game (`GameRules`).
 
-Implements no rule by itself; RULEBOOK sections 2 and 3 give the words. Everything here is frozen: an action makes a new
-`Seat`.
-
-Refuses to show cards by accident: no card stands in the `repr` of a `Seat`, because a log line is a place where cards
-leak (ARCHITECTURE, section 1: no undealt card in a message, token, log or plain row; U-0: hole cards may be the seat's
-own secret).
+RULEBOOK sections 2 and 3 give the words. Everything is frozen: an action makes a new `Seat`. The `repr` of a `Seat`
+shows no card, because cards leak in log lines (ARCHITECTURE section 1; U-0: hole cards may be secret).
 """
 
 from __future__ import annotations

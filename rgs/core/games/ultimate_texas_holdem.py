@@ -1,10 +1,8 @@
 """Ultimate Texas Hold'em as tables (RULEBOOK section 2: U-0 to U-11).
 
-Ante and, always equal to it, blind; trips on the side; one play bet of 4 or 3, 2, or 1 times the ante, the earlier the
-larger. What differs between casinos (burns, seats, own or shared cards, trips after a fold, limits) is in the rulesets.
-
-Refuses nothing itself: the tables below leave out what is not allowed, and the common functions refuse what they leave
-out.
+Ante and an equal blind, trips on the side, and one play bet of 4 or 3, 2, or 1 times the ante: the earlier, the larger.
+What differs between casinos (burns, seats, own or shared cards, trips after a fold, limits) is in the rulesets. What
+the tables leave out is not allowed.
 """
 
 from __future__ import annotations

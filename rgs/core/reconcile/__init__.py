@@ -1,5 +1,4 @@
-"""Three-way reconciliation: signed statements, the operator's books, the regulator's register (docs/reconciliation.md).
+"""Three-way reconciliation: signed statements, the operator's books, the regulator's records (docs/reconciliation.md).
 
-Matches by id first, never by amount alone, with zero tolerance. Refuses to read files, to know the time, and to call
-sources independent that are not.
+Records are matched by id first, never by amount alone, with zero tolerance for amounts. No file is read here.
 """

@@ -1,8 +1,8 @@
-"""The balances that a wallet statement tells: each is the one before it on the same account plus what moved.
+"""The balances of a wallet statement: each must be the one before it on the same account plus what moved.
 
-Only rows that tell a balance are looked at, so a statement in which other movements lie between ours leaves the column
-empty. Rows of one moment are taken in the order that fits, if any does. Refuses to tell a second time what another
-break has told: behind a row that does not agree by itself the account begins again.
+Only rows with a balance are compared; a statement with other transfers between ours leaves the column empty. Rows of
+the same moment are taken in the order that fits, if there is one. After a row that is a break already, the account
+begins again.
 """
 
 from __future__ import annotations

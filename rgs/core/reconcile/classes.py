@@ -1,7 +1,7 @@
-"""The break classes: what each means, what is done about it by default, and in which order they are told.
+"""The break classes: what each means, what is done about it by default, and their order, the most urgent first.
 
-The order is that of urgency: a player who is owed money comes first. Refuses a tolerance of amounts: one is equal or it
-is a break. Times have one, for the others' clocks are their own (`CLOCK_LIMIT_S`).
+A player who is owed money comes first. Amounts have no tolerance. Times have one, because the others' clocks are their
+own (`CLOCK_LIMIT_S`).
 """
 
 from __future__ import annotations

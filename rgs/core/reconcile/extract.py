@@ -1,9 +1,8 @@
-"""From verified statements to the rows that are compared: legs of money, seats of rounds, sessions.
+"""From verified statements to the rows that are compared: transfers, seats of rounds, sessions.
 
-Takes what the replay has read, in its order, and says for each row whether every check passed (`is_sound`). Memory
-grows with open sessions, as the replay's does. Refuses to guess what a private block said that is not there any more:
-such a leg or session is named in `missing` and has no id; what it is told under elsewhere is found by the participation
-and session that it names itself (`rgs.store.reconciliation`).
+Statements are taken in the order of the replay; each row says whether every check passed (`is_sound`). Memory grows
+with open sessions. A transfer or session whose private block is absent is named in `missing` and has no id; it is then
+matched by its participation and session (`rgs.store.reconciliation`).
 
 A `money_leg` names its transaction in the body, a purchase and the end of a participation in the private block.
 """

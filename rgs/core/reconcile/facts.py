@@ -1,6 +1,6 @@
-"""What each source says of one thing, as small values: the rows that matching compares, and the break that comes of it.
+"""What each source says of one thing, as small values: the rows that matching compares, and the break that results.
 
-Amounts are minor units, times milliseconds since 1970 UTC. Refuses to hold more of a statement than is compared.
+Amounts are minor units, times milliseconds since 1970 UTC.
 """
 
 from __future__ import annotations

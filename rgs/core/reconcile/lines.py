@@ -1,8 +1,8 @@
-"""Lines and records of text files from strangers: bounded, one record a line, every refusal with its line number.
+"""Lines and records of text files from outside: bounded, one record a line, each refusal with its line number.
 
-What comes in are chunks of bytes; what goes out are decoded records. Refuses a line above 64 KiB, NUL bytes, bytes that
-are not of the encoding, a quoted field that runs over the line, a header that names a column twice, JSON that repeats a
-key. None of them ends the reading: the line is refused and the next one read.
+Chunks of bytes come in, decoded records go out. These are refused: a line above 64 KiB, NUL bytes, bytes that are not
+of the encoding, a quoted field that runs over the line, JSON that repeats a key. The next line is read then. A header that
+names a column twice ends the reading.
 """
 
 from __future__ import annotations

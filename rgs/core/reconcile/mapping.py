@@ -1,7 +1,7 @@
 """A mapping file: how another layout of wallet statement, receipts or register becomes ours (docs/reconciliation.md).
 
-TOML, closed world: an unknown key is an error. Refuses everything that would need a guess: an amount with more decimals
-than the currency has, a local time that the clock showed twice or never.
+It is TOML, and an unknown key is an error. Nothing is guessed: an amount with more decimals than the currency has is
+refused, and so is a local time that the clock showed twice or never.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The matching rules for money: what the facts about one transaction id come to. Pure; the joining is the store's.
+"""The matching rules for money: what the facts about one transaction id come to. The store joins them.
 
-Ids first: everything in one call bears the same id (a register's ticket may bear participation and number instead).
-Amounts are compared only after that, with zero tolerance; times with that of `Terms.clock_limit_ms`. Refuses to call a
-repeat harmless that moved money.
+Ids come first: everything in one call has the same id (a ticket of the regulator may have participation and number
+instead). Then amounts are compared with zero tolerance, and times with that of `Terms.clock_limit_ms`.
 """
 
 from __future__ import annotations

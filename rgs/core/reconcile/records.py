@@ -1,7 +1,7 @@
-"""The matching rules for what is not money of the wallet: rounds, receipts, sessions, participations, daily totals.
+"""The matching rules for everything else: rounds, receipts, sessions, participations, daily totals.
 
-Each function takes what the sources say of one thing and yields its breaks. A thing whose session is missing as a whole
-is passed over: the session is one break, not one for each of its rounds.
+Each function takes what the sources say of one thing and yields its breaks. If a whole session is missing, that is one
+break, and its rounds are passed over.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from rgs.core.times import format_time, parse_date
 
 OPEN = "open"
 _BOTH = ("statements", "regulator")
+Found = tuple[tuple[str, str], ...]
+"""Each source, and what it says."""
 
 
 def match_round(seat: SeatFact | None, stages: Sequence[Stage], terms: Terms) -> Iterator[Break]:
@@ -35,7 +37,7 @@ def match_round(seat: SeatFact | None, stages: Sequence[Stage], terms: Terms) ->
             yield Break(
                 BreakClass.MISSING_IN_RGS,
                 f"participation {first.regulator_participation_id} stage {first.stage_no}",
-                (("statements", "nothing"), ("regulator", _stage(first, first.currency))),
+                _said("nothing", _stage(first, first.currency)),
                 first.time_ms,
                 amount_minor=first.staked_minor,
                 currency=first.currency,
@@ -46,13 +48,12 @@ def match_round(seat: SeatFact | None, stages: Sequence[Stage], terms: Terms) ->
         return
     if seat.status == OPEN:
         if stages and not terms.may_be_outside(stages[0].time_ms):
-            found = (("statements", OPEN), ("regulator", _stage(stages[0], seat.currency)))
-            yield _of_seat(BreakClass.STATE_DIFFERS, seat, found, ("statements", "regulator"))
+            yield _of_seat(BreakClass.STATE_DIFFERS, seat, _said(OPEN, _stage(stages[0], seat.currency)))
     elif not stages:
         kind = BreakClass.TIMING if seat.ended_ms >= terms.regulator_until_ms else BreakClass.MISSING_AT_REGULATOR
-        yield _of_seat(kind, seat, (("statements", _seat(seat)), ("regulator", "nothing")), ("statements", "regulator"))
+        yield _of_seat(kind, seat, _said(_seat(seat), "nothing"))
     elif len(stages) > 1:
-        found = (("statements", _seat(seat)), ("regulator", f"{len(stages)} stages of this number"))
+        found = _said(_seat(seat), f"{len(stages)} stages of this number")
         yield _of_seat(BreakClass.DUPLICATE, seat, found, ("regulator",))
     else:
         yield from _compare_stage(seat, stages[0], terms)
@@ -60,23 +61,22 @@ def match_round(seat: SeatFact | None, stages: Sequence[Stage], terms: Terms) ->
 
 def _compare_stage(seat: SeatFact, stage: Stage, terms: Terms) -> Iterator[Break]:
     if stage.regulator_session_id != seat.regulator_session_id:
-        found = [("statements", seat.regulator_session_id), ("regulator", stage.regulator_session_id)]
-        yield _of_seat(BreakClass.CONTENT_DIFFERS, seat, tuple(found), _BOTH)
-    elif stage.time_ms < seat.ended_ms - terms.clock_limit_ms:  # later it may be: reports wait where nobody answers
-        found = [("statements", f"ended {format_time(seat.ended_ms)}"), ("regulator", format_time(stage.time_ms))]
-        yield _of_seat(BreakClass.TIME_DIFFERS, seat, tuple(found), _BOTH)
+        found = _said(seat.regulator_session_id, stage.regulator_session_id)
+        yield _of_seat(BreakClass.CONTENT_DIFFERS, seat, found)
+    elif stage.time_ms < seat.ended_ms - terms.clock_limit_ms:  # it may be later: a report waits for an answer
+        found = _said(f"ended {format_time(seat.ended_ms)}", format_time(stage.time_ms))
+        yield _of_seat(BreakClass.TIME_DIFFERS, seat, found)
     if (stage.opening, stage.final) != (seat.opening, seat.final):
-        found = [
+        hashes = tuple(
             (f"{source}: {name}", value)
             for name, ours, theirs in (("opening", seat.opening, stage.opening), ("final", seat.final, stage.final))
             if ours != theirs
-            for source, value in (("statements", ours), ("regulator", theirs))
-        ]
-        yield _of_seat(BreakClass.CONTENT_DIFFERS, seat, tuple(found), _BOTH)
-    ours = (seat.available_minor, seat.staked_minor, seat.returned_minor)
-    if ours != (stage.available_minor, stage.staked_minor, stage.returned_minor):
-        found_ = (("statements", _seat(seat)), ("regulator", _stage(stage, seat.currency)))
-        yield _of_seat(BreakClass.AMOUNT_DIFFERS, seat, found_, _BOTH)
+            for source, value in _said(ours, theirs)
+        )
+        yield _of_seat(BreakClass.CONTENT_DIFFERS, seat, hashes)
+    amounts = (seat.available_minor, seat.staked_minor, seat.returned_minor)
+    if amounts != (stage.available_minor, stage.staked_minor, stage.returned_minor):
+        yield _of_seat(BreakClass.AMOUNT_DIFFERS, seat, _said(_seat(seat), _stage(stage, seat.currency)))
 
 
 def match_receipt(seat: SeatFact | None, receipts: Sequence[ReceiptRow], terms: Terms) -> Iterator[Break]:
@@ -126,11 +126,10 @@ def match_sessions(
     if not sessions:
         opened_ms = known[0].opened_ms if known else 0
         if known and not terms.is_cut and not terms.may_be_outside(opened_ms):
-            found = (("statements", "nothing"), ("regulator", f"opened {format_time(opened_ms)}"))
             yield Break(
                 BreakClass.LINK_MISSING,
                 f"regulator session {known[0].regulator_session_id}",
-                found,
+                _said("nothing", f"opened {format_time(opened_ms)}"),
                 opened_ms,
                 operator=known[0].operator,
                 currency=known[0].currency,
@@ -160,28 +159,27 @@ def _match_session(
         return
     if not known:
         late = session.opened_ms >= terms.regulator_until_ms
-        found = (("statements", f"opened {format_time(session.opened_ms)}"), ("regulator", "nothing"))
-        yield _of_session(BreakClass.TIMING if late else BreakClass.LINK_MISSING, session, found, _BOTH)
+        found = _said(f"opened {format_time(session.opened_ms)}", "nothing")
+        yield _of_session(BreakClass.TIMING if late else BreakClass.LINK_MISSING, session, found)
         return
     first = known[0]
     if len(known) > 1:
-        found = (("statements", "one session"), ("regulator", f"{len(known)} sessions of this id"))
-        yield _of_session(BreakClass.DUPLICATE, session, found, _BOTH)
+        found = _said("one session", f"{len(known)} sessions of this id")
+        yield _of_session(BreakClass.DUPLICATE, session, found)
     if first.currency != session.currency:
-        found = (("statements", session.currency), ("regulator", first.currency))
-        yield _of_session(BreakClass.CURRENCY_DIFFERS, session, found, _BOTH)
+        yield _of_session(BreakClass.CURRENCY_DIFFERS, session, _said(session.currency, first.currency))
     if first.operator and first.operator != session.operator:
-        found = (("statements", f"operator {session.operator}"), ("regulator", f"operator {first.operator}"))
-        yield _of_session(BreakClass.OPERATOR_DIFFERS, session, found, _BOTH)
+        found = _said(f"operator {session.operator}", f"operator {first.operator}")
+        yield _of_session(BreakClass.OPERATOR_DIFFERS, session, found)
     if first.reference and first.reference not in references:
-        found = (("statements", session.session_id), ("regulator", f"reference {first.reference}"))
-        yield _of_session(BreakClass.CONTENT_DIFFERS, session, found, _BOTH)
+        found = _said(session.session_id, f"reference {first.reference}")
+        yield _of_session(BreakClass.CONTENT_DIFFERS, session, found)
     if first.ruleset and first.ruleset != session.game:
-        found = (("statements", f"ruleset {session.game}"), ("regulator", f"ruleset {first.ruleset}"))
-        yield _of_session(BreakClass.CONTENT_DIFFERS, session, found, _BOTH)
+        found = _said(f"ruleset {session.game}", f"ruleset {first.ruleset}")
+        yield _of_session(BreakClass.CONTENT_DIFFERS, session, found)
     if first.test_register and not session.test_register:
-        found = (("statements", "a session in earnest"), ("regulator", "of a test register"))
-        yield _of_session(BreakClass.CONTENT_DIFFERS, session, found, _BOTH)
+        found = _said("a session in earnest", "of a test register")
+        yield _of_session(BreakClass.CONTENT_DIFFERS, session, found)
     begun_ms = min(ulid_time_ms(session.session_id) or session.opened_ms, session.opened_ms)
     yield from _match_time(session, "open", first.opened_ms, (begun_ms, session.opened_ms), terms)
     yield from _match_end(session, first, ends, terms)
@@ -192,8 +190,7 @@ def _match_time(
 ) -> Iterator[Break]:
     if not terms.may_be_dated(time_ms, *between):
         ours = f"{what} between {format_time(between[0])} and {format_time(between[1])}"
-        found = (("statements", ours), ("regulator", format_time(time_ms)))
-        yield _of_session(BreakClass.TIME_DIFFERS, session, found, _BOTH)
+        yield _of_session(BreakClass.TIME_DIFFERS, session, _said(ours, format_time(time_ms)))
 
 
 def _match_end(
@@ -206,28 +203,27 @@ def _match_end(
     if ours != theirs:
         newest = max(session.ended_ms, session.closed_ms)
         late = len(ours) > len(theirs) and newest >= terms.regulator_until_ms
-        found = (("statements", " ".join(ours) or OPEN), ("regulator", " ".join(theirs) or OPEN))
-        yield _of_session(BreakClass.TIMING if late else BreakClass.STATE_DIFFERS, session, found, _BOTH)
+        found = _said(" ".join(ours) or OPEN, " ".join(theirs) or OPEN)
+        yield _of_session(BreakClass.TIMING if late else BreakClass.STATE_DIFFERS, session, found)
     elif closed and session.closed_ms:
         after_ms = session.ended_ms or session.opened_ms
         yield from _match_time(session, "closed", known.closed_ms, (after_ms, session.closed_ms), terms)
     if len(told) > 1:
-        found = (("statements", "one end"), ("regulator", f"{len(told)} ends of this participation"))
+        found = _said("one end", f"{len(told)} ends of this participation")
         yield _of_session(BreakClass.DUPLICATE, session, found, ("regulator",))
     elif told and session.ended_ms:
         end, own = told[0], session.regulator_participation_id
         if own and end.regulator_participation_id != own:
-            found = (("statements", f"participation {own}"), ("regulator", end.regulator_participation_id))
-            yield _of_session(BreakClass.CONTENT_DIFFERS, session, found, _BOTH)
+            found = _said(f"participation {own}", end.regulator_participation_id)
+            yield _of_session(BreakClass.CONTENT_DIFFERS, session, found)
         if end.final_balance_minor != session.paid_out_minor:
-            told_, paid = (format_money(amount, session.currency) for amount in
-                           (end.final_balance_minor, session.paid_out_minor))  # fmt: skip
-            found = (("statements", f"paid out {paid}"), ("regulator", told_))
+            paid = format_money(session.paid_out_minor, session.currency)
+            found = _said(f"paid out {paid}", format_money(end.final_balance_minor, session.currency))
             amount = abs(end.final_balance_minor - session.paid_out_minor)
-            yield _of_session(BreakClass.AMOUNT_DIFFERS, session, found, _BOTH, amount_minor=amount)
+            yield _of_session(BreakClass.AMOUNT_DIFFERS, session, found, amount_minor=amount)
         if end.rounds != session.rounds:
-            found = (("statements", f"{session.rounds} rounds"), ("regulator", f"{end.rounds} rounds"))
-            yield _of_session(BreakClass.STATE_DIFFERS, session, found, _BOTH)
+            found = _said(f"{session.rounds} rounds", f"{end.rounds} rounds")
+            yield _of_session(BreakClass.STATE_DIFFERS, session, found)
         yield from _match_time(session, "ended", end.time_ms, (session.ending_ms, session.ended_ms), terms)
 
 
@@ -292,7 +288,11 @@ def _amounts(amounts: tuple[int, int, int], currency: str) -> str:
     return ", ".join(f"{name} {format_money(amount, currency)}" for name, amount in named)
 
 
-def _of_seat(kind: BreakClass, seat: SeatFact, found: tuple[tuple[str, str], ...], sources: tuple[str, ...]) -> Break:
+def _said(ours: str, theirs: str) -> Found:
+    return (("statements", ours), ("regulator", theirs))
+
+
+def _of_seat(kind: BreakClass, seat: SeatFact, found: Found, sources: tuple[str, ...] = _BOTH) -> Break:
     return Break(
         kind,
         seat.subject,
@@ -310,8 +310,8 @@ def _of_seat(kind: BreakClass, seat: SeatFact, found: tuple[tuple[str, str], ...
 def _of_session(
     kind: BreakClass,
     session: SessionFact,
-    found: tuple[tuple[str, str], ...],
-    sources: tuple[str, ...],
+    found: Found,
+    sources: tuple[str, ...] = _BOTH,
     *,
     amount_minor: int = 0,
 ) -> Break:

@@ -1,7 +1,7 @@
 """The report as a document: what was compared with what, what that proves, what was found (docs/reconciliation.md).
 
-Pure: the same parts give the same bytes. It names no time of run, no path and no machine. Refuses to call two sources
-independent where one repeats the other.
+The same parts give the same bytes: there is no time of the run, no path and no machine in it. Two sources are not
+called independent if one repeats the other.
 """
 
 from __future__ import annotations

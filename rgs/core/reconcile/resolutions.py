@@ -1,9 +1,8 @@
 """Resolutions: how an open break was settled, as an append-only file of hashed entries (docs/reconciliation.md).
 
-One canonical JSON object a line; each names the hash of the one before, so that an entry changed, removed or moved is
-seen by whoever keeps the last hash. A resolution binds to the break's id, which is a hash of what was found: when what
-is found changes, the break is open again. Refuses to edit, a resolution without reason or evidence, and one person for
-both names.
+There is one canonical JSON object a line. Each names the hash of the one before, so that a changed, removed or moved
+entry shows to anybody who keeps the last hash. A resolution binds to the break's id, a hash of what was found: if
+something else is found, the break is open again. A resolution needs a reason, evidence and two different people.
 """
 
 from __future__ import annotations

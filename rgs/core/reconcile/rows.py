@@ -1,7 +1,7 @@
-"""Records of the outside parties, checked field by field and put into the one form that the store loads.
+"""Records of the outside parties, checked field by field and put into the form that the store loads.
 
-Columns are those of docs/reconciliation.md; a column too many is passed over, a missing or malformed one refuses the
-row with its name. Refuses to repair: what is refused stands in the rejects, and the run says that it is incomplete.
+Columns are those of docs/reconciliation.md. An unknown column is ignored. A missing or malformed one refuses the row
+and is named in the rejects; the run is incomplete then.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Replay: the numbered verification of exported statements, pure and line by line (docs/verify.md).
+"""Replay: the numbered verification of exported statements, line by line (docs/verify.md).
 
-Recomputes and compares; refuses to trust anything but a root fingerprint brought from outside, and to touch clock,
-files or network.
+Everything is computed again and compared. Only a root fingerprint from outside is trusted. There is no clock, file or
+network here.
 """
 
 from rgs.core.replay.checks import CHECKS, Check

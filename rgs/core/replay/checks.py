@@ -1,7 +1,7 @@
-"""The checks of the replay procedure, in the order in which they are made (docs/verify.md tells each in prose).
+"""The checks of the replay, in the order in which they are made (docs/verify.md describes each).
 
-A failed check is a `VerificationError` whose `metadata["check"]` is number and name, such as "13 transcript". Refuses
-to know how a check is made: each is carried out by the module that its block of code opens with the number of.
+A failed check is a `VerificationError` whose `metadata["check"]` is number and name, such as "13 transcript". The
+modules that make the checks mark them with these numbers.
 """
 
 from __future__ import annotations
@@ -75,28 +75,5 @@ IDS: Final = Check(
     23, "ids", "the regulator's ids are there where they are required, and no id or transaction serves two things"
 )
 
-CHECKS: Final[tuple[Check, ...]] = (
-    LINE,
-    ENVELOPE,
-    KEY,
-    SCHEMA,
-    PRIVATE,
-    NUMBER,
-    SESSION,
-    RULES,
-    DEAL,
-    STAKES,
-    OPENING,
-    COMMITMENT,
-    TRANSCRIPT,
-    CARDS,
-    ACTIONS,
-    HANDS,
-    SETTLEMENT,
-    BALANCE,
-    VOID,
-    DRAWS,
-    INSTANCE,
-    SCOPE,
-    IDS,
-)
+CHECKS: Final = tuple(value for value in tuple(globals().values()) if isinstance(value, Check))
+"""All of them, in the order in which they are made."""

@@ -1,8 +1,8 @@
-"""Rounds across their seats: one deal core and one draw for all of them, every seat opened once, and the count of
-what was verified.
+"""Rounds across their seats: one deal core and one draw for all of them, each seat opened once, and the count of
+verified rounds.
 
-A round is kept while a seat of it is open or outstanding; of the others only the id stays (16 bytes), so that no id
-is used twice. Refuses a second deal under a known round id (check 9).
+A round is kept while one of its seats is open or outstanding. Of the others only the id stays (16 bytes), so that no id
+is used twice.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Draw accounting of one instance (check 20, ARCHITECTURE 2.8): which draws are accounted for, in memory that grows
-with the gaps only.
+"""Draw accounting of one instance (check 20, ARCHITECTURE 2.8: no draw is lost or repeated).
 
-Draws come nearly in order, because few are in flight at a time; what is kept is the highest draw seen and the gaps
-below it. The certified unit reseeds once before each draw and ends with the first failure, so that the count of reseeds
-is the draw's number, also of a draw that was discarded. Refuses a draw that is accounted for already.
+Draws come nearly in order, because few are in flight at a time. Only the highest draw and the gaps below it are kept.
+The certified unit reseeds once before each draw and ends with the first failure, so the count of reseeds is the
+draw's number, also for a discarded draw.
 """
 
 from __future__ import annotations

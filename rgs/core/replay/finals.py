@@ -1,8 +1,7 @@
 """A final against its opening: chance, cards, decisions, hands, money (checks 11 to 19). The heart of the replay.
 
-Inputs and claims stand side by side in a final; what can be computed is computed again from the inputs and compared.
-Every function is pure and takes the steps in the order of docs/verify.md. Refuses a claim that the status does not
-call for as well as one that is missing.
+A final holds inputs and claims; what can be computed is computed again from the inputs and compared. The steps follow
+docs/verify.md. A claim that the status does not call for is refused, like one that is missing.
 """
 
 from __future__ import annotations
@@ -14,8 +13,7 @@ from rgs.core import games
 from rgs.core.cards import FULL_DECK, format_card
 from rgs.core.errors import RgsError
 from rgs.core.games.dealing import deal_again
-from rgs.core.games.types import Action, BetResult, Phase, Seat, SeatStakes, Settlement
-from rgs.core.hands import Category, HandValue
+from rgs.core.games.types import Action, Phase, Seat, SeatStakes, Settlement
 from rgs.core.replay.checks import (
     ACTIONS,
     BALANCE,
@@ -31,13 +29,19 @@ from rgs.core.replay.checks import (
 from rgs.core.replay.openings import placed_bets
 from rgs.core.replay.reading import Statement
 from rgs.core.replay.seats import OpenSeat
-from rgs.core.rounds import DECK_UNRECOVERABLE, HOUSE_PARTY
+from rgs.core.rounds import (
+    DECK_UNRECOVERABLE,
+    HOUSE_PARTY,
+    outcome_object,
+    pushed_objects,
+    settle_by_default,
+    settlement_objects,
+)
 from rgs.core.rulesets import Ruleset
 from rgs.core.statements import commitment_of, first_actions_hash, next_actions_hash
 from rng.shuffle import TranscriptError, transcript_to_deck  # type: ignore[attr-defined]  # it raises it, see there
 
 _FACES: Final = tuple(format_card(card) for card in FULL_DECK)
-_TEXTS: Final = tuple(category.text for category in Category)
 _ACTIONS: Final = {action.value: action for action in Action}
 _REVEALED: Final[tuple[str, ...]] = ("cards", "deck", "salt", "transcript")
 _SETTLED: Final[tuple[str, ...]] = (*_REVEALED, "outcome", "settlement")
@@ -71,7 +75,7 @@ def verify_final(statement: Statement, seat: OpenSeat | None, is_seamless: bool 
             raise statement.failure(ACTIONS, f"settled at {played.phase}, before the showdown")
         settlement = games.settle(played)
         _verify_hands(statement, settlement, body["outcome"])
-        _verify_settlement(statement, settlement, body["settlement"])
+        _verify_settlement(statement, SETTLEMENT, settlement_objects(settlement), body["settlement"])
     else:
         # (19) The void.
         _verify_void(statement, played)
@@ -208,41 +212,20 @@ def _play(statement: Statement, seat: OpenSeat, dealt: Seat) -> Seat:
 
 
 def _verify_hands(statement: Statement, settlement: Settlement, claimed: dict[str, Any]) -> None:
-    expected: dict[str, Any] = {
-        "dealer_hand": _hand(settlement.dealer_hand),
-        "dealer_qualifies": settlement.dealer_qualifies,
-        "outcome": settlement.outcome,
-        "player_hand": _hand(settlement.player_hand),
-    }
-    if settlement.flop_hand is not None:
-        expected["flop_hand"] = _hand(settlement.flop_hand)
+    expected = outcome_object(settlement)
     if expected != claimed:
         field = min(name for name in expected.keys() | claimed.keys() if expected.get(name) != claimed.get(name))
         raise statement.failure(HANDS, f"{field} is {claimed.get(field)}, the cards give {expected.get(field)}")
 
 
-def _hand(hand: HandValue) -> dict[str, Any]:
-    return {"best5": _faces(hand.best5), "category": _TEXTS[hand.category]}
-
-
-def _verify_settlement(statement: Statement, settlement: Settlement, claimed: list[dict[str, str]]) -> None:
-    _verify_rows(
-        statement,
-        SETTLEMENT,
-        [(bet.bet, bet.stake_minor, bet.result, bet.returned_minor) for bet in settlement.bets],
-        claimed,
-    )
-
-
-def _verify_rows(
-    statement: Statement, check: Check, expected: Sequence[tuple[str, int, str, int]], claimed: list[dict[str, str]]
+def _verify_settlement(
+    statement: Statement, check: Check, expected: list[dict[str, str]], claimed: list[dict[str, str]]
 ) -> None:
     if len(claimed) != len(expected):
         raise statement.failure(check, f"{len(claimed)} bets are settled, {len(expected)} were placed")
-    for (bet, stake_minor, result, returned_minor), row in zip(expected, claimed, strict=True):
-        due = {"bet": bet, "result": result, "returned_minor": str(returned_minor), "stake_minor": str(stake_minor)}
+    for due, row in zip(expected, claimed, strict=True):
         if row != due:
-            raise statement.failure(check, f"{bet}: {_row(row)} where {_row(due)} is due")
+            raise statement.failure(check, f"{due['bet']}: {_row(row)} where {_row(due)} is due")
 
 
 def _row(row: dict[str, str]) -> str:
@@ -281,16 +264,12 @@ def _verify_void(statement: Statement, played: Seat) -> None:
     if latest > body["time"]:
         raise statement.failure(VOID, f"approved at {latest}, after the void")
     if "settlement" in body:
-        pushed = [(bet, amount, BetResult.PUSH, amount) for bet, amount in played.bets]
-        _verify_rows(statement, VOID, pushed, body["settlement"])
-    claims = ("would_have_been", "would_have_outcome")
+        _verify_settlement(statement, VOID, pushed_objects(played.bets), body["settlement"])
     is_revealed = "deck" in body
-    for claim in claims:
+    for claim in ("would_have_been", "would_have_outcome"):
         if (claim in void) != is_revealed:
             raise statement.failure(VOID, f"{claim} is {'missing' if is_revealed else 'claimed without a deck'}")
     if is_revealed:
-        while played.phase is not Phase.SHOWDOWN:
-            played = games.apply(played, games.default_action(played))
-        settlement = games.settle(played)
+        settlement = settle_by_default(played)
         _verify_hands(statement, settlement, void["would_have_outcome"])
-        _verify_settlement(statement, settlement, void["would_have_been"])
+        _verify_settlement(statement, SETTLEMENT, settlement_objects(settlement), void["would_have_been"])

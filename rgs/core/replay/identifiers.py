@@ -1,8 +1,8 @@
-"""A set of ids in 16 bytes each: what replay keeps of every round, session, participation and movement of money to see
-an id used twice.
+"""A set of ids in 16 bytes each. Replay keeps the ids of all rounds, sessions, participations and transactions in it, to
+find an id that is used twice.
 
-Of ULIDs exact, not probabilistic; of other ids the first 16 bytes of their SHA-256. The ids stand sorted in buckets
-chosen by their last bits, which are random. Refuses nothing itself.
+The set is exact for ULIDs; of other ids it keeps the first 16 bytes of their SHA-256. The ids stand sorted in buckets
+chosen by their last bits, which are random.
 """
 
 from __future__ import annotations

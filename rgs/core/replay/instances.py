@@ -1,13 +1,10 @@
 """Instances: numbered statements, one start and one end each, the draws between, and how they agree with one another
-(6, 20, 21).
+(checks 6, 20, 21).
 
-An instance is one worker of one boot of one node. Its end is its own `instance_end`, or an `instance_lost` signed by
-another instance of the same store epoch that names the last numbers; what it had drawn beyond these is unknown and
-bounded by its draw window: the `draws_in_flight_max` of its `instance_start`, or of the last `draw_window` behind it.
-What another instance says of it is compared when the files are at their end, because only each instance's own order is
-given.
-
-Refuses any statement behind an end. Knows nothing of sessions.
+An instance is one worker of one boot of one node. It ends with its own `instance_end`, or with an `instance_lost` of
+another instance of the same store epoch, which names the last numbers. Draws beyond these are unknown; the draw window
+bounds them: the `draws_in_flight_max` of the `instance_start`, or of the last `draw_window` behind it. What another
+instance says of it is compared at the end of the files, because only each instance's own order is given.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
 """The key path of replay: root -> node key -> instance key, from a key bundle and the instance_start statements
-(ARCHITECTURE 2.13).
+(check 3, ARCHITECTURE 2.13).
 
-Check 3. A key bundle is verified as a whole before anything is read with it: one bad statement, and there are no
-keys. A root that the auditor brought from outside anchors it; without one, all that is shown is that the files agree
-with the bundle.
+A key bundle is verified as a whole: with one bad statement there are no keys. A root fingerprint from outside anchors
+it; without one, replay only shows that the files agree with the bundle.
 
-Refuses what is dated before the key that signs it was named. Refuses everything under a revoked key, whenever it says
-it was signed: a stolen key can date back. Who reads a log knows each statement's place in it, and what a witness saw;
-then `rgs.core.replay.revocations` says what stands. Refuses key statements in an export that the bundle does not hold:
-get the newer bundle.
+Nothing counts that is dated before its key was named. Nothing counts that a revoked key signed, whatever its date,
+unless the reader knows the statement's place in a log (`rgs.core.replay.revocations`). Key statements in an export that
+the bundle lacks are refused: get the newer bundle.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""An opening: the deal core that the commitment binds, the seat in it, and the stakes (checks 8 to 10, and 18 for its
+"""An opening: the deal core that the commitment binds, the seat in it, and the stakes (checks 8 to 10; 18 for its
 balance).
 
-Refuses more than 256 seats in a deal: the audit path of a seat has at most eight hashes (docs/formats.md).
+A deal has at most 256 seats: the audit path of a seat has at most eight hashes (docs/formats.md).
 """
 
 from __future__ import annotations

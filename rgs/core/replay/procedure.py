@@ -1,11 +1,8 @@
-"""The replay of an export, line by line: what is checked when, what is kept between lines, and what is said at the end.
+"""The replay of an export, line by line: the order of the checks, the state between lines, and the counts at the end.
 
 Lines may stand in any order that keeps each instance's and each session's own order. Memory grows with open sessions,
-open rounds and instances; of a finished round or session only its id stays. A failed check is returned, not raised:
-the procedure goes on, and takes what an authentic statement says as the state to go on from, so that one fault is
-told once.
-
-Refuses to read the clock, files or the network: bytes come in, failures and counts go out.
+open rounds and instances; of a finished round or session only its id stays. A failed check is returned, not raised. The
+replay then continues with what the authentic statement says, so that one fault is reported once.
 """
 
 from __future__ import annotations

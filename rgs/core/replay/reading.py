@@ -1,8 +1,7 @@
 """From a line of an export to a statement whose signature, key path and form are verified: checks 1 to 5.
 
-What leaves this module as a `Statement` was signed by a key with a path to the root; everything before it is bytes of
-unknown origin. Refuses to guess: a line that fails here is no statement, and the procedure goes on as if it were not
-there.
+A `Statement` was signed by a key with a path to the root. A line that fails here is no statement, and the procedure
+continues as if it were not there.
 """
 
 from __future__ import annotations

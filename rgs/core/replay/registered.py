@@ -1,10 +1,9 @@
-"""The ids by which others know the same things: the regulator's of sessions and participations, the wallet's of
-movements of money (23).
+"""The ids that others use for the same things: the regulator's of sessions and participations, the wallet's of
+transactions (check 23).
 
-A participation stands in one session; a regulator's id of a participation names one; that of a session names one
-session, or those of one table; a transaction moves money once. All of it is kept in one set, 16 bytes an id, because
-nothing in the files tells when an id will not come again. Refuses to guess what an erased block said: where ids are
-required it is counted.
+A participation stands in one session. A regulator's participation id names one participation; its session id names one
+session, or those of one table. A transaction moves money once. All ids are kept in one set, 16 bytes each, because the
+files do not say when an id will not come again. Where an erased private block had required ids, it is counted.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""What a revocation leaves standing (ARCHITECTURE 2.13): of a stolen key only what a stranger saw before.
+"""What a revocation leaves standing (ARCHITECTURE 2.13): of a stolen key only what an outside witness saw before.
 
-A thief can write any time into a statement, but cannot put it below a tree that a witness has cosigned. So a revocation
-names a position of the log: at or above it nothing of the key counts; below it a statement stands if a checkpoint that
-an outside witness cosigned before the revocation covers it. Shards of one log follow one another by their half-year.
+A thief can write any time into a statement, but cannot put it into a tree that a witness has cosigned before. So a
+revocation names a position of the log. At or above it nothing of the key counts. Below it a statement counts if a
+checkpoint that an outside witness cosigned before the revocation covers it. Shards of one log follow one another by
+half-year.
 
-Refuses everything under the key where the revocation names no position, where a statement's place is not known (an
-export has none), and in a log that the position is not of. Reads no times of statements, for they are the thief's.
+Nothing of the key counts if the revocation names no position, if the place of a statement is not known (an export has
+none), or if the position is of another log. Times of statements are not used: they may be the thief's.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""The rulesets and jurisdictions that a replay knows, by id, version and hash (check 8): those shipped, and those
-added from files.
-
-Refuses to take a near match: another hash under a known id and version is unknown.
-"""
+"""The rulesets and jurisdictions that a replay knows, by id, version and hash (check 8)."""
 
 from __future__ import annotations
 

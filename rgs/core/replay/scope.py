@@ -1,12 +1,12 @@
-"""What the files leave out, as signed `export_scope` statements say (check 22), and the two gap-free orders under it
-(checks 6 and 7).
+"""What the files leave out, as signed `export_scope` statements say (check 22), and the gap-free orders of instances
+and sessions (checks 6 and 7).
 
 Without a scope the files are whole: each instance runs from its start to its end, each session from its open to its
-close. A scope names ranges of statement and link numbers that the files hold completely, and stands before the first
-statement that comes after a gap. It binds: but for each instance's start, nothing stands behind it that no range
-names. An instance that only a session's range brings in, or the other way round, shows rising numbers with gaps.
+close. A scope names ranges of statement and link numbers that the files hold completely. It stands before the first
+statement behind a gap, and from then on the files hold nothing else, except each instance's start. An instance that
+only the range of a session brings in, or the other way round, shows rising numbers with gaps.
 
-Refuses a range that is not kept from its first to its last number. Cannot know whether more should have been asked for.
+A scope cannot show whether more should have been asked for.
 """
 
 from __future__ import annotations

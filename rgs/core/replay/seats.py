@@ -1,7 +1,4 @@
-"""A seat as its opening claims it, kept until its final; and the balance that it begins with (check 18).
-
-Refuses to check an opening: `rgs.core.replay.openings` does.
-"""
+"""A seat as its opening claims it, kept until its final; and the balance that it begins with (check 18)."""
 
 from __future__ import annotations
 

@@ -1,11 +1,9 @@
-"""The chain of one session: its links in order, what may follow what, and the participation account as the links tell
-it (7, 8, 18).
+"""The chain of one session: its links in order, which kind may follow which, and its participation account
+(checks 7, 8, 18).
 
-What a link says becomes the chain's state whatever was found wrong with it, so that one fault is told once and does
-not drag the rest of the session along. What links outside the files may have changed is unknown (None) and is then
-taken as given.
-
-Refuses a link whose number is not above the last: such a line is a repetition, and nothing further is read from it.
+A link becomes the chain's state even if a check fails on it, so that one fault is reported once. What links outside the
+files may have changed is unknown (None) and is then taken as given. A link whose number is not above the last is a
+repetition, and nothing further is read from it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Times inside statements: the schema gives their form, this their existence (no 30 February, no hour 24, no second
-60).
+"""Times inside statements (part of check 4): the schema checks their form, this module that they exist.
 
-Part of check 4. Compares times as texts elsewhere: their one form sorts as they do. Refuses to tell the time.
+There is no 30 February, no hour 24 and no second 60. Elsewhere times are compared as texts: their one form sorts.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""What a void stands on, as signed events tell it: a malfunction of its round, a proposal, two admins (19).
+"""What a void is based on, as signed events show it: a malfunction of its round, a proposal, two admins (check 19).
 
-A malfunction pauses the round until it is resumed: what was decided behind it, and a void of a round that goes on
-again, are none of the house's software. The event stands before the void, in the files as in time. An admin is who has
-a certificate of that role by CERTIFICATE_ADDED, from then until CERTIFICATE_REMOVED. Memory grows with malfunctions,
-proposals and certificates of admins, which are rare; every other event is forgotten.
-
-Refuses nothing that a cut export may have left out: only what stands in it is compared.
+A malfunction pauses the round until it is resumed. Decisions in between, and a void of a resumed round, do not come
+from unmodified software. The event stands before the void, in the files as in time. A party is an admin from
+CERTIFICATE_ADDED of such a certificate until CERTIFICATE_REMOVED. Memory grows with malfunctions, proposals and
+certificates of admins, which are rare. In a cut export only what stands in it is compared.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Returns: exact ones as certificates state them, and measured ones against these (GL-27; UKGC live return monitoring;
 docs/monitoring.md).
 
-`certified` reads certificates; `distributions` are the exact distributions of what is watched; `figures` is what one
-round adds; `evidence` is how much the counts speak against them, looked at as often as one likes; `tally` keeps the
-counts and says when it is enough. Integers are kept, floats are only made to judge them. Nothing here computes a
-certificate: that is `certification.rtp`.
+`certified` reads certificates; `distributions` has the exact distributions of what is watched; `figures` says what one
+round adds; `evidence` tests counts against them; `tally` keeps the counts and says when to alarm. Integers are kept;
+floats are made only to judge them. `certification.rtp` computes certificates.
 """

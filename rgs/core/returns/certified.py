@@ -1,12 +1,12 @@
 """Certificates: the exact returns of a ruleset, found by its hash, and whether a jurisdiction lets it be offered.
 
-A certificate is made by `certify rtp` (docs/returns.md) and lies in `certificate_data`, named by the hash of the very
-ruleset that it is about (RULEBOOK section 4; IT-03, GL-23). Only what a server shows and compares is read here; the
-rest is for those who certify. Returns are those of best play of the main bets; a side bet's is its own merit.
+`certify rtp` makes a certificate (docs/returns.md). It lies in `certificate_data` under the hash of its ruleset
+(RULEBOOK section 4; IT-03, GL-23). Only what a server shows and compares is read here. Returns are those of best play
+of the main bets; a side bet has a return of its own.
 
-Refuses a certificate that names another ruleset, lacks a bet, whose fractions are not in lowest terms, or whose returns
-are not those of its own values; and a game without a certificate that can be used, or with a return below the
-jurisdiction's floor, to everyone.
+A certificate is refused if it names another ruleset, lacks a bet, has fractions that are not in lowest terms, or
+returns that are not those of its own values. A game without a usable certificate, or with a return below the
+jurisdiction's floor, is offered to nobody.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""The exact laws of what is watched, as fractions, from the certificate of exactly this ruleset (docs/returns.md).
+"""The exact distributions of what is watched, as fractions, from the certificate of the ruleset (docs/returns.md).
 
 How often each hand is dealt, who wins at a showdown, whether the dealer qualifies and what a side bet pays follow from
-the cards alone, whoever plays. What the main bets bring does not: of it only a bound is known, the mean of best play.
-
-Refuses a certificate whose counts do not come to the returns that it names.
+the cards alone. What the main bets return depends on the player: only a bound is known, the mean of best play.
 """
 
 from __future__ import annotations

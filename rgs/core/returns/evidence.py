@@ -1,18 +1,18 @@
-"""How much counts speak against a law, looked at after every round if one likes (docs/monitoring.md, section 3).
+"""Sequential test of counts against an exact distribution (docs/monitoring.md, section 3).
 
-Each function gives ln E of a test martingale: under the law E starts at one and has mean one for ever, so that by
-Ville's inequality it ever reaches 1/alpha with a chance of at most alpha, however often it is looked at.
+Each function gives ln E of a test martingale. Under the distribution E starts at one and keeps mean one, so by Ville's
+inequality it ever reaches 1/alpha with a chance of at most alpha, however often it is looked at.
 
     mean          E = average over a grid of l of  exp(l (S - n m)) / M(l)^n,  M(l) the exact mean of exp(l (X - m)):
-                  the mixture SPRT of Robbins (1970) and Howard, Ramdas, McAuliffe, Sekhon (2021) with the exact law
-                  in the place of a bound
+                  the mixture SPRT of Robbins (1970) and Howard, Ramdas, McAuliffe, Sekhon (2021), with the exact
+                  distribution in the place of a bound
     frequencies   E = average over k of the Dirichlet(k p) mixture of likelihood ratios, closed by gamma functions
                   (Ville; Lindon, Malek 2022)
-    betting       E = average over a grid of l of  product (1 + l (X - m)): needs no law, only that the mean is at most
-                  m and X at least its least (Waudby-Smith, Ramdas 2024). So it holds for any way of playing
+    betting       E = average over a grid of l of  product (1 + l (X - m)): needs only that the mean is at most m and
+                  that X is at least its least (Waudby-Smith, Ramdas 2024). So it holds for any way of playing
 
-All of them are functions of counts: the order of rounds does not matter, and counts of several nodes add up. Refuses
-nothing: a key that the law does not have is evidence without end.
+All are functions of counts: the order of rounds does not matter, and counts of several nodes add up. A key that the
+distribution does not have is infinite evidence.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""What one round adds to what is watched, from its signed opening and final.
+"""What one round adds to the watched figures, from its signed opening and final.
 
-The nine cards say who had the better hand (folded or not), whether the dealer qualified, which hand it was and what the
-side bet was worth where it was made, forfeited or not; a void that reveals its deck counts like any other round. The
-settlement says what the main bets brought per ante (of a void: would have brought), and what each bet was paid.
-
-Of a deal with several seats the first counts, for its seats share the dealer's hand. Refuses to verify: what is read
-was signed, and replay is what holds it to the rules.
+The nine cards show who had the better hand (folded or not), whether the dealer qualified, which hand it was and what
+the side bet was worth. A void that reveals its deck counts like any other round. The settlement shows what the main bets
+brought per ante (in a void: would have brought), and what each bet was paid. Of a deal with several seats only the
+first counts, because its seats share the dealer's hand. Replay verifies the statements; this module does not.
 """
 
 from __future__ import annotations
@@ -41,7 +39,8 @@ def played(ruleset: Ruleset, opening: Mapping[str, Any], final: Mapping[str, Any
     if final["seat_no"] != "1" or "cards" not in final:
         return Played({}, money, is_void)
     shown = final["cards"]
-    cards = parse_cards((*shown["hole_cards"], *shown["board"], *shown["dealer_cards"]))
+    texts = (*shown["hole_cards"], *shown["board"], *shown["dealer_cards"])
+    cards = parse_cards(texts)
     player, dealer = evaluate(cards[:7]), evaluate(cards[2:])
     bets = {row["bet"]: int(row["amount_minor"]) for row in opening["seat"]["bets"]}
     side = ruleset.rules.side_bet
@@ -51,16 +50,12 @@ def played(ruleset: Ruleset, opening: Mapping[str, Any], final: Mapping[str, Any
         SHOWDOWN: ("player" if player > dealer else "dealer" if player < dealer else "tie",),
         QUALIFIED: ("yes" if ruleset.qualify.is_met_by(dealer) else "no",),
         HAND: (player.category.text,),
-        CARDS: tuple(f"{place}{text}" for place, text in zip(PLACES, _texts(shown), strict=True)),
+        CARDS: tuple(f"{place}{text}" for place, text in zip(PLACES, texts, strict=True)),
         MAIN: (str(Fraction(net, bets["ante"])),),
     }
     if side in bets:
         keys[side] = (format_floor(_row(ruleset, cards, player)),)
     return Played(keys, money, is_void)
-
-
-def _texts(shown: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    return (*shown["hole_cards"], *shown["board"], *shown["dealer_cards"])
 
 
 def _settled(rows: Sequence[Mapping[str, str]]) -> list[tuple[str, int, int]]:

@@ -1,21 +1,21 @@
 """The counts of one ruleset for as long as it is played, and when they are alarming.
 
-Two series are counted: the whole **life**, and the **block** of 2^20 rounds under way, because in a long life an error
-that begins late is hidden for long by the good rounds before it. The chance `ALPHA` of a false alarm, ever, is shared
-out: half to the life, half to the blocks, 1 / (j (j + 1)) of it to block j, and within a series evenly to its figures.
-So a figure alarms when E reaches 2 m / ALPHA, in block j 2 m j (j + 1) / ALPHA (m figures). Each is told once a series.
+Two series are counted: the whole **life**, and the **block** of 2^20 rounds under way, because good rounds before a
+late error would hide it for long. The chance `ALPHA` of a false alarm, ever, is shared out: half to the life, half to the
+blocks, 1 / (j (j + 1)) of it to block j, and within a series evenly to its figures. So a figure alarms when E reaches
+2 m / ALPHA, in block j 2 m j (j + 1) / ALPHA (m figures). Each alarms once a series.
 
-A tally is whole numbers only, and its text is canonical: kept in the store, compared by anyone who counts the
-statements anew. Refuses to forget: nothing takes counts back, and an alarm of the life stands.
+A tally holds whole numbers only, and its text is canonical: it is kept in the store, and anybody can count the
+statements again and compare. Counts are never taken back, and an alarm of the life stays.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Final
 
 from rgs.core.errors import FormatError
 from rgs.core.returns.distributions import MAIN, Laws
@@ -157,8 +157,8 @@ def _reading(name: str, series: Series, figure: str, evidence: float, laws: Laws
 def format_tally(tally: ReturnTally) -> str:
     """Return the canonical text."""
     document = {
-        "block": _series_document(tally.block),
-        "life": _series_document(tally.life),
+        "block": asdict(tally.block),
+        "life": asdict(tally.life),
         "money": tally.money,
         "unseen": tally.unseen,
         "voids": tally.voids,
@@ -180,7 +180,3 @@ def parse_tally(text: str) -> ReturnTally:
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise FormatError("the text is no tally of returns", field="tally") from error
     return tally
-
-
-def _series_document(series: Series) -> Mapping[str, Any]:
-    return {"counts": series.counts, "number": series.number, "rounds": series.rounds, "told": series.told}

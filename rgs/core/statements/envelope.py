@@ -1,9 +1,8 @@
 """DSSE v1 envelopes with exactly one Ed25519 signature (github.com/secure-systems-lab/dsse, protocol.md and
 envelope.md, v1.0.2; RFC 8032).
 
-The envelope bytes are made once; those very bytes are stored, logged, served and verified. Refuses to re-serialize
-anything to verify it, and to trust `keyid`: it is a hint by which the reader finds the key in a key path that was
-verified from the root.
+The envelope bytes are made once; those very bytes are stored, logged, served and verified. `keyid` is only a hint: by
+it a reader finds the key in a key path that was verified from the root.
 """
 
 from __future__ import annotations

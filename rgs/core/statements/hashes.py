@@ -1,7 +1,7 @@
 """The hashes that tie a round together: commitment, running hash of the actions, private block, request digest
 (docs/formats.md).
 
-Each has a domain of its own, so that no preimage of one can be read as another's.
+Each has its own domain, so that the input of one cannot be read as the input of another.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The kinds of statement: for each its payload type, its shape, and the key roles that may sign it (docs/formats.md).
 
-Refuses to know what a statement means: legality, money and chance are checked by `rgs.core.replay`.
+`rgs.core.replay` checks what a statement means.
 """
 
 from __future__ import annotations

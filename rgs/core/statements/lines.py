@@ -1,4 +1,4 @@
-"""Export lines: `{"envelope": …, "private": {"block": …, "salt": …} | null}`, one statement a line, and key bundles.
+"""Export lines: `{"envelope": …, "private": {"block": …, "salt": …} | null}`, one statement a line; and key bundles.
 
 The envelope stands in the line byte for byte as it was signed. A line is accepted only in its one form.
 """

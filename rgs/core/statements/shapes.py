@@ -1,8 +1,8 @@
 """Shapes of signed JSON: small values that check a parsed document and describe themselves as JSON Schema.
 
-A shape is data. `check_shape` walks it over a value and names the path of the first fault; `canonical_pattern` finds
-the same in one pass over the bytes, without a name; `json_schema` gives the same shape to outsiders (docs/schemas), so
-that the three cannot drift apart. Refuses unknown keys everywhere.
+`check_shape` compares a value with a shape and names the path of the first fault. `canonical_pattern` checks the same
+in one pass over the bytes, without a name. `json_schema` gives the shape to outsiders (docs/schemas). Unknown keys are
+refused everywhere.
 """
 
 from __future__ import annotations
