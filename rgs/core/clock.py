@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 APART_MS: Final = 5_000
-"""So far the database's clock and ours may be apart: two machines that are both kept right."""
+"""The most that the database's clock and ours may differ, if both machines are kept right."""
 
 
 class Clock(Protocol):
-    """What the house asks of its clock. Times are milliseconds since 1970-01-01T00:00:00Z."""
+    """The server's clock. Times are milliseconds since 1970-01-01T00:00:00Z."""
 
     def now_ms(self) -> int:
         """The time to write down."""
@@ -18,7 +18,7 @@ class Clock(Protocol):
         """Milliseconds of a clock that nobody sets, for pauses; its zero means nothing."""
 
     def passed_ms(self, since_ms: int) -> int:
-        """How long ago that was, for what ends, limits or drops by time: 0 while time is not trusted, and never more
+        """How long ago that was, for everything that time ends or limits: 0 while time is not trusted, and never more
         than since the clock was set.
         """
 
@@ -27,11 +27,11 @@ class Clock(Protocol):
         """Whether anything may be decided by time now."""
 
     def counted_from(self, since_ms: int) -> int:
-        """From when a period is counted that began then: an admin's word begins all of them anew."""
+        """From when a period that began then is counted: an admin who sets the clock restarts all periods."""
 
 
 class TrustedClock(Clock, Protocol):
-    """What those ask of it who watch over its trust; `SystemClock` says how each works."""
+    """A clock whose trust is monitored; `SystemClock` says how each method works."""
 
     @property
     def against(self) -> str: ...

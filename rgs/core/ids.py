@@ -31,8 +31,8 @@ def format_ulid(time_ms: int, random: bytes) -> str:
 
 
 def derive_ulid(domain: str, of: str) -> str:
-    """The one id that `domain` makes of the ULID `of`: its time, then the first bytes of SHA-256(domain || 00 || of).
-    Whoever has forgotten it finds it again (docs/money.md 3).
+    """The id that follows from a domain and the ULID `of`: its time, then the first bytes of SHA-256(domain || 00 ||
+    of). It can always be computed again (docs/money.md 3).
     """
     time_ms = ulid_time_ms(of)
     if time_ms is None:
@@ -42,7 +42,7 @@ def derive_ulid(domain: str, of: str) -> str:
 
 
 def opening_id(session_id: str) -> str:
-    """The affair that opens the session."""
+    """The operation that opens the session."""
     return derive_ulid("rgs/open/v1", session_id)
 
 
@@ -57,7 +57,7 @@ def return_id(round_id: str) -> str:
 
 
 def ulid_time_ms(text: str) -> int | None:
-    """When a ULID was made, in milliseconds; None for a text that is none. Inverse of `format_ulid` in its time."""
+    """The milliseconds in a ULID, None for any other text. Inverse of `format_ulid` in its time."""
     if _ULID.fullmatch(text) is None:
         return None
     number = 0

@@ -1,8 +1,8 @@
 """The participation account (ARCHITECTURE 2.3, RULEBOOK R-2, R-3): double entry over three accounts that sum to zero.
 
 `participation` is what the player may stake, `wallet` what the operator's wallet gave and got, `bank` what the
-operator won. All amounts are integers of the session's minor unit. The participation never falls below zero, and nothing moves
-after its end.
+operator won. All amounts are integers of the session's minor unit. The participation never falls below zero, and
+nothing moves after its end.
 """
 
 from __future__ import annotations

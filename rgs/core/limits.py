@@ -30,7 +30,7 @@ class SessionLimits:
         return {name: str(value) for name, value in named if value}
 
     def verify(self) -> None:
-        """InvalidFieldError naming the limit that is none."""
+        """InvalidFieldError for the first limit that is out of range."""
         for name, value, most in (
             ("loss_minor", self.loss_minor, PARTICIPATION_MINOR_MAX),
             ("stake_minor", self.stake_minor, PARTICIPATION_MINOR_MAX),

@@ -16,8 +16,8 @@ _FOOT: Final = b"\n]}\n"
 
 
 def narrow_bundle(bundle: bytes, start: bytes) -> bytes:
-    """Of a key bundle what the path to one instance needs: all roots, the node key that signed its instance_start, and
-    their ends and revocations. A house of many nodes and years would not fit into a proof: others read 64 KiB at most.
+    """The part of a key bundle that the path to one instance needs: all roots, the node key that signed its
+    instance_start, and their ends and revocations. Readers of a proof take at most 64 KiB.
     """
     envelope = parse_envelope(start)
     path = {envelope.keyid, _fingerprint(start)}
@@ -33,7 +33,7 @@ def narrow_bundle(bundle: bytes, start: bytes) -> bytes:
 
 
 def _fingerprint(data: bytes) -> str:
-    """Of the key that a statement names."""
+    """The fingerprint of the key that a statement names."""
     return key_fingerprint(bytes.fromhex(parse_statement(parse_envelope(data))[1]["public_key"]))
 
 

@@ -20,28 +20,26 @@ from rgs.core.times import parse_time
 
 Body = Mapping[str, Any]
 Block = Mapping[str, str]
-"""A private block, empty where it is not there any more."""
+"""A private block, empty if it was erased."""
 Request = Mapping[str, str]
-"""digest (hex), method, party and request_id of what a client has asked."""
+"""digest (hex), method, party and request_id of a client's request."""
 
 
 def with_request(private: bytes, digest: bytes, method: str, party: str, request_id: str) -> bytes:
-    """What is kept of a private block whose statement was the effect of a request, and of that request, in one text."""
+    """A private block and the request that had its statement as effect, in one text."""
     request = {"digest": digest.hex(), "method": method, "party": party, "request_id": request_id}
     return format_canonical({**parse_canonical(private), "request": request})
 
 
 def split_request(kept: bytes) -> tuple[bytes, Request]:
-    """The private block as it stood in the store, and the request, empty where none was kept; inverse of
-    `with_request`.
-    """
+    """The private block, and the request (empty if none was kept). Inverse of `with_request`."""
     document = parse_canonical(kept)
     request = document.pop("request", {})
     return format_canonical(document), request
 
 
 def session_of(body: Body, block: Block) -> Session:
-    """The session that a `session_open` begins, before its first link."""
+    """The session of a `session_open`, before its first link."""
     limits = body.get("limits", {})
     names = ("loss_minor", "stake_minor", "duration_ms")
     return Session(
@@ -62,7 +60,7 @@ def session_of(body: Body, block: Block) -> Session:
 
 
 def advance_session(session: Session, kind: str, body: Body, block: Block, hash_: bytes) -> Session:
-    """The session behind one more link of its chain. UnhandledKindError for a kind that is no link."""
+    """The session after one more link of its chain. UnhandledKindError for a kind that is no link."""
     money = session.participation
     after = replace(
         session,
@@ -119,13 +117,13 @@ def advance_session(session: Session, kind: str, body: Body, block: Block, hash_
 
 
 def _with_balance(money: Participation, balance_minor: int) -> Participation:
-    """The account with this balance: what is missing was staked."""
+    """The account with this balance: the difference was staked."""
     staked_minor = money.bought_minor + money.returned_minor - money.paid_out_minor - balance_minor
     return replace(money, staked_minor=staked_minor)
 
 
 def round_of(body: Body, hash_: bytes, session: Session) -> Round:
-    """The round of a `round_opening`: its deck is lost."""
+    """The round of a `round_opening`, without its deck, which is lost."""
     deal, seat = body["deal"], body["seat"]
     return Round(
         round_id=deal["round_id"],
@@ -148,7 +146,7 @@ def round_of(body: Body, hash_: bytes, session: Session) -> Round:
 
 
 def end_round(round_: Round, body: Body) -> Round:
-    """The round behind its `round_final`."""
+    """The round after its `round_final`."""
     actions = tuple(
         TakenAction(
             phase=taken["phase"],

@@ -37,17 +37,17 @@ ROUND_TRANSITIONS: Mapping[RoundStatus, frozenset[RoundStatus]] = {
     RoundStatus.SETTLED: frozenset(),
     RoundStatus.VOID: frozenset(),
 }
-"""Never a void after settlement (ARCHITECTURE 2.20)."""
+"""There is no void after settlement (ARCHITECTURE 2.20: two admins, never after settlement)."""
 
 
 HOUSE_PARTY = "rgs"
-"""Party of a decision that nobody sent: taken by a timer or by the rule for interrupted rounds."""
+"""The party of a decision that a timer took, or the rule for interrupted rounds."""
 
 
 @dataclass(frozen=True, slots=True)
 class TakenAction:
-    """A decision as it stands in the final. `party` is who sent it (the session's operator, for its player), or
-    HOUSE_PARTY; `request_digest` hex of its request.
+    """A decision as it stands in the final. `party` sent it: the session's operator for its player, or HOUSE_PARTY.
+    `request_digest` is the hex digest of its request.
     """
 
     phase: str
@@ -102,7 +102,7 @@ class Round:
     returned_minor: int = 0
     opening_hash: str = ""
     funds_minor: int = 0
-    """What decisions may cost in all, after the opening bets: the room under balance and session limits."""
+    """The most that decisions may cost in all, after the opening bets: balance and session limits."""
     malfunction: str = ""
     """Hex hash of the event that logged a malfunction, while the round is paused (RULEBOOK R-6)."""
     malfunction_code: str = ""
@@ -147,7 +147,7 @@ def deal_core(
     start_ms: int,
     table: str = "",
 ) -> dict[str, Any]:
-    """What the commitment binds (ARCHITECTURE 2.7); byte-equal in the openings of all seats."""
+    """The deal core, which the commitment binds (ARCHITECTURE 2.7). It is byte-equal in the openings of all seats."""
     return {
         "draw_no": str(draw_no),
         "game_code": game_code,
@@ -194,7 +194,7 @@ def hand_object(hand: HandValue) -> dict[str, Any]:
 
 
 def outcome_object(settlement: Settlement) -> dict[str, Any]:
-    """Who won, with which hands."""
+    """Outcome and hands, as statements show them."""
     outcome: dict[str, Any] = {
         "dealer_hand": hand_object(settlement.dealer_hand),
         "dealer_qualifies": settlement.dealer_qualifies,
@@ -207,7 +207,7 @@ def outcome_object(settlement: Settlement) -> dict[str, Any]:
 
 
 def settlement_objects(settlement: Settlement) -> list[dict[str, str]]:
-    """What each bet brought."""
+    """The settled bets, as statements show them."""
     return [
         {
             "bet": bet.bet,
@@ -278,7 +278,7 @@ class Void:
 
 
 DECK_UNRECOVERABLE = "DECK_UNRECOVERABLE"
-"""The one reason that reveals nothing, because nothing can be opened."""
+"""The only reason that reveals nothing: the deck cannot be opened."""
 
 
 @dataclass(frozen=True, slots=True)

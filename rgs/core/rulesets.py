@@ -71,7 +71,7 @@ def hash_of(canonical: bytes) -> str:
 
 
 def parse_document(text: str) -> dict[str, Any]:
-    """Return the parsed TOML document; raise RulesetError if it is none, or longer than 65,536 characters."""
+    """Return the parsed TOML document; raise RulesetError if it is malformed, or longer than 65,536 characters."""
     if len(text) > _MAX_DOCUMENT:
         raise RulesetError(f"the document is longer than {_MAX_DOCUMENT} characters", limit=_MAX_DOCUMENT)
     try:
@@ -175,7 +175,7 @@ class CheckedRows:
 
 
 def _reduced(ruleset: Ruleset) -> tuple[Any, ...]:
-    # To another process a ruleset travels as its canonical form and is checked again there.
+    # Another process gets a ruleset as its canonical form, and checks it again.
     return parse_canonical_ruleset, (ruleset.canonical,)
 
 
@@ -188,7 +188,7 @@ def parse_ruleset(text: str) -> Ruleset:
 
 
 def parse_canonical_ruleset(canonical: bytes) -> Ruleset:
-    """Return the ruleset of a canonical form; raise FormatError if it is none, RulesetError as `parse_ruleset` does."""
+    """Return the ruleset of a canonical form; raise FormatError for another form, RulesetError as `parse_ruleset`."""
     try:
         document = json.loads(canonical[: _MAX_DOCUMENT + 1])
     except (ValueError, RecursionError) as error:

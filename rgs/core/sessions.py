@@ -28,7 +28,7 @@ from rgs.core.values import changed
 
 
 class SessionStatus(StrEnum):
-    """PENDING: the regulator's system was asked for an id and has not answered yet."""
+    """PENDING: the regulator's system has not answered the request for an id yet."""
 
     PENDING = "pending"
     OPEN = "open"
@@ -76,15 +76,15 @@ class Session:
     code_count: int = 0
     limits: SessionLimits = field(default_factory=SessionLimits)
     funding: Funding = Funding.PARTICIPATION
-    """As the operator was funded when the session was opened: it never changes."""
+    """The operator's way of funding when the session was opened. It never changes."""
     wallet_balance_minor: int = 0
-    """Funded bet by bet: what the operator's wallet told last, what had been credited to it by then, and when. Time 0:
-    it has told nothing yet.
+    """In a session funded bet by bet: the last balance from the operator's wallet, what had been credited to it by
+    then, and when. Time 0: no balance yet.
     """
     wallet_credited_minor: int = 0
     wallet_balance_ms: int = 0
     pending_affair: str = ""
-    """Purchase, end or close that is under way: its durable intent is stored, its effect not yet."""
+    """The purchase, end or close that is under way: its intent is stored, its effect not yet."""
     link_no: int = 0
     link_hash: str = LINK_ZERO
     """Hex hash of the newest link of the session's chain."""
@@ -95,8 +95,8 @@ class Session:
 
     @property
     def room(self) -> Room:
-        """What may be staked now, under the balance and the session's limits. Funded bet by bet it is the wallet that
-        says what is covered.
+        """What may be staked now, under the balance and the session's limits. In a session funded bet by bet the wallet
+        decides what is covered.
         """
         room = room_of(self.limits, self.participation)
         if self.is_seamless:
@@ -105,8 +105,8 @@ class Session:
 
     @property
     def offer(self) -> Room:
-        """What is offered: the room, and no more than what the wallet told last with what rounds have returned since.
-        Something else may have changed its balance: whoever asks for more is not refused by it, the wallet decides.
+        """What is offered: the room, but no more than the wallet's last balance and what rounds have returned since.
+        The wallet's balance may have changed otherwise, so a request for more is not refused: the wallet decides.
         """
         room = self.room
         if not self.wallet_balance_ms:
@@ -115,7 +115,7 @@ class Session:
         return room._replace(balance_minor=min(room.balance_minor, self.wallet_balance_minor + returned))
 
     def told(self, balance_minor: int, time_ms: int) -> Session:
-        """The session when its wallet has told a balance."""
+        """The session after its wallet has reported a balance."""
         return changed(
             self,
             wallet_balance_minor=balance_minor,
@@ -128,13 +128,11 @@ class Session:
         return self.funding is Funding.SEAMLESS
 
     def time_left_ms(self, now_ms: int) -> int | None:
-        """How long rounds may still be started; None without a limit."""
+        """How long new rounds may still start; None without a limit."""
         return max(0, self.open_ms + self.limits.duration_ms - now_ms) if self.limits.duration_ms else None
 
     def verify_in_time(self, idle_ms: int, inactivity_ms: int) -> None:
-        """SessionInactiveError once nothing has happened for longer than the jurisdiction's inactivity: no new round,
-        no purchase.
-        """
+        """SessionInactiveError after the jurisdiction's inactivity has passed: no new round, no purchase."""
         if idle_ms > inactivity_ms:
             raise SessionInactiveError(
                 f"nothing happened in this session for {idle_ms} ms, the limit is {inactivity_ms}",
@@ -144,7 +142,7 @@ class Session:
             )
 
     def verify_duration(self, now_ms: int) -> None:
-        """DurationLimitError once the time that the operator set is up."""
+        """DurationLimitError after the time that the operator set."""
         if self.time_left_ms(now_ms) == 0:
             raise DurationLimitError(
                 f"the session may start rounds for {self.limits.duration_ms} ms, they have passed",
@@ -154,9 +152,8 @@ class Session:
             )
 
     def may_start(self, now_ms: int, inactive_ms: int) -> bool:
-        """Whether the session leaves room for another round at all: it is open, its participation runs, it is in time,
-        not inactive from `inactive_ms` on, and nothing else of it is under way. A round in play does not count: the
-        next one comes behind it.
+        """Whether the session allows another round: it is open, in time and not inactive (from `inactive_ms` on), its
+        participation runs, and no operation is under way. A round in play does not count.
         """
         return (
             self.status is SessionStatus.OPEN
@@ -183,7 +180,7 @@ class Session:
             )
 
     def verify_may_buy(self, purchase_no: int) -> None:
-        """No purchase after the end, none while a round is open (RULEBOOK C-10), none out of turn."""
+        """A purchase needs an open session, a running participation, no open round (RULEBOOK C-10), and its number."""
         self.verify_open()
         self._verify_buys()
         self.verify_no_affair()
@@ -193,7 +190,7 @@ class Session:
         _verify_number("purchase_no", purchase_no, self.purchase_no + 1)
 
     def verify_may_start(self, stage_no: int) -> None:
-        """A round needs an open session, a running participation with the regulator's id, and its turn."""
+        """A round needs an open session, a running participation with the regulator's id, and its number."""
         self.verify_open()
         self.verify_no_affair()
         if not self.participation_id and not self.is_seamless:
@@ -215,7 +212,7 @@ class Session:
         self.verify_no_round()
 
     def verify_may_close(self) -> None:
-        """Closing with an open round or a running participation is refused, naming it."""
+        """A close needs a session without an open round and without a running participation; the error names it."""
         self.verify_open()
         self.verify_no_affair()
         self.verify_no_round()
@@ -233,7 +230,7 @@ class Session:
             )
 
     def verify_no_affair(self) -> None:
-        """AffairPendingError naming what is under way."""
+        """AffairPendingError with the operation that is under way."""
         if self.pending_affair:
             raise AffairPendingError(
                 f"affair {self.pending_affair} of this session is still under way",

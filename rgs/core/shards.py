@@ -15,26 +15,26 @@ _PREFIX: Final = re.compile(r"[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)*", re.
 
 
 def half_year(time_ms: int) -> str:
-    """The half-year of a time in UTC, `2026h2`. In the order of time they sort as text."""
+    """The half-year of a time in UTC, `2026h2`. Sorted as texts they are in order of time."""
     date = format_date(time_ms)
     return f"{date[:4]}h{1 if date[5:7] <= '06' else 2}"
 
 
 def next_half_year(name: str) -> str:
-    """The half-year behind this one."""
+    """The half-year after this one."""
     year, half = name.split("h")
     return f"{year}h2" if half == "1" else f"{int(year) + 1}h1"
 
 
 def format_origin(prefix: str, name: str) -> str:
-    """The origin of a shard. Inverse of `parse_origin`; FormatError for a prefix or name that is none."""
+    """The origin of a shard. Inverse of `parse_origin`; FormatError for a malformed prefix or name."""
     origin = f"{prefix}/{name}"
     parse_origin(origin)
     return origin
 
 
 def parse_origin(origin: str) -> tuple[str, str]:
-    """Prefix and half-year of an origin of this house; FormatError for any other."""
+    """Prefix and half-year of an origin; FormatError for any other text."""
     prefix, _, name = origin.rpartition("/")
     if _HALF_YEAR.fullmatch(name) is None or _PREFIX.fullmatch(prefix) is None or len(origin) > ORIGIN_MAX:
         limit = f"name/{{year}}h{{1 or 2}}, at most {ORIGIN_MAX} characters"

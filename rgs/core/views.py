@@ -48,8 +48,8 @@ class RoundView:
 
 @dataclass(frozen=True, slots=True)
 class PendingAffair:
-    """What the session waits for. `stage` says how far money has moved: 0 not that we know, 1 unknown, 2 debited,
-    3 to be rolled back.
+    """The operation that the session waits for. `stage` says how far money has moved: 0 not as far as we know, 1
+    unknown, 2 debited, 3 to be rolled back.
     """
 
     kind: str
@@ -63,7 +63,7 @@ class PendingAffair:
 
 @dataclass(frozen=True, slots=True)
 class SessionView:
-    """A session as its client needs it. `elapsed_ms` runs until the close."""
+    """A session as its client needs it. `elapsed_ms` counts until the close."""
 
     session: Session
     ruleset: Ruleset
@@ -142,7 +142,7 @@ def _view(
 
 
 def _legal_actions(seat: Seat, room: Room | None) -> tuple[LegalAction, ...]:
-    """What the seat's funds cover, and of it what the room does; in a session funded bet by bet that may be less."""
+    """The actions with what the room covers too; in a session funded bet by bet that may be less than the funds."""
     legal = games.legal_actions(seat)
     if room is None or all(action.available and action.cost_minor <= room.minor for action in legal):
         return legal
@@ -163,8 +163,8 @@ def session_view(
     open_round: RoundView | None = None,
     idle_from_ms: int = 0,
 ) -> SessionView:
-    """The view of a session at `now_ms`; its idleness is counted from `idle_from_ms`, and from no earlier than when
-    something last happened in it.
+    """The view of a session at `now_ms`. Inactivity counts from `idle_from_ms`, or from the last event if that is
+    later.
     """
     until_ms = session.close_ms if session.status is SessionStatus.CLOSED else max(now_ms, session.last_ms)
     room = session.offer
@@ -193,7 +193,7 @@ def _deadline_of(round_: Round, ruleset: Ruleset) -> int:
 
 
 def _purchase_left(session: Session, jurisdiction: Jurisdiction) -> int:
-    """What may still be bought; nothing where nothing is bought."""
+    """What may still be bought; 0 in a session funded bet by bet."""
     if session.participation.ended or session.is_seamless:
         return 0
     return max(0, jurisdiction.participation_cap_minor - session.participation.bought_minor)

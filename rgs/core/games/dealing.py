@@ -75,9 +75,9 @@ def deal(
 def deal_again(
     ruleset: Ruleset, deck: Sequence[int], seat_no: int, bets: tuple[tuple[str, int], ...], funds_minor: int
 ) -> Seat:
-    """Return the one seat of a solo round again as it was dealt, from its own record: the same deck, all opening bets.
+    """Return the seat of a solo round as it was dealt, from its record: the same deck, all opening bets.
 
-    For every step of a round in play; what `deal` has refused once is not asked again.
+    Every step of a round uses it. What `deal` has checked is not checked again.
     """
     layout = _layout_of(ruleset, 1)
     return _seat(ruleset, deck, layout, layout.hands[0], seat_no, bets, funds_minor)

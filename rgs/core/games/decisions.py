@@ -56,9 +56,9 @@ def apply(seat: Seat, action: Action) -> Seat:
 
 
 def apply_again(seat: Seat, taken: Iterable[ActionTaken]) -> Seat:
-    """Return the seat after decisions that were taken before, from its own record: no price is asked again.
+    """Return the seat after its recorded decisions, without checking prices again.
 
-    IllegalActionError where the record does not follow the table of the game.
+    IllegalActionError if the record does not follow the table of the game.
     """
     rules = seat.ruleset.rules
     phase, bets, funds_minor, actions = seat.phase, seat.bets, seat.funds_minor, list(seat.actions)
@@ -94,16 +94,16 @@ def default_action(seat: Seat) -> Action:
 
 
 def table_phase(seats: Iterable[Seat]) -> Phase:
-    """Return what a table with these seats shows: the earliest phase among them; no card before all have decided."""
+    """Return what a table with these seats shows: the earliest phase among them, so that all decide before a card."""
     return min((seat.phase for seat in seats), key=tuple(Phase).index)
 
 
 def view(seat: Seat, *, shown_phase: Phase | None = None, to_owner: bool = True) -> SeatView:
     """Return what may be seen of the seat now: the cards turned by its own phase or by `shown_phase`, the earlier one.
 
-    With a table's ruleset `shown_phase=table_phase(seats)` is required, and InvalidFieldError is raised without: a seat
-    that has bet early is done, yet the board waits for the others. `to_owner=False` is the other players' view: secret
-    hole cards are left out until the showdown (U-0).
+    A table's ruleset needs `shown_phase=table_phase(seats)` (InvalidFieldError without it): a seat that bets early is
+    done, but the board waits for the others. `to_owner=False` is the view of other players: secret hole cards are left
+    out until the showdown (U-0).
     """
     if shown_phase is None and seat.ruleset.table_only:
         raise InvalidFieldError(

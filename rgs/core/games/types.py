@@ -41,7 +41,7 @@ class Phase(StrEnum):
 
 
 class Outcome(StrEnum):
-    """Who has the better hand, or FOLD if the player gave up before that was asked."""
+    """The better hand, or FOLD if the player gave up before the showdown."""
 
     PLAYER = "player"
     DEALER = "dealer"
@@ -50,7 +50,7 @@ class Outcome(StrEnum):
 
 
 class BetResult(StrEnum):
-    """What became of one bet: WIN returns more than the stake, PUSH exactly the stake, LOSE nothing."""
+    """The result of one bet: WIN returns more than the stake, PUSH exactly the stake, LOSE nothing."""
 
     WIN = "win"
     LOSE = "lose"
@@ -68,7 +68,8 @@ class Pay(Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GameRules:
-    """One game as data, one object a game. Stakes are counted in antes; `rule` names are RULEBOOK ids, told in errors.
+    """One game as data, one object a game. Stakes are counted in antes; The `…_rule` fields are
+    RULEBOOK ids for errors.
 
     `opening_bets` is the canonical order of the bets on the table when the cards are dealt; of these, the player places
     `placed_bets` (the first is required) and the system places the others, each equal to the ante. `decided_bet` is the
@@ -173,7 +174,7 @@ class Ruleset:
 
 @dataclass(frozen=True, slots=True)
 class SeatStakes:
-    """What a seat brings to the deal: the bets that the player placed, and what is left *after* all opening bets."""
+    """What a seat brings to the deal: the player's bets, and the funds that are left *after* all opening bets."""
 
     seat_no: int
     bets: Mapping[str, int]
@@ -219,7 +220,7 @@ class Seat:
 
 
 class LegalAction(NamedTuple):
-    """An action that the phase allows, its cost, and whether the seat's funds cover it; `reason` says why not."""
+    """An action of the phase, its cost, and whether the seat's funds cover it; `reason` says why not."""
 
     action: Action
     cost_minor: int
@@ -242,7 +243,7 @@ class BetSettlement(NamedTuple):
 
 
 class Settlement(NamedTuple):
-    """A seat settled, bets in the seat's order; `flop_hand` is the worth of the first five cards where a bet asks."""
+    """A seat settled, bets in the seat's order; `flop_hand` is the worth of the first five cards if a bet needs it."""
 
     outcome: Outcome
     dealer_qualifies: bool

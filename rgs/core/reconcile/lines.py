@@ -1,8 +1,8 @@
 """Lines and records of text files from outside: bounded, one record a line, each refusal with its line number.
 
 Chunks of bytes come in, decoded records go out. These are refused: a line above 64 KiB, NUL bytes, bytes that are not
-of the encoding, a quoted field that runs over the line, JSON that repeats a key. The next line is read then. A header that
-names a column twice ends the reading.
+of the encoding, a quoted field that runs over the line, JSON that repeats a key. Reading continues with the next line.
+A header that names a column twice ends the reading.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class Deals:
     def __init__(self) -> None:
         self.verified = 0
         self.left_open = 0
-        """Rounds whose end lies outside a cut export: neither verified nor failed."""
+        """Rounds that end outside a cut export: neither verified nor failed."""
         self.failed: set[str] = set()
         """Ids of the rounds that a failed check named."""
         self.games: Counter[str] = Counter()
@@ -46,20 +46,20 @@ class Deals:
         self._ids = IdSet()
 
     def fail(self, round_id: str) -> None:
-        """A check named this round: it does not count as verified, even if it did already."""
+        """A check of this round failed: it no longer counts as verified."""
         if round_id not in self.failed:
             self.failed.add(round_id)
             if round_id not in self._deals and round_id in self._ids:
                 self.verified -= 1
 
     def brings_draw(self, statement: Statement) -> bool:
-        """Whether the opening's draw is one that no seat of its round brought before."""
+        """Whether no earlier seat of the round has named this draw."""
         deal = statement.body["deal"]
         known = self._deals.get(deal["round_id"])
         return known is None or known.draw != (deal["instance"], deal["draw_no"])
 
     def join(self, statement: Statement, seat: OpenSeat) -> None:
-        """Check 9 across seats: an opening joins its round; the last seat to come proves the whole root."""
+        """Check 9 across seats: the opening is added to its round; the last seat proves the whole root."""
         body = statement.body
         known = self._deals.get(seat.round_id)
         is_new = True
@@ -104,8 +104,8 @@ class Deals:
                 self.verified += 1
 
     def finish(self, *, is_whole: bool, goes_on: bool = False) -> Iterator[VerificationError]:
-        """Count what is left. In whole files every seat of a deal is opened; in a log that goes on it may come yet, but
-        not once the others are settled: the openings of a round are one commit. What has all its seats is closed.
+        """Count the remaining rounds. In whole files every seat of a deal is opened. In a log that goes on a seat may
+        come later, but not after the others are settled: the openings of a round are one commit.
         """
         for round_id, deal in list(self._deals.items()):
             if is_whole or (goes_on and not deal.unanswered):

@@ -48,9 +48,9 @@ _SETTLED: Final[tuple[str, ...]] = (*_REVEALED, "outcome", "settlement")
 
 
 def verify_final(statement: Statement, seat: OpenSeat | None, is_seamless: bool | None) -> None:
-    """Raise VerificationError of the first check that the final fails against the seat open in its session, if any.
+    """VerificationError of the first check that the final fails against the open seat of its session.
 
-    `is_seamless`: every stake was debited by a leg, and those are in `seat.balance_before_minor`.
+    `is_seamless`: transfers debited every stake, and `seat.balance_before_minor` includes them.
     """
     body = statement.body
     # (11) The opening.
@@ -67,7 +67,7 @@ def verify_final(statement: Statement, seat: OpenSeat | None, is_seamless: bool 
     dealt = _deal(seat, ruleset, deck)
     if "cards" in body:
         _verify_cards(statement, dealt)
-    # (15) The actions. Without a deck any will do: what is legal and what it costs does not depend on cards.
+    # (15) The actions. Any deck serves if none is revealed: what is legal, and its cost, does not depend on cards.
     played = _play(statement, seat, dealt)
     if body["status"] == "settled":
         # (16) The hands, (17) the settlement.
@@ -146,9 +146,9 @@ def _shuffled(statement: Statement) -> tuple[int, ...]:
 
 
 def _deal(seat: OpenSeat, ruleset: Ruleset, deck: Sequence[int]) -> Seat:
-    """The seat as dealt, of an opening whose stakes and seats were found right.
+    """The seat as dealt, for an opening whose stakes and seats are right.
 
-    With own cards it is dealt among all seats; what the others staked does not matter for its cards.
+    With own cards it is dealt among all seats; the stakes of the others do not change its cards.
     """
     if seat.seats == 1 or ruleset.hole_cards != "own":
         return deal_again(ruleset, deck, seat.seat_no, seat.bets, seat.funds_minor)
@@ -177,7 +177,7 @@ def _faces(cards: Iterable[int]) -> list[str]:
 
 
 def _play(statement: Statement, seat: OpenSeat, dealt: Seat) -> Seat:
-    """The seat after all actions, each legal where it stands, and the running hash compared."""
+    """The seat after all actions; each must be legal in its phase, and the running hash must agree."""
     body = statement.body
     played, time, running = dealt, seat.time, first_actions_hash(seat.commitment)
     for number, action in enumerate(body["actions"], 1):
@@ -254,7 +254,7 @@ def _verify_balance(statement: Statement, seat: OpenSeat, played: Seat) -> None:
 
 
 def _verify_void(statement: Statement, played: Seat) -> None:
-    """Every stake comes back, two approved, and what would have been is what the default decisions would have given."""
+    """Every stake comes back, two parties approved, and what would have been follows from the default decisions."""
     body = statement.body
     void = body["void"]
     parties = [approval["party"] for approval in void["approvals"]]

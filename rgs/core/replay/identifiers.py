@@ -1,4 +1,4 @@
-"""A set of ids in 16 bytes each. Replay keeps the ids of all rounds, sessions, participations and transactions in it, to
+"""A set of ids in 16 bytes each. Replay keeps the ids of rounds, sessions, participations and transactions in it, to
 find an id that is used twice.
 
 The set is exact for ULIDs; of other ids it keeps the first 16 bytes of their SHA-256. The ids stand sorted in buckets
@@ -17,17 +17,17 @@ _DIGITS = str.maketrans("0123456789ABCDEFGHJKMNPQRSTVWXYZ", "0123456789ABCDEFGHI
 
 
 class IdSet:
-    """Grows by 16 bytes an id, and by what a growing bucket keeps in reserve."""
+    """It grows by 16 bytes an id, and by the reserve of its buckets."""
 
     def __init__(self) -> None:
         self._buckets: dict[int, bytearray] = {}
 
     def add(self, ulid: str) -> bool:
-        """True if the ULID was new, False if it stood there already."""
+        """True if the ULID is new."""
         return self._add(_key(ulid))
 
     def add_text(self, *texts: str) -> bool:
-        """The same for an id of any form: what it is an id of, then its parts, none with a line feed."""
+        """The same for an id of any form: first what it identifies, then its parts, none with a line feed."""
         return self._add(sha256("\n".join(texts).encode()).digest()[:_WIDTH])
 
     def __contains__(self, ulid: str) -> bool:

@@ -20,12 +20,12 @@ from rgs.core.replay.reading import Statement
 from rgs.core.replay.scope import NumberSequence, Scope
 
 KEYS_CHANGED: Final = "KEYS_CHANGED"
-"""Reason of the end of an instance whose process goes on as the next one."""
+"""Reason of the end of an instance whose process continues as the next one."""
 
 
 @dataclass(slots=True)
 class ReplayedInstance:
-    """What is kept of one instance. `last_draw_no` is None until its own end says it."""
+    """One instance. `last_draw_no` is None until its own end."""
 
     name: str
     node: str
@@ -33,16 +33,16 @@ class ReplayedInstance:
     boot_no: int
     store_epoch: str
     draws_in_flight_max: int
-    """The draw window in force behind the statements read."""
+    """The draw window after the statements read so far."""
     previous: dict[str, str] | None
     numbers: NumberSequence
     start: str
     """Hash of its instance_start."""
     since: str
-    """When the process that it runs in began; empty where that lies outside the files."""
+    """When its process began; empty if that is outside the files."""
     draws: DrawAccount = field(default_factory=DrawAccount)
     is_followed: bool = False
-    """Ended for another key: the process goes on as the next boot."""
+    """Ended for another key: the process continues as the next boot."""
     last_draw_no: int | None = None
 
     @property
@@ -53,7 +53,7 @@ class ReplayedInstance:
 
 @dataclass(slots=True)
 class Lost:
-    """What one instance says of another's last durable numbers."""
+    """The last durable numbers of an instance, as another one states them."""
 
     statement: Statement
     last_statement_no: int
@@ -61,16 +61,16 @@ class Lost:
 
 
 class Instances:
-    """All instances of a replay. Instances are few: they are kept to the end."""
+    """All instances of a replay. They are few and are kept to the end."""
 
     def __init__(self, scope: Scope, *, goes_on: bool = False) -> None:
-        """`goes_on`: an instance without an end may be running."""
+        """`goes_on`: an instance without an end may still run."""
         self._scope = scope
         self._goes_on = goes_on
         self._known: dict[str, ReplayedInstance] = {}
         self._lost: dict[str, Lost] = {}
         self.exposure = 0
-        """Draws that may have been made and are unknown, at most; counted by `finish`."""
+        """The most draws that may have been made and are unknown; counted by `finish`."""
 
     def __len__(self) -> int:
         return len(self._known)
@@ -107,9 +107,8 @@ class Instances:
         )
 
     def since(self, body: dict[str, Any]) -> str:
-        """The earliest date of what the instance of this instance_start signs: the start of its process. What the
-        boot before had begun to write when it took another key, the next one signs. If the clock was set back in
-        between, its own start is earlier.
+        """The earliest date of what the instance of this instance_start signs: the start of its process. After a change
+        of keys the next boot signs what the one before had begun. Its own start is earlier if the clock was set back.
         """
         return self._known[body["instance"]].since
 
@@ -173,7 +172,7 @@ class Instances:
     # --- at the end of the files ---
 
     def finish(self) -> Iterator[VerificationError]:
-        """What only the whole files show, instance by instance."""
+        """The checks at the end of the files, instance by instance."""
         for name in sorted(self._scope.instances.keys() - self._known.keys()):
             yield SCOPE.failure(f"the scope promises instance {name}, of which nothing is here", instance=name)
         for name in sorted(self._known):
@@ -196,7 +195,7 @@ class Instances:
         if last_draw_no is None:
             return
         account = instance.draws
-        # Whole instances account for every draw; of others it can only be said that none lies behind the last.
+        # Whole instances account for every draw. Of others only the last draw can be checked.
         is_whole = numbers.is_unbroken and (
             instance.has_ended or (lost is not None and lost.last_statement_no == numbers.last)
         )
@@ -223,8 +222,8 @@ class Instances:
             yield statement.failure(INSTANCE, f"instance {instance.name} is of another store epoch")
 
     def _finish_boots(self) -> Iterator[VerificationError]:
-        """A worker's boots have numbers of their own, without gap from 1 where nothing is cut. Each names how the one
-        before it ended, unless that one was alive still, and lost.
+        """The boots of a worker are numbered from 1, without a gap unless the files are cut. Each names the end of the
+        one before, unless that one was still running and was declared lost.
         """
         before: dict[tuple[str, str], ReplayedInstance] = {}
         for instance in sorted(self._known.values(), key=lambda one: (one.boot_no, one.name)):
@@ -248,8 +247,8 @@ class Instances:
                 )
 
     def _is_unaccounted(self, instance: ReplayedInstance, earlier: ReplayedInstance) -> bool:
-        """Whether nothing tells that the boot before was alive still: who names none declares it lost, at once, before
-        anything else of its own. In a log that goes on it may have come no further than its start.
+        """Whether the earlier boot was not declared lost. An instance that names no previous boot does so right after
+        its start; in a log that goes on it may not have come so far.
         """
         return earlier.name not in self._lost and not (self._goes_on and instance.numbers.last == 1)
 
@@ -263,7 +262,7 @@ class Instances:
         last_draw_no = former.last_draw_no if lost is None else lost.last_draw_no
         last_statement_no = former.numbers.last if lost is None else lost.last_statement_no
         if last_draw_no is None:
-            # A cut export: the former instance's end is not in the files, so it can only be behind what they show.
+            # A cut export: the end of the former instance is not in the files, only after what they show.
             is_right = int(previous["last_statement_no"]) >= last_statement_no
         else:
             is_right = (int(previous["last_statement_no"]), int(previous["last_draw_no"])) == (

@@ -36,8 +36,8 @@ from rgs.core.statements.lines import parse_key_bundle
 class SigningKey:
     """A key of the path.
 
-    `name` is the node's or instance's, empty for a root; `parent` the keyid that signed it, empty at the top; nothing
-    that it signs is dated before `since`, empty where that is not known.
+    `name` is that of the node or instance, empty for a root. `parent` is the keyid that signed it, empty for the first
+    root. Nothing that it signs is dated before `since`, empty if that is unknown.
     """
 
     role: KeyRole
@@ -50,8 +50,8 @@ class SigningKey:
 
 @dataclass(frozen=True, slots=True)
 class KeyEnd:
-    """The orderly end of a key: it signs nothing later than `time`, and of `instance`, the last one under it, nothing
-    has a number above `last_statement_no`. An instance key's end that names its instance goes by the number alone.
+    """The orderly end of a key. It signs nothing after `time`, and nothing of `instance`, the last one under it, has a
+    number above `last_statement_no`. For an instance key that names its instance only the number counts.
     """
 
     time: str
@@ -92,7 +92,7 @@ class KeyBook:
                 raise KEY.failure("is not signed by the newest root before it")
             public_key = self._keys[self._newest_root].public_key
         else:
-            # The first root vouches for itself; who it is, only a fingerprint from outside can say.
+            # The first root signs itself; only a fingerprint from outside shows whose it is.
             public_key = self._first_root(envelope)
         verify_signature(envelope, public_key)
         kind, body = parse_statement(envelope)
@@ -136,31 +136,31 @@ class KeyBook:
 
     @property
     def known(self) -> Mapping[str, SigningKey]:
-        """All keys by keyid, those of instances that were met included."""
+        """All keys by keyid, with those of the instances read so far."""
         return self._keys
 
     @property
     def statements(self) -> Mapping[bytes, int]:
-        """The statements of the bundle: their hash, and their place in it from 1."""
+        """The statements of the bundle: hash -> place in it, from 1."""
         return self._statements
 
     def state_of(self, keyid: str) -> str:
-        """In words, until when and where the key counts."""
-        told = [
+        """The state of a key in words."""
+        states = [
             f"revoked {body['time']}, "
             + (f"counts below entry {body['size']} of {body['origin']}" if "origin" in body else "counts for nothing")
             for body in self._revoked.of(keyid)
         ]
         if keyid in self._ends:
-            told.append(f"ended {self._ends[keyid].time}")
-        return "; ".join(told) or "in force"
+            states.append(f"ended {self._ends[keyid].time}")
+        return "; ".join(states) or "in force"
 
     # --- the path ---
 
     def add_instance(self, start: Mapping[str, str], node_keyid: str, since: str = "") -> None:
-        """Take in the instance key that the body of an instance_start under `node_keyid` names; `since` as SigningKey.
+        """Add the instance key in the body of an instance_start under `node_keyid`; `since` as in SigningKey.
 
-        Raises VerificationError if the key is known already, whatever its role.
+        VerificationError if the key is known already, in any role.
         """
         instance, public_key = start["instance"], bytes.fromhex(start["public_key"])
         keyid = key_fingerprint(public_key)
@@ -170,16 +170,16 @@ class KeyBook:
         self._keys[keyid] = SigningKey(KeyRole.INSTANCE, public_key, instance, node_keyid, development, since)
 
     def note_time_jump(self, keyid: str) -> None:
-        """The instance of the key has told that its clock was set: from here on it may stand before its own start."""
+        """The instance of the key has logged that its clock was set: it may now sign times before its own start."""
         self._keys[keyid] = replace(self._keys[keyid], since="")
 
     def verify_envelope(
         self, envelope: Envelope, hash_: bytes, place: Place | None = None, *, is_signed: bool = False
     ) -> SigningKey:
-        """Check 3 as far as it needs no payload: known key of the kind's role, unrevoked path, signature.
+        """The part of check 3 without the payload: known key of the kind's role, unrevoked path, signature.
 
-        `hash_` is the statement's, `place` where it stands in the log that is read, None where none is. `is_signed`:
-        the signature was verified before, under a public key of which keyid is the fingerprint.
+        `hash_` is the statement's; `place` is its place in the log, None outside of one. `is_signed`: the signature
+        was verified before, under a public key whose fingerprint is keyid.
         """
         kind = KIND_OF_PAYLOAD_TYPE.get(envelope.payload_type)
         if kind is None:
@@ -190,7 +190,7 @@ class KeyBook:
         if key.role not in kind.roles:
             raise KEY.failure(f"{kind.name} may not be signed by a key of role {key.role}")
         if hash_ in self._statements:
-            return key  # verified with the bundle, which stands by itself whatever became of the key
+            return key  # verified with the bundle; it counts even if the key was revoked later
         if self._revoked:
             self.verify_unrevoked(envelope.keyid, place)
         if not is_signed:
@@ -203,16 +203,14 @@ class KeyBook:
         return key
 
     def verify_unrevoked(self, keyid: str, place: Place | None) -> None:
-        """VerificationError if the key, or one above it, was revoked so that what it signs at that place counts no
-        more.
-        """
+        """VerificationError if the key, or one above it, was revoked for what it signs at that place."""
         while keyid:
             self._revoked.verify(keyid, place)
             keyid = self._keys[keyid].parent
 
     def verify_in_force(self, keyid: str, body: dict[str, Any]) -> None:
-        """Check 3 as far as it needs the payload: the statement is not dated before its key, and does not lie behind
-        the orderly end of it, nor behind that of the node key above it.
+        """The part of check 3 with the payload: the statement is not dated before its key, and not after the orderly
+        end of the key or of the node key above it.
         """
         key = self._keys[keyid]
         if body["time"] < key.since:

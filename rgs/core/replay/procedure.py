@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TypeVar
 
 from rgs.core.errors import VerificationError
 from rgs.core.replay.checks import KEY, LINE, OPENING, SCOPE, SESSION
@@ -37,10 +38,12 @@ from rgs.core.replay.voids import Voids
 from rgs.core.rounds import DECK_UNRECOVERABLE
 from rgs.core.statements import UnhandledKindError
 
+_Read = TypeVar("_Read")
+
 
 @dataclass(slots=True)
 class Summary:
-    """What was counted. Amounts are of finals that passed, by currency ("" where a cut export does not tell it)."""
+    """The counts. Amounts are those of finals that passed, by currency ("" if a cut export does not show it)."""
 
     lines: int = 0
     failures: int = 0
@@ -50,20 +53,20 @@ class Summary:
     rounds_open: int = 0
     seats_void: int = 0
     seats_unrecoverable: int = 0
-    """Of these the ones whose deck was never shown (DECK_UNRECOVERABLE)."""
+    """Those of `seats_void` whose deck was not revealed (DECK_UNRECOVERABLE)."""
     games: Counter[str] = field(default_factory=Counter)
     sessions: int = 0
     instances: int = 0
     draws_in_rounds: int = 0
     draws_discarded: int = 0
     draws_exposed: int = 0
-    """Draws of lost instances that are unknown, at most, and decks of voids that could not be unsealed. In a cut export
-    as far as the windows of these instances are in it.
+    """The most unknown draws of lost instances, and decks of voids that could not be unsealed. A cut export shows the
+    draw windows only in part.
     """
     private_verified: int = 0
     private_absent: int = 0
     ids_absent: int = 0
-    """Of these the ones in which the jurisdiction requires the regulator's ids."""
+    """Those of `private_absent` whose jurisdiction requires the regulator's ids."""
     staked_minor: Counter[str] = field(default_factory=Counter)
     returned_minor: Counter[str] = field(default_factory=Counter)
     is_cut: bool = False
@@ -74,10 +77,10 @@ class Replay:
     """One replay: `feed` every line, then `finish` once. Both return the checks that failed."""
 
     def __init__(self, keys: KeyBook, rulebook: Rulebook, *, goes_on: bool = False) -> None:
-        """`keys` gains the instance keys that the lines name; it is not to be shared between replays.
+        """`keys` gets the instance keys that the lines name; each replay needs its own.
 
-        `goes_on`: what is read is a log from its first entry to wherever it stands. Nothing may be missing in it, and
-        no scope excuses a gap; instances that run, sessions and rounds that are open are no fault.
+        `goes_on`: a log is read from its first entry. Nothing may be missing in it, and no scope excuses a gap;
+        running instances, open sessions and open rounds are no fault.
         """
         self._keys = keys
         self._rulebook = rulebook
@@ -93,41 +96,36 @@ class Replay:
         self._failures: list[VerificationError] = []
         self.summary = Summary()
         self.statement: Statement | None = None
-        """What the last line fed was, if it is authentic (checks 1 to 4), for who reads on: reconciliation."""
+        """The statement of the last line, if it is authentic (checks 1 to 4). Reconciliation reads it."""
 
     def feed(self, line: bytes) -> list[VerificationError]:
-        """The next line of the files, without its line feed. The failures that it shows, most often none."""
-        self.summary.lines += 1
-        self.statement = None
-        try:
-            self.statement = read_authentic(line, self._keys)
-        except VerificationError as error:
-            self._report(error, is_of_round=False)  # no statement, whatever round it speaks of
-        else:
-            self._take(self.statement)
-        return self._drain()
+        """Take the next line of the files, without its line feed; return the failures that it shows."""
+        return self._feed(read_authentic, line)
 
     def feed_entry(self, entry: HashedEntry) -> list[VerificationError]:
-        """The next entry of a log, instead of `feed`."""
+        """Take the next entry of a log, instead of `feed`."""
+        return self._feed(read_entry, entry)
+
+    def _feed(self, read: Callable[[_Read, KeyBook], Statement], data: _Read) -> list[VerificationError]:
         self.summary.lines += 1
         self.statement = None
         try:
-            self.statement = read_entry(entry, self._keys)
+            self.statement = read(data, self._keys)
         except VerificationError as error:
-            self._report(error, is_of_round=False)  # no statement, whatever round it speaks of
+            self._report(error, is_of_round=False)  # no statement, whatever round it names
         else:
             self._take(self.statement)
         return self._drain()
 
     def refuse(self, message: str) -> list[VerificationError]:
-        """Instead of `feed`, for a line that the reader could not read whole (check 1)."""
+        """Take a line that could not be read whole (check 1), instead of `feed`."""
         self.summary.lines += 1
         self.statement = None
         self._report(LINE.failure(message))
         return self._drain()
 
     def finish(self) -> list[VerificationError]:
-        """The end of the files: what is missing, and the counts of `summary`."""
+        """End the replay: return what is missing, and complete `summary`."""
         for session_id in sorted(self._chains):
             self._finish_session(self._chains[session_id])
         for session_id in sorted(self._scope.sessions.keys() - self._chains.keys() - self._closed_in_scope):
@@ -146,7 +144,7 @@ class Replay:
 
     @property
     def instances(self) -> Instances:
-        """All instances met so far, with their draws."""
+        """All instances read so far, with their draws."""
         return self._instances
 
     # --- failures ---
@@ -203,7 +201,7 @@ class Replay:
                 if not self._goes_on:
                     self._passes(self._widen, statement)
             case "root_key" | "node_key" | "key_end" | "revocation" | "report" | "countersignature":
-                pass  # keys are of the key bundle, and nothing is replayed of the others
+                pass  # keys come from the key bundle; the others are not replayed
             case name:
                 raise UnhandledKindError(name, "rgs.core.replay.procedure.Replay._take_unnumbered")
 
@@ -224,7 +222,7 @@ class Replay:
                 if statement.body["code"] == "TIME_JUMP":
                     self._keys.note_time_jump(statement.keyid)
             case "instance_start" | "artifact":
-                pass  # a start was taken before its number; files are compared with artifacts by `certify log`
+                pass  # `_start_instance` took the start; `certify log` compares files with artifacts
             case name:
                 raise UnhandledKindError(name, "rgs.core.replay.procedure.Replay._take_unlinked")
 
@@ -244,7 +242,7 @@ class Replay:
     # --- sessions ---
 
     def _link(self, statement: Statement, *, is_private_sound: bool) -> None:
-        """(7) The order of the session, then what the link says by itself, (23) last whom and what else it names."""
+        """(7) The order of the session, then the link by itself, and at last (23) the ids that it names."""
         body, kind = statement.body, statement.kind.name
         chain = self._chain(statement)
         if chain is None:
@@ -281,7 +279,7 @@ class Replay:
             self._close_session(statement, chain)
 
     def _chain(self, statement: Statement) -> Chain | None:
-        """The chain that the link belongs to, None if it is closed."""
+        """The chain of the link, None if it is closed."""
         session_id = statement.body["session_id"]
         chain = self._chains.get(session_id)
         if chain is None:

@@ -53,10 +53,10 @@ class Statement:
 
 
 class HashedEntry(NamedTuple):
-    """An entry of a log that was hashed and parsed before: checks 1 and 2 are behind it.
+    """An entry of a log that has passed checks 1 and 2.
 
-    `is_signed`: the signature verifies under a public key whose fingerprint is the envelope's keyid. Whose key that is,
-    and whether it may sign this, is still to be said. `place` is where it stands in the log, None outside of one.
+    `is_signed`: the signature verifies under a public key whose fingerprint is the envelope's keyid. Whose key it is,
+    and whether it may sign this, is not checked yet. `place` is the place in the log, None outside of one.
     """
 
     hash: bytes
@@ -76,7 +76,7 @@ def read_statement(line: bytes, keys: KeyBook) -> Statement:
 
 
 def read_authentic(line: bytes, keys: KeyBook) -> Statement:
-    """Return the statement of a line without looking at its private block: checks 1 to 4."""
+    """Return the statement of a line, its private block unchecked: checks 1 to 4."""
     # (1) The line.
     try:
         export_line = parse_line(line)
@@ -99,7 +99,7 @@ def read_entry(entry: HashedEntry, keys: KeyBook) -> Statement:
 
 def _read(entry: HashedEntry, keys: KeyBook, private: dict[str, Any] | None) -> Statement:
     envelope, statement_hash = entry.envelope, entry.hash.hex()
-    # (3) The key and its signature, before the payload is looked into.
+    # (3) The key and its signature, before the payload is parsed.
     try:
         key = keys.verify_envelope(envelope, entry.hash, entry.place, is_signed=entry.is_signed)
     except VerificationError as error:
@@ -111,7 +111,7 @@ def _read(entry: HashedEntry, keys: KeyBook, private: dict[str, Any] | None) -> 
     except FormatError as error:
         raise SCHEMA.failure(error.message, statement=statement_hash) from None
     statement = Statement(kind, body, statement_hash, key, envelope.keyid, private, _round_id(kind.name, body))
-    # (3) again, where it needs the payload: the key is that instance's or node's, and was in force.
+    # (3) The part that needs the payload: the key is that instance's or node's, and was in force.
     _verify_signer(statement, keys)
     return statement
 
@@ -137,7 +137,7 @@ def _verify_signer(statement: Statement, keys: KeyBook) -> None:
 
 
 def verify_private(statement: Statement) -> None:
-    """Check 5, where a block stands beside the statement; the statement itself holds whatever comes of it."""
+    """Check 5, if there is a private block. The statement itself stays valid if it fails."""
     private = statement.private
     if private is None:
         return

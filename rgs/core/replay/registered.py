@@ -19,7 +19,7 @@ from rgs.core.replay.sessions import Chain
 from rgs.core.statements import UnhandledKindError
 
 TEST_REGISTER: Final = "test-register"
-"""What the block of a session names as its regulator where the embedded test register has invented the ids."""
+"""The regulator in the block of a session whose ids the embedded test regulator made."""
 
 
 class Registered:
@@ -28,7 +28,7 @@ class Registered:
     def __init__(self) -> None:
         self._used = IdSet()
         self.absent = 0
-        """Blocks that are erased although their jurisdiction requires the ids in them."""
+        """Erased blocks whose jurisdiction requires the ids in them."""
 
     def verify(self, statement: Statement, chain: Chain, rulebook: Rulebook) -> None:
         """Check 23 of a session_open, purchase, participation_end or money_leg, before the chain takes the link.
@@ -59,7 +59,7 @@ class Registered:
         return self._participation(statement, block, chain, is_required=is_required)
 
     def _session(self, statement: Statement, block: Mapping[str, str], table: str, *, is_required: bool) -> None:
-        """`table` is where it is played, empty where it is played alone."""
+        """`table` is empty for solo play."""
         body, named, regulator = statement.body, block.get("regulator_session_id", ""), block.get("regulator", "")
         if is_required and not named:
             raise statement.failure(IDS, "no regulator_session_id, which the jurisdiction requires")

@@ -33,7 +33,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Witnessed:
-    """A witness outside the house saw the first `size` entries of a shard; `time` is in the form of statements."""
+    """An outside witness saw the first `size` entries of a shard; `time` is in the form of statements."""
 
     origin: str
     size: int
@@ -41,13 +41,15 @@ class Witnessed:
 
 
 def read_witnessed(note: bytes, policy: Policy, own: Collection[str] = ()) -> Witnessed:
-    """What a cosigned checkpoint is worth against a thief: the earliest time at which a witness of the policy that is
-    none of the house's `own` saw it. FormatError, VerificationError, also where only the house itself has witnessed.
+    """The earliest time at which an outside witness of the policy saw the checkpoint; `own` are the operator's
+    witnesses.
+
+    FormatError or VerificationError for a bad checkpoint, also if no outside witness has cosigned it.
     """
     accepted = verify_checkpoint(parse_note(note), policy)
     times = [time_s for name, time_s in accepted.witnessed.items() if name not in own]
     if not times:
-        raise VerificationError("no witness outside the house has cosigned this checkpoint", field="witness")
+        raise VerificationError("no outside witness has cosigned this checkpoint", field="witness")
     return Witnessed(accepted.checkpoint.origin, accepted.checkpoint.size, format_time(min(times) * 1000))
 
 
@@ -62,7 +64,7 @@ class Revocations:
         return bool(self._of)
 
     def add(self, body: Mapping[str, Any]) -> None:
-        """Take in a revocation; VerificationError if it names half a position, FormatError if one of no shard."""
+        """Add a revocation; VerificationError for half a position, FormatError for a malformed origin."""
         if ("origin" in body) != ("size" in body):
             raise KEY.failure("revocation names origin and size together or not at all")
         if "origin" in body:
@@ -74,7 +76,7 @@ class Revocations:
         return self._of.get(keyid, ())
 
     def verify(self, keyid: str, place: Place | None) -> None:
-        """VerificationError if what `keyid` signs at that place counts no more. Each of its revocations has a say."""
+        """VerificationError if one of the key's revocations covers what it signed at that place."""
         for body in self.of(keyid):
             revoked = f"key {keyid} of the key path is revoked"
             if place is None or "origin" not in body:

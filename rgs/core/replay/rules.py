@@ -11,21 +11,21 @@ _Key = tuple[str, str, str]
 
 
 class Rulebook:
-    """What is asked with the `{id, version, sha256}` object of a statement."""
+    """Rulesets and jurisdictions, looked up by the `{id, version, sha256}` object of a statement."""
 
     def __init__(self, rulesets: Iterable[Ruleset] = (), jurisdictions: Iterable[Jurisdiction] = ()) -> None:
-        """The shipped ones, and further ones that older files may name."""
+        """The shipped ones, and further ones that older files name."""
         shipped_rulesets = (load_ruleset(ruleset_id) for ruleset_id in SHIPPED_RULESETS)
         self._rulesets = {_key(ruleset): ruleset for ruleset in (*shipped_rulesets, *rulesets)}
         shipped_jurisdictions = (load_jurisdiction(jurisdiction_id) for jurisdiction_id in SHIPPED_JURISDICTIONS)
         self._jurisdictions = {_key(one): one for one in (*shipped_jurisdictions, *jurisdictions)}
 
     def ruleset(self, named: Mapping[str, str] | None) -> Ruleset | None:
-        """The ruleset named, None if it is not known or not named."""
+        """The ruleset, None if it is unknown or not named."""
         return None if named is None else self._rulesets.get((named["id"], named["version"], named["sha256"]))
 
     def jurisdiction(self, named: Mapping[str, str] | None) -> Jurisdiction | None:
-        """The jurisdiction named, None if it is not known or not named."""
+        """The jurisdiction, None if it is unknown or not named."""
         return None if named is None else self._jurisdictions.get((named["id"], named["version"], named["sha256"]))
 
 

@@ -32,9 +32,9 @@ class Scope:
         self.sessions: dict[str, list[Range]] = {}
 
     def add(self, body: dict[str, Any]) -> None:
-        """Take in an export_scope.
+        """Add an export_scope.
 
-        Raises VerificationError (check 22) if a range is empty or does not lie behind those before it.
+        VerificationError (check 22) if a range is empty or not above those before it.
         """
         self.is_whole = False
         rows = [(self.instances.setdefault(row["instance"], []), row) for row in body["instances"]]
@@ -74,9 +74,9 @@ class NumberSequence:
         self.last = 0
 
     def advance(self, number: int, ranges: list[Range] | None) -> str:
-        """Go on to the next number; return what is wrong with it, or an empty text.
+        """Take the next number; return what is wrong with it, or an empty text.
 
-        A number that is not above `last` leaves `last` as it is.
+        A number that is not above `last` does not change `last`.
         """
         last = self.last
         if number == last + 1:

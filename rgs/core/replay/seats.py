@@ -14,10 +14,9 @@ from rgs.core.tlog.merkle import leaf_hash
 
 @dataclass(slots=True)
 class OpenSeat:
-    """What an opening says, kept until its final: the final is measured against this and nothing else.
+    """The claims of an opening. Its final is compared with these and nothing else.
 
-    `is_sound` until one of the opening's own checks fails; without a sound opening there is nothing to measure a
-    final against.
+    `is_sound` is False after one of the opening's own checks has failed; a final cannot be checked then.
     """
 
     opening: str
@@ -29,7 +28,7 @@ class OpenSeat:
     deal_core: bytes
     commitment: bytes
     ruleset: Ruleset | None
-    """None if it is not known; the opening is not sound then."""
+    """None if it is unknown; the opening is not sound then."""
     bets: tuple[tuple[str, int], ...]
     balance_before_minor: int
     balance_after_minor: int
@@ -37,9 +36,9 @@ class OpenSeat:
     leaf: bytes
     """Leaf hash of the seat object."""
     operator: str | None = None
-    """Of the session; None where no link so far tells."""
+    """Of the session; None if no link so far names it."""
     funds_minor: int = 0
-    """What decisions may cost in all: the least of the balance after the bets and what the session's limits leave."""
+    """The most that decisions may cost in all: the balance after the bets, or what the session's limits leave."""
     is_sound: bool = True
 
     @property
@@ -49,7 +48,7 @@ class OpenSeat:
 
 
 def read_seat(statement: Statement, rulebook: Rulebook) -> OpenSeat:
-    """The seat as the opening claims it, nothing of it checked yet."""
+    """The seat as the opening claims it, unchecked."""
     body = statement.body
     deal, seat = body["deal"], body["seat"]
     return OpenSeat(
@@ -70,6 +69,6 @@ def read_seat(statement: Statement, rulebook: Rulebook) -> OpenSeat:
 
 
 def verify_balance_before(statement: Statement, known_minor: int | None, before_minor: int) -> None:
-    """Check 18: a link begins with the balance that the one before left, where that is known."""
+    """Check 18: a link begins with the balance that the one before left, if that is known."""
     if known_minor is not None and before_minor != known_minor:
         raise statement.failure(BALANCE, f"balance {before_minor} before, where the links leave {known_minor}")

@@ -33,10 +33,7 @@ FOLLOWERS: Final[Mapping[str, frozenset[str]]] = {
     "participation_end": frozenset({"session_close"}),
     "session_close": frozenset(),
 }
-"""Which kind of link may follow which:
-
-At most one round at a time, nothing but its final while it is open, one participation.
-"""
+"""Which kind of link may follow which: one round at a time, only its final while it is open, one participation."""
 SEAMLESS_FOLLOWERS: Final[Mapping[str, frozenset[str]]] = {
     "": frozenset({"session_open"}),
     "session_open": frozenset({"money_leg", "session_close"}),
@@ -47,17 +44,14 @@ SEAMLESS_FOLLOWERS: Final[Mapping[str, frozenset[str]]] = {
     "leg behind": frozenset({"money_leg", "session_close"}),
     "session_close": frozenset(),
 }
-"""The same where each bet is debited and each return credited: a leg stands before its opening, within the round, or
-behind its final.
+"""The same if each bet is debited and each return credited: a transfer stands before the opening, within the round, or
+after the final.
 """
 
 
 @dataclass(slots=True)
 class Chain:
-    """One session as its links so far tell it.
-
-    None: unknown, because it may have changed in links that are not in the files.
-    """
+    """One session after its links so far. None is unknown: links outside the files may have changed it."""
 
     session_id: str
     links: NumberSequence
@@ -74,7 +68,7 @@ class Chain:
     operator: str | None = None
     participation_id: str | None = None
     regulator_participation_id: str | None = None
-    """None where no block so far tells; empty where one tells none."""
+    """None if no block so far names it; empty if a block names none."""
     purchase_no: int | None = 0
     bought_minor: int | None = 0
     staked_minor: int | None = 0
@@ -87,12 +81,12 @@ class Chain:
     seat: OpenSeat | None = None
     """The seat of the open round."""
     is_seamless: bool | None = None
-    """Whether bets are debited one by one; None where no link so far tells."""
+    """Whether bets are debited one by one; None if no link so far shows it."""
     leg_round: str = ""
-    """The round of the newest leg or final."""
+    """The round of the newest transfer or final."""
 
     def verify_link(self, statement: Statement, ranges: list[Range] | None) -> None:
-        """Check 7, and the number becomes the newest if it is above the last."""
+        """Check 7. The number becomes the newest if it is above the last."""
         body = statement.body
         before, number = self.links.last, int(body["link_no"])
         fault = self.links.advance(number, ranges)
@@ -109,13 +103,13 @@ class Chain:
             raise statement.failure(SESSION, f"time goes back from {self.time} to {body['time']}")
 
     def _forget(self) -> None:
-        """Forget what is counted and summed; ruleset, jurisdiction, table and participation of a session stay."""
+        """Forget counts and sums; ruleset, jurisdiction, table and participation of a session stay."""
         self.kind = self.leg_round = ""
         self.purchase_no = self.stage_no = self.balance_minor = None
         self.bought_minor = self.staked_minor = self.returned_minor = None
 
     def advance(self, statement: Statement, seat: OpenSeat | None = None) -> None:
-        """The link becomes the newest, and what it says is the state. `seat` is that of an opening."""
+        """Take the link as the newest, and what it says as the state. `seat` is that of an opening."""
         body = statement.body
         self.kind, self.head, self.time = statement.kind.name, statement.hash, body["time"]
         match self.kind:
@@ -141,23 +135,23 @@ class Chain:
                 self.participation_id, self.purchase_no = body["participation_id"], int(body["purchase_no"])
                 self.bought_minor, self.balance_minor = int(body["bought_minor"]), int(body["balance_after_minor"])
             case "participation_end" | "session_close":
-                pass  # no round and no purchase follows, and their sums are those of the links before
+                pass  # no round and no purchase follows; the sums are those of the links before
             case kind:
                 raise UnhandledKindError(kind, "rgs.core.replay.sessions.Chain.advance")
 
     def room(self, balance_minor: int) -> Room:
-        """What a round that begins with this balance may cost in all; unknown sums limit nothing."""
+        """What a round with this balance before it may cost in all. Unknown sums do not limit."""
         limits = self.limits
         is_limited = bool(limits.loss_minor or limits.stake_minor or self.is_seamless)
         if not is_limited or self.staked_minor is None or self.returned_minor is None:
             return Room(balance_minor, None, None)
         room = room_of(self.limits, Participation(staked_minor=self.staked_minor, returned_minor=self.returned_minor))
-        if self.is_seamless:  # the wallet says what is covered; the opening bets are among what was debited
+        if self.is_seamless:  # the wallet decides what is covered; the opening bets were debited before
             balance_minor += PARTICIPATION_MINOR_MAX - (self.bought_minor or 0)
         return room._replace(balance_minor=balance_minor)
 
     def _take_leg(self, body: dict[str, Any]) -> None:
-        """What a leg says becomes the state; where it stands tells what it is for."""
+        """Take a transfer; its place in the chain shows its purpose."""
         self.leg_round = body["round_id"]
         self.is_seamless = self.is_seamless is not False
         amount = int(body["amount_minor"])
@@ -174,14 +168,14 @@ class Chain:
         is_same_second = deal["start_time"][:19] == self.start_time[:19]
         self.codes = (self.codes if is_same_second else frozenset()) | {deal["game_code"]}
         self.start_time = deal["start_time"]
-        # Where the files begin after the session_open, the first deal tells what is played, and where.
+        # If the files begin after the session_open, the first deal shows what is played, and where.
         self.rules = self.rules or deal["ruleset"]
         self.table = deal["table"] if self.table is None else self.table
 
 
 @cache  # of the few kinds that there are
 def _followers(kind: str, is_seamless: bool | None) -> frozenset[str]:
-    """Which kinds of link may come next, under either way of funding where none has been told."""
+    """Which kinds of link may come next; those of both ways of funding if it is unknown."""
     bought = frozenset[str]() if is_seamless else FOLLOWERS.get(kind, frozenset())
     seamless = frozenset[str]() if is_seamless is False else SEAMLESS_FOLLOWERS.get(kind, frozenset())
     return bought | seamless
@@ -228,9 +222,7 @@ def verify_purchase(statement: Statement, chain: Chain, rulebook: Rulebook) -> N
 
 
 def verify_money_leg(statement: Statement, chain: Chain) -> None:
-    """Its round (7); no debit of nothing, nothing left over before a round, everything paid back
-    behind it (18).
-    """
+    """The round (7); no debit of 0, nothing left over before a round, everything credited after it (18)."""
     body = statement.body
     is_debit = body["direction"] == "debit"
     if is_debit and body["amount_minor"] == "0":

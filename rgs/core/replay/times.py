@@ -17,7 +17,7 @@ ONE_TIME: Final = frozenset({
     "instance_lost", "instance_start", "key_end", "money_leg", "node_key", "participation_end", "purchase", "report",
     "revocation", "root_key", "session_close", "session_open",
 })  # fmt: skip
-"""The kinds with no time but that of signing."""
+"""The kinds whose only time is that of signing."""
 
 
 @lru_cache(maxsize=4096)  # the times of a log come nearly in order

@@ -23,7 +23,7 @@ _SUBJECT_WORDS: Final = 3
 
 @dataclass(slots=True)
 class Malfunction:
-    """`round_id` and `session_id` are empty where the event does not tell them."""
+    """`round_id` and `session_id` are empty if the event does not name them."""
 
     round_id: str
     session_id: str
@@ -50,12 +50,12 @@ class Voids:
         self._admins: dict[str, dict[str, AdminCertificate]] = {}
         """Party -> fingerprint -> life."""
         self._parties: dict[str, str] = {}
-        """Fingerprint -> whose it is: one certificate makes no two admins."""
+        """Fingerprint -> party: one certificate cannot stand for two admins."""
         self._unproved: list[tuple[str, str, VerificationError]] = []
-        """Approvals (party, time) that no event before them covers, each with the error that it is if none comes."""
+        """Approvals (party, time) without an event before them, each with its error if no event comes."""
 
     def take(self, statement: Statement) -> None:
-        """An event."""
+        """Take an event."""
         body: dict[str, Any] = statement.body
         round_id = body.get("round_id", "")
         match body["code"]:
@@ -88,9 +88,7 @@ class Voids:
             lives[fingerprint].until = lives[fingerprint].until or body["time"]
 
     def verify(self, statement: Statement, opened: str, *, is_whole: bool) -> None:
-        """Check 19 of a void whose final passed by itself, as far as events tell of it. `opened` is the time of its
-        opening.
-        """
+        """Check 19 of a void whose final is right: the events behind it. `opened` is the time of its opening."""
         body: dict[str, Any] = statement.body
         void = body["void"]
         told = self._malfunctions.get(void["malfunction"])
@@ -129,5 +127,5 @@ class Voids:
         )
 
     def finish(self) -> Iterator[VerificationError]:
-        """The approvals that nothing has covered."""
+        """The approvals of parties that were no admins."""
         return (error for party, time, error in self._unproved if not self._is_admin(party, time))

@@ -75,7 +75,7 @@ def parse_certificate(text: str, ruleset: Ruleset) -> Certificate:
 
 
 def load_certificate(ruleset: Ruleset) -> Certificate | None:
-    """Return the shipped certificate of exactly this ruleset, None if there is none that can be used."""
+    """The shipped certificate of this ruleset, None without a usable one."""
     found = _read(ruleset)
     return None if isinstance(found, str) else found
 
@@ -107,7 +107,7 @@ def why_not(ruleset: Ruleset) -> str:
 
 @cache
 def _read(ruleset: Ruleset) -> Certificate | str:
-    """The certificate; or what is wrong with its file, nothing if it has none."""
+    """The certificate; or what is wrong with its file, empty without a file."""
     file = resources.files("rgs.core") / "certificate_data" / f"{ruleset.sha256}.json"
     if not file.is_file():
         return ""
@@ -118,7 +118,7 @@ def _read(ruleset: Ruleset) -> Certificate | str:
 
 
 def _return(rows: CheckedRows, key: str, derived: Fraction) -> Fraction:
-    """The return of a row, which must be what the values beside it come to."""
+    """The return of a row. It must be the one that follows from the values beside it."""
     try:
         value = parse_return(rows.text(key))
     except FormatError as error:

@@ -29,9 +29,10 @@ SHOWDOWN, QUALIFIED, HAND, CARDS, MAIN = "showdown", "dealer", "hand", "cards", 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Law:
-    """A figure whose law is known: the chance of each key. With `values` its mean is watched, else its frequencies.
+    """A figure with a known distribution: the chance of each key. With `values` its mean is watched, else its
+    frequencies.
 
-    `groups` are keys of which each round has one (the card of a place); most figures have one group.
+    Each round has one key of each group (the card of a place); most figures have one group.
     """
 
     chances: Mapping[str, Fraction]
@@ -52,8 +53,8 @@ class Law:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A figure of which no more is known than that its mean is at most `mean`, however anyone plays, and that it is
-    never below `least`. `variance` is that of best play, to tell people of; nothing rests on it.
+    """A figure with a known bound: its mean is at most `mean`, however anybody plays, and it is never below `least`.
+    `variance` is that of best play, for display only.
     """
 
     mean: Fraction
@@ -63,7 +64,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Laws:
-    """All figures of a ruleset: those with a law by name, in the order in which they are told, and the main bets."""
+    """All figures of a ruleset: those with a known distribution by name, in the order of reports, and the main bets."""
 
     figures: Mapping[str, Law]
     main: Bound
@@ -71,7 +72,7 @@ class Laws:
 
 @cache
 def load_laws(ruleset: Ruleset) -> Laws | None:
-    """Return the laws of this ruleset, None if it has no certificate; RulesetError if that contradicts itself."""
+    """The distributions of this ruleset, None without a certificate; RulesetError if that contradicts itself."""
     certificate = load_certificate(ruleset)
     if certificate is None:
         return None
@@ -84,7 +85,7 @@ def load_laws(ruleset: Ruleset) -> Laws | None:
 
 
 def parse_laws(document: Mapping[str, Any], ruleset: Ruleset) -> Laws:
-    """Return the laws of a certificate's document; raise RulesetError where chances do not add up to one."""
+    """The distributions of a certificate's document; RulesetError if chances do not add up to one."""
     deals, side = int(document["deals"]), ruleset.rules.side_bet
     ways = {"dealer": 0, "player": 0, "tie": 0}
     qualified = 0

@@ -45,13 +45,13 @@ def law_evidence(law: Law, counts: Mapping[str, int]) -> float:
 
 
 def moments(law: Law, counts: Mapping[str, int]) -> tuple[int, Fraction]:
-    """Return how many rounds a figure with values counts, and the sum of their values."""
+    """The number of rounds that a figure with values counts, and the sum of their values."""
     total = sum((count * law.values[key] for key, count in counts.items()), Fraction(0))
     return sum(counts.values()), total
 
 
 def band(law: Law, n: int, limit: float) -> tuple[float, float]:
-    """Return the measured means between which ln E of so many rounds stays below the limit."""
+    """The measured means between which ln E of `n` rounds stays below the limit."""
     mean = float(law.mean)
     low, high = (float(worst(law.values.values())) - mean for worst in (min, max))
     # ln E is convex in the sum, and not above 0 in its middle.

@@ -1,8 +1,8 @@
 """What one round adds to the watched figures, from its signed opening and final.
 
 The nine cards show who had the better hand (folded or not), whether the dealer qualified, which hand it was and what
-the side bet was worth. A void that reveals its deck counts like any other round. The settlement shows what the main bets
-brought per ante (in a void: would have brought), and what each bet was paid. Of a deal with several seats only the
+the side bet was worth. A void that reveals its deck counts like any other round. The settlement shows what the main
+bets brought per ante (in a void: would have brought), and what each bet was paid. Of a deal with several seats only the
 first counts, because its seats share the dealer's hand. Replay verifies the statements; this module does not.
 """
 

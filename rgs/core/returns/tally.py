@@ -1,9 +1,9 @@
 """The counts of one ruleset for as long as it is played, and when they are alarming.
 
 Two series are counted: the whole **life**, and the **block** of 2^20 rounds under way, because good rounds before a
-late error would hide it for long. The chance `ALPHA` of a false alarm, ever, is shared out: half to the life, half to the
-blocks, 1 / (j (j + 1)) of it to block j, and within a series evenly to its figures. So a figure alarms when E reaches
-2 m / ALPHA, in block j 2 m j (j + 1) / ALPHA (m figures). Each alarms once a series.
+late error would hide it for long. The chance `ALPHA` of a false alarm, ever, is shared out: half to the life, half to
+the blocks, 1 / (j (j + 1)) of it to block j, and within a series evenly to its figures. So a figure alarms when E
+reaches 2 m / ALPHA, in block j 2 m j (j + 1) / ALPHA (m figures). Each alarms once a series.
 
 A tally holds whole numbers only, and its text is canonical: it is kept in the store, and anybody can count the
 statements again and compare. Counts are never taken back, and an alarm of the life stays.
@@ -23,9 +23,9 @@ from rgs.core.returns.evidence import band, bound_evidence, bound_limit, bound_m
 from rgs.core.returns.figures import Played
 
 NO_CURRENCY: Final = "XXX"
-"""ISO 4217: none. Of rounds whose session is not known to the reader."""
+"""ISO 4217 for "no currency": rounds whose session the reader does not know."""
 ALPHA: Final = 0.001
-"""Chance that a fair ruleset ever alarms in one house."""
+"""Chance that a fair ruleset ever alarms at one operator of the RGS."""
 BLOCK: Final = 1 << 20
 """Rounds of a block."""
 LIFE, BLOCK_SERIES = "life", "block"
@@ -35,7 +35,7 @@ FigureCounts = dict[str, dict[str, int]]
 
 @dataclass(slots=True)
 class Series:
-    """Counts by figure and key, and the figures whose alarm is told. `number` is the block's, 0 of the life."""
+    """Counts by figure and key, and the figures that have alarmed. `number` is the block's, 0 for the life."""
 
     number: int = 0
     rounds: int = 0
@@ -50,8 +50,8 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One figure of one series. `exact`, `measured`, `low` and `high` are means per round, None where frequencies are
-    watched; `low` is None too where only a bound is known. `evidence` and `limit` are ln E and where it alarms.
+    """One figure of one series. `exact`, `measured`, `low` and `high` are means per round, None for frequencies; `low`
+    is also None if only a bound is known. `evidence` is ln E, and it alarms at `limit`.
     """
 
     series: str
@@ -71,7 +71,7 @@ class Reading:
 
     @property
     def direction(self) -> str:
-        """ABOVE, BELOW, or FREQUENCIES where no mean is watched: the code of an alarm."""
+        """The code of an alarm: ABOVE, BELOW, or FREQUENCIES if no mean is watched."""
         if self.measured is None or self.exact is None:
             return "FREQUENCIES"
         return "ABOVE" if self.measured > self.exact else "BELOW"
@@ -90,7 +90,7 @@ class ReturnTally:
     """Seats that gave no figures: further seats of a deal, voids that revealed nothing."""
 
     def add(self, played: Played, currency: str) -> None:
-        """Take in one seat of one round."""
+        """Count one seat of one round."""
         self.voids += played.is_void
         for bet, amounts in played.money.items():
             sums = self.money.setdefault(currency, {}).setdefault(bet, [0, 0])
@@ -109,7 +109,7 @@ class ReturnTally:
                     counts[key] = counts.get(key, 0) + 1
 
     def readings(self, laws: Laws) -> list[Reading]:
-        """Return where every figure stands that has counts, the life first."""
+        """The reading of every figure that has counts, the life first."""
         return [
             _reading(name, series, figure, evidence, laws)
             for name, series in ((LIFE, self.life), (BLOCK_SERIES, self.block))
@@ -117,7 +117,7 @@ class ReturnTally:
         ]
 
     def alarms(self, laws: Laws) -> list[Reading]:
-        """Return the readings that alarm and were not told yet, and take them as told."""
+        """The new alarms. Each is returned once."""
         found = []
         for name, series in ((LIFE, self.life), (BLOCK_SERIES, self.block)):
             for figure, evidence in _evidence(series, laws):

@@ -27,7 +27,7 @@ _REST = re.compile(
     rb'","payloadType":"([a-z0-9./+_-]{1,100})",'
     rb'"signatures":\[\{"keyid":"([0-9a-f]{64})","sig":"([A-Za-z0-9+/]{86}==)"\}\]\}'
 )
-"""What stands behind the payload. The payload is long: its base64 digits are looked at once, by the decoder."""
+"""What stands behind the payload. The payload is long: only the decoder reads its base64 digits."""
 
 
 class Envelope(NamedTuple):
@@ -128,7 +128,7 @@ def parse_envelope(data: bytes) -> Envelope:
 
 
 def _decode(text: bytes, what: str) -> bytes:
-    """Strict base64: its digits alone, padded as it must be; no bits behind the last digit that belong to nothing."""
+    """Strict base64: only its digits, correct padding, and no unused bits in the last digit."""
     try:
         data = binascii.a2b_base64(text, strict_mode=True)
     except binascii.Error:

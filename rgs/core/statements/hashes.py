@@ -44,7 +44,7 @@ def next_actions_hash(running: bytes, action: dict[str, Any]) -> bytes:
 
 
 def private_hash(salt: bytes, block: dict[str, Any]) -> bytes:
-    """What a statement holds of its private block: SHA-256("rgs/private/v1" 00 || salt[32] || canonical block)."""
+    """The hash of a private block in its statement: SHA-256("rgs/private/v1" 00 || salt[32] || canonical block)."""
     if len(salt) != SALT_BYTES:
         raise FormatError(f"a salt has {SALT_BYTES} bytes, not {len(salt)}", limit=SALT_BYTES, value=len(salt))
     return digest("rgs/private/v1", salt, format_canonical(block))

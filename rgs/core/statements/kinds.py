@@ -20,10 +20,10 @@ from rgs.core.statements.shapes import Array, Flag, Record, Shape, Text, canonic
 
 
 class UnhandledKindError(Exception):
-    """A place that must know every kind of statement has no case for this one.
+    """A place that must handle every kind of statement has no case for this one.
 
-    It shows a fault of this software, never of a file: a statement of no kind that is known is a FormatError. So it is
-    no RgsError, and no caller catches it.
+    It is a fault of this software, not of a file: a statement of an unknown kind is a FormatError. So it is no
+    RgsError, and no caller catches it.
     """
 
     def __init__(self, kind: str, place: str) -> None:
@@ -31,7 +31,7 @@ class UnhandledKindError(Exception):
 
 
 class KeyRole(StrEnum):
-    """Which key of the path root -> node -> instance signs."""
+    """The key that signs, of the path root -> node -> instance."""
 
     ROOT = "root"
     NODE = "node"
@@ -362,7 +362,7 @@ def parse_statement(envelope: Envelope) -> tuple[Kind, dict[str, Any]]:
         body: dict[str, Any]
         body, _ = _DECODER.raw_decode(payload.decode("ascii"))  # nothing stands behind it
         return kind, body
-    # The bytes are not canonical or not of the shape: the slow way says which, and where.
+    # The bytes are not canonical or not of the shape: the slow way finds out which, and where.
     refused = parse_canonical(payload)
     check_shape(kind.shape, refused, kind.name)
     raise FormatError(f"not the canonical form of {kind.name}")  # pragma: no cover - the two ways agree (tested)

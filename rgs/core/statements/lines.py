@@ -50,7 +50,7 @@ def format_line(line: ExportLine) -> bytes:
 
 
 def parse_line(data: bytes) -> ExportLine:
-    """The line of `data` (no line feed); FormatError unless it is in its one form. The envelope is not looked into."""
+    """The line of `data` (no line feed); FormatError unless it is in its one form. The envelope is not parsed."""
     if len(data) > LINE_BYTES_MAX:
         raise FormatError(
             f"line of {len(data)} bytes is longer than {LINE_BYTES_MAX}", limit=LINE_BYTES_MAX, value=len(data)

@@ -87,8 +87,8 @@ def check_shape(shape: Shape, value: Any, path: str = "") -> None:
 def canonical_pattern(shape: Shape) -> str:
     """A regular expression of exactly the canonical bytes of the shape's values: form and shape in one pass.
 
-    Exact because no Text matches a quote, a backslash or anything but printable ASCII, so that none could be escaped
-    (a test looks at every one).
+    It is exact, because no Text matches a quote, a backslash or anything but printable ASCII: nothing is escaped (a
+    test checks every one).
     """
     if isinstance(shape, Text):
         return f'"(?:{shape.pattern})"'
@@ -101,7 +101,7 @@ def canonical_pattern(shape: Shape) -> str:
 
 
 def _members_pattern(shape: Record, keys: list[str], *, comma: str) -> str:
-    """The members from these keys on; `comma` is empty while none stands before them."""
+    """The members from these keys on; `comma` is empty if none stands before them."""
     if not keys:
         return ""
     key, *others = keys

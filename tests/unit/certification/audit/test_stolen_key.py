@@ -177,7 +177,7 @@ def test_the_houses_own_witness_counts_for_nothing(drill: Drill, capsys: pytest.
     shutil.copy(drill.case.log / "checkpoint", seen)
     drill.case.publish(time_s=REVOKED_S + 600)
     assert drill.case.audit("--self-witness", "own", "--witnessed", str(seen)) == 2
-    assert "no witness outside the house" in capsys.readouterr().err
+    assert "no outside witness" in capsys.readouterr().err
     assert drill.case.audit("--witnessed", str(seen)) == 0
     # The auditor learns whose witness that is: what the state remembers is judged by what is known today.
     drill.revoke()

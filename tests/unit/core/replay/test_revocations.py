@@ -139,7 +139,7 @@ def test_the_earliest_cosignature_from_outside_counts() -> None:
 
 
 def test_the_house_alone_is_no_witness() -> None:
-    with pytest.raises(VerificationError, match="no witness outside the house"):
+    with pytest.raises(VerificationError, match="no outside witness"):
         read_witnessed(note(7, house=10), POLICY, {"house"})
     with pytest.raises(VerificationError, match="not the quorum"):
         read_witnessed(note(7), POLICY)
