@@ -61,7 +61,7 @@ class Participation:
                 limit=PARTICIPATION_MINOR_MAX,
                 value=amount_minor,
             )
-        return Participation(total, self.staked_minor, self.returned_minor, self.paid_out_minor)
+        return replace(self, bought_minor=total)
 
     def stake(self, amount_minor: int) -> Participation:
         """Participation -> bank."""
@@ -72,16 +72,12 @@ class Participation:
                 limit=self.balance_minor,
                 value=amount_minor,
             )
-        return Participation(
-            self.bought_minor, self.staked_minor + amount_minor, self.returned_minor, self.paid_out_minor
-        )
+        return replace(self, staked_minor=self.staked_minor + amount_minor)
 
     def give_back(self, amount_minor: int) -> Participation:
         """Bank -> participation: winnings with their stakes, pushes, stakes of void rounds."""
         self._must_run()
-        return Participation(
-            self.bought_minor, self.staked_minor, self.returned_minor + amount_minor, self.paid_out_minor
-        )
+        return replace(self, returned_minor=self.returned_minor + amount_minor)
 
     def bet(self, amount_minor: int) -> Participation:
         """Wallet -> bank in one step, as in seamless mode: what is debited is staked."""

@@ -6,7 +6,7 @@ part of the durable state in plain: `Round.sealed` holds salt and transcript, se
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -30,14 +30,6 @@ class RoundStatus(StrEnum):
     OPEN = "open"
     SETTLED = "settled"
     VOID = "void"
-
-
-ROUND_TRANSITIONS: Mapping[RoundStatus, frozenset[RoundStatus]] = {
-    RoundStatus.OPEN: frozenset({RoundStatus.OPEN, RoundStatus.SETTLED, RoundStatus.VOID}),
-    RoundStatus.SETTLED: frozenset(),
-    RoundStatus.VOID: frozenset(),
-}
-"""There is no void after settlement (ARCHITECTURE 2.20: two admins, never after settlement)."""
 
 
 HOUSE_PARTY = "rgs"
@@ -242,26 +234,33 @@ def final_body(
 
     `debited_minor` was debited for decisions inside the round (seamless mode), and came to the balance before it.
     """
-    before = round_.balance_before_minor + debited_minor
-    after = before - settlement.staked_minor + settlement.returned_minor
+    before_minor = round_.balance_before_minor + debited_minor
+    return {
+        **_end_object(
+            round_, RoundStatus.SETTLED, actions_hash, before_minor, settlement.staked_minor, settlement.returned_minor
+        ),
+        **_revealed_object(Revealed(seat, deck, salt, transcript)),
+        "outcome": outcome_object(settlement),
+        "settlement": settlement_objects(settlement),
+    }
+
+
+def _end_object(
+    round_: Round, status: RoundStatus, actions_hash: bytes, before_minor: int, staked_minor: int, returned_minor: int
+) -> dict[str, Any]:
+    """The fields of every `round_final`."""
     return {
         "actions": [action.body() for action in round_.actions],
         "actions_hash": actions_hash.hex(),
-        "balance_after_minor": str(after),
-        "balance_before_minor": str(before),
-        "cards": _cards_object(seat),
-        "deck": [format_card(card) for card in deck],
+        "balance_after_minor": str(before_minor - staked_minor + returned_minor),
+        "balance_before_minor": str(before_minor),
         "opening": round_.opening_hash,
-        "outcome": outcome_object(settlement),
-        "returned_minor": str(settlement.returned_minor),
+        "returned_minor": str(returned_minor),
         "round_id": round_.round_id,
-        "salt": salt.hex(),
         "seat_no": str(round_.seat_no),
-        "settlement": settlement_objects(settlement),
         "stage_no": str(round_.stage_no),
-        "staked_minor": str(settlement.staked_minor),
-        "status": RoundStatus.SETTLED.value,
-        "transcript": transcript.hex(),
+        "staked_minor": str(staked_minor),
+        "status": status.value,
     }
 
 
@@ -283,7 +282,7 @@ DECK_UNRECOVERABLE = "DECK_UNRECOVERABLE"
 
 @dataclass(frozen=True, slots=True)
 class Revealed:
-    """What a void reveals: the seat as it stands, deck, salt and transcript."""
+    """What the end of a round reveals: the seat as it stands, deck, salt and transcript."""
 
     seat: Seat
     deck: Sequence[int]
@@ -298,37 +297,21 @@ def void_body(
 
     `revealed` is None where the deck cannot be opened; `debited_minor` as in `final_body`. Numbers and links aside.
     """
-    before = str(round_.balance_before_minor + debited_minor)
-    body: dict[str, Any] = {
-        "actions": [action.body() for action in round_.actions],
-        "actions_hash": round_.actions_hash().hex(),
-        "balance_after_minor": before,
-        "balance_before_minor": before,
-        "opening": round_.opening_hash,
-        "returned_minor": str(staked_minor),
-        "round_id": round_.round_id,
-        "seat_no": str(round_.seat_no),
-        "stage_no": str(round_.stage_no),
-        "staked_minor": str(staked_minor),
-        "status": RoundStatus.VOID.value,
-        "void": {
-            "approvals": [{"party": party, "time": format_time(time_ms)} for party, time_ms in void.approvals],
-            "malfunction": void.malfunction,
-            "reason": void.reason,
-        },
-    }
+    before_minor = round_.balance_before_minor + debited_minor
+    approvals = [{"party": party, "time": format_time(time_ms)} for party, time_ms in void.approvals]
+    reasons: dict[str, Any] = {"approvals": approvals, "malfunction": void.malfunction, "reason": void.reason}
+    body = _end_object(round_, RoundStatus.VOID, round_.actions_hash(), before_minor, staked_minor, staked_minor)
     if revealed is None:
-        return body
-    seat = revealed.seat
-    settlement = settle_by_default(seat)
-    body["void"]["would_have_been"] = settlement_objects(settlement)
-    body["void"]["would_have_outcome"] = outcome_object(settlement)
-    body["cards"] = _cards_object(seat)
-    body["deck"] = [format_card(card) for card in revealed.deck]
-    body["salt"] = revealed.salt.hex()
-    body["transcript"] = revealed.transcript.hex()
-    body["settlement"] = pushed_objects(seat.bets)
-    return body
+        return {**body, "void": reasons}
+    settlement = settle_by_default(revealed.seat)
+    reasons["would_have_been"] = settlement_objects(settlement)
+    reasons["would_have_outcome"] = outcome_object(settlement)
+    return {
+        **body,
+        **_revealed_object(revealed),
+        "settlement": pushed_objects(revealed.seat.bets),
+        "void": reasons,
+    }
 
 
 def settle_by_default(seat: Seat) -> Settlement:
@@ -343,6 +326,11 @@ def staked_so_far(round_: Round) -> int:
     return sum(amount for _, amount in round_.bets) + sum(taken.amount_minor for taken in round_.actions)
 
 
-def _cards_object(seat: Seat) -> dict[str, list[str]]:
+def _revealed_object(revealed: Revealed) -> dict[str, Any]:
     places = ("board", "burns", "dealer_cards", "hole_cards")
-    return {place: [format_card(card) for card in getattr(seat, place)] for place in places}
+    return {
+        "cards": {place: [format_card(card) for card in getattr(revealed.seat, place)] for place in places},
+        "deck": [format_card(card) for card in revealed.deck],
+        "salt": revealed.salt.hex(),
+        "transcript": revealed.transcript.hex(),
+    }

@@ -17,13 +17,13 @@ from rgs.core.reconcile.facts import Break, WalletRow
 from rgs.core.reconcile.matching import ACCEPTED, DEBIT, Terms
 
 Told = tuple[WalletRow, bool]
-"""A row, and whether it is left out of account: something else is said of its transaction."""
+"""A row, and whether it is passed over, because its transaction is a break already."""
 
 
 def match_balances(rows: Iterable[Told], terms: Terms) -> Iterator[Break]:
-    """The breaks of one account, whose rows come in order of time."""
+    """The breaks of one account. Its rows come in order of time."""
     standing: set[int] = set()
-    """What the account may hold now: two values behind a balance that was wrong, none where it is not known."""
+    """What the account may hold now: two values after a wrong balance, none if it is unknown."""
     for _, moment in groupby(rows, key=lambda told: told[0].time_ms):
         waiting = list(moment)
         if ends := _ends_of_chain(waiting, standing):
@@ -43,9 +43,10 @@ def match_balances(rows: Iterable[Told], terms: Terms) -> Iterator[Break]:
 
 
 def _ends_of_chain(moment: Sequence[Told], standing: set[int]) -> set[int]:
-    """The balance behind all rows of one moment, if in some order each goes on where the one before ended (a trail over
-    all edges of a graph whose nodes are balances: Euler, Hierholzer). Rows that lead back to where they began end where
-    they began: of an account that is not known yet, at any of their balances. Empty if there is no such order.
+    """The balance after all rows of one moment, if in some order each begins where the one before ended; else empty.
+
+    It is a trail over all edges of a graph whose nodes are balances (Euler, Hierholzer). A circle ends where it began:
+    at any of its balances, if the account is not known yet.
     """
     onward: dict[int, list[int]] = {}
     surplus: Counter[int] = Counter()
@@ -77,8 +78,8 @@ def _ends_of_chain(moment: Sequence[Told], standing: set[int]) -> set[int]:
 
 
 def _next(waiting: Sequence[Told], standing: set[int]) -> int:
-    """Which of the rows of one moment comes first: one that fits what stands; else one whose balance is not looked at;
-    else one that would fit but for its own balance, for another goes on behind it; else one that follows no other.
+    """The first of the rows of one moment: one that fits the account; else one whose balance is not compared; else one
+    whose wrong balance hides that another follows it; else one that follows no other.
     """
     begins = {_before(row) for row, _ in waiting}
     ends = {row.balance_after_minor for row, _ in waiting}

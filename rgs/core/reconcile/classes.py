@@ -37,7 +37,7 @@ class BreakClass(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """One class for people: a title, what it says, what is done about it unless somebody decides otherwise."""
+    """One class for people: a title, what it says, and the default action."""
 
     title: str
     says: str
@@ -144,7 +144,7 @@ MEANINGS: Final[dict[BreakClass, Meaning]] = {
 }
 PRIORITY: Final[dict[BreakClass, int]] = {member: place for place, member in enumerate(BreakClass, 1)}
 CLOCK_LIMIT_S: Final = 300
-"""How far the clocks of wallet and register may be from the server's, unless a run says otherwise."""
+"""The most that the clocks of wallet and regulator may differ from the server's, unless a run says otherwise."""
 _MINUTE_MS: Final = 60_000
 BUCKETS: Final[tuple[tuple[str, int], ...]] = (
     ("under 15 min", 15 * _MINUTE_MS),
@@ -157,5 +157,5 @@ BUCKET_NAMES: Final = (*(name for name, _ in BUCKETS), OLDEST)
 
 
 def bucket_of(age_ms: int) -> str:
-    """The bucket of an age; what lies ahead of the report's moment is of the youngest."""
+    """The bucket of an age; an age below 0 is in the youngest."""
     return next((name for name, below_ms in BUCKETS if age_ms < below_ms), OLDEST)

@@ -10,10 +10,11 @@ A `money_leg` names its transaction in the body, a purchase and the end of a par
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from rgs.core.ids import ulid_time_ms
+from rgs.core.reconcile.facts import SessionFact
 from rgs.core.reconcile.matching import CREDIT, DEBIT
 from rgs.core.reconcile.records import OPEN
 from rgs.core.reconcile.rows import Row
@@ -24,7 +25,7 @@ from rgs.core.times import parse_time
 
 LEGS, SEATS, SESSIONS = "legs", "seats", "sessions"
 FINISH_AFTER_S: Final = 86_400
-"""Where the jurisdiction is not in the files."""
+"""If the jurisdiction is not in the files."""
 NO_BLOCK: Final = "private block is absent: there is no id to match by"
 
 
@@ -41,7 +42,7 @@ class _Seat:
 
 @dataclass(slots=True)
 class _Session:
-    """What the links so far tell of one session. Amounts as they stand in statements."""
+    """One session after its links so far, with the fields of `SessionFact`. Amounts are as in statements."""
 
     session_id: str
     operator: str = ""
@@ -56,13 +57,13 @@ class _Session:
     ending_ms: int = 0
     ended_ms: int = 0
     linked_ms: int = 0
-    """When the newest link was signed; 0 before the first one of the files."""
+    """When the newest link was signed; 0 before the first link of the files."""
     participation_id: str = ""
     regulator_participation_id: str = ""
-    bought: str = "0"
-    staked: str = "0"
-    returned: str = "0"
-    paid_out: str = "0"
+    bought_minor: str = "0"
+    staked_minor: str = "0"
+    returned_minor: str = "0"
+    paid_out_minor: str = "0"
     rounds: str = "0"
     is_whole: bool = False
     is_sound: bool = True
@@ -73,7 +74,7 @@ class Extract:
     """One pass over the statements of an export: `take` each, then `finish` once."""
 
     def __init__(self, rulebook: Rulebook, *, overdue_s: int | None = None, operator: str | None = None) -> None:
-        """`overdue_s` goes before the jurisdiction's own time; `operator`: only this one's sessions are compared."""
+        """`overdue_s` replaces the jurisdiction's time; with `operator` only its sessions are compared."""
         self._rulebook = rulebook
         self._overdue_s = overdue_s
         self._operator = operator
@@ -82,7 +83,7 @@ class Extract:
         self.operators: set[str] = set()
         self.test_register = False
         self.missing: dict[str, str] = {}
-        """Statements whose private block is absent, each with its session, that of a leg with an empty one."""
+        """Statements without their private block -> their session, empty for a transfer."""
 
     def take(self, statement: Statement, *, is_sound: bool) -> Iterator[tuple[str, Row]]:
         """The rows (table, fields) that this statement completes."""
@@ -101,7 +102,7 @@ class Extract:
                 self._open(session, statement, block, time_ms)
                 session.is_sound &= is_sound
             case "purchase":
-                session.participation_id, session.bought = body["participation_id"], body["bought_minor"]
+                session.participation_id, session.bought_minor = body["participation_id"], body["bought_minor"]
                 yield from self._leg(session, statement, block, (DEBIT, body["amount_minor"]), is_sound=is_sound)
             case "money_leg":
                 moved = (body["direction"], body["amount_minor"])
@@ -115,16 +116,13 @@ class Extract:
             case "round_final":
                 yield from self._final(session, statement, time_ms, is_sound=is_sound)
             case "participation_end":
-                session.ended_ms, session.rounds, session.is_sound = (
-                    time_ms,
-                    body["rounds"],
-                    session.is_sound & is_sound,
-                )
-                session.staked, session.returned = body["staked_minor"], body["returned_minor"]
-                session.bought, session.paid_out = body["bought_minor"], body["paid_out_minor"]
+                session.ended_ms, session.rounds = time_ms, body["rounds"]
+                session.is_sound &= is_sound
+                session.staked_minor, session.returned_minor = body["staked_minor"], body["returned_minor"]
+                session.bought_minor, session.paid_out_minor = body["bought_minor"], body["paid_out_minor"]
                 session.participation_id = body["participation_id"]
                 session.ending_ms = _begun_ms(block.get("wallet_transaction_id", ""), session.linked_ms, time_ms)
-                yield from self._leg(session, statement, block, (CREDIT, session.paid_out), is_sound=is_sound)
+                yield from self._leg(session, statement, block, (CREDIT, session.paid_out_minor), is_sound=is_sound)
             case "session_close":
                 session.closed_ms, session.is_sound = time_ms, session.is_sound & is_sound
                 yield from self._done(self._sessions.pop(session.session_id))
@@ -188,7 +186,7 @@ class Extract:
                 str(_begun_ms(transaction_id, session.linked_ms, time_ms)),
                 str(time_ms),
                 statement.hash,
-                _flag(is_sound),
+                _cell(is_sound),
             ),
         )
 
@@ -229,7 +227,7 @@ class Extract:
                 session.player,
                 session.regulator_session_id,
                 session.regulator_participation_id,
-                _flag(seat.is_sound),
+                _cell(seat.is_sound),
             ),
         )
 
@@ -238,46 +236,22 @@ class Extract:
             yield from self._seat(session, session.seat, ("", str(session.seat.staked), "0", 0, OPEN))
         if not self._is_compared(session):
             return
-        yield (
-            SESSIONS,
-            (
-                session.session_id,
-                session.operator,
-                session.currency,
-                session.game,
-                session.player,
-                session.regulator_session_id,
-                _flag(session.test_register),
-                str(session.opened_ms),
-                str(session.closed_ms),
-                str(session.ending_ms),
-                str(session.ended_ms),
-                session.participation_id,
-                session.regulator_participation_id,
-                session.bought,
-                session.staked,
-                session.returned,
-                session.paid_out,
-                session.rounds,
-                _flag(session.is_whole),
-                _flag(session.is_sound),
-            ),
-        )
+        yield SESSIONS, tuple(_cell(getattr(session, column.name)) for column in fields(SessionFact))
 
     def _is_compared(self, session: _Session) -> bool:
         return self._operator is None or session.operator in ("", self._operator)
 
 
 def _reference(session: _Session, body: dict[str, Any], kind: str) -> str:
-    """What the wallet was told beside the transaction's id (rgs.ports.wallet)."""
+    """What the wallet got with the transaction's id (rgs.ports.wallet)."""
     if "round_id" not in body:
         return session.participation_id
     return f"{session.session_id}:{'bet' if kind == DEBIT else 'return'}:{body['round_id']}"
 
 
 def _begun_ms(transaction_id: str, linked_ms: int, time_ms: int) -> int:
-    """From when on a movement may have been asked for whose statement was signed at `time_ms`: not before its session's
-    link before that one, nor before the time of its id, which may be that of what the id is derived from. 0: not known.
+    """The earliest request for a transfer whose statement was signed at `time_ms`: not before the previous link of its
+    session, nor before the time in its id. 0: unknown.
     """
     if not transaction_id:
         return 0
@@ -285,5 +259,5 @@ def _begun_ms(transaction_id: str, linked_ms: int, time_ms: int) -> int:
     return time_ms if begun_ms is None else min(max(begun_ms, linked_ms), time_ms)
 
 
-def _flag(value: bool) -> str:
-    return "true" if value else "false"
+def _cell(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

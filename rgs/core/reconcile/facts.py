@@ -14,9 +14,9 @@ from rgs.core.statements import format_canonical
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """A movement of money that a verified statement names. `source` is purchase, participation_end or money_leg;
-    `is_sound` false where a check of the replay failed on it or on its session's link. The wallet was asked for it
-    between `begun_ms` and `time_ms`; a credit of a single bet is asked for from `time_ms` on.
+    """A transfer that a verified statement names. `source` is purchase, participation_end or money_leg. `is_sound` is
+    False if a check of the replay failed on it or on its session's link. The request to the wallet lies between
+    `begun_ms` and `time_ms`; that for the credit of a single bet after `time_ms`.
     """
 
     transaction_id: str
@@ -29,7 +29,7 @@ class Leg:
     session_id: str
     participation_id: str
     reference: str
-    """What the wallet was told beside the id: the participation, or `session:bet:round`, `session:return:round`."""
+    """What the wallet got with the id: the participation, or `session:bet:round`, `session:return:round`."""
     purchase_no: int
     regulator_session_id: str
     regulator_participation_id: str
@@ -100,7 +100,7 @@ class SeatFact:
 
     @property
     def subject(self) -> str:
-        """How a break names it."""
+        """The name of the seat in a break."""
         return f"session {self.session_id} stage {self.stage_no}"
 
 
@@ -123,7 +123,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class ReceiptRow:
-    """An opening as the operator stored it. `time_ms` is 0 where the operator kept none."""
+    """An opening as the operator stored it. `time_ms` is 0 if the operator kept no time."""
 
     session_id: str
     stage_no: int
@@ -134,8 +134,8 @@ class ReceiptRow:
 
 @dataclass(frozen=True, slots=True)
 class SessionFact:
-    """A session as its links tell it; `closed_ms` and `ended_ms` are 0 where there is none. `is_whole`: the files hold
-    it from its open.
+    """A session as its links show it. `closed_ms` and `ended_ms` are 0 before the close and the end. `is_whole`: the
+    files hold it from its open.
     """
 
     session_id: str
@@ -148,7 +148,7 @@ class SessionFact:
     opened_ms: int
     closed_ms: int
     ending_ms: int
-    """When its end was first asked for; `ended_ms` is when that was signed."""
+    """When its end was first requested; `ended_ms` is when that was signed."""
     ended_ms: int
     participation_id: str
     regulator_participation_id: str
@@ -189,9 +189,9 @@ class RegisterEnd:
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """One thing on which the sources do not agree. `found` says what each source shows, in order.
+    """One thing on which the sources differ. `found` says what each source shows, in order.
 
-    `amount_minor` is what is at stake, never negative; `time_ms` is when it began to count.
+    `amount_minor` is the amount concerned, never negative; the age of the break counts from `time_ms`.
     """
 
     kind: BreakClass
@@ -205,11 +205,11 @@ class Break:
     game: str = ""
     sources: tuple[str, ...] = field(default=())
     is_owed: bool = False
-    """A player is out of pocket by it."""
+    """A player is owed money."""
 
     @property
     def break_id(self) -> str:
-        """32 hex digits over what is said, not over age or order: a resolution binds to exactly this."""
+        """32 hex digits over what was found, not over age or order. A resolution binds to it."""
         said = {
             "class": self.kind.value,
             "currency": self.currency,

@@ -21,7 +21,7 @@ _WIDE: Final = (b"\xff\xfe", b"\xfe\xff")
 
 
 class RowRefusedError(Exception):
-    """A row that cannot be used; `message` is its reason in the rejects. It never leaves reconciliation."""
+    """A row that cannot be used; `message` is its reason in the rejects. Only reconciliation raises and catches it."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -65,7 +65,7 @@ Read = tuple[int, Record | RowRefusedError]
 
 
 def csv_records(chunks: Iterable[bytes], *, encoding: str = "utf-8", delimiter: str = ",") -> Iterator[Read]:
-    """(line number, record or refusal) of each row below the header. FormatError where the header cannot be used."""
+    """(line number, record or refusal) of each row below the header. FormatError for a bad header."""
     lines = bounded_lines(chunks)
     first = next((line for _, line in lines), b"")
     try:
@@ -89,7 +89,7 @@ def csv_records(chunks: Iterable[bytes], *, encoding: str = "utf-8", delimiter: 
 
 
 def split_csv(text: str, delimiter: str) -> list[str]:
-    """The fields of one line. RowRefusedError where its quotes are wrong or there are more than COLUMNS_MAX."""
+    """The fields of one line. RowRefusedError for wrong quotes or more than COLUMNS_MAX fields."""
     if '"' not in text:
         cells = text.split(delimiter)
     else:
@@ -159,5 +159,5 @@ _DECODER: Final = json.JSONDecoder(
 
 
 def escape_cell(text: str) -> str:
-    """A cell of a CSV file that people open with a spreadsheet: never the beginning of a formula."""
+    """A cell of a CSV file that a spreadsheet does not take for a formula."""
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text

@@ -57,11 +57,11 @@ class Mapping:
 
     @property
     def is_plain(self) -> bool:
-        """Nothing is mapped: the file is in our own layout."""
+        """Whether the file is in our own layout."""
         return not self.sha256
 
     def rename(self, record: Record) -> Record:
-        """The record under our names: columns renamed, constants added, words of closed vocabularies translated."""
+        """The record with our names: columns renamed, constants added, words of closed vocabularies translated."""
         if self.is_plain:
             return record
         found = {ours: record[theirs] for ours, theirs in self.columns.items() if theirs in record}
@@ -72,7 +72,7 @@ class Mapping:
         return named
 
     def amount(self, name: str, text: str) -> int:
-        """Minor units. RowRefusedError where the text is no number, is negative, or not a whole number of them."""
+        """Minor units. RowRefusedError for a text that is not a number, or not a whole number >= 0 of minor units."""
         plain = text
         if self.thousands and self.exponent is not None:
             whole, mark, rest = plain.partition(self.decimal)
@@ -109,7 +109,7 @@ class Mapping:
 
 
 def parse_rfc3339(text: str) -> int:
-    """Milliseconds since 1970; RowRefusedError otherwise. What is finer than a millisecond is cut off."""
+    """Milliseconds since 1970; RowRefusedError otherwise. Finer digits are cut off."""
     match = _RFC3339.fullmatch(text)
     if match is None:
         raise RowRefusedError(f"time {text[:40]!r} is not RFC 3339 with Z or an offset")

@@ -25,10 +25,10 @@ SHOWN_MAX = 10
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a run compares. `from_ms`..`to_ms` is the period, its end excluded; `as_of_ms` the moment of the report.
+    """What a run compares. `from_ms`..`to_ms` is the period without its end; `as_of_ms` is the time of the report.
 
-    A source's `…_until_ms` is how far it claims to reach: what is younger and missing there is timing. Sources that
-    were not given are not compared.
+    A source claims to reach to its `…_until_ms`: what is younger and missing there is timing. A missing source is not
+    compared.
     """
 
     as_of_ms: int
@@ -41,30 +41,28 @@ class Terms:
     regulator_until_ms: int
     receipts_until_ms: int
     is_cut: bool = False
-    """The export is a part: other sources may know more, and what they know later than `as_of_ms` is not held
-    against it.
-    """
+    """The export is a part: other sources may have more, and later times than `as_of_ms`."""
     clock_limit_ms: int = CLOCK_LIMIT_S * 1000
-    """How far the clocks of wallet and register may be from the server's."""
+    """The most that the clocks of wallet and regulator may differ from the server's."""
 
     def is_due(self, time_ms: int) -> bool:
-        """Whether this run has to explain what happened then."""
+        """Whether this run must explain an event at that time."""
         return self.from_ms <= time_ms < self.to_ms
 
     def is_whole(self, begun_ms: int, ended_ms: int) -> bool:
-        """Whether this run has to explain all that happened between the two moments."""
+        """Whether this run must explain everything between the two times."""
         return self.from_ms <= begun_ms and ended_ms <= self.to_ms
 
     def is_in_part(self, begun_ms: int, ended_ms: int) -> bool:
-        """Whether it has to explain something of it."""
+        """Whether this run must explain a part of it."""
         return self.from_ms < ended_ms and begun_ms < self.to_ms
 
     def may_be_outside(self, time_ms: int) -> bool:
-        """Whether the record need not hold what another source dates so."""
+        """Whether the record may lack something that another source dates so."""
         return not self.is_due(time_ms) or (self.is_cut and time_ms > self.as_of_ms)
 
     def may_be_dated(self, time_ms: int, begun_ms: int, ended_ms: int) -> bool:
-        """Whether another's clock may say `time_ms` of what happened between the two moments."""
+        """Whether another clock may give `time_ms` for an event between the two times."""
         return begun_ms - self.clock_limit_ms <= time_ms <= ended_ms + self.clock_limit_ms
 
 
@@ -73,7 +71,7 @@ def match_money(
 ) -> Iterator[Break]:
     """The breaks of one transaction id, most often none."""
     if any(not leg.is_sound for leg in legs):
-        return  # the check that failed is a break already
+        return  # the failed check is a break already
     standing = [leg for leg in legs if leg.kind != ROLLBACK]
     cancelled = {leg.kind for leg in legs} >= {ROLLBACK}
     if standing and not cancelled:
@@ -94,7 +92,7 @@ Fault = tuple[BreakClass, str, str]
 
 
 class _Other(NamedTuple):
-    """What another source says of a leg, how far it is off in money, and whether the player is out of pocket by it."""
+    """What another source says of a transfer, the difference in money, and whether the player got too little."""
 
     source: str
     says: str
@@ -135,7 +133,7 @@ def _match_leg(leg: Leg, rows: Sequence[WalletRow], tickets: Sequence[Ticket], t
 
 
 def _fault_of_row(leg: Leg, row: WalletRow, terms: Terms) -> Fault | None:
-    """What a row that moved the leg's money says otherwise, the most urgent of it."""
+    """The most urgent difference between a transfer and a row that moved its money."""
     if leg.currency and row.currency != leg.currency:
         return BreakClass.CURRENCY_DIFFERS, _money(leg), _money(row)
     if row.kind != leg.kind:
@@ -152,7 +150,7 @@ def _fault_of_row(leg: Leg, row: WalletRow, terms: Terms) -> Fault | None:
 
 
 def _references(leg: Leg) -> tuple[str, ...]:
-    """What a wallet may keep of the reference: of a single bet the session will do."""
+    """What a wallet may keep of the reference: for a single bet the session is enough."""
     return (leg.reference, leg.session_id) if leg.source == "money_leg" else (leg.reference,)
 
 
@@ -180,13 +178,13 @@ def _fault_of_time(leg: Leg, time_ms: int, terms: Terms) -> Fault | None:
 
 
 def _match_times(leg: Leg, moved: Sequence[WalletRow], rows: Sequence[WalletRow], terms: Terms) -> Iterator[Break]:
-    """Whether the wallet moved the leg's money once, in this period, and left it so."""
+    """Whether the wallet moved the money once, in this period, and did not take it back."""
     back = [row for row in rows if row.kind == ROLLBACK and row.status == ACCEPTED]
     left = len(moved) - len(back)
     said = (("statements", _money(leg)), ("wallet", _rows(rows)))
     if left == 1:
         dated = max(row.time_ms for row in moved)
-        is_told = not terms.may_be_dated(dated, leg.begun_ms, leg.time_ms)  # as another fault, by its own words
+        is_told = not terms.may_be_dated(dated, leg.begun_ms, leg.time_ms)  # as a fault of its own
         if terms.is_due(leg.time_ms) != terms.is_due(dated) and not is_told:
             yield _of_leg(BreakClass.TIMING, leg, said, ("statements", "wallet"))
     elif not terms.is_due(leg.time_ms):
@@ -195,9 +193,9 @@ def _match_times(leg: Leg, moved: Sequence[WalletRow], rows: Sequence[WalletRow]
         told = _of_leg(BreakClass.DUPLICATE, leg, said, ("wallet",), amount_minor=leg.amount_minor * (left - 1))
         yield replace(told, is_owed=leg.kind == DEBIT)
     elif leg.kind == CREDIT:
-        if leg.amount_minor or leg.source == "money_leg":  # a payout of nothing may be left unsaid
+        if leg.amount_minor or leg.source == "money_leg":  # a payout of 0 may be missing
             late = not rows and leg.time_ms >= terms.wallet_until_ms
-            # A return of nothing tells the wallet that the round has ended; nobody is owed anything by its absence.
+            # A credit of 0 shows the wallet that the round has ended. Without it nobody is owed anything.
             kind = BreakClass.MISSING_CREDIT if leg.amount_minor else BreakClass.STATE_DIFFERS
             yield _of_leg(BreakClass.TIMING if late else kind, leg, said, ("statements", "wallet"))
     elif moved or any(row.status == PENDING for row in rows):
@@ -222,7 +220,7 @@ def _match_tickets(leg: Leg, tickets: Sequence[Ticket], terms: Terms) -> Iterato
 
 
 def _match_nothing(key: str, rows: Sequence[WalletRow], tickets: Sequence[Ticket], terms: Terms) -> Iterator[Break]:
-    """Nothing may have moved, and no right of participation may stand."""
+    """The record names nothing: the wallet may not have moved money, and the regulator may have no purchase."""
     debits = [row for row in rows if row.kind == DEBIT and row.status == ACCEPTED]
     credits_ = [row for row in rows if row.kind == CREDIT and row.status == ACCEPTED]
     backs = [row for row in rows if row.kind == ROLLBACK]
@@ -263,7 +261,7 @@ def _match_nothing(key: str, rows: Sequence[WalletRow], tickets: Sequence[Ticket
 
 def _lone_ticket(key: str, rows: Sequence[WalletRow], ticket: Ticket, terms: Terms) -> Iterator[Break]:
     if not ticket.is_session_known or terms.may_be_outside(ticket.time_ms):
-        return  # the missing session is told once, for all that is in it
+        return  # the missing session is one break for everything in it
     kind = BreakClass.ORPHAN_TICKET if terms.wallet else BreakClass.LINK_MISSING
     bought = f"purchase {ticket.purchase_no} of {format_money(ticket.amount_minor, ticket.currency)}"
     found = [("statements", "nothing"), ("regulator", bought)]
@@ -305,7 +303,7 @@ def _of_leg(
 
 
 def _distance(row: WalletRow, leg: Leg) -> int:
-    """How far apart what was moved and what should have been are."""
+    """The difference between what was moved and what should have been."""
     return abs(row.amount_minor - leg.amount_minor) if row.kind == leg.kind else row.amount_minor + leg.amount_minor
 
 

@@ -30,7 +30,7 @@ Found = tuple[tuple[str, str], ...]
 
 
 def match_round(seat: SeatFact | None, stages: Sequence[Stage], terms: Terms) -> Iterator[Break]:
-    """A seat of the record against the stages of the same participation and number at the regulator."""
+    """Compare a seat with the regulator's stages of the same participation and number."""
     if seat is None:
         first = stages[0]
         if first.is_session_known and not terms.may_be_outside(first.time_ms):
@@ -80,7 +80,7 @@ def _compare_stage(seat: SeatFact, stage: Stage, terms: Terms) -> Iterator[Break
 
 
 def match_receipt(seat: SeatFact | None, receipts: Sequence[ReceiptRow], terms: Terms) -> Iterator[Break]:
-    """A seat of the record against what the operator stored of the same session and stage."""
+    """Compare a seat with the operator's receipts of the same session and stage."""
     if seat is None:
         first = receipts[0]
         if not first.is_session_known and terms.is_cut:
@@ -108,7 +108,7 @@ def match_receipt(seat: SeatFact | None, receipts: Sequence[ReceiptRow], terms: 
 
 
 def match_overdue(seat: SeatFact, terms: Terms) -> Iterator[Break]:
-    """An opening without its final, longer than the jurisdiction lets it stand."""
+    """Find a round that is open for longer than the jurisdiction allows."""
     if seat.is_sound and seat.status == OPEN and terms.as_of_ms > seat.due_ms and terms.is_due(seat.opened_ms):
         found = (("statements", f"opened {format_time(seat.opened_ms)}, due {format_time(seat.due_ms)}"),)
         yield _of_seat(BreakClass.OVERDUE_OPENING, seat, found, ("statements",))
@@ -120,8 +120,8 @@ def match_sessions(
     ends: Sequence[RegisterEnd],
     terms: Terms,
 ) -> Iterator[Break]:
-    """The sessions of the record that bear one id of the regulator (more than one at a table only) against what it has
-    under that id, and the ends of its participations.
+    """Compare the sessions with one regulator id (several at a table only) with the regulator's session of that id and
+    the ends of its participations.
     """
     if not sessions:
         opened_ms = known[0].opened_ms if known else 0
@@ -143,7 +143,7 @@ def match_sessions(
         told = [end for end in ends if end.regulator_participation_id == session.regulator_participation_id]
         if not told and strays:
             told = [strays.pop(0)]
-        if place == len(sessions) - 1 and not terms.is_cut:  # a session outside the files may share the id
+        if place == len(sessions) - 1 and not terms.is_cut:  # a session outside the files may have the same id
             told += strays
         yield from _match_session(session, known, told, references, terms)
 
@@ -196,7 +196,7 @@ def _match_time(
 def _match_end(
     session: SessionFact, known: RegisterSession, ends: Sequence[RegisterEnd], terms: Terms
 ) -> Iterator[Break]:
-    """Whether participation and session are over on both sides, with the same balance and number of rounds."""
+    """Participation and session must have ended on both sides, with the same balance and number of rounds."""
     told = [end for end in ends if session.ended_ms or not terms.may_be_outside(end.time_ms)]
     closed = known.closes and (session.closed_ms or not terms.may_be_outside(known.closed_ms))
     ours, theirs = _state(session.ended_ms, session.closed_ms), _state(len(told), closed)
@@ -228,7 +228,7 @@ def _match_end(
 
 
 def match_identity(session: SessionFact) -> Iterator[Break]:
-    """Bought - staked + returned = paid out, for a participation that has ended and is whole in the record."""
+    """Check bought - staked + returned = paid out, if the participation has ended and is whole in the record."""
     if not session.is_sound or not session.is_whole or not session.ended_ms:
         return
     left = session.bought_minor - session.staked_minor + session.returned_minor
@@ -247,8 +247,8 @@ def match_identity(session: SessionFact) -> Iterator[Break]:
 def match_total(
     date: str, operator: str, currency: str, declared: dict[str, int], listed: dict[str, int], ours: dict[str, int]
 ) -> Iterator[Break]:
-    """A day's totals as the regulator declares them. What single stages explain (`listed`: the sum of its own rows) is
-    not told again; a total that agrees neither with the record nor with the rows beside it is.
+    """Check a day's totals of the regulator. A total is a break if it agrees neither with the record nor with `listed`,
+    the sum of the regulator's own rows: differences of these are breaks of their own.
     """
     for name, value in sorted(declared.items()):
         if value not in (ours.get(name, 0), listed.get(name, 0)):

@@ -37,7 +37,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What is known of where the sources come from."""
+    """Which sources there are, and where they come from."""
 
     wallet: bool
     receipts: bool
@@ -49,7 +49,7 @@ class Sources:
 
 
 def independence(sources: Sources) -> list[dict[str, Any]]:
-    """Per check: between which sources, whether they are independent of one another, and why (not)."""
+    """For each check: its two sources, whether they are independent of one another, and why (not)."""
     purchases = _check(
         "purchases and payouts",
         ("statements", "wallet"),
@@ -126,7 +126,7 @@ class BreakFindings:
     still: int = 0
 
     def add(self, document: dict[str, Any], *, is_known: bool) -> dict[str, Any]:
-        """Count one break; the document with its age, state and action."""
+        """Count one break; return its document with age, state and action."""
         name = document["class"]
         resolution = self.resolutions.get(document["break_id"])
         age_ms = max(0, self.as_of_ms - document.pop("time_ms"))
@@ -153,7 +153,7 @@ class BreakFindings:
         return told
 
     def classes(self) -> list[dict[str, Any]]:
-        """Every class in order of urgency, with what was found of it."""
+        """Every class in order of urgency, with its counts."""
         rows = []
         for kind in BreakClass:
             ages, amounts = self.ages.get(kind, Counter()), self.amounts.get(kind, Counter())
@@ -172,7 +172,7 @@ class BreakFindings:
 
 
 def break_document(found: Break) -> dict[str, Any]:
-    """A break as it is stored until the report is put in order."""
+    """A break as it is stored until the report is sorted."""
     return {
         "amount_minor": found.amount_minor,
         "break_id": found.break_id,
@@ -196,14 +196,16 @@ def priority_of(found: Break) -> int:
 
 
 def verdict_of(open_breaks: int, rejected: int, *, allow_rejects: bool) -> str:
-    """What the run comes to; the command's exit status follows from it (0, 2, 1)."""
+    """The verdict of the run; the command's exit status follows from it (0, 2, 1)."""
     if rejected and not allow_rejects:
         return INCOMPLETE
     return BREAKS if open_breaks else CLEAN
 
 
 def identity_rows(numbers: Sequence[int]) -> list[dict[str, Any]]:
-    """The identity bought - staked + returned = paid out, per source: how many participations told, how many hold."""
+    """The identity bought - staked + returned = paid out, by source: how many participations show it, for how many it
+    holds.
+    """
     names = ("statements", "wallet", "regulator")
     return [
         {"holds": numbers[2 * place + 1], "source": name, "told": numbers[2 * place]}

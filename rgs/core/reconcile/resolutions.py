@@ -47,7 +47,7 @@ class Resolution:
 
 
 def format_entry(resolution: Resolution, entry_no: int, previous: str) -> bytes:
-    """The next entry, without its line feed. InvalidFieldError where a field is malformed or both names are one."""
+    """The next entry, without its line feed. InvalidFieldError for a malformed field or the same name twice."""
     body = {**asdict(resolution), "entry_no": str(entry_no), "previous": previous}
     for name, shape in _FIELDS.items():
         if shape.compiled.fullmatch(body[name]) is None:
@@ -62,12 +62,12 @@ def format_entry(resolution: Resolution, entry_no: int, previous: str) -> bytes:
 
 
 def entry_hash(line: bytes) -> str:
-    """The hash by which the next entry names this one."""
+    """The hash of an entry, as the next entry names it."""
     return digest(DOMAIN, line).hex()
 
 
 def read_resolutions(lines: Iterable[bytes]) -> tuple[dict[str, Resolution], int, str]:
-    """(the newest resolution of each break, number of entries, hash of the last). VerificationError at a fault."""
+    """(the newest resolution of each break, number of entries, hash of the last); VerificationError for a bad entry."""
     found: dict[str, Resolution] = {}
     count, previous = 0, HASH_ZERO
     for count, line in enumerate(lines, 1):

@@ -27,14 +27,14 @@ Row = tuple[str, ...]
 _HASH: Final = re.compile(r"[0-9a-f]{64}")
 _CURRENCY: Final = re.compile(r"[A-Z]{3}")
 NULL: Final = "\\N"
-"""An absent number, as the store loads it."""
+"""An absent number, for the store."""
 WALLET: Final = "wallet"
 RECEIPTS: Final = "receipts"
 
 
 @dataclass(frozen=True, slots=True)
 class FieldReader:
-    """A record under the rules of one mapping. `zone` is the mapping's, looked up by the caller."""
+    """The fields of a record, read by the rules of one mapping. `zone` is the mapping's time zone."""
 
     mapping: Mapping
     zone: tzinfo | None = None
@@ -112,7 +112,7 @@ def read_wallet(record: Record, read: FieldReader) -> tuple[str, Row]:
 
 
 def read_receipt(record: Record, read: FieldReader) -> tuple[str, Row]:
-    """An opening as the operator stored it; with the envelope itself, its hash must be the one that is claimed."""
+    """An opening as the operator stored it. If the envelope is there, it must have the claimed hash."""
     opening = read.hash(record, "opening_hash")
     if (envelope := record.get("envelope", "")) and leaf_hash(envelope.encode()).hex() != opening:
         raise RowRefusedError("envelope does not hash to opening_hash")
@@ -205,5 +205,5 @@ _REGULATOR: Final[Dictionary[str, Callable[[Record, FieldReader], tuple[str, Row
 
 
 def read_regulator(record: Record, read: FieldReader) -> tuple[str, Row]:
-    """A row of the regulator's register: which table it belongs to, and its fields."""
+    """A row of the regulator's records: its table and its fields."""
     return _REGULATOR[read.one_of(record, "kind", tuple(_REGULATOR))](record, read)

@@ -90,15 +90,6 @@ def betting(values: Iterable[tuple[float, int]], mean: float, least: float) -> f
     return average(sums)
 
 
-def rounds_to_show(law: Law, shift: float, limit: float) -> float:
-    """Return after how many rounds on average, at most, ln E of a mean that is off by the shift reaches the limit.
-
-    Wald's identity on the best tilt of the grid; the last round's overshoot is not in it.
-    """
-    growth = max(tilt * shift - cost for tilt, cost in _tilts(law))
-    return (limit + math.log(len(_tilts(law)))) / growth if growth > 0 else math.inf
-
-
 def average(logarithms: Iterable[float]) -> float:
     """Return ln of the average of numbers that are given by their logarithms: of several E, again an E."""
     known = list(logarithms)

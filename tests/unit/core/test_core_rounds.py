@@ -14,7 +14,6 @@ from rgs.core.cards import format_cards
 from rgs.core.games.types import Action, Phase
 from rgs.core.jurisdictions import load_jurisdiction
 from rgs.core.rounds import (
-    ROUND_TRANSITIONS,
     RoundStatus,
     final_body,
     opening_body,
@@ -152,9 +151,3 @@ def test_the_running_hash_takes_every_action_in_order() -> None:
         "time": "2026-11-18T11:06:41.000Z",
     }
     assert check.time_ms == START_MS + 1000
-
-
-def test_no_void_after_settlement() -> None:
-    assert ROUND_TRANSITIONS[RoundStatus.OPEN] == {RoundStatus.OPEN, RoundStatus.SETTLED, RoundStatus.VOID}
-    assert not ROUND_TRANSITIONS[RoundStatus.SETTLED]
-    assert not ROUND_TRANSITIONS[RoundStatus.VOID]

@@ -16,6 +16,7 @@ from rgs.core.errors import FormatError, RulesetError
 from rgs.core.returns.certified import Certificate
 from rgs.core.returns.distributions import PLACES, Bound, Law, Laws, load_laws, parse_laws
 from rgs.core.returns.evidence import (
+    _tilts,
     band,
     betting,
     bound_evidence,
@@ -23,7 +24,6 @@ from rgs.core.returns.evidence import (
     bound_measured,
     law_evidence,
     moments,
-    rounds_to_show,
 )
 from rgs.core.returns.figures import played
 from rgs.core.returns.tally import ALPHA, BLOCK, ReturnTally, Series, format_tally, parse_tally
@@ -190,6 +190,15 @@ def test_fair_streams_looked_at_after_every_round_alarm_no_more_often_than_state
     n = np.arange(1, rounds + 1)
     z = np.abs(np.cumsum(draws - float(law.mean), axis=1)) / np.sqrt(n * float(law.variance))
     assert float((z[:, 30:].max(axis=1) >= 1.96).mean()) > 0.3
+
+
+def rounds_to_show(law: Law, shift: float, limit: float) -> float:
+    """Return after how many rounds on average, at most, ln E of a mean that is off by the shift reaches the limit.
+
+    Wald's identity on the best tilt of the grid; the last round's overshoot is not in it.
+    """
+    growth = max(tilt * shift - cost for tilt, cost in _tilts(law))
+    return (limit + math.log(len(_tilts(law)))) / growth if growth > 0 else math.inf
 
 
 @pytest.mark.parametrize(("figure", "moved"), [("showdown", 0.05), ("dealer", 0.03), ("trips", 0.004)])
