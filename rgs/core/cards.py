@@ -29,14 +29,14 @@ def parse_card(text: str) -> Card:
     """Return the card of a text such as "As"; raise FormatError for any other text."""
     card = _CARDS.get(text)
     if card is None:
-        raise FormatError(f"{text!r} is no card", field="card", value=text, rule="H-1")
+        raise FormatError(f"{text!r} is not a card", field="card", value=text, rule="H-1")
     return card
 
 
 def format_card(card: int) -> str:
     """Return the text of a card, rank then suit; raise FormatError outside 0..51."""
     if not 0 <= card < DECK_SIZE:
-        raise FormatError(f"{card} is no card number (0..{DECK_SIZE - 1})", field="card", value=card, rule="H-1")
+        raise FormatError(f"{card} is not a card number (0..{DECK_SIZE - 1})", field="card", value=card, rule="H-1")
     return _TEXTS[card]
 
 
@@ -66,18 +66,18 @@ def suit_of(card: Card) -> str:
 def parse_rank(text: str) -> int:
     """Return the rank of one of the characters 23456789TJQKA, 2..14; raise FormatError for any other text."""
     if len(text) != 1 or text not in RANKS:
-        raise FormatError(f"{text!r} is no rank", field="rank", value=text, rule="H-2")
+        raise FormatError(f"{text!r} is not a rank", field="rank", value=text, rule="H-2")
     return RANKS.index(text) + _LOWEST_RANK
 
 
 def format_rank(rank: int) -> str:
     """Return the character of a rank 2..14; raise FormatError outside."""
     if not _LOWEST_RANK <= rank < _LOWEST_RANK + len(RANKS):
-        raise FormatError(f"{rank} is no rank", field="rank", value=rank, rule="H-2")
+        raise FormatError(f"{rank} is not a rank", field="rank", value=rank, rule="H-2")
     return RANKS[rank - _LOWEST_RANK]
 
 
 def verify_deck(deck: Sequence[int]) -> None:
     """Raise FormatError unless the deck is a permutation of the 52 cards; `deck[0]` is the top."""
     if set(map(type, deck)) != {int} or len(deck) != len(FULL_DECK) or set(deck) != _ALL:
-        raise FormatError("the deck is no permutation of the 52 cards", field="deck", count=len(deck), rule="H-1")
+        raise FormatError("the deck is not a permutation of the 52 cards", field="deck", count=len(deck), rule="H-1")

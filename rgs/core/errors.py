@@ -10,7 +10,7 @@ from rgs.core.tlog.errors import FormatError as FormatError  # noqa: PLC0414 - o
 from rgs.core.tlog.errors import RgsError as RgsError  # noqa: PLC0414
 from rgs.core.tlog.errors import VerificationError as VerificationError  # noqa: PLC0414
 
-# --- the request is wrong, whatever the state ---------------------------------------------------------------------
+# --- the request is wrong, whatever the state ------------------------------------------------------------------------
 
 
 class InvalidFieldError(RgsError):
@@ -20,7 +20,7 @@ class InvalidFieldError(RgsError):
 
 
 class UnknownFieldError(RgsError):
-    """The message carries fields that this version does not know; a changed meaning must not pass in silence."""
+    """The message has fields that this version does not know. They could change its meaning."""
 
     reason = "UNKNOWN_FIELD"
 
@@ -38,22 +38,22 @@ class StakeAboveMaximumError(RgsError):
 
 
 class StakeStepError(RgsError):
-    """A stake that is no multiple of the step, so that a payout could fall on part of a minor unit (RULEBOOK U-10)."""
+    """A stake off the step: a payout could be part of a minor unit (RULEBOOK U-10)."""
 
     reason = "STAKE_NOT_MULTIPLE_OF_STEP"
 
 
 class UnknownBetError(RgsError):
-    """A bet that the game does not have, or that the player may not place himself."""
+    """The game does not have the bet, or the player may not place it."""
 
     reason = "UNKNOWN_BET"
 
 
-# --- who is asking -----------------------------------------------------------------------------------------------
+# --- the caller ------------------------------------------------------------------------------------------------------
 
 
 class UnauthenticatedError(RgsError):
-    """No certificate, or one that the allow-list does not know."""
+    """No certificate, or one that is not in the allow-list."""
 
     reason = "CERTIFICATE_NOT_ALLOWED"
 
@@ -64,11 +64,11 @@ class PermissionDeniedError(RgsError):
     reason = "ROLE_NOT_ALLOWED"
 
 
-# --- not there (or not yours, which reads the same) --------------------------------------------------------------
+# --- not found (or not this party's) ---------------------------------------------------------------------------------
 
 
 class NotFoundError(RgsError):
-    """No such thing, or not this party's. `metadata["kind"]` says what was looked for."""
+    """Not found, or another party's. `metadata["kind"]` says what was looked for."""
 
     reason = "NOT_FOUND"
 
@@ -79,7 +79,7 @@ class UnknownRulesetError(RgsError):
     reason = "UNKNOWN_RULESET"
 
 
-# --- the state does not allow it ---------------------------------------------------------------------------------
+# --- the state does not allow it -------------------------------------------------------------------------------------
 
 
 class IllegalActionError(RgsError):
@@ -107,7 +107,7 @@ class WalletRefusedError(RgsError):
 
 
 class TransactionRolledBackError(RgsError):
-    """The operator's wallet has rolled this transaction back; a debit that arrives after that takes no money."""
+    """The operator's wallet has rolled this transaction back. A later debit takes no money."""
 
     reason = "TRANSACTION_ROLLED_BACK"
 
@@ -119,7 +119,7 @@ class RegulatorRefusedError(RgsError):
 
 
 class SessionClosedError(RgsError):
-    """The session is closed; nothing further can happen in it."""
+    """The session is closed."""
 
     reason = "SESSION_CLOSED"
 
@@ -137,7 +137,7 @@ class RoundNotOpenError(RgsError):
 
 
 class RoundPausedError(RgsError):
-    """A malfunction of the round is looked into (RULEBOOK R-6): no decision is taken; `malfunction_code` says what."""
+    """The round is paused for a malfunction (RULEBOOK R-6); `malfunction_code` names it. No decision is taken."""
 
     reason = "ROUND_PAUSED"
 
@@ -149,13 +149,13 @@ class RoundNotPausedError(RgsError):
 
 
 class ClocksDifferError(RgsError):
-    """An admin's word for the wall clock, while the database's clock says otherwise: neither is believed."""
+    """An admin accepts the server's clock, but the database's clock differs: neither is trusted."""
 
     reason = "CLOCKS_DIFFER"
 
 
 class ReportNotDoneError(RgsError):
-    """A report that is not there yet, or never will be; `metadata["state"]` says which."""
+    """The report is not done yet, or has failed; `metadata["state"]` says which."""
 
     reason = "REPORT_NOT_DONE"
 
@@ -167,7 +167,7 @@ class SecondAdminError(RgsError):
 
 
 class LastAdminError(RgsError):
-    """No other admin's certificate is allowed and still valid: the last one is not removed."""
+    """The last allowed and valid certificate of an admin cannot be removed."""
 
     reason = "LAST_ADMIN"
 
@@ -185,7 +185,7 @@ class StakeLimitError(RgsError):
 
 
 class DurationLimitError(RgsError):
-    """The session's time is up: no new rounds."""
+    """The session's time has passed: no new rounds."""
 
     reason = "DURATION_LIMIT"
 
@@ -197,7 +197,7 @@ class SessionInactiveError(RgsError):
 
 
 class RetentionError(RgsError):
-    """The law asks for the record of this player still, or something of it is under way: nothing is erased."""
+    """The law still requires the record of this player, or an operation is under way: nothing is erased."""
 
     reason = "RETENTION_PERIOD"
 
@@ -245,7 +245,7 @@ class AlreadySeatedError(RgsError):
 
 
 class AffairPendingError(RgsError):
-    """A purchase, an end or a close of this session is still under way; it is continued, and must be done first."""
+    """A purchase, an end or a close of this session is still under way. The server continues it; it must end first."""
 
     reason = "AFFAIR_PENDING"
 
@@ -280,7 +280,7 @@ class NumberExpectedError(RgsError):
     reason = "NUMBER_NOT_EXPECTED"
 
 
-# --- two of the same, or a race ----------------------------------------------------------------------------------
+# --- a repetition, or a race -----------------------------------------------------------------------------------------
 
 
 class IdempotencyConflictError(RgsError):
@@ -290,7 +290,7 @@ class IdempotencyConflictError(RgsError):
 
 
 class CertificateKnownError(RgsError):
-    """The certificate is in the allow-list, or was removed from it: a removed one stays denied."""
+    """The certificate is in the allow-list, or was removed from it and stays denied."""
 
     reason = "CERTIFICATE_KNOWN"
 
@@ -302,16 +302,16 @@ class RoundChangedError(RgsError):
 
 
 class SessionChangedError(RgsError):
-    """Another request changed the session at the same moment; read it again and decide anew."""
+    """Another request changed the session at the same time: read it again and decide again."""
 
     reason = "SESSION_CHANGED"
 
 
-# --- not now -----------------------------------------------------------------------------------------------------
+# --- not now ---------------------------------------------------------------------------------------------------------
 
 
 class UnavailableError(RgsError):
-    """Something needed is down; the same request with the same request id may be sent again."""
+    """A service that is needed is down. Send the same request with the same request id again."""
 
     reason = "UNAVAILABLE"
 
@@ -335,43 +335,43 @@ class RngUnavailableError(UnavailableError):
 
 
 class RegulatorUnavailableError(UnavailableError):
-    """The central system gives no ids: no id, no round."""
+    """The regulator's system gives no ids. There is no round without them."""
 
     reason = "REGULATOR_UNAVAILABLE"
 
 
 class WalletUnavailableError(UnavailableError):
-    """The operator's wallet did not answer; the affair is kept and continued."""
+    """The operator's wallet did not answer. The operation is kept and continued."""
 
     reason = "WALLET_UNAVAILABLE"
 
 
 class ReconciliationBusyError(RgsError):
-    """A node runs one reconciliation at a time, and takes one submission of an operator at a time."""
+    """A node runs one reconciliation, and takes one submission of an operator, at a time."""
 
     reason = "RECONCILIATION_BUSY"
 
 
 class ReconciliationFullError(RgsError):
-    """An operator's submissions and reports take what this node keeps for them."""
+    """An operator's submissions and reports fill the space that this node keeps for them."""
 
     reason = "RECONCILIATION_FULL"
 
 
 class PartyLimitError(RgsError):
-    """The party has more under way, a second or open than its share of a process; `field` names the setting."""
+    """The party exceeds its share of a process: under way, each second, or open. `field` names the setting."""
 
     reason = "PARTY_LIMIT"
 
 
 class StreamStalledError(RgsError):
-    """The client of a stream has not read for too long; its requests without an answer may have taken effect."""
+    """The client of a stream has not read for too long. Requests without an answer may have taken effect."""
 
     reason = "STREAM_STALLED"
 
 
 class StreamIdleError(UnavailableError):
-    """Nothing was asked on a stream for too long."""
+    """No request came on a stream for too long."""
 
     reason = "STREAM_IDLE"
 
@@ -382,7 +382,7 @@ class DeadlineTooShortError(RgsError):
     reason = "DEADLINE_TOO_SHORT"
 
 
-# --- the data is not what it claims ------------------------------------------------------------------------------
+# --- bad data --------------------------------------------------------------------------------------------------------
 
 
 class RulesetError(RgsError):

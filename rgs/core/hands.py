@@ -53,7 +53,7 @@ class Category(IntEnum):
 def parse_category(text: str) -> Category:
     """Return the category of a text such as "full_house"; raise FormatError for any other text."""
     if text not in _CATEGORY_OF_TEXT:
-        raise FormatError(f"{text!r} is no category of hands", field="category", value=text, rule="H-2")
+        raise FormatError(f"{text!r} is not a category of hands", field="category", value=text, rule="H-2")
     return _CATEGORY_OF_TEXT[text]
 
 

@@ -31,7 +31,7 @@ _LOST_TEXT: Final = "lost"
 def parse_currency(text: str) -> str:
     """Return the code itself, if it has the shape of ISO 4217; raise FormatError otherwise."""
     if not _CURRENCY.fullmatch(text):
-        raise FormatError(f"{text!r} is no currency code of three capital letters", field="currency", value=text)
+        raise FormatError(f"{text!r} is not a currency code of three capital letters", field="currency", value=text)
     return text
 
 
@@ -39,7 +39,7 @@ def verify_amount(amount_minor: int, field: str, **metadata: object) -> None:
     """Raise InvalidFieldError, naming the field, unless the amount is a whole number >= 0; it carries the metadata."""
     if type(amount_minor) is not int or amount_minor < 0:
         raise InvalidFieldError(
-            f"{field}: {amount_minor!r} is no whole number >= 0 of minor units",
+            f"{field}: {amount_minor!r} is not a whole number >= 0 of minor units",
             field=field,
             value=amount_minor,
             **metadata,

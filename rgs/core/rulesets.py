@@ -77,7 +77,7 @@ def parse_document(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise RulesetError(f"the document is no TOML: {error}") from error
+        raise RulesetError(f"the document is not TOML: {error}") from error
 
 
 class CheckedRows:
@@ -103,14 +103,14 @@ class CheckedRows:
         """Return a short name: small letters and digits, in groups joined by hyphens."""
         value = self.text(key)
         if len(value) > _MAX_ID or not _ID.fullmatch(value):
-            raise self.refusal(key, f"{value!r} is no name of small letters, digits and hyphens")
+            raise self.refusal(key, f"{value!r} is not a name of small letters, digits and hyphens")
         return value
 
     def choice(self, key: str, allowed: Iterable[str]) -> str:
         """One text of a closed vocabulary."""
         value, names = self.text(key), tuple(allowed)
         if value not in names:
-            raise self.refusal(key, f"{value!r} is none of {', '.join(names)}")
+            raise self.refusal(key, f"{value!r} is not one of {', '.join(names)}")
         return value
 
     def number(self, key: str, least: int, most: int) -> int:
@@ -129,14 +129,14 @@ class CheckedRows:
         """Return a list of texts."""
         values: list[Any] = self._take(key, list)
         if any(type(value) is not str for value in values):
-            raise self.refusal(key, "is no list of texts")
+            raise self.refusal(key, "is not a list of texts")
         return tuple(values)
 
     def tables(self, key: str) -> tuple[Self, ...]:
         """Return a list of tables."""
         values: list[Any] = self._take(key, list)
         if any(type(value) is not dict for value in values):
-            raise self.refusal(key, "is no list of tables")
+            raise self.refusal(key, "is not a list of tables")
         return tuple(type(self)(value, f"{self._path}{key}[{number}].") for number, value in enumerate(values))
 
     def table(self, key: str) -> Self:
@@ -192,7 +192,7 @@ def parse_canonical_ruleset(canonical: bytes) -> Ruleset:
     try:
         document = json.loads(canonical[: _MAX_DOCUMENT + 1])
     except (ValueError, RecursionError) as error:
-        raise FormatError("the ruleset is no JSON", field="ruleset") from error
+        raise FormatError("the ruleset is not JSON", field="ruleset") from error
     if type(document) is not dict or canonical_form(document) != canonical:
         raise FormatError("the ruleset is not in its canonical form", field="ruleset")
     return _ruleset(document)
@@ -284,7 +284,7 @@ def _limits(rows: CheckedRows, rules: GameRules, step_minor: int) -> Mapping[str
         row.close()
         for key, limit_minor in (("min_minor", least), ("max_minor", most)):
             if limit_minor % step_minor:
-                raise row.refusal(key, f"{limit_minor} is no multiple of step_minor {step_minor}")
+                raise row.refusal(key, f"{limit_minor} is not a multiple of step_minor {step_minor}")
         limits[bet] = StakeLimits(least, most)
     rows.close()
     return MappingProxyType(limits)

@@ -233,7 +233,7 @@ class Session:
         """AffairPendingError with the operation that is under way."""
         if self.pending_affair:
             raise AffairPendingError(
-                f"affair {self.pending_affair} of this session is still under way",
+                f"operation {self.pending_affair} of this session is still under way",
                 affair_id=self.pending_affair,
                 session_id=self.session_id,
             )

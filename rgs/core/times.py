@@ -36,7 +36,7 @@ def parse_time(text: str) -> int:
             return time_ms
     except (ValueError, FormatError):
         pass
-    raise FormatError(f"{text[:40]} is no UTC time with milliseconds", value=text[:40])
+    raise FormatError(f"{text[:40]} is not a UTC time with milliseconds", value=text[:40])
 
 
 def format_date(time_ms: int) -> str:
@@ -54,4 +54,4 @@ def parse_date(text: str) -> int:
     try:
         return parse_time(f"{text}T00:00:00.000Z")
     except FormatError:
-        raise FormatError(f"{text[:20]} is no date of the form 2026-11-21", value=text[:20]) from None
+        raise FormatError(f"{text[:20]} is not a date of the form 2026-11-21", value=text[:20]) from None

@@ -31,6 +31,6 @@ def check_range(value: int, field: str, least: int, most: int) -> int:
     if type(value) is int and least <= value <= most:
         return value
     if type(value) is not int:
-        raise InvalidFieldError(f"{field} {value!r} is no whole number", field=field, limit=least, value=value)
+        raise InvalidFieldError(f"{field} {value!r} is not a whole number", field=field, limit=least, value=value)
     which, limit = ("below", least) if value < least else ("above", most)
     raise InvalidFieldError(f"{field} {value} is {which} {limit}", field=field, limit=limit, value=value)

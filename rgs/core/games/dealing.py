@@ -32,7 +32,7 @@ def parse_deal_procedure(texts: Sequence[str]) -> tuple[DealStep, ...]:
     known = {f"{step.block}:{step.cards}": step for step in steps}
     for text in texts:
         if text not in known:
-            raise RulesetError(f"deal_procedure: {text!r} is none of {', '.join(known)}", field="deal_procedure")
+            raise RulesetError(f"deal_procedure: {text!r} is not one of {', '.join(known)}", field="deal_procedure")
     dealt = [known[text].block for text in texts if known[text].block != BURN]
     if set(dealt[:2]) != {PLAYER, DEALER} or tuple(dealt[2:]) != BOARD:
         raise RulesetError(

@@ -21,7 +21,7 @@ def settle(seat: Seat) -> Settlement:
     """Return the seat's result; raise IllegalActionError before the showdown, StakeStepError rather than round."""
     if seat.phase is not Phase.SHOWDOWN:
         raise IllegalActionError(
-            f"a seat at {seat.phase} still owes a decision",
+            f"a seat at {seat.phase} still has a decision to take",
             field="phase",
             phase=seat.phase,
             rule=seat.ruleset.rules.decision_rule,

@@ -31,7 +31,7 @@ def check_stakes(
     rules = ruleset.rules
     _verify_known(rules, bets)
     if "ante" not in bets:
-        raise InvalidFieldError("bets.ante: no round without an ante", field="bets.ante", rule=rules.stake_rule)
+        raise InvalidFieldError("bets.ante: a round needs an ante", field="bets.ante", rule=rules.stake_rule)
     for bet, stake_minor in bets.items():
         verify_amount(stake_minor, f"bets.{bet}", rule=rules.stake_rule)
         if enforce_limits:
@@ -110,7 +110,7 @@ def _verify_limits(ruleset: Ruleset, bet: str, stake_minor: int) -> None:
     for is_broken, error, problem, limit in (
         (stake_minor < limits.min_minor, StakeBelowMinimumError, "below the minimum", limits.min_minor),
         (stake_minor > limits.max_minor, StakeAboveMaximumError, "above the maximum", limits.max_minor),
-        (stake_minor % ruleset.step_minor, StakeStepError, "no multiple of", ruleset.step_minor),
+        (stake_minor % ruleset.step_minor, StakeStepError, "not a multiple of", ruleset.step_minor),
     ):
         if is_broken:
             raise error(

@@ -78,7 +78,7 @@ MEANINGS: Final[dict[BreakClass, Meaning]] = {
     ),
     BreakClass.DIRECTION_DIFFERS: Meaning(
         "Direction differs",
-        "A debit is told as a credit, or a credit as a debit: the money went the other way.",
+        "A debit is reported as a credit, or a credit as a debit: the money went the other way.",
         "Stop the adapter that is wrong (signs); correct by a new entry.",
     ),
     BreakClass.AMOUNT_DIFFERS: Meaning(
@@ -98,7 +98,7 @@ MEANINGS: Final[dict[BreakClass, Meaning]] = {
     ),
     BreakClass.BALANCE_DIFFERS: Meaning(
         "Balance differs",
-        "A balance that the wallet tells is not the balance before it plus what moved.",
+        "A balance in the wallet statement is not the balance before it plus what moved.",
         "Find the row that is missing or wrong in the wallet's own account.",
     ),
     BreakClass.MISSING_AT_REGULATOR: Meaning(
@@ -109,7 +109,7 @@ MEANINGS: Final[dict[BreakClass, Meaning]] = {
     BreakClass.LINK_MISSING: Meaning(
         "Link missing",
         "A session or purchase at the regulator has no signed link, or a signed session is unknown to the regulator.",
-        "Find the affair by its ids; finish it or take it back.",
+        "Find the operation by its ids; finish it or take it back.",
     ),
     BreakClass.ORPHAN_TICKET: Meaning(
         "Orphan ticket",
@@ -123,7 +123,7 @@ MEANINGS: Final[dict[BreakClass, Meaning]] = {
     ),
     BreakClass.OVERDUE_OPENING: Meaning(
         "Overdue opening without final",
-        "A round is open for longer than the jurisdiction lets it.",
+        "A round is open for longer than the jurisdiction allows.",
         "Let the server finish it by the ruleset's default decisions.",
     ),
     BreakClass.STATE_DIFFERS: Meaning(
@@ -134,11 +134,11 @@ MEANINGS: Final[dict[BreakClass, Meaning]] = {
     BreakClass.TIME_DIFFERS: Meaning(
         "Time differs",
         "The other side dates it outside the time in which the server asked for it, by more than clocks may differ.",
-        "Find out which clock or time zone is wrong, or what was held up for so long.",
+        "Find out which clock or time zone is wrong, or what was delayed for so long.",
     ),
     BreakClass.TIMING: Meaning(
         "Timing, cut-off",
-        "The other side of it falls behind the cut-off or into another period.",
+        "The other side of it falls after the cut-off or into another period.",
         "Hold for one cycle; then it counts as missing.",
     ),
 }

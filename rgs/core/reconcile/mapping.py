@@ -82,11 +82,11 @@ class Mapping:
             plain = "".join(groups) + mark + rest
         if self.exponent is None:
             if not _is_digits(plain) or len(plain) > 18:
-                raise RowRefusedError(f"{name} {text[:40]!r} is no whole number of minor units of at most 18 digits")
+                raise RowRefusedError(f"{name} {text[:40]!r} is not a whole number of minor units of at most 18 digits")
             return int(plain)
         whole, mark, decimals = plain.partition(self.decimal)
         if not _is_digits(whole) or (mark and not _is_digits(decimals)) or len(whole) > 14:
-            raise RowRefusedError(f"{name} {text[:40]!r} is no decimal amount")
+            raise RowRefusedError(f"{name} {text[:40]!r} is not a decimal amount")
         kept, over = decimals[: self.exponent], decimals[self.exponent :]
         if over.strip("0"):
             raise RowRefusedError(f"{name} {text[:40]!r} has more than {self.exponent} decimals: not exact")

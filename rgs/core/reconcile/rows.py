@@ -54,7 +54,7 @@ class FieldReader:
         """A word of a closed vocabulary."""
         value = self.text(record, name, default)
         if value not in allowed:
-            raise RowRefusedError(f"{name} {value[:40]!r} is none of {', '.join(allowed)}")
+            raise RowRefusedError(f"{name} {value[:40]!r} is not one of {', '.join(allowed)}")
         return value
 
     def amount(self, record: Record, name: str, default: str | None = None) -> str:
@@ -66,7 +66,7 @@ class FieldReader:
         """A count of at most nine digits."""
         value = self.text(record, name)
         if not value.isascii() or not value.isdigit() or len(value) > 9:
-            raise RowRefusedError(f"{name} {value[:40]!r} is no number")
+            raise RowRefusedError(f"{name} {value[:40]!r} is not a number")
         return str(int(value))
 
     def hash(self, record: Record, name: str) -> str:

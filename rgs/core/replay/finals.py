@@ -241,7 +241,7 @@ def _verify_balance(statement: Statement, seat: OpenSeat, played: Seat) -> None:
     staked, returned = int(body["staked_minor"]), int(body["returned_minor"])
     if before != seat.balance_before_minor:
         raise statement.failure(
-            BALANCE, f"balance {before} before, opening and legs come to {seat.balance_before_minor}"
+            BALANCE, f"balance {before} before, opening and transfers come to {seat.balance_before_minor}"
         )
     expected = sum(amount for _, amount in played.bets)
     if staked != expected:

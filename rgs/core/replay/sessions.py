@@ -229,12 +229,12 @@ def verify_money_leg(statement: Statement, chain: Chain) -> None:
         raise statement.failure(BALANCE, "a debit of nothing")
     if chain.seat is not None:
         if not is_debit or body["round_id"] != chain.seat.round_id:
-            raise statement.failure(SESSION, "a leg that is no debit for the round that is open")
+            raise statement.failure(SESSION, "a transfer that is not a debit for the open round")
     elif is_debit:
         if chain.balance_minor:
             raise statement.failure(BALANCE, f"{chain.balance_minor} of the round before was not credited")
     elif chain.kind not in ("round_final", "") or chain.leg_round not in (body["round_id"], ""):
-        raise statement.failure(SESSION, "a credit that is not that of the round that ended before it")
+        raise statement.failure(SESSION, "a credit that is not for the round before it")
     elif chain.balance_minor is not None and int(body["amount_minor"]) != chain.balance_minor:
         raise statement.failure(BALANCE, f"credited {body['amount_minor']}, the round returned {chain.balance_minor}")
 

@@ -32,7 +32,7 @@ def _minute_exists(minute: str) -> bool:
 def verify_time(text: str) -> None:
     """FormatError unless the time, already of the right form, exists."""
     if text[17:19] > "59" or not _minute_exists(text[:16]):
-        raise FormatError(f"{text} is no time that exists", value=text)
+        raise FormatError(f"time {text} does not exist", value=text)
 
 
 def verify_times(kind: str, body: dict[str, Any]) -> None:

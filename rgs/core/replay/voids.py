@@ -94,7 +94,7 @@ class Voids:
         told = self._malfunctions.get(void["malfunction"])
         if told is None:
             if is_whole:
-                raise statement.failure(VOID, f"{void['malfunction']} is no malfunction event that stands before it")
+                raise statement.failure(VOID, f"{void['malfunction']} is not a malfunction event before it")
             return
         if told.round_id != body["round_id"] or told.session_id not in ("", body["session_id"]):
             raise statement.failure(VOID, f"the malfunction is that of round {told.round_id or 'none'}")
@@ -117,7 +117,7 @@ class Voids:
         for approval in statement.body["void"]["approvals"]:
             party, time = approval["party"], approval["time"]
             if not self._is_admin(party, time):
-                error = statement.failure(VOID, f"no event tells that {party} was an admin at {time}")
+                error = statement.failure(VOID, f"no event shows that {party} was an admin at {time}")
                 self._unproved.append((party, time, error))
 
     def _is_admin(self, party: str, time: str) -> bool:

@@ -46,7 +46,7 @@ def parse_return(text: str) -> Fraction:
     match = _FRACTION.fullmatch(text)
     value = Fraction(text) if match else Fraction(-1)
     if not match or (value.numerator, value.denominator) != (int(match[1]), int(match[2])):
-        raise FormatError(f"{text[:90]!r} is no fraction in lowest terms", field="certificate", value=text[:90])
+        raise FormatError(f"{text[:90]!r} is not a fraction in lowest terms", field="certificate", value=text[:90])
     return value
 
 
@@ -55,9 +55,9 @@ def parse_certificate(text: str, ruleset: Ruleset) -> Certificate:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise FormatError("the certificate is no JSON", field="certificate") from error
+        raise FormatError("the certificate is not JSON", field="certificate") from error
     if type(document) is not dict:
-        raise FormatError("the certificate is no JSON object", field="certificate")
+        raise FormatError("the certificate is not a JSON object", field="certificate")
     rows = CheckedRows(document)
     rows.choice("ruleset_sha256", (ruleset.sha256,))
     side_bets = rows.table("side_bets")
@@ -65,7 +65,7 @@ def parse_certificate(text: str, ruleset: Ruleset) -> Certificate:
     side_rows = side_bets.table(ruleset.rules.side_bet)
     side_value = _fraction(side_rows, "value")
     if wager <= 0:
-        raise rows.refusal("expected_total_wager", f"{wager} is no stake")
+        raise rows.refusal("expected_total_wager", f"{wager} must be positive")
     return Certificate(
         ruleset_sha256=ruleset.sha256,
         return_initial=_return(rows, "return_initial", 1 + value),

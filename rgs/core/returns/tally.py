@@ -178,5 +178,5 @@ def parse_tally(text: str) -> ReturnTally:
             unseen=document["unseen"],
         )
     except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise FormatError("the text is no tally of returns", field="tally") from error
+        raise FormatError("the text is not a tally of returns", field="tally") from error
     return tally

@@ -189,7 +189,7 @@ NO_TIMES = [
 
 @pytest.mark.parametrize("text", NO_TIMES)
 def test_what_is_no_time_is_refused(text: str) -> None:
-    with pytest.raises(FormatError, match="is no UTC time"):
+    with pytest.raises(FormatError, match="is not a UTC time"):
         parse_time(text)
 
 

@@ -52,8 +52,8 @@ def test_a_number_within_its_bounds(value: int) -> None:
         (0, 1, "page_size 0 is below 1"),
         (-(2**63), 1, f"page_size {-(2**63)} is below 1"),
         (201, 200, "page_size 201 is above 200"),
-        (True, 1, "page_size True is no whole number"),
-        (1.0, 1, "page_size 1.0 is no whole number"),
+        (True, 1, "page_size True is not a whole number"),
+        (1.0, 1, "page_size 1.0 is not a whole number"),
     ],
 )
 def test_a_number_outside_its_bounds_is_told_with_the_one_that_it_breaks(value: int, limit: int, message: str) -> None:

@@ -39,25 +39,25 @@ def test_ranks(rank: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "A", "as", "AS", "1c", "10c", "Asd", " As", "Xs", "Ax"])
 def test_other_texts_are_no_cards(text: str) -> None:
-    with pytest.raises(FormatError, match="no card"):
+    with pytest.raises(FormatError, match="not a card"):
         parse_card(text)
 
 
 @pytest.mark.parametrize("number", [-1, 52, 1000])
 def test_other_numbers_are_no_cards(number: int) -> None:
-    with pytest.raises(FormatError, match="no card number"):
+    with pytest.raises(FormatError, match="not a card number"):
         format_card(number)
 
 
 @pytest.mark.parametrize("text", ["", "1", "TJ", "t", "23"])
 def test_other_texts_are_no_ranks(text: str) -> None:
-    with pytest.raises(FormatError, match="no rank"):
+    with pytest.raises(FormatError, match="not a rank"):
         parse_rank(text)
 
 
 @pytest.mark.parametrize("rank", [0, 1, 15])
 def test_other_numbers_are_no_ranks(rank: int) -> None:
-    with pytest.raises(FormatError, match="no rank"):
+    with pytest.raises(FormatError, match="not a rank"):
         format_rank(rank)
 
 

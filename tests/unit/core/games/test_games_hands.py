@@ -73,7 +73,7 @@ def test_categories_rise_as_the_rulebook_lists_them() -> None:
 
 @pytest.mark.parametrize("text", ["", "Pair", "PAIR", "three_of_a_kind"])
 def test_other_texts_are_no_categories(text: str) -> None:
-    with pytest.raises(FormatError, match="no category"):
+    with pytest.raises(FormatError, match="not a category"):
         parse_category(text)
 
 

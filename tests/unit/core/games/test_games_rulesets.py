@@ -179,11 +179,11 @@ REFUSED = [
     ("uth-solo", "version", 1.0, "version: is of kind float"),
     ("uth-solo", "version", True, "version: is of kind bool"),
     ("uth-solo", "version", "1", "version: is of kind str"),
-    ("uth-solo", "game", "blackjack", "game: 'blackjack' is none of"),
+    ("uth-solo", "game", "blackjack", "game: 'blackjack' is not one of"),
     ("uth-solo", "table_only", 0, "table_only: is of kind int"),
-    ("uth-solo", "hole_cards", "dealt", "hole_cards: 'dealt' is none of"),
-    ("uth-solo", "visibility", "hidden", "visibility: 'hidden' is none of"),
-    ("uth-solo", "trips_after_fold", "push", "trips_after_fold: 'push' is none of"),
+    ("uth-solo", "hole_cards", "dealt", "hole_cards: 'dealt' is not one of"),
+    ("uth-solo", "visibility", "hidden", "visibility: 'hidden' is not one of"),
+    ("uth-solo", "trips_after_fold", "push", "trips_after_fold: 'push' is not one of"),
     ("uth-solo", "qualify", "pair:2", "qualify: 'pair:2'"),
     ("uth-solo", "limits/ante/min_minor", 0, "limits.ante.min_minor: 0 is outside"),
     ("uth-solo", "limits/ante/max_minor", 8, "limits.ante.max_minor: 8 is outside 10"),
@@ -191,9 +191,9 @@ REFUSED = [
     ("uth-solo", "limits/ante", 10, "limits.ante: is of kind int"),
     ("uth-solo", "timers/amber_ms", 1, "timers.amber_ms: 1 is outside 0..0"),
     ("uth-solo", "deal_procedure", "player:2", "deal_procedure: is of kind str"),
-    ("uth-solo", "deal_procedure", ["player:2", 2], "deal_procedure: is no list of texts"),
+    ("uth-solo", "deal_procedure", ["player:2", 2], "deal_procedure: is not a list of texts"),
     # the deal
-    ("uth-solo", "deal_procedure", ["player:3"], "deal_procedure: 'player:3' is none of"),
+    ("uth-solo", "deal_procedure", ["player:3"], "deal_procedure: 'player:3' is not one of"),
     ("uth-solo", "deal_procedure", [], "deal_procedure: player and dealer"),
     ("uth-solo", "deal_procedure", ["player:2", "dealer:2", "flop:3", "turn:1"], "deal_procedure: player and dealer"),
     (
@@ -218,8 +218,8 @@ REFUSED = [
     ("uth-solo", "step_minor", 1, "paytables.blind.flush: 3:2 could round with step_minor 1"),
     ("uth-solo", "step_minor", 5, "paytables.blind.flush: 3:2 could round with step_minor 5"),
     ("uth-solo", "paytables/trips/trips", "10:3", "paytables.trips.trips: 10:3 could round"),
-    ("uth-solo", "step_minor", 4, "limits.ante.min_minor: 10 is no multiple of step_minor 4"),
-    ("uth-solo", "limits/trips/max_minor", 10_001, "limits.trips.max_minor: 10001 is no multiple of step_minor 2"),
+    ("uth-solo", "step_minor", 4, "limits.ante.min_minor: 10 is not a multiple of step_minor 4"),
+    ("uth-solo", "limits/trips/max_minor", 10_001, "limits.trips.max_minor: 10001 is not a multiple of step_minor 2"),
     # paytables
     ("uth-solo", "paytables/blind/straight", None, "paytables.blind.straight: the paytable has a hole"),
     ("casino-holdem", "paytables/aa/pair", None, "paytables.aa.pair: the paytable has a hole"),
@@ -227,9 +227,9 @@ REFUSED = [
     ("uth-solo", "paytables/blind/flush", "1.5:1", "paytables.blind.flush: '1.5:1' is neither odds"),
     ("uth-solo", "paytables/blind/flush", 3, "paytables.blind.flush: is of kind int"),
     # T-2, C-10: silence stakes no money
-    ("uth-solo", "default_decisions/preflop", "play_4x", "default_decisions.preflop: 'play_4x' is none of check"),
-    ("uth-solo", "default_decisions/river", "check", "default_decisions.river: 'check' is none of fold"),
-    ("casino-holdem", "default_decisions/flop", "call", "default_decisions.flop: 'call' is none of fold"),
+    ("uth-solo", "default_decisions/preflop", "play_4x", "default_decisions.preflop: 'play_4x' is not one of check"),
+    ("uth-solo", "default_decisions/river", "check", "default_decisions.river: 'check' is not one of fold"),
+    ("casino-holdem", "default_decisions/flop", "call", "default_decisions.flop: 'call' is not one of fold"),
     # seats
     ("uth-online", "visibility", "secret", "visibility: a hand that all players share"),
     ("uth-seven-box", "max_seats", 0, "max_seats: own cards for any number"),
@@ -364,7 +364,7 @@ def test_a_list_of_tables_holds_tables() -> None:
     (row,) = rows.tables("good")
     assert row.text("a") == "b"
     row.close()
-    with pytest.raises(RulesetError, match="bad: is no list of tables"):
+    with pytest.raises(RulesetError, match="bad: is not a list of tables"):
         rows.tables("bad")
     (row,) = CheckedRows({"good": [{}]}, "file.").tables("good")
     with pytest.raises(RulesetError) as caught:

@@ -281,7 +281,7 @@ def test_the_command_names_lines_and_fields(tmp_path: Path, capsys: pytest.Captu
     assert run(file, good + b"\n", "casino-holdem") == 1
     out, err = capsys.readouterr()
     assert out == "0 passed, 0 failed, 0 refused\n"
-    assert "line 1: error: game: 'uth' is none of casino_holdem" in err
+    assert "line 1: error: game: 'uth' is not one of casino_holdem" in err
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"\n\n"])

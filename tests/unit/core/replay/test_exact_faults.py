@@ -144,8 +144,8 @@ def test_a_round_that_no_leg_has_paid_for_is_named() -> None:
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("debit turned round", "a leg that is no debit for the round that is open"),
-        ("play leg of another round", "a leg that is no debit for the round that is open"),
+        ("debit turned round", "a transfer that is not a debit for the open round"),
+        ("play leg of another round", "a transfer that is not a debit for the open round"),
     ],
 )
 def test_a_leg_within_a_round_is_a_debit_for_it(name: str, told: str) -> None:
@@ -284,7 +284,7 @@ def test_a_credit_is_for_the_round_before_it_also_where_its_debit_is_cut_off(
     ranges: tuple[tuple[int, int], ...],
 ) -> None:
     strange = bet_by_bet(lie_at("money_leg", 5, put("round_id", value=OTHER_ULID)))
-    told = ["a credit that is not that of the round that ended before it"]
+    told = ["a credit that is not for the round before it"]
     assert [failure.message for failure in cut(strange, *ranges).failures] == told
 
 
