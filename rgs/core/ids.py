@@ -84,21 +84,18 @@ def check_request_id(text: str) -> str:
 
 def check_reference(text: str, field: str) -> str:
     """A pseudonym or reference of the operator: 1 to 64 letters, digits, dots, colons, underscores, hyphens."""
-    if _REFERENCE.fullmatch(text) is None:
-        raise InvalidFieldError(
-            f"{field} must be 1 to 64 letters, digits, '.', '_', ':' or '-', beginning with a letter or digit",
-            field=field,
-            limit=64,
-            value=text[:80],
-        )
-    return text
+    return _check_text(_REFERENCE, text, field, "letters, digits, '.', '_', ':' or '-'")
 
 
 def check_name(text: str, field: str) -> str:
     """A party, node or instance name: 1 to 64 lowercase letters, digits, dots, underscores, hyphens."""
-    if _NAME.fullmatch(text) is None:
+    return _check_text(_NAME, text, field, "lowercase letters, digits, '.', '_' or '-'")
+
+
+def _check_text(pattern: re.Pattern[str], text: str, field: str, characters: str) -> str:
+    if pattern.fullmatch(text) is None:
         raise InvalidFieldError(
-            f"{field} must be 1 to 64 lowercase letters, digits, '.', '_' or '-', beginning with a letter or digit",
+            f"{field} must be 1 to 64 {characters}, beginning with a letter or digit",
             field=field,
             limit=64,
             value=text[:80],

@@ -58,17 +58,10 @@ def deal(
     verify_deck(deck)
     _verify_seats(ruleset, seats)
     layout = _layout_of(ruleset, len(seats))
+    bets = [check_stakes(ruleset, seat.bets, enforce_limits=enforce_limits) for seat in seats]
     return tuple(
-        _seat(
-            ruleset,
-            deck,
-            layout,
-            layout.hands[nth],
-            seat.seat_no,
-            check_stakes(ruleset, seat.bets, enforce_limits=enforce_limits),
-            seat.funds_minor,
-        )
-        for nth, seat in enumerate(seats)
+        _seat(ruleset, deck, layout, hand, seat.seat_no, placed, seat.funds_minor)
+        for hand, seat, placed in zip(layout.hands, seats, bets, strict=True)
     )
 
 

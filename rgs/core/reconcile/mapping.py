@@ -138,8 +138,9 @@ def parse_mapping(content: bytes, name: str) -> Mapping:
     amounts, time = document.get("amounts", {}), document.get("time", {})
     _verify_keys(name, "amounts.", amounts, _AMOUNTS)
     _verify_keys(name, "time.", time, _TIME)
-    _one_of(name, "encoding", document.get("encoding", "utf-8"), ENCODINGS)
-    _one_of(name, "format", document.get("format", "csv"), FORMATS)
+    for key, allowed in (("encoding", ENCODINGS), ("format", FORMATS)):
+        if key in document and document[key] not in allowed:
+            raise _refusal(name, key, f"one of {', '.join(allowed)}", document[key])
     exponent = amounts.get("exponent")
     if exponent is not None and not 0 <= exponent <= EXPONENT_MAX:
         raise _refusal(name, "amounts.exponent", f"0 to {EXPONENT_MAX}", exponent)
@@ -186,11 +187,6 @@ def _verify_texts(name: str, prefix: str, found: Dictionary[str, Any]) -> None:
     for key, value in found.items():
         if not isinstance(value, str):
             raise _refusal(name, prefix + key, "text", value)
-
-
-def _one_of(name: str, key: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise _refusal(name, key, f"one of {', '.join(allowed)}", value)
 
 
 def _refusal(name: str, key: str, limit: str, value: object) -> InvalidFieldError:

@@ -50,62 +50,62 @@ class Sources:
 
 def independence(sources: Sources) -> list[dict[str, Any]]:
     """For each check: its two sources, whether they are independent of one another, and why (not)."""
-    purchases = _check(
-        "purchases and payouts",
-        ("statements", "wallet"),
-        sources.wallet,
-        not sources.embedded_wallet,
-        "the wallet is the operator's own book"
-        if not sources.embedded_wallet
-        else "this wallet is our own, embedded or simulated: both books are written by the same software",
+    checks = (
+        (
+            "purchases and payouts",
+            "wallet",
+            sources.wallet,
+            not sources.embedded_wallet,
+            "the wallet is the operator's own book"
+            if not sources.embedded_wallet
+            else "this wallet is our own, embedded or simulated: both books are written by the same software",
+        ),
+        (
+            "stakes and returns of single rounds",
+            "wallet",
+            sources.wallet and sources.seamless,
+            not sources.embedded_wallet,
+            "each bet is a transaction of the wallet"
+            if sources.seamless
+            else "under the participation model the wallet sees what is bought and what is paid out, never a round",
+        ),
+        (
+            "every round dealt is in the record",
+            "receipts",
+            sources.receipts,
+            True,
+            "the operator stored each opening before the outcome was known",
+        ),
+        (
+            "sessions and rights of participation",
+            "regulator",
+            sources.regulator,
+            not sources.test_register,
+            "the ids are issued by the regulator's system"
+            if not sources.test_register
+            else "this is a test register: its ids are invented by our own software",
+        ),
+        (
+            "stages of the regulator",
+            "regulator",
+            sources.regulator,
+            False,
+            "the register repeats the server's own stage reports: they were delivered and not changed since"
+            if not sources.test_register
+            else "this is a test register: no outside party at all",
+        ),
+        (
+            "outcome and settlement of each round",
+            "replay",
+            sources.has_rounds,
+            True,
+            "recomputed from the revealed transcript; what that shows and what not is in docs/verify.md",
+        ),
     )
-    rounds_wallet = _check(
-        "stakes and returns of single rounds",
-        ("statements", "wallet"),
-        sources.wallet and sources.seamless,
-        not sources.embedded_wallet,
-        "each bet is a transaction of the wallet"
-        if sources.seamless
-        else "under the participation model the wallet sees what is bought and what is paid out, never a round",
-    )
-    receipts = _check(
-        "every round dealt is in the record",
-        ("statements", "receipts"),
-        sources.receipts,
-        True,
-        "the operator stored each opening before the outcome was known",
-    )
-    stages = _check(
-        "stages of the regulator",
-        ("statements", "regulator"),
-        sources.regulator,
-        False,
-        "the register repeats the server's own stage reports; it shows that they were delivered and not changed since"
-        if not sources.test_register
-        else "this is a test register: no outside party at all",
-    )
-    tickets = _check(
-        "sessions and rights of participation",
-        ("statements", "regulator"),
-        sources.regulator,
-        not sources.test_register,
-        "the ids are issued by the regulator's system"
-        if not sources.test_register
-        else "this is a test register: its ids are invented by our own software",
-    )
-    replay = _check(
-        "outcome and settlement of each round",
-        ("statements", "replay"),
-        sources.has_rounds,
-        True,
-        "recomputed from the revealed transcript; what that shows and what not is in docs/verify.md",
-    )
-    return [purchases, rounds_wallet, receipts, tickets, stages, replay]
-
-
-def _check(name: str, between: tuple[str, str], is_made: bool, is_independent: bool, why: str) -> dict[str, Any]:
-    return {"between": list(between), "check": name, "independent": is_made and is_independent, "made": is_made,
-            "why": why}  # fmt: skip
+    return [
+        {"between": ["statements", other], "check": name, "independent": made and own, "made": made, "why": why}
+        for name, other, made, own, why in checks
+    ]
 
 
 @dataclass

@@ -93,6 +93,15 @@ class FieldReader:
             raise RowRefusedError(f"{name} {value[:40]!r} is outside 1970..9999")
         return str(time_ms)
 
+    def date(self, record: Record) -> str:
+        """A date of the form 2026-11-21."""
+        value = self.text(record, "date")
+        try:
+            parse_date(value)
+        except FormatError as error:
+            raise RowRefusedError(error.message) from None
+        return value
+
 
 def read_wallet(record: Record, read: FieldReader) -> tuple[str, Row]:
     """A row of the wallet's statement."""
@@ -124,86 +133,74 @@ def read_receipt(record: Record, read: FieldReader) -> tuple[str, Row]:
     )
 
 
-def _session(record: Record, read: FieldReader) -> tuple[str, Row]:
-    return "r_sessions", (
-        read.text(record, "regulator_session_id"),
-        read.text(record, "reference", ""),
-        read.text(record, "operator", ""),
-        read.currency(record),
-        read.time(record),
-        read.text(record, "ruleset", ""),
-        read.one_of(record, "test_register", ("true", "false"), "false"),
-    )
-
-
-def _purchase(record: Record, read: FieldReader) -> tuple[str, Row]:
-    return "r_purchases", (
-        read.text(record, "regulator_session_id"),
-        read.text(record, "regulator_participation_id"),
-        read.number(record, "purchase_no"),
-        read.text(record, "player", ""),
-        read.amount(record, "amount_minor"),
-        read.text(record, "transaction_id", ""),
-        read.time(record),
-    )
-
-
-def _stage(record: Record, read: FieldReader) -> tuple[str, Row]:
-    return "r_stages", (
-        read.text(record, "regulator_session_id"),
-        read.text(record, "regulator_participation_id"),
-        read.number(record, "stage_no"),
-        read.amount(record, "available_minor"),
-        read.amount(record, "staked_minor"),
-        read.amount(record, "returned_minor"),
-        read.hash(record, "opening_hash"),
-        read.hash(record, "final_hash"),
-        read.time(record),
-    )
-
-
-def _end(record: Record, read: FieldReader) -> tuple[str, Row]:
-    return "r_ends", (
-        read.text(record, "regulator_session_id"),
-        read.text(record, "regulator_participation_id"),
-        read.number(record, "rounds"),
-        read.amount(record, "final_balance_minor"),
-        read.time(record),
-    )
-
-
-def _close(record: Record, read: FieldReader) -> tuple[str, Row]:
-    return "r_closes", (read.text(record, "regulator_session_id"), read.time(record))
-
-
-def _total(record: Record, read: FieldReader) -> tuple[str, Row]:
-    date = read.text(record, "date")
-    try:
-        parse_date(date)
-    except FormatError as error:
-        raise RowRefusedError(error.message) from None
-    return "r_totals", (
-        date,
-        read.text(record, "operator", ""),
-        read.currency(record),
-        read.number(record, "rounds"),
-        read.amount(record, "bought_minor"),
-        read.amount(record, "staked_minor"),
-        read.amount(record, "returned_minor"),
-        read.amount(record, "paid_out_minor"),
-    )
-
-
-_REGULATOR: Final[Dictionary[str, Callable[[Record, FieldReader], tuple[str, Row]]]] = {
-    "session": _session,
-    "purchase": _purchase,
-    "stage": _stage,
-    "end": _end,
-    "close": _close,
-    "total": _total,
+_REGULATOR: Final[Dictionary[str, tuple[str, Callable[[Record, FieldReader], Row]]]] = {
+    "session": (
+        "r_sessions",
+        lambda record, read: (
+            read.text(record, "regulator_session_id"),
+            read.text(record, "reference", ""),
+            read.text(record, "operator", ""),
+            read.currency(record),
+            read.time(record),
+            read.text(record, "ruleset", ""),
+            read.one_of(record, "test_register", ("true", "false"), "false"),
+        ),
+    ),
+    "purchase": (
+        "r_purchases",
+        lambda record, read: (
+            read.text(record, "regulator_session_id"),
+            read.text(record, "regulator_participation_id"),
+            read.number(record, "purchase_no"),
+            read.text(record, "player", ""),
+            read.amount(record, "amount_minor"),
+            read.text(record, "transaction_id", ""),
+            read.time(record),
+        ),
+    ),
+    "stage": (
+        "r_stages",
+        lambda record, read: (
+            read.text(record, "regulator_session_id"),
+            read.text(record, "regulator_participation_id"),
+            read.number(record, "stage_no"),
+            read.amount(record, "available_minor"),
+            read.amount(record, "staked_minor"),
+            read.amount(record, "returned_minor"),
+            read.hash(record, "opening_hash"),
+            read.hash(record, "final_hash"),
+            read.time(record),
+        ),
+    ),
+    "end": (
+        "r_ends",
+        lambda record, read: (
+            read.text(record, "regulator_session_id"),
+            read.text(record, "regulator_participation_id"),
+            read.number(record, "rounds"),
+            read.amount(record, "final_balance_minor"),
+            read.time(record),
+        ),
+    ),
+    "close": ("r_closes", lambda record, read: (read.text(record, "regulator_session_id"), read.time(record))),
+    "total": (
+        "r_totals",
+        lambda record, read: (
+            read.date(record),
+            read.text(record, "operator", ""),
+            read.currency(record),
+            read.number(record, "rounds"),
+            read.amount(record, "bought_minor"),
+            read.amount(record, "staked_minor"),
+            read.amount(record, "returned_minor"),
+            read.amount(record, "paid_out_minor"),
+        ),
+    ),
 }
+"""The kinds of the regulator's rows: table and fields."""
 
 
 def read_regulator(record: Record, read: FieldReader) -> tuple[str, Row]:
     """A row of the regulator's records: its table and its fields."""
-    return _REGULATOR[read.one_of(record, "kind", tuple(_REGULATOR))](record, read)
+    table, fields = _REGULATOR[read.one_of(record, "kind", tuple(_REGULATOR))]
+    return table, fields(record, read)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from functools import cache
 from typing import Any, NoReturn
 
 from rgs.core.errors import FormatError
@@ -64,9 +63,4 @@ def _holds_null(value: Any) -> bool:
 
 def digest(domain: str, *parts: bytes) -> bytes:
     """SHA-256 over `domain` (ASCII), a zero byte and the parts, 32 bytes. The zero byte keeps domains apart."""
-    return hashlib.sha256(b"".join((_prefix(domain), *parts))).digest()
-
-
-@cache  # of the few domains that there are
-def _prefix(domain: str) -> bytes:
-    return domain.encode("ascii") + b"\x00"
+    return hashlib.sha256(b"".join((domain.encode("ascii"), b"\x00", *parts))).digest()
