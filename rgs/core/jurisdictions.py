@@ -13,7 +13,7 @@ from functools import cache
 from importlib import resources
 from typing import Final
 
-from rgs.core.errors import FormatError, JurisdictionError, RulesetError
+from rgs.core.errors import JurisdictionError, RulesetError
 from rgs.core.money import parse_currency
 from rgs.core.rulesets import CheckedRows, canonical_form, hash_of, parse_document
 
@@ -65,7 +65,7 @@ def parse_jurisdiction(text: str) -> Jurisdiction:
     jurisdiction = Jurisdiction(
         id=rows.identifier("id"),
         version=rows.number("version", 1, _MAX_VERSION),
-        currency=_currency(rows),
+        currency=rows.parsed("currency", parse_currency),
         participation_cap_minor=rows.number("participation_cap_minor", 1, _MAX_AMOUNT_MINOR),
         return_floor_basis_points=rows.number("return_floor_basis_points", 0, _WHOLE),
         regulator_ids_required=rows.flag("regulator_ids_required"),
@@ -102,10 +102,3 @@ def _load(jurisdiction_id: str) -> Jurisdiction:
     if jurisdiction.id != jurisdiction_id:
         raise RulesetError(f"id: the file of {jurisdiction_id} holds {jurisdiction.id}", field="id")
     return jurisdiction
-
-
-def _currency(rows: CheckedRows) -> str:
-    try:
-        return parse_currency(rows.text("currency"))
-    except FormatError as error:
-        raise rows.refusal("currency", error.message) from error

@@ -17,17 +17,17 @@ import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib import resources
 from types import MappingProxyType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 from rgs.core.cards import DECK_SIZE
 from rgs.core.errors import FormatError, RulesetError, UnknownRulesetError
 from rgs.core.games import GAMES
 from rgs.core.games.dealing import cards_needed, parse_deal_procedure
-from rgs.core.games.paytables import HandFloor, Paytable, format_floor, parse_floor, parse_paytable
+from rgs.core.games.paytables import Paytable, format_floor, parse_floor, parse_paytable
 from rgs.core.games.types import Action, GameRules, Phase, Ruleset, StakeLimits, Timers
 from rgs.core.money import MAX_STAKE_MINOR, format_odds
 
@@ -45,6 +45,7 @@ __all__ = [
 
 SHIPPED_RULESETS: Final = ("uth-online", "uth-seven-box", "uth-lugano", "uth-solo", "casino-holdem")
 
+_Value = TypeVar("_Value")
 _ID: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _MAX_ID: Final = 40
 _MAX_DOCUMENT: Final = 65_536
@@ -98,6 +99,13 @@ class CheckedRows:
         if not value:
             raise self.refusal(key, "is empty")
         return value
+
+    def parsed(self, key: str, parse: Callable[[str], _Value]) -> _Value:
+        """Return the value that `parse` makes of a text; its FormatError names the row then."""
+        try:
+            return parse(self.text(key))
+        except FormatError as error:
+            raise self.refusal(key, error.message) from error
 
     def identifier(self, key: str) -> str:
         """Return a short name: small letters and digits, in groups joined by hyphens."""
@@ -236,7 +244,7 @@ def _ruleset(document: dict[str, Any]) -> Ruleset:
         visibility=rows.choice("visibility", ("open", "secret")),
         deal_procedure=parse_deal_procedure(rows.texts("deal_procedure")),
         paytables=_paytables(rows.table("paytables"), rules, step_minor),
-        qualify=_floor(rows),
+        qualify=rows.parsed("qualify", parse_floor),
         limits=_limits(rows.table("limits"), rules, step_minor),
         step_minor=step_minor,
         timers=_timers(rows.table("timers")),
@@ -266,13 +274,6 @@ def _paytables(rows: CheckedRows, rules: GameRules, step_minor: int) -> Mapping[
         paytables[bet] = paytable
     rows.close()
     return MappingProxyType(paytables)
-
-
-def _floor(rows: CheckedRows) -> HandFloor:
-    try:
-        return parse_floor(rows.text("qualify"))
-    except FormatError as error:
-        raise rows.refusal("qualify", error.message) from error
 
 
 def _limits(rows: CheckedRows, rules: GameRules, step_minor: int) -> Mapping[str, StakeLimits]:

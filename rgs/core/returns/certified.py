@@ -61,9 +61,10 @@ def parse_certificate(text: str, ruleset: Ruleset) -> Certificate:
     rows = CheckedRows(document)
     rows.choice("ruleset_sha256", (ruleset.sha256,))
     side_bets = rows.table("side_bets")
-    value, wager = _fraction(rows, "expected_value_per_ante"), _fraction(rows, "expected_total_wager")
+    value = rows.parsed("expected_value_per_ante", _parse_signed)
+    wager = rows.parsed("expected_total_wager", _parse_signed)
     side_rows = side_bets.table(ruleset.rules.side_bet)
-    side_value = _fraction(side_rows, "value")
+    side_value = side_rows.parsed("value", _parse_signed)
     if wager <= 0:
         raise rows.refusal("expected_total_wager", f"{wager} must be positive")
     return Certificate(
@@ -119,20 +120,12 @@ def _read(ruleset: Ruleset) -> Certificate | str:
 
 def _return(rows: CheckedRows, key: str, derived: Fraction) -> Fraction:
     """The return of a row. It must be the one that follows from the values beside it."""
-    try:
-        value = parse_return(rows.text(key))
-    except FormatError as error:
-        raise rows.refusal(key, error.message) from error
+    value = rows.parsed(key, parse_return)
     if value != derived:
         raise rows.refusal(key, f"{value} is not the {derived} that its value comes to")
     return value
 
 
-def _fraction(rows: CheckedRows, key: str) -> Fraction:
-    """The fraction of a row, below zero too."""
-    text = rows.text(key)
-    try:
-        value = parse_return(text.removeprefix("-"))
-    except FormatError as error:
-        raise rows.refusal(key, error.message) from error
+def _parse_signed(text: str) -> Fraction:
+    value = parse_return(text.removeprefix("-"))
     return -value if text.startswith("-") else value
