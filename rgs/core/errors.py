@@ -131,7 +131,7 @@ class RoundOpenError(RgsError):
 
 
 class RoundNotOpenError(RgsError):
-    """The round has ended; its result stands."""
+    """The round has ended; its result is final."""
 
     reason = "ROUND_NOT_OPEN"
 

@@ -6,6 +6,7 @@ without a further stake.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -37,6 +38,11 @@ class SessionLimits:
             ("duration_ms", self.duration_ms, DURATION_MS_MAX),
         ):
             check_range(value, f"limits.{name}", 0, most)
+
+
+def parse_limits(body: Mapping[str, str]) -> SessionLimits:
+    """The limits of a `session_open`. Inverse of `SessionLimits.body`."""
+    return SessionLimits(**{name: int(value) for name, value in body.items()})
 
 
 class Room(NamedTuple):

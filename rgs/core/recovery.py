@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from rgs.core.ledger import Participation
-from rgs.core.limits import SessionLimits
+from rgs.core.limits import parse_limits
 from rgs.core.rounds import Round, RoundStatus, TakenAction
 from rgs.core.sessions import Funding, Session, SessionStatus
 from rgs.core.statements import UnhandledKindError, format_canonical, parse_canonical
@@ -40,8 +40,6 @@ def split_request(kept: bytes) -> tuple[bytes, Request]:
 
 def session_of(body: Body, block: Block) -> Session:
     """The session of a `session_open`, before its first link."""
-    limits = body.get("limits", {})
-    names = ("loss_minor", "stake_minor", "duration_ms")
     return Session(
         session_id=body["session_id"],
         operator=body["operator"],
@@ -54,7 +52,7 @@ def session_of(body: Body, block: Block) -> Session:
         open_ms=parse_time(body["time"]),
         last_ms=parse_time(body["time"]),
         test_register=body["test_register"],
-        limits=SessionLimits(*(int(limits.get(name, "0")) for name in names)),
+        limits=parse_limits(body.get("limits", {})),
         funding=Funding(body.get("funding", Funding.PARTICIPATION)),
     )
 

@@ -38,7 +38,7 @@ HOUSE_PARTY = "rgs"
 
 @dataclass(frozen=True, slots=True)
 class TakenAction:
-    """A decision as it stands in the final. `party` sent it: the session's operator for its player, or HOUSE_PARTY.
+    """A decision as in the final. `party` sent it: the session's operator for its player, or HOUSE_PARTY.
     `request_digest` is the hex digest of its request.
     """
 
@@ -108,7 +108,7 @@ class Round:
 
 
 def seat_object(seat_no: int, session_id: str, bets: Sequence[tuple[str, int]]) -> dict[str, Any]:
-    """The seat as it stands in the opening; its canonical bytes are a leaf of the deal's `seats_root`."""
+    """The seat as in the opening; its canonical bytes are a leaf of the deal's `seats_root`."""
     return {
         "bets": [{"amount_minor": str(amount), "bet": bet} for bet, amount in bets],
         "seat_no": str(seat_no),
@@ -282,7 +282,7 @@ DECK_UNRECOVERABLE = "DECK_UNRECOVERABLE"
 
 @dataclass(frozen=True, slots=True)
 class Revealed:
-    """What the end of a round reveals: the seat as it stands, deck, salt and transcript."""
+    """What the end of a round reveals: the seat, deck, salt and transcript."""
 
     seat: Seat
     deck: Sequence[int]

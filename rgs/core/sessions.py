@@ -184,9 +184,7 @@ class Session:
         self.verify_open()
         self._verify_buys()
         self.verify_no_affair()
-        if self.participation.ended:
-            raise ParticipationEndedError("the participation of this session has ended", session_id=self.session_id)
-        self.verify_no_round()
+        self._verify_between_rounds()
         _verify_number("purchase_no", purchase_no, self.purchase_no + 1)
 
     def verify_may_start(self, stage_no: int) -> None:
@@ -195,9 +193,7 @@ class Session:
         self.verify_no_affair()
         if not self.participation_id and not self.is_seamless:
             raise ParticipationMissingError("buy a right of participation first", session_id=self.session_id)
-        if self.participation.ended:
-            raise ParticipationEndedError("the participation of this session has ended", session_id=self.session_id)
-        self.verify_no_round()
+        self._verify_between_rounds()
         _verify_number("stage_no", stage_no, self.stage_no + 1)
 
     def verify_may_end(self) -> None:
@@ -207,9 +203,7 @@ class Session:
         self.verify_no_affair()
         if not self.participation_id:
             raise ParticipationMissingError("there is no participation to end", session_id=self.session_id)
-        if self.participation.ended:
-            raise ParticipationEndedError("the participation of this session has ended", session_id=self.session_id)
-        self.verify_no_round()
+        self._verify_between_rounds()
 
     def verify_may_close(self) -> None:
         """A close needs a session without an open round and without a running participation; the error names it."""
@@ -222,6 +216,11 @@ class Session:
                 participation_id=self.participation_id,
                 balance_minor=self.balance_minor,
             )
+
+    def _verify_between_rounds(self) -> None:
+        if self.participation.ended:
+            raise ParticipationEndedError("the participation of this session has ended", session_id=self.session_id)
+        self.verify_no_round()
 
     def _verify_buys(self) -> None:
         if self.is_seamless:

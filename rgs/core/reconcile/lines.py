@@ -117,8 +117,6 @@ def parse_object(text: str) -> Record:
     """A flat JSON object as texts: integers as decimals, true and false as such, null left out."""
     try:
         pairs = _DECODER.decode(text)
-    except RowRefusedError:
-        raise
     except (ValueError, RecursionError):
         raise RowRefusedError("not JSON") from None
     if not isinstance(pairs, dict):

@@ -42,7 +42,6 @@ from rgs.core.statements import commitment_of, first_actions_hash, next_actions_
 from rng.shuffle import TranscriptError, transcript_to_deck  # type: ignore[attr-defined]  # it raises it, see there
 
 _FACES: Final = tuple(format_card(card) for card in FULL_DECK)
-_ACTIONS: Final = {action.value: action for action in Action}
 _REVEALED: Final[tuple[str, ...]] = ("cards", "deck", "salt", "transcript")
 _SETTLED: Final[tuple[str, ...]] = (*_REVEALED, "outcome", "settlement")
 
@@ -194,7 +193,7 @@ def _play(statement: Statement, seat: OpenSeat, dealt: Seat) -> Seat:
         if not is_player and action["action"] != games.default_action(played):
             raise statement.failure(ACTIONS, f"action {number} by {action['by']} is not the ruleset's default")
         try:
-            played = games.apply(played, _ACTIONS[action["action"]])
+            played = games.apply(played, Action(action["action"]))
         except RgsError as error:
             raise statement.failure(ACTIONS, f"action {number}: {error.message}") from None
         cost_minor = played.actions[-1].amount_minor

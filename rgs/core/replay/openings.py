@@ -108,7 +108,7 @@ def _verify_deal(statement: Statement, chain: Chain, ruleset: Ruleset) -> None:
 
 
 def _verify_seat(statement: Statement, seat: OpenSeat) -> None:
-    """Check 9: the seat is this session's, and its leaf stands in the deal's seats_root where its number says."""
+    """Check 9: the seat is this session's, and its leaf is in the deal's seats_root at its number."""
     body = statement.body
     if body["seat"]["session_id"] != body["session_id"]:
         raise statement.failure(DEAL, "the seat is another session's")

@@ -25,7 +25,7 @@ from rgs.core.tlog.policies import Policy, verify_checkpoint
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a statement stands in a log: entry `index` of the shard `origin`."""
+    """The place of a statement in a log: entry `index` of the shard `origin`."""
 
     origin: str
     index: int

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, Final
 
 from rgs.core.ledger import PARTICIPATION_MINOR_MAX, Participation
-from rgs.core.limits import Room, SessionLimits, room_of
+from rgs.core.limits import Room, SessionLimits, parse_limits, room_of
 from rgs.core.replay.checks import BALANCE, RULES, SESSION
 from rgs.core.replay.reading import Statement
 from rgs.core.replay.rules import Rulebook
@@ -127,7 +127,7 @@ class Chain:
                 self.rules, self.jurisdiction = body["ruleset"], body["jurisdiction"]
                 self.currency, self.table = body["currency"], body.get("table", "")
                 self.operator = body["operator"]
-                self.limits, self.open_time = _limits(body.get("limits", {})), body["time"]
+                self.limits, self.open_time = parse_limits(body.get("limits", {})), body["time"]
                 self.is_seamless = "funding" in body
             case "money_leg":
                 self._take_leg(body)
@@ -268,10 +268,6 @@ def verify_session_close(statement: Statement, chain: Chain) -> None:
 def _verify_rounds(statement: Statement, chain: Chain) -> None:
     if chain.stage_no is not None and int(statement.body["rounds"]) != chain.stage_no:
         raise statement.failure(SESSION, f"{statement.body['rounds']} rounds, the links show {chain.stage_no}")
-
-
-def _limits(body: Mapping[str, str]) -> SessionLimits:
-    return SessionLimits(**{name: int(value) for name, value in body.items()})
 
 
 def _text(named: Mapping[str, str]) -> str:

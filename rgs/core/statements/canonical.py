@@ -38,8 +38,6 @@ def parse_canonical(data: bytes, *, limit: int = PAYLOAD_BYTES_MAX) -> Any:
         raise FormatError(f"document of {len(data)} bytes is longer than {limit}", limit=limit, value=len(data))
     try:
         value = _DECODER.decode(data.decode("ascii"))
-    except FormatError:
-        raise
     except (ValueError, RecursionError) as error:
         raise FormatError(f"not JSON: {type(error).__name__}") from None
     try:

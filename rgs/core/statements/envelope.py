@@ -27,7 +27,7 @@ _REST = re.compile(
     rb'","payloadType":"([a-z0-9./+_-]{1,100})",'
     rb'"signatures":\[\{"keyid":"([0-9a-f]{64})","sig":"([A-Za-z0-9+/]{86}==)"\}\]\}'
 )
-"""What stands behind the payload. The payload is long: only the decoder reads its base64 digits."""
+"""What follows the payload. The payload is long: only the decoder reads its base64 digits."""
 
 
 class Envelope(NamedTuple):

@@ -39,7 +39,7 @@ def first_actions_hash(commitment: bytes) -> bytes:
 
 
 def next_actions_hash(running: bytes, action: dict[str, Any]) -> bytes:
-    """The running hash after `action` (its object as it stands in the final), 32 bytes."""
+    """The running hash after `action` (its object as in the final), 32 bytes."""
     return digest("rgs/actions/v1", running, format_canonical(action))
 
 

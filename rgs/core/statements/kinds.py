@@ -129,7 +129,7 @@ class Kind:
     numbered: bool
     linked: bool
     private: bool
-    """True where a private block stands beside the statement and its salted hash inside."""
+    """Whether the statement has a private block beside it and the block's salted hash inside."""
 
     @property
     def payload_type(self) -> str:
@@ -360,7 +360,7 @@ def parse_statement(envelope: Envelope) -> tuple[Kind, dict[str, Any]]:
     payload = envelope.payload
     if len(payload) <= PAYLOAD_BYTES_MAX and kind.canonical.fullmatch(payload) is not None:
         body: dict[str, Any]
-        body, _ = _DECODER.raw_decode(payload.decode("ascii"))  # nothing stands behind it
+        body, _ = _DECODER.raw_decode(payload.decode("ascii"))  # nothing follows it
         return kind, body
     # The bytes are not canonical or not of the shape: the slow way finds out which, and where.
     refused = parse_canonical(payload)

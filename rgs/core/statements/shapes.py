@@ -101,7 +101,7 @@ def canonical_pattern(shape: Shape) -> str:
 
 
 def _members_pattern(shape: Record, keys: list[str], *, comma: str) -> str:
-    """The members from these keys on; `comma` is empty if none stands before them."""
+    """The members from these keys on; `comma` is empty for the first member."""
     if not keys:
         return ""
     key, *others = keys
