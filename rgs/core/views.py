@@ -163,9 +163,7 @@ def session_view(
     open_round: RoundView | None = None,
     idle_from_ms: int = 0,
 ) -> SessionView:
-    """The view of a session at `now_ms`. Inactivity counts from `idle_from_ms`, or from the last event if that is
-    later.
-    """
+    """The view of a session at `now_ms`. Inactivity counts from the later of `idle_from_ms` and the last event."""
     until_ms = session.close_ms if session.status is SessionStatus.CLOSED else max(now_ms, session.last_ms)
     room = session.offer
     inactive_ms = max(session.last_ms, idle_from_ms) + jurisdiction.inactivity_ms

@@ -94,7 +94,7 @@ def default_action(seat: Seat) -> Action:
 
 
 def table_phase(seats: Iterable[Seat]) -> Phase:
-    """Return what a table with these seats shows: the earliest phase among them, so that all decide before a card."""
+    """Return what a table with these seats shows: their earliest phase. No card is turned before all decided."""
     return min((seat.phase for seat in seats), key=tuple(Phase).index)
 
 

@@ -68,14 +68,13 @@ class Pay(Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GameRules:
-    """One game as data, one object a game. Stakes are counted in antes; The `…_rule` fields are
-    RULEBOOK ids for errors.
+    """One game as data. Stakes are counted in antes; the `…_rule` fields are RULEBOOK ids for errors.
 
     `opening_bets` is the canonical order of the bets on the table when the cards are dealt; of these, the player places
     `placed_bets` (the first is required) and the system places the others, each equal to the ante. `decided_bet` is the
-    bet that an action with a multiple in `multiples` places. `settlement` is asked with (dealer qualifies, outcome) and
-    says how each main bet is settled; the side bet stands beside it and is settled by its own paytable, on the final
-    hand or on the first five cards.
+    bet that an action with a multiple in `multiples` places. `settlement` says by (dealer
+    qualifies, outcome) how each main bet is settled. The side bet has its own paytable, for the final hand or for the
+    first five cards.
     """
 
     name: str

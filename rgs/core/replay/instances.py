@@ -247,8 +247,8 @@ class Instances:
                 )
 
     def _is_unaccounted(self, instance: ReplayedInstance, earlier: ReplayedInstance) -> bool:
-        """Whether the earlier boot was not declared lost. An instance that names no previous boot does so right after
-        its start; in a log that goes on it may not have come so far.
+        """Whether nobody has declared the earlier boot lost. An instance that names no previous boot declares it lost
+        right after its start; in a log that goes on this may not be logged yet.
         """
         return earlier.name not in self._lost and not (self._goes_on and instance.numbers.last == 1)
 
