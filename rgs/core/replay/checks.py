@@ -75,5 +75,5 @@ IDS: Final = Check(
     23, "ids", "the regulator's ids are there where they are required, and no id or transaction serves two things"
 )
 
-CHECKS: Final = tuple(value for value in tuple(globals().values()) if isinstance(value, Check))
+CHECKS: Final = tuple(value for value in globals().values() if isinstance(value, Check))
 """All of them, in the order in which they are made."""
