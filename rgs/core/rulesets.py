@@ -165,7 +165,7 @@ class CheckedRows:
         return MappingProxyType(sources)
 
     def close(self) -> None:
-        """Refuses the rows not taken."""
+        """Raise for the first row that was not taken."""
         for key in self._rows:
             raise self.refusal(key, "is not known")
 

@@ -22,15 +22,15 @@ _FOLDED: Final = MappingProxyType({"ante": Pay.LOST})
 
 _SETTLEMENT: Final[Mapping[tuple[bool, Outcome], Mapping[str, Pay]]] = MappingProxyType(
     {
-        # C-3: (dealer qualifies, outcome); whoever has the better hand.
+        # C-3: (dealer qualifies, outcome). Without a qualified dealer the hands do not decide.
         (False, Outcome.PLAYER): _NOT_QUALIFIED,
         (False, Outcome.DEALER): _NOT_QUALIFIED,
         (False, Outcome.TIE): _NOT_QUALIFIED,
-        # C-4.
+        # C-4: the dealer qualifies, the hands decide.
         (True, Outcome.PLAYER): MappingProxyType({"ante": Pay.TABLE, "call": Pay.EVEN}),
         (True, Outcome.DEALER): MappingProxyType({"ante": Pay.LOST, "call": Pay.LOST}),
         (True, Outcome.TIE): MappingProxyType({"ante": Pay.PUSH, "call": Pay.PUSH}),
-        # C-1.
+        # C-1: a fold loses the ante.
         (False, Outcome.FOLD): _FOLDED,
         (True, Outcome.FOLD): _FOLDED,
     }

@@ -25,7 +25,7 @@ from rgs.core.times import format_time, parse_date
 
 OPEN = "open"
 _BOTH = ("statements", "regulator")
-Found = tuple[tuple[str, str], ...]
+SourceTexts = tuple[tuple[str, str], ...]
 """Each source, and what it says."""
 
 
@@ -288,11 +288,11 @@ def _amounts(amounts: tuple[int, int, int], currency: str) -> str:
     return ", ".join(f"{name} {format_money(amount, currency)}" for name, amount in named)
 
 
-def _said(ours: str, theirs: str) -> Found:
+def _said(ours: str, theirs: str) -> SourceTexts:
     return (("statements", ours), ("regulator", theirs))
 
 
-def _of_seat(kind: BreakClass, seat: SeatFact, found: Found, sources: tuple[str, ...] = _BOTH) -> Break:
+def _of_seat(kind: BreakClass, seat: SeatFact, found: SourceTexts, sources: tuple[str, ...] = _BOTH) -> Break:
     return Break(
         kind,
         seat.subject,
@@ -310,7 +310,7 @@ def _of_seat(kind: BreakClass, seat: SeatFact, found: Found, sources: tuple[str,
 def _of_session(
     kind: BreakClass,
     session: SessionFact,
-    found: Found,
+    found: SourceTexts,
     sources: tuple[str, ...] = _BOTH,
     *,
     amount_minor: int = 0,
