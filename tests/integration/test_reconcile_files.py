@@ -81,7 +81,7 @@ BAD_ROWS: list[tuple[str, bytes, str]] = [
     ("negative", b"T,debit,anna,EUR,-1,2026-11-18T11:06:40.000Z,,accepted,,,", "not a whole number"),
     ("local time", b"T,debit,anna,EUR,1,2026-11-18T11:06:40,,accepted,,,", "RFC 3339"),
     ("no such day", b"T,debit,anna,EUR,1,2026-02-30T11:06:40.000Z,,accepted,,,", "does not exist"),
-    ("kind", b"T,bet,anna,EUR,1,2026-11-18T11:06:40.000Z,,accepted,,,", "none of debit"),
+    ("kind", b"T,bet,anna,EUR,1,2026-11-18T11:06:40.000Z,,accepted,,,", "not one of debit"),
     ("currency", b"T,debit,anna,eur,1,2026-11-18T11:06:40.000Z,,accepted,,,", "three capital letters"),
     ("no id", b",debit,anna,EUR,1,2026-11-18T11:06:40.000Z,,accepted,,,", "transaction_id is missing"),
     ("fields", b"T,debit", "2 fields"),
@@ -218,7 +218,7 @@ def test_another_layout_with_a_mapping(day: Day, tmp_path: Path) -> None:
     [
         ("T;BUCHUNG;a;1.5,00;18.11.2026 12:30:00;;", "thousands separators"),
         ("T;BUCHUNG;a;1,005;18.11.2026 12:30:00;;", "not exact"),
-        ("T;BUCHUNG;a;x;18.11.2026 12:30:00;;", "no decimal amount"),
+        ("T;BUCHUNG;a;x;18.11.2026 12:30:00;;", "not a decimal amount"),
         ("T;BUCHUNG;a;1,00;25.10.2026 02:30:00;;", "twice or never"),
         ("T;BUCHUNG;a;1,00;2026-11-18;;", "not of the form"),
     ],

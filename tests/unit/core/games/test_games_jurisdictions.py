@@ -102,7 +102,7 @@ def test_each_number_has_its_bounds(row: str, least: int, most: int) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('currency = "EUR"', 'currency = "euro"', "currency: 'euro' is no currency"),
+        ('currency = "EUR"', 'currency = "euro"', "currency: 'euro' is not a currency"),
         ("participation_cap_minor = 100000", "participation_cap_minor = 0", "participation_cap_minor: 0 is outside"),
         (
             "return_floor_basis_points = 9000",

@@ -173,8 +173,8 @@ REFUSED = [
     ("uth-solo", "paytables/trips", None, "paytables.trips: is missing"),
     ("uth-solo", "default_decisions/river", None, "default_decisions.river: is missing"),
     # kinds and bounds
-    ("uth-solo", "id", "UTH solo", "id: 'UTH solo' is no name"),
-    ("uth-solo", "id", "a" * 41, "id: .* is no name"),
+    ("uth-solo", "id", "UTH solo", "id: 'UTH solo' is not a name"),
+    ("uth-solo", "id", "a" * 41, "id: .* is not a name"),
     ("uth-solo", "version", 0, "version: 0 is outside"),
     ("uth-solo", "version", 1.0, "version: is of kind float"),
     ("uth-solo", "version", True, "version: is of kind bool"),
@@ -293,8 +293,8 @@ def test_a_deal_may_take_the_whole_deck() -> None:
     [
         (65_536, RulesetError, "colour: is not known"),  # read, and refused for its content
         (65_537, RulesetError, "canonical form is longer than 65536 bytes"),
-        (65_538, FormatError, "no JSON"),  # cut before it is read
-        (70_000, FormatError, "no JSON"),
+        (65_538, FormatError, "not JSON"),  # cut before it is read
+        (70_000, FormatError, "not JSON"),
     ],
 )
 def test_a_canonical_form_is_read_up_to_its_length(size: int, error: type[Exception], message: str) -> None:

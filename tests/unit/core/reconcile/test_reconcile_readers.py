@@ -158,7 +158,7 @@ def test_a_receipt_with_its_envelope() -> None:
     assert read_receipt({**row, "envelope": envelope}, PLAIN)[1][3] == "0"
     with pytest.raises(RowRefusedError, match="does not hash"):
         read_receipt({**row, "envelope": "x"}, PLAIN)
-    with pytest.raises(RowRefusedError, match="no number"):
+    with pytest.raises(RowRefusedError, match="not a number"):
         read_receipt({**row, "stage_no": "x"}, PLAIN)
     with pytest.raises(RowRefusedError, match="hex"):
         read_receipt({**row, "opening_hash": "x"}, PLAIN)
@@ -167,7 +167,7 @@ def test_a_receipt_with_its_envelope() -> None:
 def test_a_total_of_a_day_that_does_not_exist() -> None:
     total = dict.fromkeys(("rounds", "bought_minor", "staked_minor", "returned_minor", "paid_out_minor"), "1")
     assert read_regulator({**total, "kind": "total", "date": "2026-11-18", "currency": "EUR"}, PLAIN)[0] == "r_totals"
-    with pytest.raises(RowRefusedError, match="no date"):
+    with pytest.raises(RowRefusedError, match="not a date"):
         read_regulator({**total, "kind": "total", "date": "2026-02-30", "currency": "EUR"}, PLAIN)
 
 

@@ -218,7 +218,7 @@ BAD_BUNDLES: dict[str, tuple[Change, str]] = {
     "other half of an end": (lambda house: key_end(house, "0" * 64, last_statement_no="1"), "together"),
     "time that does not exist": (
         lambda house: key_end(house, "0" * 64, time="2026-02-30T00:00:00.000Z"),
-        "no time",
+        "does not exist",
     ),
     "old root signs on": (
         old_root_signs_on,

@@ -54,7 +54,7 @@ def test_a_changed_ruleset_has_no_certificate_and_is_not_offered() -> None:
     ("content", "problem"),
     [
         (b"\xff\xfe{}", "'ascii' codec"),
-        (b"{", "no JSON"),
+        (b"{", "not JSON"),
         (TEXT.replace('"return": "87011/92820"', '"return": "99/100"').encode(), "side_bets.aa.return: 99/100 is not"),
         (TEXT.replace(CASINO.sha256, "0" * 64).encode(), "ruleset_sha256"),
     ],
