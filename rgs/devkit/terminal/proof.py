@@ -21,7 +21,7 @@ from rgs.core.replay.checks import KEY, SESSION, Check
 from rgs.core.replay.finals import verify_final
 from rgs.core.replay.openings import verify_opening
 from rgs.core.replay.reading import Statement, read_statement
-from rgs.core.replay.scope import Sequence
+from rgs.core.replay.scope import NumberSequence
 from rgs.core.replay.seats import OpenSeat, read_seat
 from rgs.core.replay.sessions import (
     Chain,
@@ -88,7 +88,7 @@ class SessionProof:
         self._keys = keys
         self._rulebook = Rulebook()
         self._session_id = session_id
-        self._chain = Chain(session_id, Sequence(is_whole=True, head=0))
+        self._chain = Chain(session_id, NumberSequence(is_whole=True, head=0))
         self._ids: dict[str, str] = {}
         self.links: list[Statement] = []
 
@@ -109,7 +109,7 @@ class SessionProof:
 
     def catch_up(self) -> None:
         """Verify the session from its first link. VerificationError."""
-        self._chain = Chain(self._session_id, Sequence(is_whole=True, head=0))
+        self._chain = Chain(self._session_id, NumberSequence(is_whole=True, head=0))
         self.links = []
         token = ""
         while True:
