@@ -27,9 +27,8 @@ from rgs.core.errors import (
 )
 from rgs.core.ids import check_name, check_reference, check_ulid
 from rgs.core.money import parse_currency
-from rgs.ports.amounts import check_amount
 from rgs.ports.readings import CircuitReading
-from rgs.ports.wallet import CREDIT_LEGS, DEBIT_LEGS, Balance, Leg, Receipt, TransactionStatus, Wallet, format_reference
+from rgs.ports.wallet import Balance, Leg, Receipt, TransactionStatus, Transfer, Wallet, check_credit, check_debit
 from rgs.wallet.v1 import wallet_pb2 as pb
 from rgs.wallet.v1.wallet_pb2_grpc import WalletServiceStub
 
@@ -73,6 +72,7 @@ _ERROR_OF: Final[Mapping[str, type[RgsError]]] = {
     "TRANSACTION_ROLLED_BACK": TransactionRolledBackError,
     "INSUFFICIENT_FUNDS": InsufficientFundsError,
 }
+_Statuses = frozenset[pb.TransactionStatus.ValueType]
 _LEGS: Final[Mapping[Leg, pb.Leg.ValueType]] = {
     Leg.PURCHASE: pb.LEG_PURCHASE,
     Leg.PAYOUT: pb.LEG_PAYOUT,
@@ -121,67 +121,21 @@ class GrpcWallet:
         """State of the circuit, calls in flight and unknown."""
         return self._peer.reading()
 
-    async def debit(
-        self,
-        *,
-        operator: str,
-        player: str,
-        currency: str,
-        amount_minor: int,
-        transaction_id: str,
-        reference: str,
-        leg: Leg = Leg.PURCHASE,
-        round_reference: str = "",
-        session_token: str = "",
-    ) -> Receipt:
+    async def debit(self, transfer: Transfer, *, session_token: str = "") -> Receipt:
         """As in `Wallet`."""
-        check_amount(amount_minor, "amount_minor", 1)
-        format_reference(DEBIT_LEGS, leg, reference, round_reference)
-        movement = _movement(operator, player, currency, amount_minor, transaction_id, reference, leg, round_reference)
-        request = pb.DebitRequest(attempt_id=self._new_id(), movement=movement, session_token=session_token)
-        response = await self._call(self._stub.Debit, "Debit", request, _agreeing(movement, _MOVED), transaction_id)
-        return _receipt(response.receipt)
+        message = _message(check_debit(transfer))
+        request = pb.DebitRequest(attempt_id=self._new_id(), movement=message, session_token=session_token)
+        return await self._move(self._stub.Debit, "Debit", request, _MOVED)
 
-    async def credit(
-        self,
-        *,
-        operator: str,
-        player: str,
-        currency: str,
-        amount_minor: int,
-        transaction_id: str,
-        reference: str,
-        leg: Leg = Leg.PAYOUT,
-        round_reference: str = "",
-    ) -> Receipt:
+    async def credit(self, transfer: Transfer) -> Receipt:
         """As in `Wallet`."""
-        check_amount(amount_minor, "amount_minor", 0)
-        format_reference(CREDIT_LEGS, leg, reference, round_reference)
-        movement = _movement(operator, player, currency, amount_minor, transaction_id, reference, leg, round_reference)
-        request = pb.CreditRequest(attempt_id=self._new_id(), movement=movement)
-        response = await self._call(self._stub.Credit, "Credit", request, _agreeing(movement, _MOVED), transaction_id)
-        return _receipt(response.receipt)
+        request = pb.CreditRequest(attempt_id=self._new_id(), movement=_message(check_credit(transfer)))
+        return await self._move(self._stub.Credit, "Credit", request, _MOVED)
 
-    async def rollback(
-        self,
-        *,
-        operator: str,
-        player: str,
-        currency: str,
-        amount_minor: int,
-        transaction_id: str,
-        reference: str,
-        leg: Leg = Leg.PURCHASE,
-        round_reference: str = "",
-    ) -> Receipt:
+    async def rollback(self, transfer: Transfer) -> Receipt:
         """As in `Wallet`."""
-        check_amount(amount_minor, "amount_minor", 1)
-        format_reference(DEBIT_LEGS, leg, reference, round_reference)
-        movement = _movement(operator, player, currency, amount_minor, transaction_id, reference, leg, round_reference)
-        request = pb.RollbackRequest(attempt_id=self._new_id(), movement=movement)
-        judge = _agreeing(movement, _UNDONE)
-        response = await self._call(self._stub.Rollback, "Rollback", request, judge, transaction_id)
-        return _receipt(response.receipt)
+        request = pb.RollbackRequest(attempt_id=self._new_id(), movement=_message(check_debit(transfer)))
+        return await self._move(self._stub.Rollback, "Rollback", request, _UNDONE)
 
     async def get_transaction(self, *, operator: str, player: str, transaction_id: str) -> Receipt | None:
         """As in `Wallet`."""
@@ -224,6 +178,16 @@ class GrpcWallet:
         """Let calls under way end, and close the channel."""
         await self._peer.close()
 
+    async def _move(self, method: Any, name: str, request: Any, statuses: _Statuses) -> Receipt:
+        """Send a debit, credit or rollback. The receipt must repeat the request and have one of `statuses`."""
+        repeated = ("transaction_id", "player", "currency", "amount_minor")
+
+        def judge(response: Any) -> str:
+            return _differing(response.receipt, request.movement, *repeated) or _judged(response.receipt, statuses)
+
+        response = await self._call(method, name, request, judge, request.movement.transaction_id)
+        return _receipt(response.receipt)
+
     async def _call(
         self, method: Any, name: str, request: Message, judge: Callable[[Any], str], transaction_id: str
     ) -> Any:
@@ -243,14 +207,14 @@ class RoutedWallet:
         self._wallets = dict(wallets)
         self._otherwise = otherwise
 
-    async def debit(self, **movement: Any) -> Receipt:
-        return await self._of(movement["operator"]).debit(**movement)
+    async def debit(self, transfer: Transfer, *, session_token: str = "") -> Receipt:
+        return await self._of(transfer.operator).debit(transfer, session_token=session_token)
 
-    async def credit(self, **movement: Any) -> Receipt:
-        return await self._of(movement["operator"]).credit(**movement)
+    async def credit(self, transfer: Transfer) -> Receipt:
+        return await self._of(transfer.operator).credit(transfer)
 
-    async def rollback(self, **movement: Any) -> Receipt:
-        return await self._of(movement["operator"]).rollback(**movement)
+    async def rollback(self, transfer: Transfer) -> Receipt:
+        return await self._of(transfer.operator).rollback(transfer)
 
     async def get_transaction(self, *, operator: str, player: str, transaction_id: str) -> Receipt | None:
         wallet = self._of(operator)
@@ -271,44 +235,24 @@ class RoutedWallet:
         return wallet
 
 
-def _movement(
-    operator: str,
-    player: str,
-    currency: str,
-    amount_minor: int,
-    transaction_id: str,
-    reference: str,
-    leg: Leg,
-    round_reference: str,
-) -> pb.Movement:
+def _message(transfer: Transfer) -> pb.Movement:
     return pb.Movement(
-        transaction_id=check_ulid(transaction_id, "transaction_id"),
-        operator=check_name(operator, "operator"),
-        player=check_reference(player, "player"),
-        currency=parse_currency(currency),
-        amount_minor=amount_minor,
-        reference=check_reference(reference, "reference"),
-        leg=_LEGS[leg],
-        round_reference=round_reference,
+        transaction_id=transfer.transaction_id,
+        operator=transfer.operator,
+        player=transfer.player,
+        currency=transfer.currency,
+        amount_minor=transfer.amount_minor,
+        reference=transfer.reference,
+        leg=_LEGS[transfer.leg],
+        round_reference=transfer.round_reference,
     )
-
-
-def _agreeing(movement: pb.Movement, statuses: frozenset[pb.TransactionStatus.ValueType]) -> Callable[[Any], str]:
-    """What of a response's receipt is not as the movement has it, or cannot be; "" if all is well."""
-
-    def judge(response: Any) -> str:
-        receipt: pb.Receipt = response.receipt
-        named = _differing(receipt, movement, "transaction_id", "player", "currency", "amount_minor")
-        return named or _judged(receipt, statuses)
-
-    return judge
 
 
 def _differing(told: Message, asked: Message, *names: str) -> str:
     return next((name for name in names if getattr(told, name) != getattr(asked, name)), "")
 
 
-def _judged(receipt: pb.Receipt, statuses: frozenset[pb.TransactionStatus.ValueType]) -> str:
+def _judged(receipt: pb.Receipt, statuses: _Statuses) -> str:
     if receipt.status not in statuses:
         return "status"
     has_balance = receipt.HasField("balance_after_minor")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Final, TypedDict
+from typing import Final
 
 from rgs.core.errors import (
     AffairPendingError,
@@ -21,7 +21,7 @@ from rgs.core.errors import (
 from rgs.core.ids import payout_id
 from rgs.core.sessions import Session
 from rgs.core.statements import format_canonical
-from rgs.ports.wallet import Leg, Receipt, TransactionStatus, Wallet
+from rgs.ports.wallet import Leg, Receipt, TransactionStatus, Transfer, Wallet
 from rgs.store.changes import Affair
 from rgs.store.interface import Store
 
@@ -34,19 +34,6 @@ GAP_MAX_MS: Final = GAP_LAST_MS * 5 // 4
 """The longest that `gap_ms` gives."""
 _STANDS: Final = frozenset({TransactionStatus.ACCEPTED, TransactionStatus.DUPLICATE})
 _GONE: Final = frozenset({TransactionStatus.ROLLED_BACK, TransactionStatus.REFUSED})
-
-
-class Movement(TypedDict):
-    """What a wallet is asked for, the same over all retries."""
-
-    operator: str
-    player: str
-    currency: str
-    amount_minor: int
-    transaction_id: str
-    reference: str
-    leg: Leg
-    round_reference: str
 
 
 def payout_detail(participation_id: str) -> str:
@@ -63,6 +50,22 @@ def transaction_of(affair: Affair) -> str:
     if affair.kind == "end" and affair.detail:
         return str(json.loads(affair.detail)["transaction_id"])
     return affair.affair_id
+
+
+def transfer_of(
+    affair: Affair, session: Session, leg: Leg, amount_minor: int, reference: str, round_reference: str = ""
+) -> Transfer:
+    """What the wallet is asked for the affair, the same at every attempt."""
+    return Transfer(
+        operator=session.operator,
+        player=session.player,
+        currency=session.currency,
+        amount_minor=amount_minor,
+        transaction_id=transaction_of(affair),
+        reference=reference,
+        leg=leg,
+        round_reference=round_reference,
+    )
 
 
 def gap_ms(name: str, attempts: int) -> int:
@@ -89,10 +92,10 @@ class Movements:
     def __init__(self, wallet: Wallet) -> None:
         self._wallet = wallet
 
-    async def known(self, movement: Movement) -> Receipt | None:
+    async def known(self, transfer: Transfer) -> Receipt | None:
         """Where the transaction stands; None where the wallet knows of none, which says nothing of one on its way."""
         return await self._wallet.get_transaction(
-            operator=movement["operator"], player=movement["player"], transaction_id=movement["transaction_id"]
+            operator=transfer.operator, player=transfer.player, transaction_id=transfer.transaction_id
         )
 
     async def balance(self, session: Session) -> int:
@@ -102,37 +105,37 @@ class Movements:
         )
         return told.balance_minor
 
-    async def debit(self, movement: Movement, session_token: str) -> Receipt:
+    async def debit(self, transfer: Transfer, session_token: str) -> Receipt:
         """Take the money; only a debit carries the operator's token. UnavailableError: it may have been taken. Another
         RgsError: it was not, and never will be.
         """
         try:
-            return await self._wallet.debit(**movement, session_token=session_token)
+            return await self._wallet.debit(transfer, session_token=session_token)
         except IdempotencyConflictError as conflict:
-            return await self._standing(movement, conflict)
+            return await self._standing(transfer, conflict)
 
-    async def credit(self, movement: Movement) -> Receipt:
+    async def credit(self, transfer: Transfer) -> Receipt:
         """Give the money. Any RgsError: it is owed."""
         try:
-            return await self._wallet.credit(**movement)
+            return await self._wallet.credit(transfer)
         except IdempotencyConflictError as conflict:
-            return await self._standing(movement, conflict)
+            return await self._standing(transfer, conflict)
 
-    async def rollback(self, movement: Movement) -> None:
+    async def rollback(self, transfer: Transfer) -> None:
         """Undo the debit, arrived or not. UnavailableError: again later, whatever the wallet said."""
         try:
-            await self._wallet.rollback(**movement)
+            await self._wallet.rollback(transfer)
         except UnavailableError:
             raise
         except RgsError as error:
-            known = await self.known(movement)
+            known = await self.known(transfer)
             if known is None or known.status not in _GONE:
-                raise contradiction(movement, error) from None
+                raise contradiction(transfer, error) from None
 
-    async def _standing(self, movement: Movement, conflict: RgsError) -> Receipt:
-        known = await self.known(movement)
+    async def _standing(self, transfer: Transfer, conflict: RgsError) -> Receipt:
+        known = await self.known(transfer)
         if known is None or known.status not in _STANDS:
-            raise contradiction(movement, conflict)
+            raise contradiction(transfer, conflict)
         return known
 
 
@@ -141,10 +144,10 @@ def is_standing(known: Receipt | None) -> bool:
     return known is not None and known.status in _STANDS
 
 
-def contradiction(movement: Movement, error: RgsError) -> WalletUnavailableError:
+def contradiction(transfer: Transfer, error: RgsError) -> WalletUnavailableError:
     """The wallet's answer cannot be true after what it answered before. It is not believed, and asked for again."""
     return WalletUnavailableError(
-        f"the wallet answers {error.reason} for {movement['transaction_id']}, and does not know of it",
-        transaction_id=movement["transaction_id"],
+        f"the wallet answers {error.reason} for {transfer.transaction_id}, and does not know of it",
+        transaction_id=transfer.transaction_id,
         refusal=error.reason,
     )

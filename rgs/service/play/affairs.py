@@ -29,11 +29,11 @@ from rgs.core.statements import SALT_BYTES, private_hash
 from rgs.core.times import format_date, format_time
 from rgs.core.views import SessionView
 from rgs.ports.regulator import CentralSystem, ParticipationEnd, Purchase, Rejection, SessionClose, SessionOpening
-from rgs.ports.wallet import Leg, Receipt, Wallet
+from rgs.ports.wallet import Leg, Receipt, Transfer, Wallet
 from rgs.service.books import Books
 from rgs.service.callers import Encode, Reply, verify_same_content
 from rgs.service.instance import Instance
-from rgs.service.money.movements import Movement, Movements, contradiction, gap_ms, is_standing, transaction_of
+from rgs.service.money.movements import Movements, contradiction, gap_ms, is_standing, transaction_of, transfer_of
 from rgs.service.money.refusals import format_refusal, given_up, refusal_of
 from rgs.service.money.returning import Returning
 from rgs.service.play.settlement import balance_told
@@ -214,8 +214,8 @@ class Affairs:
     async def _purchase(self, affair: Affair, session: Session) -> Reply:
         # The first purchase's affair id is the participation's id: stable from the intent on.
         participation_id = session.participation_id or affair.affair_id
-        movement = self._movement(affair, session, affair.amount_minor, participation_id, Leg.PURCHASE)
-        receipt = await self.paid(affair, session, movement)
+        transfer = transfer_of(affair, session, Leg.PURCHASE, affair.amount_minor, participation_id)
+        receipt = await self.paid(affair, session, transfer)
         if affair.attempts and affair.stage < AffairStage.PAID:
             # From here on it goes forward, whoever else looks at it: the register may come to know of it.
             affair, session = await self.stage(affair, session, AffairStage.PAID)
@@ -234,7 +234,7 @@ class Affairs:
         except UnavailableError:
             raise
         except RgsError as refusal:
-            raise await self.undone(affair, session, movement, refusal) from None
+            raise await self.undone(affair, session, transfer, refusal) from None
         money = session.participation.buy(affair.amount_minor, cap_minor=None)  # the cap was checked with the intent
         bought = replace(
             session,
@@ -281,7 +281,7 @@ class Affairs:
                 await self._fail(affair, session, refusal)
                 raise
         # Owed to the player from here on: repeated until accepted, never cancelled.
-        await self.movements.credit(self._movement(affair, session, paid_out, session.participation_id, Leg.PAYOUT))
+        await self.movements.credit(transfer_of(affair, session, Leg.PAYOUT, paid_out, session.participation_id))
         money = session.participation.end()
         body = {
             "bought_minor": str(money.bought_minor),
@@ -326,38 +326,26 @@ class Affairs:
 
     # --- money ----------------------------------------------------------------------------------------------------
 
-    def _movement(self, affair: Affair, session: Session, amount_minor: int, reference: str, leg: Leg) -> Movement:
-        return Movement(
-            operator=session.operator,
-            player=session.player,
-            currency=session.currency,
-            amount_minor=amount_minor,
-            transaction_id=transaction_of(affair),
-            reference=reference,
-            leg=leg,
-            round_reference="",
-        )
-
-    async def paid(self, affair: Affair, session: Session, movement: Movement) -> Receipt:
+    async def paid(self, affair: Affair, session: Session, transfer: Transfer) -> Receipt:
         """The debit of the affair, made now or before. UnavailableError: unknown. Another RgsError: the affair has
         ended without it.
         """
         if affair.stage == AffairStage.UNDOING:
-            raise await self.undone(affair, session, movement, None)
+            raise await self.undone(affair, session, transfer, None)
         is_old, is_paid = self._clock.passed_ms(affair.created_ms) >= UNDO_AFTER_MS, affair.stage == AffairStage.PAID
         if is_old or affair.stage != AffairStage.BEGUN:
-            known = await self.movements.known(movement)
+            known = await self.movements.known(transfer)
             if known is not None and is_standing(known):
                 return known
             if known is None and is_old and not is_paid:
-                raise await self.undone(affair, session, movement, WalletUnavailableError("the debit never arrived"))
+                raise await self.undone(affair, session, transfer, WalletUnavailableError("the debit never arrived"))
         try:
-            return await self.movements.debit(movement, await self._token_of(session))
+            return await self.movements.debit(transfer, await self._token_of(session))
         except UnavailableError:
             raise
         except RgsError as refusal:
             if is_paid:  # it was taken, and the central system may know of it: no refusal of now undoes either
-                raise contradiction(movement, refusal) from None
+                raise contradiction(transfer, refusal) from None
             await self._fail(affair, session, refusal)
             raise
 
@@ -366,7 +354,7 @@ class Affairs:
         sealed = await self._store.session_token(session.session_id)
         return self._instance.sealer.unseal_token(session.session_id, sealed) if sealed else ""
 
-    async def undone(self, affair: Affair, session: Session, movement: Movement, refusal: RgsError | None) -> RgsError:
+    async def undone(self, affair: Affair, session: Session, transfer: Transfer, refusal: RgsError | None) -> RgsError:
         """Roll the debit back and end the affair; what its caller is told, now and for ever. Raises UnavailableError
         while the wallet does not answer. `refusal` is why; None where that was stored before.
         """
@@ -376,7 +364,7 @@ class Affairs:
             # Durable before the first rollback leaves: from here on nothing else may be done with the debit.
             reason = refusal.reason if refusal is not None else affair.reason
             affair, session = await self.stage(replace(affair, reason=reason), session, AffairStage.UNDOING)
-        await self.movements.rollback(movement)
+        await self.movements.rollback(transfer)
         if refusal is None or not is_first or isinstance(refusal, UnavailableError | RoundChangedError):
             refusal = given_up(affair)
         await self._fail(affair, session, refusal)

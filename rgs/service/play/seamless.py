@@ -28,10 +28,10 @@ from rgs.core.games.types import Action
 from rgs.core.sessions import Session
 from rgs.core.statements import format_canonical
 from rgs.core.values import changed
-from rgs.ports.wallet import Leg, Receipt, TransactionStatus
+from rgs.ports.wallet import Leg, Receipt, TransactionStatus, Transfer
 from rgs.service.callers import Reply
 from rgs.service.instance import Instance
-from rgs.service.money.movements import Movement
+from rgs.service.money.movements import transfer_of
 from rgs.service.play.affairs import Affairs
 from rgs.service.play.play import Play, ToldError
 from rgs.service.play.requests import Act, StartRound
@@ -103,18 +103,18 @@ class Seamless:
         detail = json.loads(affair.detail)
         bets = {bet: int(amount) for bet, amount in detail["bets"].items()}
         request = StartRound(affair.request_id, session.session_id, int(detail["stage_no"]), bets)
-        movement = self._movement(affair, session, Leg.BET, detail["round_id"])
+        transfer = _transfer(affair, session, Leg.BET, detail["round_id"])
         if affair.stage != AffairStage.UNDOING:
             try:
                 self._play.verify_may_deal(session)
             except RgsError as refusal:
-                raise await self._affairs.undone(affair, session, movement, refusal) from None
-        session = self._told(session, await self._affairs.paid(affair, session, movement))
+                raise await self._affairs.undone(affair, session, transfer, refusal) from None
+        session = self._told(session, await self._affairs.paid(affair, session, transfer))
         try:
             self._play.verify_may_deal(session)  # the wallet may have taken its time
             return await self._play.deal_paid(session, request, affair, detail["round_id"])
         except (DisabledError, DurationLimitError, GuardClosedError, RngUnavailableError) as refusal:
-            raise await self._affairs.undone(affair, session, movement, refusal) from None
+            raise await self._affairs.undone(affair, session, transfer, refusal) from None
 
     async def _act(self, affair: Affair, session: Session) -> Reply:
         """Debit of the decision's cost first, then the decision, if the round still stands where it was taken."""
@@ -126,21 +126,21 @@ class Seamless:
             int(detail["round_version"]),
             Action(detail["action"]),
         )
-        movement = self._movement(affair, session, Leg.BET, detail["round_id"])
+        transfer = _transfer(affair, session, Leg.BET, detail["round_id"])
         if affair.stage != AffairStage.UNDOING:
             try:
                 await self._play.verify_decidable(session, request)
             except UnavailableError:
                 raise
             except RgsError as refusal:  # it was ended by rule or void, or is paused: the money goes back
-                raise await self._affairs.undone(affair, session, movement, refusal) from None
-        session = self._told(session, await self._affairs.paid(affair, session, movement))
+                raise await self._affairs.undone(affair, session, transfer, refusal) from None
+        session = self._told(session, await self._affairs.paid(affair, session, transfer))
         return await self._play.decide_paid(session, request, affair)
 
     async def _return(self, affair: Affair, session: Session) -> Reply:
         """The credit of a round's return: owed until the wallet takes it, whatever becomes of the session."""
         round_id = json.loads(affair.detail)["round_id"]
-        receipt = await self._affairs.movements.credit(self._movement(affair, session, Leg.RETURN, round_id))
+        receipt = await self._affairs.movements.credit(_transfer(affair, session, Leg.RETURN, round_id))
         done = Change(affair=replace(affair, status="done"))
         if receipt.status is TransactionStatus.ACCEPTED:  # the balance of a repeat is that of then
             done.records = balance_told(self._told(session, receipt))
@@ -154,18 +154,6 @@ class Seamless:
         if receipt.balance_after_minor is None:
             return session
         return session.told(receipt.balance_after_minor, max(self._clock.now_ms(), session.last_ms))
-
-    def _movement(self, affair: Affair, session: Session, leg: Leg, round_id: str) -> Movement:
-        return Movement(
-            operator=session.operator,
-            player=session.player,
-            currency=session.currency,
-            amount_minor=affair.amount_minor,
-            transaction_id=affair.affair_id,
-            reference=session.session_id,
-            leg=leg,
-            round_reference=round_id,
-        )
 
     def _intent(
         self, session: Session, party: str, request: StartRound | Act, digest: bytes, amount_minor: int
@@ -198,3 +186,7 @@ class Seamless:
             created_ms=now_ms,
             detail=format_canonical(detail).decode("ascii"),
         )
+
+
+def _transfer(affair: Affair, session: Session, leg: Leg, round_id: str) -> Transfer:
+    return transfer_of(affair, session, leg, affair.amount_minor, session.session_id, round_id)
