@@ -188,7 +188,7 @@ class World:
                 await self.house.sessions.recover()
             case "report":
                 with suppress(UnavailableError):
-                    await self.house.affairs.report_stages()
+                    await self.house.reporting.report_stages()
             case "tick":
                 self.house.clock.tick(number)
             case _:

@@ -16,15 +16,12 @@ from functools import partial
 from typing import Any, Final
 
 from rgs.adapters.embedded.own_thread import OwnThread
-from rgs.core.errors import InvalidFieldError, JurisdictionError, RegulatorUnavailableError, RgsError
+from rgs.core.errors import InvalidFieldError, RegulatorUnavailableError, RgsError
 from rgs.core.ids import REGULATOR_ID_CHARACTERS, check_name, check_reference, check_ulid
-from rgs.core.money import parse_currency
 from rgs.core.statements.canonical import digest, format_canonical
 from rgs.core.times import format_time, parse_date
-from rgs.ports.amounts import check_amount
 from rgs.ports.regulator import (
     DayAlignment,
-    DayTotals,
     ModuleReport,
     ParticipationEnd,
     Purchase,
@@ -36,7 +33,9 @@ from rgs.ports.regulator import (
     SessionOpening,
     StageReport,
     check_regulator_id,
+    checked_fields,
     refusal_of,
+    verify_test_register_allowed,
 )
 from rgs.store.register import ParticipationState, RegisterStore, RegisterTransaction, SessionState
 
@@ -72,21 +71,8 @@ class EmbeddedRegister:
 
     async def open_session(self, opening: SessionOpening) -> RegulatorSession:
         """As in `CentralSystem`; JurisdictionError unless the jurisdiction allows a test register."""
-        if opening.test_register_allowed is not True:
-            raise JurisdictionError(
-                f"jurisdiction {opening.jurisdiction} allows no test register",
-                field="jurisdiction",
-                jurisdiction=opening.jurisdiction,
-            )
-        request = {
-            "currency": parse_currency(opening.currency),
-            "jurisdiction": check_name(opening.jurisdiction, "jurisdiction"),
-            "open_time": format_time(opening.open_ms),
-            "operator": check_name(opening.operator, "operator"),
-            "participation_cap_minor": _number(opening.participation_cap_minor, "participation_cap_minor", 1),
-            "reference": check_reference(opening.reference, "reference"),
-            "ruleset": check_name(opening.ruleset, "ruleset"),
-        }
+        verify_test_register_allowed(opening)
+        request = _request(opening)
         issued = self._issue("M")
 
         def enter(book: RegisterTransaction, latest_ms: int) -> str:
@@ -102,17 +88,7 @@ class EmbeddedRegister:
 
     async def buy_participation(self, purchase: Purchase) -> RegulatorParticipation:
         """As in `CentralSystem`."""
-        if type(purchase.amount_minor) is int and purchase.amount_minor <= 0:
-            message = f"a purchase of {purchase.amount_minor} is none"
-            raise refusal_of(Rejection.AMOUNT_NOT_POSITIVE, message, field="amount_minor", value=purchase.amount_minor)
-        request = {
-            "amount_minor": _number(purchase.amount_minor, "amount_minor", 1),
-            "player": check_reference(purchase.player, "player"),
-            "purchase_no": _number(purchase.purchase_no, "purchase_no", 1),
-            "purchase_time": format_time(purchase.purchase_ms),
-            "reference": check_reference(purchase.reference, "reference"),
-            "regulator_session_id": check_regulator_id(purchase.regulator_session_id, "regulator_session_id"),
-        }
+        request = _request(purchase)
         issued = self._issue("N") if purchase.purchase_no == 1 else ""
 
         def enter(book: RegisterTransaction, latest_ms: int) -> str:
@@ -159,20 +135,11 @@ class EmbeddedRegister:
                 book.save_participation(seat)
             return ""
 
-        await self._perform(transaction_id, requests, enter)
-        return RegulatorReceipt(transaction_id, test_register=True)
+        return await self._entered(transaction_id, requests, enter)
 
     async def end_participation(self, end: ParticipationEnd) -> RegulatorReceipt:
         """As in `CentralSystem`."""
-        request = {
-            "end_time": format_time(end.end_ms),
-            "final_balance_minor": _number(end.final_balance_minor, "final_balance_minor", 0),
-            "regulator_participation_id": check_regulator_id(
-                end.regulator_participation_id, "regulator_participation_id"
-            ),
-            "regulator_session_id": check_regulator_id(end.regulator_session_id, "regulator_session_id"),
-            "rounds": _number(end.rounds, "rounds", 0),
-        }
+        request = _request(end)
 
         def enter(book: RegisterTransaction, latest_ms: int) -> str:
             seat = book.participation(end.regulator_participation_id)
@@ -194,15 +161,11 @@ class EmbeddedRegister:
             book.save_session(session)
             return ""
 
-        await self._perform(end.transaction_id, request, enter)
-        return RegulatorReceipt(end.transaction_id, test_register=True)
+        return await self._entered(end.transaction_id, request, enter)
 
     async def close_session(self, close: SessionClose) -> RegulatorReceipt:
         """As in `CentralSystem`."""
-        request = {
-            "close_time": format_time(close.close_ms),
-            "regulator_session_id": check_regulator_id(close.regulator_session_id, "regulator_session_id"),
-        }
+        request = _request(close)
 
         def enter(book: RegisterTransaction, latest_ms: int) -> str:
             session = _open_session_of(book, close.regulator_session_id)
@@ -215,28 +178,24 @@ class EmbeddedRegister:
             book.save_session(session)
             return ""
 
-        await self._perform(close.transaction_id, request, enter)
-        return RegulatorReceipt(close.transaction_id, test_register=True)
+        return await self._entered(close.transaction_id, request, enter)
 
     async def align_day(self, alignment: DayAlignment) -> RegulatorReceipt:
         """As in `CentralSystem`. Each alignment of a day is an entry of its own; the last one stands."""
-        day_ms = parse_date(alignment.day)
-        operator, currency = check_name(alignment.operator, "operator"), parse_currency(alignment.currency)
-        totals = {name: _number(value, name, 0) for name, value in alignment.totals.items()}
-        request = {"currency": currency, "day": alignment.day, "operator": operator, "totals": totals}
-        subject = f"{operator}:{currency}:{alignment.day}"
+        totals = checked_fields(alignment.totals)
+        request = {**_request(alignment), "totals": {name: str(value) for name, value in totals.items()}}
+        operator, currency, day = alignment.operator, alignment.currency, alignment.day
+        subject = f"{operator}:{currency}:{day}"
 
         def enter(book: RegisterTransaction, latest_ms: int) -> str:
-            _verify_past(day_ms + DAY_MS, latest_ms)
-            held = DayTotals(*book.day_totals(operator, currency, alignment.day))
-            for name, value in held.items():
-                if getattr(alignment.totals, name) != value:
-                    raise _unexpected(Rejection.TOTALS_MISMATCH, name, value, getattr(alignment.totals, name))
+            _verify_past(parse_date(day) + DAY_MS, latest_ms)
+            for (name, value), held in zip(totals.items(), book.day_totals(operator, currency, day), strict=True):
+                if value != held:
+                    raise _unexpected(Rejection.TOTALS_MISMATCH, name, held, value)
             book.append("alignment", subject, book.last_number(subject, "alignment") + 1, request)
             return ""
 
-        await self._perform(alignment.transaction_id, request, enter)
-        return RegulatorReceipt(alignment.transaction_id, test_register=True)
+        return await self._entered(alignment.transaction_id, request, enter)
 
     async def report_modules(self, report: ModuleReport) -> RegulatorReceipt:
         """As in `CentralSystem`; at most `MODULES_MAX` at once."""
@@ -264,8 +223,7 @@ class EmbeddedRegister:
             book.append("modules", node, book.last_number(node, "modules") + 1, request)
             return ""
 
-        await self._perform(report.transaction_id, request, enter)
-        return RegulatorReceipt(report.transaction_id, test_register=True)
+        return await self._entered(report.transaction_id, request, enter)
 
     async def close(self) -> None:
         """Finish what was begun, end the thread and close the store."""
@@ -281,6 +239,10 @@ class EmbeddedRegister:
         if not issued.startswith(prefix):
             raise RegulatorUnavailableError(f"no {REGULATOR_ID_CHARACTERS}-character id with {prefix} could be made")
         return issued
+
+    async def _entered(self, transaction_id: str, request: _Request, enter: _Enter) -> RegulatorReceipt:
+        await self._perform(transaction_id, request, enter)
+        return RegulatorReceipt(transaction_id, test_register=True)
 
     async def _perform(self, transaction_id: str, request: _Request, enter: _Enter) -> str:
         """The answer to the first call of this transaction id and request: an earlier one, or this."""
@@ -367,23 +329,18 @@ def _enter_stage(
 def _stage_request(stage: StageReport) -> dict[str, str]:
     if _HASH.fullmatch(stage.opening_hash) is None or _HASH.fullmatch(stage.final_hash) is None:
         raise InvalidFieldError(f"stage {stage.stage_no}: a hash is not 64 lowercase hex digits", field="stages")
-    return {
-        "available_minor": _number(stage.available_minor, "available_minor", 0),
-        "end_time": format_time(stage.end_ms),
-        "final_hash": stage.final_hash,
-        "opening_hash": stage.opening_hash,
-        "regulator_participation_id": check_regulator_id(
-            stage.regulator_participation_id, "regulator_participation_id"
-        ),
-        "regulator_session_id": check_regulator_id(stage.regulator_session_id, "regulator_session_id"),
-        "returned_minor": _number(stage.returned_minor, "returned_minor", 0),
-        "stage_no": _number(stage.stage_no, "stage_no", 1),
-        "staked_minor": _number(stage.staked_minor, "staked_minor", 0),
-    }
+    return _request(stage)
 
 
-def _number(value: int, field: str, least: int) -> str:
-    return str(check_amount(value, field, least))
+def _request(message: Any) -> dict[str, Any]:
+    """The checked fields as the journal keeps them: numbers and times as texts."""
+    request = {}
+    for name, value in checked_fields(message).items():
+        if name.endswith("_ms"):
+            request[f"{name.removesuffix('_ms')}_time"] = format_time(value)
+        elif name != "transaction_id":
+            request[name] = str(value)
+    return request
 
 
 def _verify_past(time_ms: int, latest_ms: int) -> None:

@@ -17,9 +17,8 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from grpc import StatusCode
 
 from rgs.adapters.grpc.peer import OnContradiction, Peer, PeerSettings, RefusalRow, RefusedError, log_contradiction
-from rgs.core.errors import InvalidFieldError, JurisdictionError, RegulatorUnavailableError, RgsError
+from rgs.core.errors import InvalidFieldError, RegulatorUnavailableError, RgsError
 from rgs.core.ids import check_ulid
-from rgs.ports.amounts import check_amount
 from rgs.ports.readings import CircuitReading
 from rgs.ports.regulator import (
     DayAlignment,
@@ -34,7 +33,9 @@ from rgs.ports.regulator import (
     SessionOpening,
     StageReport,
     check_regulator_id,
+    checked_fields,
     refusal_of,
+    verify_test_register_allowed,
 )
 from rgs.regulator.v1 import regulator_pb2 as pb
 from rgs.regulator.v1.regulator_pb2_grpc import CentralSystemServiceStub
@@ -117,42 +118,16 @@ class GrpcCentralSystem:
 
     async def open_session(self, opening: SessionOpening) -> RegulatorSession:
         """As in `CentralSystem`; JurisdictionError if a test register answers where none is allowed."""
-        request = pb.OpenSessionRequest(
-            attempt_id=self._new_id(),
-            transaction_id=check_ulid(opening.transaction_id, "transaction_id"),
-            reference=opening.reference,
-            operator=opening.operator,
-            jurisdiction=opening.jurisdiction,
-            ruleset=opening.ruleset,
-            currency=opening.currency,
-            participation_cap_minor=check_amount(opening.participation_cap_minor, "participation_cap_minor", 1),
-            open_time=_timestamp(opening.open_ms),
-        )
+        request = pb.OpenSessionRequest(attempt_id=self._new_id(), **_fields(opening))
         judge = _issuing(request, "regulator_session_id")
         response: pb.OpenSessionResponse = await self._call(self._stub.OpenSession, "OpenSession", request, judge)
-        if response.test_register and opening.test_register_allowed is not True:
-            raise JurisdictionError(
-                f"jurisdiction {opening.jurisdiction} allows no test register",
-                field="jurisdiction",
-                jurisdiction=opening.jurisdiction,
-            )
+        if response.test_register:
+            verify_test_register_allowed(opening)
         return RegulatorSession(response.regulator_session_id, response.test_register)
 
     async def buy_participation(self, purchase: Purchase) -> RegulatorParticipation:
         """As in `CentralSystem`."""
-        if type(purchase.amount_minor) is int and purchase.amount_minor <= 0:
-            message = f"a purchase of {purchase.amount_minor} is none"
-            raise refusal_of(Rejection.AMOUNT_NOT_POSITIVE, message, field="amount_minor", value=purchase.amount_minor)
-        request = pb.BuyParticipationRequest(
-            attempt_id=self._new_id(),
-            transaction_id=check_ulid(purchase.transaction_id, "transaction_id"),
-            regulator_session_id=check_regulator_id(purchase.regulator_session_id, "regulator_session_id"),
-            reference=purchase.reference,
-            player=purchase.player,
-            purchase_no=check_amount(purchase.purchase_no, "purchase_no", 1),
-            amount_minor=check_amount(purchase.amount_minor, "amount_minor", 1),
-            purchase_time=_timestamp(purchase.purchase_ms),
-        )
+        request = pb.BuyParticipationRequest(attempt_id=self._new_id(), **_fields(purchase))
         judge = _issuing(request, "regulator_participation_id")
         response: pb.BuyParticipationResponse = await self._call(
             self._stub.BuyParticipation, "BuyParticipation", request, judge
@@ -164,44 +139,24 @@ class GrpcCentralSystem:
         request = pb.ReportStagesRequest(
             attempt_id=self._new_id(),
             transaction_id=check_ulid(transaction_id, "transaction_id"),
-            stages=[_stage(stage) for stage in stages],
+            stages=[pb.Stage(**_fields(stage)) for stage in stages],
         )
         return await self._told(self._stub.ReportStages, "ReportStages", request)
 
     async def end_participation(self, end: ParticipationEnd) -> RegulatorReceipt:
         """As in `CentralSystem`."""
-        participation_id = check_regulator_id(end.regulator_participation_id, "regulator_participation_id")
-        request = pb.EndParticipationRequest(
-            attempt_id=self._new_id(),
-            transaction_id=check_ulid(end.transaction_id, "transaction_id"),
-            regulator_session_id=check_regulator_id(end.regulator_session_id, "regulator_session_id"),
-            regulator_participation_id=participation_id,
-            final_balance_minor=check_amount(end.final_balance_minor, "final_balance_minor", 0),
-            rounds=check_amount(end.rounds, "rounds", 0),
-            end_time=_timestamp(end.end_ms),
-        )
+        request = pb.EndParticipationRequest(attempt_id=self._new_id(), **_fields(end))
         return await self._told(self._stub.EndParticipation, "EndParticipation", request)
 
     async def close_session(self, close: SessionClose) -> RegulatorReceipt:
         """As in `CentralSystem`."""
-        request = pb.CloseSessionRequest(
-            attempt_id=self._new_id(),
-            transaction_id=check_ulid(close.transaction_id, "transaction_id"),
-            regulator_session_id=check_regulator_id(close.regulator_session_id, "regulator_session_id"),
-            close_time=_timestamp(close.close_ms),
-        )
+        request = pb.CloseSessionRequest(attempt_id=self._new_id(), **_fields(close))
         return await self._told(self._stub.CloseSession, "CloseSession", request)
 
     async def align_day(self, alignment: DayAlignment) -> RegulatorReceipt:
         """As in `CentralSystem`."""
-        request = pb.AlignDayRequest(
-            attempt_id=self._new_id(),
-            transaction_id=check_ulid(alignment.transaction_id, "transaction_id"),
-            operator=alignment.operator,
-            currency=alignment.currency,
-            day=alignment.day,
-            totals=pb.DayTotals(**{name: check_amount(value, name, 0) for name, value in alignment.totals.items()}),
-        )
+        totals = pb.DayTotals(**checked_fields(alignment.totals))
+        request = pb.AlignDayRequest(attempt_id=self._new_id(), **{**_fields(alignment), "totals": totals})
         return await self._told(self._stub.AlignDay, "AlignDay", request)
 
     async def report_modules(self, report: ModuleReport) -> RegulatorReceipt:
@@ -250,18 +205,12 @@ def _issuing(request: Any, name: str) -> Callable[[Any], str]:
     return judge
 
 
-def _stage(stage: StageReport) -> pb.Stage:
-    return pb.Stage(
-        regulator_session_id=check_regulator_id(stage.regulator_session_id, "regulator_session_id"),
-        regulator_participation_id=check_regulator_id(stage.regulator_participation_id, "regulator_participation_id"),
-        stage_no=check_amount(stage.stage_no, "stage_no", 1),
-        available_minor=check_amount(stage.available_minor, "available_minor", 0),
-        staked_minor=check_amount(stage.staked_minor, "staked_minor", 0),
-        returned_minor=check_amount(stage.returned_minor, "returned_minor", 0),
-        opening_hash=stage.opening_hash,
-        final_hash=stage.final_hash,
-        end_time=_timestamp(stage.end_ms),
-    )
+def _fields(message: Any) -> dict[str, Any]:
+    """The checked fields as those of the protobuf message: a time in milliseconds is a timestamp there."""
+    sent = checked_fields(message)
+    for name in [name for name in sent if name.endswith("_ms")]:
+        sent[f"{name.removesuffix('_ms')}_time"] = _timestamp(sent.pop(name))
+    return sent
 
 
 def _timestamp(time_ms: int) -> Timestamp:

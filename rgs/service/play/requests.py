@@ -1,4 +1,4 @@
-"""The mutating requests as the service reads them, each with the digest that idempotency and the final's actions use.
+"""The mutating requests as the service reads them. Each has a digest for idempotency and for the final's actions.
 
 A digest is taken over the parsed fields, not over wire bytes, so that an operator or auditor can compute it again
 (docs/formats.md).
@@ -16,7 +16,7 @@ from rgs.core.statements import request_digest
 
 @dataclass(frozen=True, slots=True)
 class StartRound:
-    """Bets are those that the player places, bet -> minor units."""
+    """`bets` are those that the player places, bet -> minor units."""
 
     request_id: str
     session_id: str
@@ -24,16 +24,8 @@ class StartRound:
     bets: Mapping[str, int]
 
     def digest(self, party: str) -> bytes:
-        return request_digest(
-            {
-                "bets": [{"amount_minor": str(amount), "bet": bet} for bet, amount in sorted(self.bets.items())],
-                "method": "StartRound",
-                "party": party,
-                "request_id": self.request_id,
-                "session_id": self.session_id,
-                "stage_no": str(self.stage_no),
-            }
-        )
+        bets = [{"amount_minor": str(amount), "bet": bet} for bet, amount in sorted(self.bets.items())]
+        return _digest(self, party, session_id=self.session_id, stage_no=str(self.stage_no), bets=bets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,23 +39,20 @@ class Act:
     action: Action
 
     def digest(self, party: str) -> bytes:
-        return request_digest(
-            {
-                "action": self.action.value,
-                "method": "Act",
-                "party": party,
-                "request_id": self.request_id,
-                "round_id": self.round_id,
-                "round_version": str(self.round_version),
-                "session_id": self.session_id,
-            }
+        return _digest(
+            self,
+            party,
+            session_id=self.session_id,
+            round_id=self.round_id,
+            round_version=str(self.round_version),
+            action=self.action.value,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class OpenSession:
-    """`game` is a ruleset id, `player` the operator's pseudonym, `session_token` the operator's own, for his wallet: no
-    part of the digest.
+    """`game` is a ruleset id, `player` the operator's pseudonym. `session_token` is the operator's own, for its wallet;
+    the digest leaves it out.
     """
 
     request_id: str
@@ -75,23 +64,20 @@ class OpenSession:
     session_token: str = field(default="", repr=False)
 
     def digest(self, party: str) -> bytes:
-        return request_digest(
-            {
-                "currency": self.currency,
-                "game": self.game,
-                "limits": self.limits.body(),
-                "method": "OpenSession",
-                "operator_reference": self.operator_reference,
-                "party": party,
-                "player": self.player,
-                "request_id": self.request_id,
-            }
+        return _digest(
+            self,
+            party,
+            game=self.game,
+            player=self.player,
+            currency=self.currency,
+            operator_reference=self.operator_reference,
+            limits=self.limits.body(),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class BuyParticipation:
-    """`amount_minor` in the session's currency."""
+    """`amount_minor` is in the session's currency."""
 
     request_id: str
     session_id: str
@@ -99,15 +85,12 @@ class BuyParticipation:
     amount_minor: int
 
     def digest(self, party: str) -> bytes:
-        return request_digest(
-            {
-                "amount_minor": str(self.amount_minor),
-                "method": "BuyParticipation",
-                "party": party,
-                "purchase_no": str(self.purchase_no),
-                "request_id": self.request_id,
-                "session_id": self.session_id,
-            }
+        return _digest(
+            self,
+            party,
+            session_id=self.session_id,
+            purchase_no=str(self.purchase_no),
+            amount_minor=str(self.amount_minor),
         )
 
 
@@ -119,7 +102,7 @@ class EndParticipation:
     session_id: str
 
     def digest(self, party: str) -> bytes:
-        return _session_digest("EndParticipation", party, self.request_id, self.session_id)
+        return _digest(self, party, session_id=self.session_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +113,15 @@ class CloseSession:
     session_id: str
 
     def digest(self, party: str) -> bytes:
-        return _session_digest("CloseSession", party, self.request_id, self.session_id)
+        return _digest(self, party, session_id=self.session_id)
 
 
-def _session_digest(method: str, party: str, request_id: str, session_id: str) -> bytes:
-    return request_digest({"method": method, "party": party, "request_id": request_id, "session_id": session_id})
+SessionRequest = BuyParticipation | EndParticipation | CloseSession
+"""A request that changes a session outside its rounds."""
+
+
+def _digest(request: StartRound | Act | OpenSession | SessionRequest, party: str, **fields: object) -> bytes:
+    """The digest of the request's own fields, with its method, its sender and its id."""
+    return request_digest(
+        {"method": type(request).__name__, "party": party, "request_id": request.request_id, **fields}
+    )

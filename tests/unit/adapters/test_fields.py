@@ -19,7 +19,7 @@ from rgs.adapters.grpc.wallet import GrpcWallet
 from rgs.core.errors import InvalidFieldError, RegulatorUnavailableError, RgsError, WalletUnavailableError
 from rgs.core.times import format_date
 from rgs.ports.amounts import AMOUNT_MINOR_MAX, check_amount
-from rgs.ports.regulator import DayAlignment, ParticipationEnd, SessionClose
+from rgs.ports.regulator import DayAlignment, DayTotals, ParticipationEnd, SessionClose
 from rgs.ports.wallet import Leg, Wallet
 from tests.unit.adapters.books import (
     NOTHING,
@@ -172,7 +172,7 @@ async def test_a_stage_names_the_field_that_is_wrong(central: Any, field: str, v
     assert unnamed.value.field == "transaction_id"
 
 
-@pytest.mark.parametrize("name", list(dict(NOTHING.items())))
+@pytest.mark.parametrize("name", list(DayTotals.__dataclass_fields__))
 async def test_a_total_of_a_day_is_named(central: Any, name: str) -> None:
     with pytest.raises(InvalidFieldError) as refused:
         await central.align_day(replace(DAY, totals=replace(NOTHING, **{name: -1})))

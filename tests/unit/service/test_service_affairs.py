@@ -414,7 +414,7 @@ async def test_recovery_passes_over_what_was_done_meanwhile(
 
 async def test_an_operators_own_wallet_has_its_accounts_already(house: House, anna: Player) -> None:
     await anna.sit()
-    house.sessions._open_account = None
+    house.sessions.open_account = None
     bert = Player(house, name="bert")
     await bert.open()
     with pytest.raises(WalletRefusedError):
