@@ -1,10 +1,10 @@
-"""The test register: plays a regulator's central system where the jurisdiction allows it, and says so.
+"""The test regulator: it stands in for a regulator's central system if the jurisdiction allows it.
 
-What it implements: the seam `rgs.ports.regulator.CentralSystem` with its rejections, over a `RegisterStore`
-(docs/regulator.md tells the rows). It is the engine of the simulated central system, too.
+It implements the port `rgs.ports.regulator.CentralSystem` with its rejections, over a `RegisterStore`
+(docs/regulator.md describes the rows). The simulated central system uses it too.
 
-Refuses: to be taken for a regulator. It speaks no regulator's protocol, its ids only look like real ones (`M...` for
-sessions, `N...` for participations), every answer and entry is marked, and a jurisdiction that does not allow a test
+Nobody can take it for a regulator: it speaks no regulator's protocol, its ids only look like real ones (`M...` for
+sessions, `N...` for participations), and every answer and entry is marked. A jurisdiction that does not allow a test
 register gets no session from it.
 """
 
@@ -53,11 +53,11 @@ _Enter = Callable[[RegisterTransaction, int], str]
 
 
 class EmbeddedRegister:
-    """The test register over a `RegisterStore`: plays the central system where the jurisdiction allows it, and says so.
+    """The test regulator over a `RegisterStore`.
 
-    `new_id(prefix)` makes a 16-character id that begins with `prefix`, from the house's tested entropy; `now_ms` is the
-    injected clock, which the sender's may be ahead of by `apart_ms` where it is another clock.
-    One thread of its own does the waiting for the disk and takes the messages one by one, as they came.
+    `new_id(prefix)` makes a 16-character id that begins with `prefix`, from the server's tested entropy. `now_ms` is
+    the injected clock; the sender's clock may be ahead of it by `apart_ms`. A thread of its own writes to the disk and
+    takes the messages one by one, in their order.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class EmbeddedRegister:
             _verify_past(opening.open_ms, latest_ms)
             if book.session_by_reference(opening.operator, opening.reference) is not None:
                 raise refusal_of(Rejection.REFERENCE_USED, f"session {opening.reference} was opened before")
-            book.append("opening", issued, 0, request)  # an id in use breaks a key of the table: unavailable, ask again
+            book.append("opening", issued, 0, request)  # an id in use violates a key of the table: unavailable
             cap_minor = opening.participation_cap_minor
             book.add_session(SessionState(issued, opening.operator, opening.reference, cap_minor))
             return issued
@@ -226,7 +226,7 @@ class EmbeddedRegister:
         return await self._entered(report.transaction_id, request, enter)
 
     async def close(self) -> None:
-        """Finish what was begun, end the thread and close the store."""
+        """Let running calls end, then end the thread and close the store."""
         await self._thread.close()
         self._store.close()
 
@@ -245,7 +245,7 @@ class EmbeddedRegister:
         return RegulatorReceipt(transaction_id, test_register=True)
 
     async def _perform(self, transaction_id: str, request: _Request, enter: _Enter) -> str:
-        """The answer to the first call of this transaction id and request: an earlier one, or this."""
+        """The answer to the first call of this transaction id, an earlier one or this."""
         check_ulid(transaction_id, "transaction_id")
         return await self._thread.run(partial(self._performed, transaction_id, request, enter))
 
@@ -263,7 +263,7 @@ class EmbeddedRegister:
             return earlier[1]
 
 
-# --- rules that several messages, or many stages, share ---------------------------------------------------------------
+# --- rules that several messages or stages share ---------------------------------------------------------------
 
 
 def _open_session_of(book: RegisterTransaction, regulator_session_id: str) -> SessionState:
@@ -295,22 +295,22 @@ def _enter_stage(
     request: dict[str, str],
     latest_ms: int,
 ) -> None:
-    """Check one stage against where its participation stands, which `seats` holds for the batch, and enter it."""
+    """Check one stage against its participation, which `seats` holds for the batch, and enter it."""
     participation_id = stage.regulator_participation_id
     seat = seats.get(participation_id) or book.participation(participation_id)
     if seat is None or seat.regulator_session_id != stage.regulator_session_id:
         raise refusal_of(Rejection.UNKNOWN_PARTICIPATION, "no such participation in that session")
     if stage.stage_no <= seat.stages:
         if book.request_of(participation_id, "stage", stage.stage_no) != request:
-            raise refusal_of(Rejection.STAGE_CONFLICT, f"stage {stage.stage_no} was told otherwise")
+            raise refusal_of(Rejection.STAGE_CONFLICT, f"stage {stage.stage_no} was reported before with other data")
         return
     if seat.ended:
         raise refusal_of(Rejection.PARTICIPATION_ENDED, "the participation has ended")
     if stage.stage_no != seat.stages + 1:
         raise _unexpected(Rejection.STAGE_GAP, "stage number", seat.stages + 1, stage.stage_no)
     _verify_past(stage.end_ms, latest_ms)
-    # IT-06. What had been bought when the stage began: as much as for the stage before it, or some purchases more.
-    # Later purchases may stand in the book already, for they are told at once and stages in batches.
+    # IT-06 (amounts of the balance). What had been bought when the stage began: as for the stage before it, or some
+    # purchases more. Later purchases may be entered already: they arrive at once, stages arrive in batches.
     counted_minor = stage.available_minor + seat.staked_minor - seat.returned_minor
     if counted_minor != seat.bought_minor and (
         counted_minor < seat.counted_minor or counted_minor not in book.purchase_totals(participation_id)
@@ -346,13 +346,13 @@ def _request(message: Any) -> dict[str, Any]:
 def _verify_past(time_ms: int, latest_ms: int) -> None:
     if time_ms > latest_ms:
         told, latest = format_time(time_ms), format_time(latest_ms)
-        message = f"{told} lies in the future; the register takes times until {latest}"
+        message = f"{told} is in the future; the register accepts times until {latest}"
         raise refusal_of(Rejection.DATE_IN_FUTURE, message, limit=latest, value=told)
 
 
 def _unexpected(rejection: Rejection, what: str, expected: int, value: int) -> RgsError:
-    return refusal_of(rejection, f"{what} {value} where {expected} is expected", limit=expected, value=value)
+    return refusal_of(rejection, f"{what} is {value}; expected {expected}", limit=expected, value=value)
 
 
 def _above(rejection: Rejection, what: str, limit: int, value: int) -> RgsError:
-    return refusal_of(rejection, f"{what} of {value} where {limit} is the most", limit=limit, value=value)
+    return refusal_of(rejection, f"{what} of {value} exceed the limit {limit}", limit=limit, value=value)

@@ -1,7 +1,7 @@
-"""The embedded wallet of demo and development, behind the contract of `rgs.ports.wallet`.
+"""The embedded wallet of demo and development, behind the port `rgs.ports.wallet`.
 
-Over a `WalletStore`, whose rows docs/register-and-wallet.md describes. Refuses: amounts that are no whole numbers of
-minor units, a balance below zero, to open accounts from the game's side.
+It works over a `WalletStore`; docs/register-and-wallet.md describes the rows. Amounts are whole minor units, and no
+balance falls below zero. Play cannot open accounts.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from rgs.store.wallet import EnteredTransfer, WalletEntry, WalletStore
 
 
 class EmbeddedWallet:
-    """The wallet of demo and development over a `WalletStore`: durable, with a book that can be read beside ours.
+    """The wallet of demo and development over a `WalletStore`, with a durable book of its own for reconciliation.
 
-    One thread of its own does the waiting for the disk, so that the event loop never does, and takes the messages one
-    by one in the order in which they came. `now_ms` is the injected clock, for the times in the book.
+    A thread of its own writes to the disk, so that the event loop never waits for it, and takes the messages one by one
+    in their order. `now_ms` is the injected clock, for the times in the book.
     """
 
     def __init__(self, store: WalletStore, now_ms: Callable[[], int]) -> None:
@@ -38,7 +38,7 @@ class EmbeddedWallet:
         self._thread = OwnThread("wallet", WalletUnavailableError)
 
     async def open_account(self, *, operator: str, player: str, currency: str, balance_minor: int) -> Balance:
-        """The operator's side, for demo and development: an account with a first balance; answers the balance now.
+        """Open an account with a first balance, as an operator would; return the balance now.
 
         A repeat changes nothing; with another first balance it is an IdempotencyConflictError.
         """
@@ -70,7 +70,7 @@ class EmbeddedWallet:
         return await self._thread.run(partial(self._get_balance, operator, player, currency))
 
     async def close(self) -> None:
-        """Finish what was begun, end the thread and close the store."""
+        """Let running calls end, then end the thread and close the store."""
         await self._thread.close()
         self._store.close()
 
@@ -109,7 +109,7 @@ class EmbeddedWallet:
                     status = TransactionStatus.ACCEPTED
                 else:
                     first = book.append("refused_debit", transfer, 0)
-        if first.kind == "refused_debit":  # kept above, so the transaction had to be committed before this is raised
+        if first.kind == "refused_debit":  # the entry above had to be committed before this is raised
             raise _refused_debit(first)
         return _receipt(first, status)
 

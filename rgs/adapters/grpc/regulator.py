@@ -1,11 +1,10 @@
-"""The regulator's central system over gRPC: `rgs.regulator.v1.CentralSystemService` behind the seam `CentralSystem`.
+"""The regulator's central system over gRPC: `rgs.regulator.v1.CentralSystemService` behind the port `CentralSystem`.
 
-What it implements: ARCHITECTURE 2.17, regulation PG-11. One attempt a call, with an attempt id of its own; the
-transaction id is the caller's and never changes. Only a rejection that stands in REFUSALS, under its code, is one;
-ALIGNMENT_RUNNING says "later" and is unavailable. An answer of another transaction, or with an id that is none, is
-unknown and told of. Whether a purchase's id is the one that the participation has is for the caller to see.
-
-Refuses a test register where the jurisdiction allows none, and to repeat a call by itself.
+It implements ARCHITECTURE 2.17 (stable ids, unknown is a state) and regulation PG-11 (transaction ids). Each call is
+sent once, with an attempt id of its own; the caller repeats it with the same transaction id. Only a rejection in
+REFUSALS, under its code, is a refusal; ALIGNMENT_RUNNING means "later" and is unavailable. An answer for another
+transaction, or with a malformed id, is unknown and reported. The caller checks whether a purchase's id is that of the
+participation. A test register is refused if the jurisdiction allows none.
 """
 
 from __future__ import annotations
@@ -82,13 +81,13 @@ REFUSALS: Final[Mapping[str, RefusalRow]] = {
         StatusCode.UNAVAILABLE, "An alignment is running: nothing was entered, send it again later."
     ),
 }
-"""The whole table, the reasons of `Rejection` and ALIGNMENT_RUNNING. Under another code a reason is no refusal."""
+"""All reasons of `Rejection`, and ALIGNMENT_RUNNING. A reason under another code is unknown."""
 
 
 class GrpcCentralSystem:
-    """The central system. `new_id` makes ULIDs for attempts, `now_ms` is a clock that nobody sets.
+    """The central system. `new_id` makes ULIDs for attempts, `now_ms` is a monotonic clock.
 
-    Made and used in one event loop.
+    It is made and used in one event loop.
     """
 
     def __init__(
@@ -117,7 +116,7 @@ class GrpcCentralSystem:
         return self._peer.reading()
 
     async def open_session(self, opening: SessionOpening) -> RegulatorSession:
-        """As in `CentralSystem`; JurisdictionError if a test register answers where none is allowed."""
+        """As in `CentralSystem`; JurisdictionError if a test register answers and none is allowed."""
         request = pb.OpenSessionRequest(attempt_id=self._new_id(), **_fields(opening))
         judge = _issuing(request, "regulator_session_id")
         response: pb.OpenSessionResponse = await self._call(self._stub.OpenSession, "OpenSession", request, judge)
@@ -174,7 +173,7 @@ class GrpcCentralSystem:
         return await self._told(self._stub.ReportModules, "ReportModules", request)
 
     async def close(self) -> None:
-        """Let calls under way end, and close the channel."""
+        """Wait for running calls and close the channel."""
         await self._peer.close()
 
     async def _told(self, method: Any, name: str, request: Any) -> RegulatorReceipt:
@@ -193,7 +192,7 @@ def _agreeing(request: Any) -> Callable[[Any], str]:
 
 
 def _issuing(request: Any, name: str) -> Callable[[Any], str]:
-    """What of a response that issues an id contradicts the request or is no id."""
+    """Names the field of a response that is not a regulator's id or contradicts the request."""
 
     def judge(response: Any) -> str:
         try:

@@ -1,11 +1,9 @@
-"""The operator's wallet over gRPC: `rgs.wallet.v1.WalletService` behind the seam `Wallet`.
+"""The operator's wallet over gRPC: `rgs.wallet.v1.WalletService` behind the port `Wallet`.
 
-What it implements: ARCHITECTURE 2.17. One attempt a call, with an attempt id of its own; the transaction id is the
-caller's and never changes. Only a refusal that stands in REFUSALS, under its code and for its method, is a refusal. An
-answer that contradicts the request (another transaction, player, currency or amount, a balance below zero, a status
-that the method does not have) is unknown, and told of: never a success.
-
-Refuses to send what the contract does not allow, and to repeat a call by itself: who repeats is the affair.
+It implements ARCHITECTURE 2.17 (stable ids, unknown is a state). Each call is sent once, with an attempt id of its own;
+the operation repeats it with the same transaction id. Only a refusal in REFUSALS, under its code and for its method, is
+a refusal. An answer that contradicts the request (another transaction, player, currency or amount, a balance below
+zero, a status that the method does not have) is unknown and reported, never a success.
 """
 
 from __future__ import annotations
@@ -65,7 +63,7 @@ REFUSALS: Final[Mapping[str, RefusalRow]] = {
         StatusCode.NOT_FOUND, "The wallet has no transaction of this id.", frozenset({"GetTransaction"})
     ),
 }
-"""The whole table. A reason under another code, or from another method, is no refusal but unknown."""
+"""All refusals of the contract. A reason under another code, or from another method, is unknown."""
 
 _ERROR_OF: Final[Mapping[str, type[RgsError]]] = {
     "TRANSACTION_CONFLICT": IdempotencyConflictError,
@@ -91,9 +89,9 @@ _STANDS: Final = frozenset(_STATUSES) - {pb.TRANSACTION_STATUS_DUPLICATE}
 
 
 class GrpcWallet:
-    """One operator's wallet. `new_id` makes ULIDs for attempts, `now_ms` is a clock that nobody sets.
+    """One operator's wallet. `new_id` makes ULIDs for attempts, `now_ms` is a monotonic clock.
 
-    Made and used in one event loop. `name` is what logs and metrics call the peer, e.g. "wallet of op-1".
+    It is made and used in one event loop. `name` is what logs and metrics call the peer, e.g. "wallet of op-1".
     """
 
     def __init__(
@@ -175,7 +173,7 @@ class GrpcWallet:
         return Balance(operator, player, currency, response.balance_minor)
 
     async def close(self) -> None:
-        """Let calls under way end, and close the channel."""
+        """Wait for running calls and close the channel."""
         await self._peer.close()
 
     async def _move(self, method: Any, name: str, request: Any, statuses: _Statuses) -> Receipt:
@@ -198,9 +196,9 @@ class GrpcWallet:
 
 
 class RoutedWallet:
-    """Every operator's wallet behind one seam: by the operator of the call, `otherwise` where none is named for it.
+    """Every operator's wallet behind one port: each call goes to its operator's wallet, or to `otherwise`.
 
-    WalletRefusedError `OPERATOR_UNKNOWN` where there is no wallet at all: nothing was sent.
+    WalletRefusedError `OPERATOR_UNKNOWN` if there is none: nothing was sent.
     """
 
     def __init__(self, wallets: Mapping[str, Wallet], otherwise: Wallet | None = None) -> None:

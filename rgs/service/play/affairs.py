@@ -26,7 +26,6 @@ from rgs.core.rounds import rules_object
 from rgs.core.sessions import Session, SessionStatus
 from rgs.core.statements import SALT_BYTES, private_hash
 from rgs.core.times import format_date, format_time
-from rgs.core.views import SessionView
 from rgs.ports.regulator import CentralSystem, ParticipationEnd, Purchase, Rejection, SessionClose, SessionOpening
 from rgs.ports.wallet import Leg, Receipt, Transfer, Wallet
 from rgs.service.books import Books
@@ -101,10 +100,6 @@ class Affairs:
             if isinstance(error, UnavailableError) or affair.kind in OWED:
                 await self._note(affair.affair_id, error)
             raise
-
-    def told(self, method: str, view: SessionView, envelope: bytes) -> Reply:
-        """The reply to a request whose operation is done, with the session as it is now."""
-        return Reply(self.encode(method, view, None), envelope)
 
     async def give_up_opening(self, affair: Affair) -> None:
         """End the opening of a session before its first outward call: the request has opened another session."""

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from rgs.core.games.types import Action
 from rgs.core.limits import SessionLimits
 from rgs.core.statements import request_digest
+from rgs.store.changes import Affair
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +118,40 @@ class CloseSession:
         return _digest(self, party, session_id=self.session_id)
 
 
+KINDS: Final[Mapping[type, str]] = {
+    OpenSession: "open",
+    BuyParticipation: "purchase",
+    EndParticipation: "end",
+    CloseSession: "close",
+    StartRound: "start",
+    Act: "act",
+}
+"""The kind of the operation that a request begins."""
 SessionRequest = BuyParticipation | EndParticipation | CloseSession
 """A request that changes a session outside its rounds."""
+_Request = StartRound | Act | OpenSession | SessionRequest
 
 
-def _digest(request: StartRound | Act | OpenSession | SessionRequest, party: str, **fields: object) -> bytes:
+def intent_of(
+    request: _Request, session_id: str, affair_id: str, party: str, digest: bytes, now_ms: int, amount_minor: int = 0
+) -> Affair:
+    """The operation that a request of a party begins, before its first step."""
+    return Affair(
+        affair_id=affair_id,
+        session_id=session_id,
+        kind=KINDS[type(request)],
+        status="pending",
+        party=party,
+        method=type(request).__name__,
+        request_id=request.request_id,
+        digest=digest,
+        amount_minor=amount_minor,
+        purchase_no=0,
+        created_ms=now_ms,
+    )
+
+
+def _digest(request: _Request, party: str, **fields: object) -> bytes:
     """The digest of the request's own fields, with its method, its sender and its id."""
     return request_digest(
         {"method": type(request).__name__, "party": party, "request_id": request.request_id, **fields}

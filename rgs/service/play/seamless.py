@@ -34,7 +34,7 @@ from rgs.service.instance import Instance
 from rgs.service.money.movements import transfer_of
 from rgs.service.play.affairs import Affairs
 from rgs.service.play.play import Play, ToldError
-from rgs.service.play.requests import Act, StartRound
+from rgs.service.play.requests import Act, StartRound, intent_of
 from rgs.service.play.settlement import balance_told
 from rgs.store.changes import Affair, AffairStage, Change, RequestSeenError, SessionRaceError
 from rgs.store.interface import Store
@@ -172,20 +172,9 @@ class Seamless:
                 "round_id": request.round_id,
                 "round_version": str(request.round_version),
             }
-        return Affair(
-            affair_id=self.instance.new_id(now_ms),
-            session_id=session.session_id,
-            kind="start" if isinstance(request, StartRound) else "act",
-            status="pending",
-            party=party,
-            method=type(request).__name__,
-            request_id=request.request_id,
-            digest=digest,
-            amount_minor=amount_minor,
-            purchase_no=0,
-            created_ms=now_ms,
-            detail=format_canonical(detail).decode("ascii"),
-        )
+        affair_id = self.instance.new_id(now_ms)
+        affair = intent_of(request, session.session_id, affair_id, party, digest, now_ms, amount_minor)
+        return replace(affair, detail=format_canonical(detail).decode("ascii"))
 
 
 def _transfer(affair: Affair, session: Session, leg: Leg, round_id: str) -> Transfer:

@@ -35,7 +35,14 @@ from rgs.service.permits import Permits
 from rgs.service.play.affairs import Affairs
 from rgs.service.play.interruptions import Interruptions
 from rgs.service.play.play import Play
-from rgs.service.play.requests import BuyParticipation, CloseSession, EndParticipation, OpenSession, SessionRequest
+from rgs.service.play.requests import (
+    BuyParticipation,
+    CloseSession,
+    EndParticipation,
+    OpenSession,
+    SessionRequest,
+    intent_of,
+)
 from rgs.store.changes import Affair, Change, RequestSeenError, SessionRaceError, TokenKept
 from rgs.store.interface import Store
 
@@ -96,7 +103,7 @@ class Sessions:
         )
         if self.open_account is not None and self.books.jurisdictions[caller.jurisdiction].test_register_allowed:
             await self.open_account(caller.party, request.player, request.currency)
-        affair = self._affair("open", caller, session.session_id, request, digest, now_ms)
+        affair = intent_of(request, session.session_id, opening_id(session.session_id), caller.party, digest, now_ms)
         async with self.locks.of(session.session_id):
             if await self._begin(replace(session, pending_affair=affair.affair_id), affair, request.session_token):
                 if await self.store.opening_of_request(caller.party, request.request_id) is None:
@@ -118,15 +125,15 @@ class Sessions:
             session.participation.buy(request.amount_minor, cap_minor=jurisdiction.participation_cap_minor)
 
         check_range(request.amount_minor, "amount_minor", 1, AMOUNT_MINOR_MAX)
-        return await self._run("purchase", caller, request, prepare)
+        return await self._run(caller, request, prepare)
 
     async def end_participation(self, caller: Caller, request: EndParticipation) -> Reply:
         """Send the queued reports to the regulator, pay out the balance, sign `participation_end`."""
-        return await self._run("end", caller, request, Session.verify_may_end)
+        return await self._run(caller, request, Session.verify_may_end)
 
     async def close(self, caller: Caller, request: CloseSession) -> Reply:
         """Close the session at the regulator, sign `session_close`."""
-        return await self._run("close", caller, request, Session.verify_may_close)
+        return await self._run(caller, request, Session.verify_may_close)
 
     async def recover(self, min_age_ms: int = 0) -> int:
         """Continue pending operations, oldest first; return how many were completed.
@@ -242,13 +249,7 @@ class Sessions:
                 limit=jurisdiction.currency,
             )
 
-    async def _run(
-        self,
-        kind: str,
-        caller: Caller,
-        request: SessionRequest,
-        prepare: Callable[[Session], None],
-    ) -> Reply:
+    async def _run(self, caller: Caller, request: SessionRequest, prepare: Callable[[Session], None]) -> Reply:
         """Begin and advance an operation of a session. `prepare` raises the error that forbids it now."""
         check_request_id(request.request_id)
         digest = request.digest(caller.party)
@@ -267,7 +268,7 @@ class Sessions:
                             await tell_next_attempt(self.store, error, self.clock.now_ms())
                         raise
             now_ms = max(self.clock.now_ms(), session.last_ms)
-            affair = self._affair(kind, caller, request.session_id, request, digest, now_ms)
+            affair = intent_of(request, request.session_id, self.instance.new_id(now_ms), caller.party, digest, now_ms)
             if isinstance(request, BuyParticipation):
                 affair = replace(affair, amount_minor=request.amount_minor, purchase_no=request.purchase_no)
             elif isinstance(request, EndParticipation):
@@ -300,7 +301,7 @@ class Sessions:
         verify_same_content(affair.digest, digest, request.request_id, affair.method)
         view, _ = await self.get(caller, affair.session_id)
         (opening,) = await self.store.statements_of_session(affair.session_id, 0, 1)
-        return self.affairs.told(affair.method, view, opening.envelope)
+        return Reply(self.affairs.encode(affair.method, view, None), opening.envelope)
 
     async def _known(self, caller: Caller, request: OpenSession | SessionRequest, digest: bytes) -> Reply | None:
         """The stored answer of a repeated request, or that of its continued operation; None for a new request."""
@@ -336,26 +337,3 @@ class Sessions:
         except (SessionRaceError, RequestSeenError):
             return False
         return True
-
-    def _affair(
-        self,
-        kind: str,
-        caller: Caller,
-        session_id: str,
-        request: OpenSession | SessionRequest,
-        digest: bytes,
-        now_ms: int,
-    ) -> Affair:
-        return Affair(
-            affair_id=opening_id(session_id) if kind == "open" else self.instance.new_id(now_ms),
-            session_id=session_id,
-            kind=kind,
-            status="pending",
-            party=caller.party,
-            method=type(request).__name__,
-            request_id=request.request_id,
-            digest=digest,
-            amount_minor=0,
-            purchase_no=0,
-            created_ms=now_ms,
-        )

@@ -10,7 +10,6 @@ from typing import Any
 from rgs.core.games import game_of
 from rgs.core.games.types import Seat
 from rgs.core.ids import return_id
-from rgs.core.ledger import Participation
 from rgs.core.rounds import (
     DECK_UNRECOVERABLE,
     Revealed,
@@ -42,21 +41,13 @@ def after_decisions(
     round_: Round, session: Session, taken: tuple[TakenAction, ...], now_ms: int
 ) -> tuple[Round, Session]:
     """Round and session after decisions, one version later, with the cost staked."""
-    cost = sum(action.amount_minor for action in taken)
+    money, cost_minor = session.participation, sum(action.amount_minor for action in taken)
+    if cost_minor:  # in seamless mode it has just been debited
+        money = money.bet(cost_minor) if session.is_seamless else money.stake(cost_minor)
     return (
         changed(round_, version=round_.version + 1, actions=(*round_.actions, *taken)),
-        changed(
-            session,
-            version=session.version + 1,
-            participation=_staked(session, cost) if cost else session.participation,
-            last_ms=now_ms,
-        ),
+        changed(session, version=session.version + 1, participation=money, last_ms=now_ms),
     )
-
-
-def _staked(session: Session, cost_minor: int) -> Participation:
-    """The account after a decision: in seamless mode its cost has just been debited."""
-    return session.participation.bet(cost_minor) if session.is_seamless else session.participation.stake(cost_minor)
 
 
 def leg_draft(direction: str, amount_minor: int, transaction_id: str, round_id: str, now_ms: int) -> Draft:
