@@ -191,7 +191,7 @@ def _receipt(entry: WalletEntry, status: TransactionStatus) -> Receipt:
 
 def _conflict(transaction_id: str) -> IdempotencyConflictError:
     return IdempotencyConflictError(
-        f"transaction {transaction_id} stands for another movement", transaction_id=transaction_id
+        f"transaction {transaction_id} stands for another transfer", transaction_id=transaction_id
     )
 
 

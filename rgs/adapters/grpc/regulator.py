@@ -18,7 +18,6 @@ from grpc import StatusCode
 from rgs.adapters.grpc.peer import OnContradiction, Peer, PeerSettings, RefusalRow, RefusedError, log_contradiction
 from rgs.core.errors import InvalidFieldError, RegulatorUnavailableError, RgsError
 from rgs.core.ids import check_ulid
-from rgs.ports.readings import CircuitReading
 from rgs.ports.regulator import (
     DayAlignment,
     ModuleReport,
@@ -55,7 +54,7 @@ REFUSALS: Final[Mapping[str, RefusalRow]] = {
     "AMOUNT_NOT_POSITIVE": RefusalRow(_INVALID, "A purchase of nothing, or of less."),
     "TRANSACTION_CONFLICT": RefusalRow(_EXISTS, "The transaction id was used with other data."),
     "REFERENCE_USED": RefusalRow(_EXISTS, "The game server's own id stands for another session or participation."),
-    "STAGE_CONFLICT": RefusalRow(_EXISTS, "The stage was told before with other data; `index`."),
+    "STAGE_CONFLICT": RefusalRow(_EXISTS, "The stage was reported before with other data; `index`."),
     "UNKNOWN_SESSION": RefusalRow(_MISSING, "There is no such session."),
     "UNKNOWN_PARTICIPATION": RefusalRow(_MISSING, "There is no such participation in that session; `index`."),
     "SESSION_CLOSED": RefusalRow(_STATE, "The session is closed."),
@@ -72,10 +71,12 @@ REFUSALS: Final[Mapping[str, RefusalRow]] = {
     "AVAILABLE_MISMATCH": RefusalRow(_STATE, "Not a balance that the purchases and stages before it leave; `index`."),
     "STAKE_NOT_COVERED": RefusalRow(_STATE, "More staked than was bought and returned; `index`."),
     "ENDED_TWICE": RefusalRow(_STATE, "The participation has ended before."),
-    "ROUNDS_MISMATCH": RefusalRow(_STATE, "Not as many stages told as the end claims rounds; `limit`."),
+    "ROUNDS_MISMATCH": RefusalRow(
+        _STATE, "The number of reported stages is not the number of rounds of the end; `limit`."
+    ),
     "BALANCE_MISMATCH": RefusalRow(_STATE, "The final balance is not bought - staked + returned; `limit`."),
     "SEATED": RefusalRow(_STATE, "A participation of the session has not ended."),
-    "TOTALS_MISMATCH": RefusalRow(_STATE, "The day's totals are not what was told; `limit`."),
+    "TOTALS_MISMATCH": RefusalRow(_STATE, "The day's totals are not those of the messages; `limit`."),
     "JURISDICTION_REFUSED": RefusalRow(_STATE, "This system does not serve that jurisdiction, or that game in it."),
     ALIGNMENT_RUNNING: RefusalRow(
         StatusCode.UNAVAILABLE, "An alignment is running: nothing was entered, send it again later."
@@ -84,7 +85,7 @@ REFUSALS: Final[Mapping[str, RefusalRow]] = {
 """All reasons of `Rejection`, and ALIGNMENT_RUNNING. A reason under another code is unknown."""
 
 
-class GrpcCentralSystem:
+class GrpcCentralSystem(Peer):
     """The central system. `new_id` makes ULIDs for attempts, `now_ms` is a monotonic clock.
 
     It is made and used in one event loop.
@@ -99,8 +100,7 @@ class GrpcCentralSystem:
         now_ms: Callable[[], int],
         on_contradiction: OnContradiction = log_contradiction,
     ) -> None:
-        self._new_id = new_id
-        self._peer = Peer(
+        super().__init__(
             name,
             settings,
             domain=DOMAIN,
@@ -109,11 +109,8 @@ class GrpcCentralSystem:
             now_ms=now_ms,
             on_contradiction=on_contradiction,
         )
-        self._stub: CentralSystemServiceAsyncStub = CentralSystemServiceStub(self._peer.channel)
-
-    def reading(self) -> CircuitReading:
-        """State of the circuit, calls in flight and unknown."""
-        return self._peer.reading()
+        self._new_id = new_id
+        self._stub: CentralSystemServiceAsyncStub = CentralSystemServiceStub(self.channel)
 
     async def open_session(self, opening: SessionOpening) -> RegulatorSession:
         """As in `CentralSystem`; JurisdictionError if a test register answers and none is allowed."""
@@ -172,17 +169,13 @@ class GrpcCentralSystem:
         )
         return await self._told(self._stub.ReportModules, "ReportModules", request)
 
-    async def close(self) -> None:
-        """Wait for running calls and close the channel."""
-        await self._peer.close()
-
     async def _told(self, method: Any, name: str, request: Any) -> RegulatorReceipt:
         response = await self._call(method, name, request, _agreeing(request))
         return RegulatorReceipt(response.transaction_id, response.test_register)
 
     async def _call(self, method: Any, name: str, request: Any, judge: Callable[[Any], str]) -> Any:
         try:
-            return await self._peer.call(method, name, request, judge, transaction_id=request.transaction_id)
+            return await self.call(method, name, request, judge, transaction_id=request.transaction_id)
         except RefusedError as refused:
             raise _refusal(refused) from None
 

@@ -25,7 +25,6 @@ from rgs.core.errors import (
 )
 from rgs.core.ids import check_name, check_reference, check_ulid
 from rgs.core.money import parse_currency
-from rgs.ports.readings import CircuitReading
 from rgs.ports.wallet import Balance, Leg, Receipt, TransactionStatus, Transfer, Wallet, check_credit, check_debit
 from rgs.wallet.v1 import wallet_pb2 as pb
 from rgs.wallet.v1.wallet_pb2_grpc import WalletServiceStub
@@ -44,7 +43,7 @@ REFUSALS: Final[Mapping[str, RefusalRow]] = {
     "INVALID_FIELD": RefusalRow(StatusCode.INVALID_ARGUMENT, "A field is missing, malformed or outside its limit."),
     "TRANSACTION_CONFLICT": RefusalRow(
         StatusCode.ALREADY_EXISTS,
-        "The transaction id stands for another movement.",
+        "The transaction id stands for another transfer.",
         frozenset({"Debit", "Credit", "Rollback", "GetTransaction"}),
     ),
     "TRANSACTION_ROLLED_BACK": RefusalRow(
@@ -88,7 +87,7 @@ _UNDONE: Final = frozenset({pb.TRANSACTION_STATUS_ROLLED_BACK})
 _STANDS: Final = frozenset(_STATUSES) - {pb.TRANSACTION_STATUS_DUPLICATE}
 
 
-class GrpcWallet:
+class GrpcWallet(Peer):
     """One operator's wallet. `new_id` makes ULIDs for attempts, `now_ms` is a monotonic clock.
 
     It is made and used in one event loop. `name` is what logs and metrics call the peer, e.g. "wallet of op-1".
@@ -103,8 +102,7 @@ class GrpcWallet:
         now_ms: Callable[[], int],
         on_contradiction: OnContradiction = log_contradiction,
     ) -> None:
-        self._new_id = new_id
-        self._peer = Peer(
+        super().__init__(
             name,
             settings,
             domain=DOMAIN,
@@ -113,11 +111,8 @@ class GrpcWallet:
             now_ms=now_ms,
             on_contradiction=on_contradiction,
         )
-        self._stub: WalletServiceAsyncStub = WalletServiceStub(self._peer.channel)
-
-    def reading(self) -> CircuitReading:
-        """State of the circuit, calls in flight and unknown."""
-        return self._peer.reading()
+        self._new_id = new_id
+        self._stub: WalletServiceAsyncStub = WalletServiceStub(self.channel)
 
     async def debit(self, transfer: Transfer, *, session_token: str = "") -> Receipt:
         """As in `Wallet`."""
@@ -172,10 +167,6 @@ class GrpcWallet:
         response = await self._call(self._stub.GetBalance, "GetBalance", request, judge, "")
         return Balance(operator, player, currency, response.balance_minor)
 
-    async def close(self) -> None:
-        """Wait for running calls and close the channel."""
-        await self._peer.close()
-
     async def _move(self, method: Any, name: str, request: Any, statuses: _Statuses) -> Receipt:
         """Send a debit, credit or rollback. The receipt must repeat the request and have one of `statuses`."""
         repeated = ("transaction_id", "player", "currency", "amount_minor")
@@ -190,7 +181,7 @@ class GrpcWallet:
         self, method: Any, name: str, request: Message, judge: Callable[[Any], str], transaction_id: str
     ) -> Any:
         try:
-            return await self._peer.call(method, name, request, judge, transaction_id=transaction_id)
+            return await self.call(method, name, request, judge, transaction_id=transaction_id)
         except RefusedError as refused:
             raise _refusal(refused, transaction_id) from None
 

@@ -228,7 +228,7 @@ class SimulatedWallet:
         await self._open_account(movement.operator, movement.player)
         leg = _LEGS.get(movement.leg)
         if leg is None:
-            raise InvalidFieldError("leg is none of this contract's", field="leg", value=movement.leg)
+            raise InvalidFieldError("leg is not one of this contract's", field="leg", value=movement.leg)
         asked = Transfer(
             operator=movement.operator,
             player=movement.player,
@@ -285,7 +285,7 @@ class SimulatedWallet:
     def _refuse_retry(self, call: Call, movement: pb.Movement, known: WalletEntry | None) -> None:
         if known is not None and Fault.CONFLICTING_RETRY in call.faults:
             self._commit(call, Fault.CONFLICTING_RETRY, movement)
-            raise WireError("TRANSACTION_CONFLICT", "the transaction id stands for another movement")
+            raise WireError("TRANSACTION_CONFLICT", "the transaction id stands for another transfer")
 
     def _lies(self, call: Call, fault: Fault, known: WalletEntry | None, asked: Transfer) -> bool:
         """Whether a known id comes with other values, and is to be answered as a repeat all the same."""

@@ -55,7 +55,7 @@ def transaction_of(affair: Affair) -> str:
 def transfer_of(
     affair: Affair, session: Session, leg: Leg, amount_minor: int, reference: str, round_reference: str = ""
 ) -> Transfer:
-    """What the wallet is asked for the affair, the same at every attempt."""
+    """The transfer of an operation, the same at every attempt."""
     return Transfer(
         operator=session.operator,
         player=session.player,
