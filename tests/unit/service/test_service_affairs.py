@@ -472,8 +472,7 @@ async def test_the_oracle_sees_a_transaction_id_that_changes(
     genuine = house.wallet.debit
 
     async def careless(transfer: Transfer, **token: str) -> Receipt:
-        other_id = house.instance.new_id(house.clock.now_ms())
-        return await genuine(replace(transfer, transaction_id=other_id), **token)
+        return await genuine(replace(transfer, transaction_id=house.instance.new_id(house.clock.now_ms())), **token)
 
     monkeypatch.setattr(house.wallet, "debit", careless)
     with pytest.raises(AssertionError):
