@@ -281,6 +281,7 @@ class House:
         )
         self.locks, self.affairs, self.play = self.services.locks, self.services.affairs, self.services.play
         self.sessions, self.history = self.services.sessions, self.services.history
+        self.reporting = self.services.reporting
         self.catalog, self.audit = self.services.catalog, self.services.audit
 
     async def start(self) -> None:
@@ -319,7 +320,7 @@ class House:
     async def settle(self) -> None:
         """Continue what is under way and tell the regulator what is queued, until nothing is left."""
         for _ in range(100):
-            while await self.sessions.recover() or await self.affairs.report_stages():
+            while await self.sessions.recover() or await self.reporting.report_stages():
                 pass
             waiting = [affair.next_ms for affair in await self.store.pending_affairs(200)]
             if max(waiting, default=0) <= self.clock.now_ms():

@@ -21,7 +21,7 @@ from rgs.ports.regulator import (
     SessionOpening,
     StageReport,
 )
-from rgs.ports.wallet import Balance, Receipt, Wallet
+from rgs.ports.wallet import Balance, Receipt, Transfer, Wallet
 
 _Result = TypeVar("_Result")
 
@@ -101,25 +101,28 @@ class ScriptedWallet:
         self._inner = inner
         self._run = script.run
 
-    async def debit(self, **movement: Any) -> Receipt:
+    async def debit(self, transfer: Transfer, *, session_token: str = "") -> Receipt:
         return await self._run(
-            "debit", movement["transaction_id"], lambda: self._inner.debit(**movement), lambda: self._refuse(movement)
+            "debit",
+            transfer.transaction_id,
+            lambda: self._inner.debit(transfer, session_token=session_token),
+            lambda: self._refuse(transfer, session_token),
         )
 
-    async def _refuse(self, movement: dict[str, Any]) -> Receipt:
+    async def _refuse(self, transfer: Transfer, session_token: str) -> Receipt:
         """As docs/wallet.md says: what was taken is answered as before; of what was not, no late copy takes money."""
-        values = {name: value for name, value in movement.items() if name != "session_token"}
-        named = {name: values[name] for name in ("operator", "player", "transaction_id")}
-        if await self._inner.get_transaction(**named) is not None:
-            return await self._inner.debit(**movement)
-        await self._inner.rollback(**values)
+        if await self.get_transaction(
+            operator=transfer.operator, player=transfer.player, transaction_id=transfer.transaction_id
+        ):
+            return await self._inner.debit(transfer, session_token=session_token)
+        await self._inner.rollback(transfer)
         raise WalletRefusedError("no", refusal="LIMIT_REACHED")
 
-    async def credit(self, **movement: Any) -> Receipt:
-        return await self._run("credit", movement["transaction_id"], lambda: self._inner.credit(**movement))
+    async def credit(self, transfer: Transfer) -> Receipt:
+        return await self._run("credit", transfer.transaction_id, lambda: self._inner.credit(transfer))
 
-    async def rollback(self, **movement: Any) -> Receipt:
-        return await self._run("rollback", movement["transaction_id"], lambda: self._inner.rollback(**movement))
+    async def rollback(self, transfer: Transfer) -> Receipt:
+        return await self._run("rollback", transfer.transaction_id, lambda: self._inner.rollback(transfer))
 
     async def get_transaction(self, *, operator: str, player: str, transaction_id: str) -> Receipt | None:
         return await self._inner.get_transaction(operator=operator, player=player, transaction_id=transaction_id)

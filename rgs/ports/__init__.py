@@ -1,4 +1,4 @@
-"""What the server asks of an operator's wallet and of a regulator: contracts, messages, readings of connections.
+"""The contracts of an operator's wallet and of a regulator: methods, messages, readings of connections.
 
-Imports `rgs.core` alone. No gRPC, no SQL, no waiting: who answers is in `rgs.adapters`.
+Imports `rgs.core` alone. No gRPC and no SQL: the implementations are in `rgs.adapters`.
 """

@@ -1,7 +1,4 @@
-"""The bounds of an amount of a message, for every wallet and every regulator.
-
-Refuses what is no whole number of minor units.
-"""
+"""The bounds of an amount in a message to a wallet or a regulator."""
 
 from __future__ import annotations
 
@@ -10,9 +7,9 @@ from typing import Final
 from rgs.core.values import check_range
 
 AMOUNT_MINOR_MAX: Final = 10**18 - 1
-"""Largest amount of a message: the 18 digits that an integer of a statement holds."""
+"""Largest amount of a message, in minor units: the 18 digits that an integer of a statement holds."""
 
 
 def check_amount(amount_minor: int, field: str, least: int) -> int:
-    """The amount if it is a whole number from `least` to AMOUNT_MINOR_MAX; InvalidFieldError naming `field` if not."""
+    """The amount, a whole number from `least` to AMOUNT_MINOR_MAX; otherwise InvalidFieldError naming `field`."""
     return check_range(amount_minor, field, least, AMOUNT_MINOR_MAX)

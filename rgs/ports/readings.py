@@ -1,7 +1,4 @@
-"""How a connection to a peer is, as those read it who decide when to ask again and who tell people.
-
-Refuses nothing: readings are made by `rgs.adapters.grpc.circuit`.
-"""
+"""The state of the connection to a peer, for recovery and for monitoring. `rgs.adapters.grpc.circuit` makes it."""
 
 from __future__ import annotations
 
@@ -10,17 +7,17 @@ from enum import StrEnum, unique
 from typing import Final
 
 CENTRAL_SYSTEM: Final = "central system"
-"""What logs and readings call the regulator's."""
+"""The name of the regulator's system in logs and readings."""
 
 
 def wallet_name(operator: str) -> str:
-    """What logs and readings call an operator's wallet."""
+    """The name of an operator's wallet in logs and readings."""
     return f"wallet of {operator}"
 
 
 @unique
 class CircuitState(StrEnum):
-    """CLOSED lets calls through, OPEN none, HALF_OPEN one as a probe."""
+    """CLOSED lets all calls through, OPEN none, HALF_OPEN one as a probe."""
 
     CLOSED = "closed"
     OPEN = "open"
@@ -29,16 +26,16 @@ class CircuitState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CircuitReading:
-    """What there is to tell of a peer. Times by the clock that was injected."""
+    """The state of a peer's circuit. Times are of the injected clock."""
 
     name: str
     state: CircuitState
     in_flight: int
     unknown: int
-    """Calls that were sent and not answered, or not believably, since the start."""
+    """Calls without a credible answer since the start."""
     turned_away: int
-    """Calls that were not sent: circuit open, or too many in flight."""
+    """Calls that were not sent since the start: the circuit was open, or too many were in flight."""
     silent_since_ms: int | None
-    """When the first of the calls in a row without an answer was given up; None once one is answered."""
+    """When the first of the latest calls without an answer ended; None after an answer."""
     closings: int = 0
     """How often the circuit has closed again since the start."""

@@ -1,26 +1,29 @@
-"""The regulator's central system: the seam that every one stands behind, its words and its rejections.
+"""The contract of a regulator's central system: its messages, its answers and its rejections.
 
-What it implements: RULEBOOK R-1, R-2; regulation ID-01 to ID-05 (both ids are issued by the central system and are 16
-characters long, purchases and stages are numbered without gaps), PG-09 (no cancellation: a void round is a stage whose
-stake is returned), PG-10 (order of messages), PG-11 (transaction ids), IT-04 (cap per participation), IT-06 (the
+It implements RULEBOOK R-1, R-2 and regulation ID-01 to ID-05 (the central system issues both ids, each of 16
+characters; purchases and stages are numbered without gaps), PG-09 (no cancellation: a void round is a stage whose
+stake is returned), PG-10 (order of messages), PG-11 (transaction ids), IT-04 (cap per participation) and IT-06 (the
 amounts of a participation balance).
 
-What every central system behind the seam promises. A transaction id never changes over retries: the same id with the
-same data is answered as the first time, with other data it is a conflict. A refusal has no effect and carries its code
-in `metadata["rejection"]`. What the system did not answer is raised as RegulatorUnavailableError: it may have happened,
-and the same message with the same transaction id settles it. No id, no round.
+What every central system promises:
 
-Refuses: an id that has not the form of a regulator's. The embedded default is
+- A transaction id never changes over retries. The same id with the same data gets the first answer again; with other
+  data it is a conflict.
+- A refusal has no effect and carries its code in `metadata["rejection"]`.
+- A call without an answer raises RegulatorUnavailableError. The call may have had its effect; the same message with
+  the same transaction id settles it.
+
+Without an id of the regulator no round starts. The embedded default is
 `rgs.adapters.embedded.regulator.EmbeddedRegister`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum, unique
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from rgs.core.errors import (
     AlreadySeatedError,
@@ -34,14 +37,17 @@ from rgs.core.errors import (
     RgsError,
     SessionClosedError,
 )
-from rgs.core.ids import REGULATOR_ID_ALPHABET, REGULATOR_ID_CHARACTERS
+from rgs.core.ids import REGULATOR_ID_ALPHABET, REGULATOR_ID_CHARACTERS, check_name, check_reference, check_ulid
+from rgs.core.money import parse_currency
+from rgs.core.times import parse_date
+from rgs.ports.amounts import check_amount
 
 
 @dataclass(frozen=True, slots=True)
 class SessionOpening:
     """A session begins. `reference` is our own id of it; the cap is for all purchases of a participation together.
 
-    `test_register_allowed` is the jurisdiction's word on test registers; a real central system does not look at it.
+    `test_register_allowed` says whether the jurisdiction allows a test register. It is not sent to a real system.
     """
 
     transaction_id: str
@@ -70,7 +76,7 @@ class Purchase:
 
 @dataclass(frozen=True, slots=True)
 class ParticipationEnd:
-    """A participation is over: what goes back to the wallet, after how many rounds."""
+    """A participation is over. `final_balance_minor` goes back to the wallet."""
 
     transaction_id: str
     regulator_session_id: str
@@ -91,7 +97,7 @@ class SessionClose:
 
 @dataclass(frozen=True, slots=True)
 class StageReport:
-    """One played round as the regulator hears of it. `available_minor` is the balance before its stakes."""
+    """One played round for the regulator. `available_minor` is the balance before its stakes."""
 
     session_id: str
     stage_no: int
@@ -105,12 +111,13 @@ class StageReport:
     final_hash: str = ""
 
 
+_OURS: Final = frozenset({"test_register_allowed", "session_id"})
 _REGULATOR_ID: Final = re.compile(f"[{REGULATOR_ID_ALPHABET}]{{{REGULATOR_ID_CHARACTERS}}}")
 
 
 @unique
 class Rejection(StrEnum):
-    """Why a central system refuses. Own names: the codes of a real system are mapped to them by its client."""
+    """Why a central system refuses. The names are ours: its adapter maps the codes of a real system to them."""
 
     TRANSACTION_CONFLICT = "TRANSACTION_CONFLICT"  # the transaction id was used with other data
     REFERENCE_USED = "REFERENCE_USED"  # our own id of a session or participation stands for another one already
@@ -131,7 +138,7 @@ class Rejection(StrEnum):
     ROUNDS_MISMATCH = "ROUNDS_MISMATCH"  # not as many stages reported as the end claims rounds
     BALANCE_MISMATCH = "BALANCE_MISMATCH"  # the final balance is not bought - staked + returned
     SEATED = "SEATED"  # a participation of the session has not ended
-    TOTALS_MISMATCH = "TOTALS_MISMATCH"  # the day's totals are not what was told; `metadata["limit"]` is
+    TOTALS_MISMATCH = "TOTALS_MISMATCH"  # the day's totals are not those of the messages; `metadata["limit"]` is
     LIMIT_REACHED = "LIMIT_REACHED"  # a limit of the player's that the central system keeps
     JURISDICTION_REFUSED = "JURISDICTION_REFUSED"  # this system does not serve that jurisdiction, or that game in it
     INVALID_FIELD = "INVALID_FIELD"  # a field is missing, malformed or outside its limit; `metadata["field"]`
@@ -150,11 +157,11 @@ _ERROR_OF: Final[Mapping[Rejection, type[RgsError]]] = {
     Rejection.JURISDICTION_REFUSED: JurisdictionError,
     Rejection.INVALID_FIELD: InvalidFieldError,
 }
-"""Where our own callers have a word for it; every other rejection is a RegulatorRefusedError."""
+"""Rejections with an error class of their own; every other rejection is a RegulatorRefusedError."""
 
 
 def refusal_of(rejection: Rejection, message: str, *, field: str | None = None, **metadata: object) -> RgsError:
-    """The error of a rejection, for every client behind the seam; `metadata["rejection"]` is the code."""
+    """The error of a rejection, for every adapter; `metadata["rejection"]` is the code."""
     error = _ERROR_OF.get(rejection, RegulatorRefusedError)
     return error(message, field=field, rejection=rejection.value, **metadata)
 
@@ -166,6 +173,59 @@ def check_regulator_id(text: str, field: str) -> str:
             f"{field} is not {REGULATOR_ID_CHARACTERS} capital letters and digits", field=field, value=text[:40]
         )
     return text
+
+
+def _check_purchase_amount(value: int, field: str) -> int:
+    if type(value) is int and value <= 0:
+        message = f"the amount of a purchase must be positive, not {value}"
+        raise refusal_of(Rejection.AMOUNT_NOT_POSITIVE, message, field=field, value=value)
+    return check_amount(value, field, 1)
+
+
+def _at_least(least: int) -> Callable[[int, str], int]:
+    return lambda value, field: check_amount(value, field, least)
+
+
+_CHECKS: Final[Mapping[str, Callable[[Any, str], object]]] = {
+    "transaction_id": check_ulid,
+    "reference": check_reference,
+    "operator": check_name,
+    "jurisdiction": check_name,
+    "ruleset": check_name,
+    "node": check_name,
+    "player": check_reference,
+    "currency": lambda value, _: parse_currency(value),
+    "day": lambda value, _: parse_date(value),
+    "regulator_session_id": check_regulator_id,
+    "regulator_participation_id": check_regulator_id,
+    "amount_minor": _check_purchase_amount,
+    **dict.fromkeys(("participation_cap_minor", "purchase_no", "stage_no"), _at_least(1)),
+    **dict.fromkeys(("available_minor", "staked_minor", "returned_minor", "bought_minor"), _at_least(0)),
+    **dict.fromkeys(("final_balance_minor", "rounds", "purchases", "stages", "ends"), _at_least(0)),
+}
+"""How the field of a message must be, by its name, in every message."""
+
+
+def checked_fields(message: _Message) -> dict[str, Any]:
+    """The fields of a message that a central system gets, by name; InvalidFieldError or FormatError for a bad value.
+
+    The field `test_register_allowed` and a stage's `session_id` are left out: they stay with us.
+    """
+    sent = {field.name: getattr(message, field.name) for field in fields(message) if field.name not in _OURS}
+    for name, value in sent.items():
+        if name in _CHECKS:
+            _CHECKS[name](value, name)
+    return sent
+
+
+def verify_test_register_allowed(opening: SessionOpening) -> None:
+    """Raise JurisdictionError unless the session's jurisdiction allows a test register."""
+    if opening.test_register_allowed is not True:
+        raise JurisdictionError(
+            f"jurisdiction {opening.jurisdiction} allows no test register",
+            field="jurisdiction",
+            jurisdiction=opening.jurisdiction,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +246,7 @@ class RegulatorParticipation:
 
 @dataclass(frozen=True, slots=True)
 class RegulatorReceipt:
-    """The central system holds what it was told."""
+    """The central system has entered the message."""
 
     transaction_id: str
     test_register: bool
@@ -194,7 +254,7 @@ class RegulatorReceipt:
 
 @dataclass(frozen=True, slots=True)
 class DayTotals:
-    """What one operator's sessions in one currency came to on one UTC day, by the time of each event; minor units."""
+    """The sums of one operator's sessions in one currency on one UTC day, by the time of each event; minor units."""
 
     purchases: int
     bought_minor: int
@@ -204,14 +264,10 @@ class DayTotals:
     ends: int
     final_balance_minor: int
 
-    def items(self) -> Iterator[tuple[str, int]]:
-        """Names and values, in the order above."""
-        return ((field.name, getattr(self, field.name)) for field in fields(self))
-
 
 @dataclass(frozen=True, slots=True)
 class DayAlignment:
-    """A day's totals are told. `day` is "YYYY-MM-DD", UTC, and over."""
+    """The totals of a day that is over. `day` is "YYYY-MM-DD", UTC."""
 
     transaction_id: str
     operator: str
@@ -222,7 +278,7 @@ class DayAlignment:
 
 @dataclass(frozen=True, slots=True)
 class SoftwareModule:
-    """One module of the software that runs: hex digests; `sha1` may be empty."""
+    """One module of the running software, with hex digests; `sha1` may be empty."""
 
     name: str
     version: str
@@ -232,7 +288,7 @@ class SoftwareModule:
 
 @dataclass(frozen=True, slots=True)
 class ModuleReport:
-    """The modules that run on a node, told once a day and after a start."""
+    """The modules that run on a node, reported once a day and after a start."""
 
     transaction_id: str
     node: str
@@ -240,11 +296,14 @@ class ModuleReport:
     report_ms: int
 
 
-class CentralSystem(Protocol):
-    """A regulator's central system. Every method names its rejections, in the order in which they are looked for.
+_Message = SessionOpening | Purchase | StageReport | ParticipationEnd | SessionClose | DayAlignment | DayTotals
 
-    Every method may raise RegulatorUnavailableError, after which nothing is known of the call; InvalidFieldError or
-    FormatError for values that are none; and the rejection TRANSACTION_CONFLICT.
+
+class CentralSystem(Protocol):
+    """A regulator's central system. Every method names its rejections, in the order of the checks.
+
+    Every method may raise RegulatorUnavailableError, after which the outcome of the call is unknown; InvalidFieldError
+    or FormatError for a malformed value; and the rejection TRANSACTION_CONFLICT.
     """
 
     async def open_session(self, opening: SessionOpening) -> RegulatorSession:
@@ -260,34 +319,37 @@ class CentralSystem(Protocol):
         ...
 
     async def report_stages(self, transaction_id: str, stages: Sequence[StageReport]) -> RegulatorReceipt:
-        """Tell played rounds, those of one participation in order, all or none of the batch.
+        """Report played rounds, those of one participation in order. The system enters the whole batch or nothing.
 
         `stage_no` counts a participation's rounds from 1; `available_minor` is its balance before the stakes. A stage
-        told before with the same data is passed over, whatever the transaction id. `metadata["index"]` (from 0) names
-        the stage at fault: UNKNOWN_PARTICIPATION, STAGE_CONFLICT, PARTICIPATION_ENDED, STAGE_GAP, DATE_IN_FUTURE,
-        AVAILABLE_MISMATCH, STAKE_NOT_COVERED.
+        that was reported before with the same data is skipped, whatever the transaction id. `metadata["index"]` (from
+        0) names the refused stage: UNKNOWN_PARTICIPATION, STAGE_CONFLICT, PARTICIPATION_ENDED, STAGE_GAP,
+        DATE_IN_FUTURE, AVAILABLE_MISMATCH, STAKE_NOT_COVERED.
         """
         ...
 
     async def end_participation(self, end: ParticipationEnd) -> RegulatorReceipt:
-        """Tell what is left. UNKNOWN_PARTICIPATION, ENDED_TWICE, DATE_IN_FUTURE, ROUNDS_MISMATCH, BALANCE_MISMATCH."""
+        """Report the final balance.
+
+        UNKNOWN_PARTICIPATION, ENDED_TWICE, DATE_IN_FUTURE, ROUNDS_MISMATCH, BALANCE_MISMATCH.
+        """
         ...
 
     async def close_session(self, close: SessionClose) -> RegulatorReceipt:
-        """Tell that a session is over. UNKNOWN_SESSION, SESSION_CLOSED, DATE_IN_FUTURE, SEATED."""
+        """Report the end of a session. UNKNOWN_SESSION, SESSION_CLOSED, DATE_IN_FUTURE, SEATED."""
         ...
 
     async def align_day(self, alignment: DayAlignment) -> RegulatorReceipt:
-        """Tell a day's totals, again with a new transaction id when late reports have changed them.
+        """Report a day's totals; once more, with a new transaction id, when late stages have changed them.
 
         DATE_IN_FUTURE, TOTALS_MISMATCH.
         """
         ...
 
     async def report_modules(self, report: ModuleReport) -> RegulatorReceipt:
-        """Tell the hashes of the software that runs. DATE_IN_FUTURE."""
+        """Report the hashes of the running software. DATE_IN_FUTURE."""
         ...
 
     async def close(self) -> None:
-        """Finish what was begun and let go."""
+        """Let running calls end and release the resources."""
         ...

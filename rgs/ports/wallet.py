@@ -1,15 +1,18 @@
-"""The operator's wallet: the seam that every wallet stands behind, its words and its receipts.
+"""The contract of an operator's wallet: the transfers it is asked for, and the receipts it answers with.
 
-What it implements: ARCHITECTURE 2.3 (the wallet is called at purchase and at the end of a participation, never in a
-round) and 2.17 (stable ids, unknown is a state), RULEBOOK R-2.
+It implements ARCHITECTURE 2.3 (the wallet is called at purchase and at the end of a participation, never in a round),
+2.17 (stable ids, unknown is a state) and RULEBOOK R-2.
 
-What every wallet behind the seam promises. A transaction id never changes over retries and means one movement for ever:
-the same id with the same values is answered as the first time, with any other value it is a conflict. A rollback of a
-debit that the wallet does not know leaves a tombstone, and the debit that arrives later takes no money. What the wallet
-did not answer is raised as WalletUnavailableError: it may have happened, and the same call with the same id settles it.
-A cancelled call is as unknown as an unanswered one.
+What every wallet promises:
 
-Refuses: a reference that its purpose does not allow. The embedded default is `rgs.adapters.embedded.wallet`.
+- A transaction id stands for one transfer for ever. The same id with the same values gets the first answer again; with
+  any other value it is a conflict.
+- The rollback of a debit that the wallet does not know leaves a tombstone. If that debit arrives later, it takes no
+  money.
+- A call without an answer raises WalletUnavailableError. The money may have moved; the same call with the same id
+  settles it. The same holds for a call that was cancelled.
+
+The embedded default is `rgs.adapters.embedded.wallet`.
 """
 
 from __future__ import annotations
@@ -18,15 +21,15 @@ from dataclasses import dataclass
 from enum import StrEnum, unique
 from typing import Final, Protocol
 
-from rgs.core.errors import (
-    InvalidFieldError,
-)
-from rgs.core.ids import check_reference
+from rgs.core.errors import InvalidFieldError
+from rgs.core.ids import check_name, check_reference, check_ulid
+from rgs.core.money import parse_currency
+from rgs.ports.amounts import check_amount
 
 
 @unique
 class Leg(StrEnum):
-    """What a movement is for: PURCHASE and PAYOUT in the participation model, BET and RETURN in seamless mode."""
+    """What a transfer is for: PURCHASE and PAYOUT in the participation model, BET and RETURN in seamless mode."""
 
     PURCHASE = "purchase"
     PAYOUT = "payout"
@@ -34,9 +37,65 @@ class Leg(StrEnum):
     RETURN = "return"
 
 
+DEBIT_LEGS: Final = (Leg.PURCHASE, Leg.BET)
+CREDIT_LEGS: Final = (Leg.PAYOUT, Leg.RETURN)
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """What a wallet is asked for. A retry repeats every field.
+
+    `reference` is our id of the participation. In seamless mode (`leg` BET or RETURN) it is our id of the session, and
+    `round_reference` is that of the round; without seamless mode `round_reference` is empty.
+    """
+
+    operator: str
+    player: str
+    currency: str
+    amount_minor: int
+    transaction_id: str
+    reference: str
+    leg: Leg
+    round_reference: str = ""
+
+    @property
+    def row_reference(self) -> str:
+        """The reference that a wallet's book shows: `reference`, in seamless mode `session:leg:round`."""
+        return f"{self.reference}:{self.leg}:{self.round_reference}" if self.round_reference else self.reference
+
+
+def check_debit(transfer: Transfer) -> Transfer:
+    """The transfer if a debit or a rollback may ask for it; InvalidFieldError or FormatError if not."""
+    return _check(transfer, DEBIT_LEGS, least_minor=1)
+
+
+def check_credit(transfer: Transfer) -> Transfer:
+    """The transfer if a credit may ask for it, an amount of 0 included; InvalidFieldError or FormatError if not."""
+    return _check(transfer, CREDIT_LEGS, least_minor=0)
+
+
+def _check(transfer: Transfer, legs: tuple[Leg, Leg], least_minor: int) -> Transfer:
+    """`legs` are the allowed purposes: the first without a round, the second with one."""
+    check_ulid(transfer.transaction_id, "transaction_id")
+    check_amount(transfer.amount_minor, "amount_minor", least_minor)
+    check_name(transfer.operator, "operator")
+    check_reference(transfer.player, "player")
+    parse_currency(transfer.currency)
+    check_reference(transfer.reference, "reference")
+    leg = transfer.leg
+    if leg not in legs:
+        raise InvalidFieldError(f"leg {leg} is not {' or '.join(legs)}", field="leg", value=leg, limit=" ".join(legs))
+    if leg == legs[1]:
+        check_reference(transfer.round_reference, "round_reference")
+    elif transfer.round_reference:
+        value = transfer.round_reference[:80]
+        raise InvalidFieldError(f"a {leg} belongs to no round", field="round_reference", value=value)
+    return transfer
+
+
 @unique
 class TransactionStatus(StrEnum):
-    """Where a transaction stands."""
+    """The state of a transaction."""
 
     ACCEPTED = "accepted"
     """The money moved, with this call."""
@@ -45,18 +104,18 @@ class TransactionStatus(StrEnum):
     ROLLED_BACK = "rolled_back"
     """The debit is undone, or will be refused should it still arrive."""
     REFUSED = "refused"
-    """The debit was refused for good. Only `get_transaction` says so; `debit` raises."""
+    """The debit was refused for good. Only `get_transaction` answers this; `debit` raises."""
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """The wallet's answer. `balance_after_minor` is that of the first answer; None only where there is no account."""
+    """The wallet's answer. `balance_after_minor` is that of the first answer; None only if there is no account."""
 
     transaction_id: str
     status: TransactionStatus
     balance_after_minor: int | None
     wallet_reference: str
-    """The wallet's own name of its entry, for people and for reconciliation."""
+    """The wallet's own id of its entry, for people and for reconciliation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,77 +129,40 @@ class Balance:
 
 
 class Wallet(Protocol):
-    """An operator's wallet. `reference` is our id of the participation, for people; it is part of what a retry repeats.
+    """An operator's wallet.
 
-    In seamless mode (`leg` BET, RETURN) `reference` is our id of the session, and `round_reference` that of the round;
-    a movement of the participation model has none. Both are part of what a retry repeats, too.
-
-    Every method may raise WalletUnavailableError, after which nothing is known of the call, and InvalidFieldError or
-    FormatError for values that are none.
+    Every method may raise WalletUnavailableError, after which the outcome of the call is unknown, and
+    InvalidFieldError or FormatError for a malformed value.
     """
 
-    async def debit(
-        self,
-        *,
-        operator: str,
-        player: str,
-        currency: str,
-        amount_minor: int,
-        transaction_id: str,
-        reference: str,
-        leg: Leg = Leg.PURCHASE,
-        round_reference: str = "",
-        session_token: str = "",
-    ) -> Receipt:
-        """Take `amount_minor` (> 0) from the player: ACCEPTED or DUPLICATE. `session_token` is the operator's own, no
-        part of what a retry repeats.
+    async def debit(self, transfer: Transfer, *, session_token: str = "") -> Receipt:
+        """Take the amount (> 0) from the player: ACCEPTED or DUPLICATE.
 
-        Errors, the first that applies: IdempotencyConflictError, TransactionRolledBackError, WalletRefusedError,
-        InsufficientFundsError. Each of the last three is final for this id: it never takes money afterwards.
+        `session_token` is the operator's own; a retry need not repeat it. Errors, the first that applies:
+        IdempotencyConflictError, TransactionRolledBackError, WalletRefusedError, InsufficientFundsError. Each of the
+        last three is final for this id: it never takes money afterwards.
         """
         ...
 
-    async def credit(
-        self,
-        *,
-        operator: str,
-        player: str,
-        currency: str,
-        amount_minor: int,
-        transaction_id: str,
-        reference: str,
-        leg: Leg = Leg.PAYOUT,
-        round_reference: str = "",
-    ) -> Receipt:
-        """Give `amount_minor` (>= 0) to the player: ACCEPTED or DUPLICATE.
+    async def credit(self, transfer: Transfer) -> Receipt:
+        """Give the amount (>= 0) to the player: ACCEPTED or DUPLICATE.
 
         IdempotencyConflictError, or WalletRefusedError, which is not final: a credit is owed until it lands.
         """
         ...
 
-    async def rollback(
-        self,
-        *,
-        operator: str,
-        player: str,
-        currency: str,
-        amount_minor: int,
-        transaction_id: str,
-        reference: str,
-        leg: Leg = Leg.PURCHASE,
-        round_reference: str = "",
-    ) -> Receipt:
-        """Undo the debit of these very values, arrived or not: ROLLED_BACK, however often it is sent.
+    async def rollback(self, transfer: Transfer) -> Receipt:
+        """Undo the debit with these values, whether it arrived or not: ROLLED_BACK, however often it is sent.
 
         IdempotencyConflictError if the id stands for other values or for a credit.
         """
         ...
 
     async def get_transaction(self, *, operator: str, player: str, transaction_id: str) -> Receipt | None:
-        """Where a transaction stands: ACCEPTED, REFUSED or ROLLED_BACK; None if the wallet knows of none.
+        """The state of a transaction: ACCEPTED, REFUSED or ROLLED_BACK; None if the wallet does not know it.
 
-        None says nothing of a call that is still on its way: only a rollback makes that final. IdempotencyConflictError
-        if the transaction is another player's.
+        After None a call that is still on its way may arrive; only a rollback is final. IdempotencyConflictError if
+        the transaction is another player's.
         """
         ...
 
@@ -149,24 +171,5 @@ class Wallet(Protocol):
         ...
 
     async def close(self) -> None:
-        """Finish what was begun and let go."""
+        """Let running calls end and release the resources."""
         ...
-
-
-DEBIT_LEGS: Final = (Leg.PURCHASE, Leg.BET)
-CREDIT_LEGS: Final = (Leg.PAYOUT, Leg.RETURN)
-
-
-def format_reference(legs: tuple[Leg, Leg], leg: Leg, reference: str, round_reference: str) -> str:
-    """The `reference` of a row: that of the movement, in seamless mode `session:leg:round`. InvalidFieldError.
-
-    `legs` are those that the message may have: the first without a round, the second with one.
-    """
-    if leg not in legs:
-        raise InvalidFieldError(f"leg {leg} is not {' or '.join(legs)}", field="leg", value=leg, limit=" ".join(legs))
-    if leg is legs[0]:
-        if round_reference:
-            raise InvalidFieldError(f"a {leg} belongs to no round", field="round_reference", value=round_reference[:80])
-        return reference
-    check_reference(reference, "reference")
-    return f"{reference}:{leg}:{check_reference(round_reference, 'round_reference')}"

@@ -238,7 +238,7 @@ _MOVE: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Movement:
+class EnteredTransfer:
     """What a message asks for: a retry carries the same value in every field. Amounts in minor units of `currency`."""
 
     operator: str
@@ -266,9 +266,9 @@ class WalletEntry:
     reference: str
 
     @property
-    def movement(self) -> Movement:
+    def transfer(self) -> EnteredTransfer:
         """What the message asked for that this row answers."""
-        return Movement(
+        return EnteredTransfer(
             self.operator, self.player, self.currency, self.amount_minor, self.transaction_id or "", self.reference
         )
 
@@ -300,23 +300,23 @@ class WalletTransaction:
         """A new account with nothing on it."""
         self._db.execute("INSERT INTO accounts VALUES (?, ?, ?, 0)", (operator, player, currency))
 
-    def append(self, kind: str, movement: Movement, moved_minor: int) -> WalletEntry:
+    def append(self, kind: str, transfer: EnteredTransfer, moved_minor: int) -> WalletEntry:
         """Move `moved_minor` (signed: positive to the player) on the account and enter it."""
-        account = (movement.operator, movement.player, movement.currency)
+        account = (transfer.operator, transfer.player, transfer.currency)
         if moved_minor:
             self._db.execute(_MOVE, (moved_minor, *account))
         entry = WalletEntry(
             entry_no=self._db.execute(_SELECT_LAST).fetchone()[0] + 1,
             recorded_time=self._time,
             kind=kind,
-            operator=movement.operator,
-            player=movement.player,
-            currency=movement.currency,
-            transaction_id=movement.transaction_id or None,
-            amount_minor=movement.amount_minor,
+            operator=transfer.operator,
+            player=transfer.player,
+            currency=transfer.currency,
+            transaction_id=transfer.transaction_id or None,
+            amount_minor=transfer.amount_minor,
             movement_minor=moved_minor,
             balance_after_minor=self.balance(*account),
-            reference=movement.reference,
+            reference=transfer.reference,
         )
         self._db.execute("INSERT INTO transactions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", astuple(entry))
         return entry

@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from rgs.core.errors import RegulatorRefusedError, RgsError, TransactionRolledBackError, WalletRefusedError
+from rgs.ports.wallet import Receipt, Transfer
 from rgs.store.sqlite.store import connect, create_store
 from tests.crashing import FAILPOINT, Run, forking, live, serve_children
 from tests.house import NOW_MS, STORE_EPOCH, FakeClock, House, Player
@@ -110,9 +110,9 @@ async def life(folder: Path, clock_ms: int, which: str, *, recover_first: bool) 
     house = House(folder, clock=FakeClock(clock_ms), fundings=FUNDINGS)
     genuine = house.wallet.debit
 
-    async def debit(**movement: Any) -> Any:
-        assert movement["session_token"] == (TOKEN if which != "refused" else "")
-        return await genuine(**movement)
+    async def debit(transfer: Transfer, *, session_token: str = "") -> Receipt:
+        assert session_token == (TOKEN if which != "refused" else "")
+        return await genuine(transfer, session_token=session_token)
 
     house.wallet.debit = debit  # type: ignore[method-assign]
     await house.start()

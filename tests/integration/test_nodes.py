@@ -346,7 +346,7 @@ async def test_who_does_not_renew_its_lease_is_lost_and_plays_no_more(
 
 
 async def lost_row(house: Cluster, instance: str) -> bool:
-    store = house.servers[0].services.history._store
+    store = house.servers[0].services.history.store
     return instance not in {row.instance for row in await store.instances(alive_only=True)}
 
 

@@ -12,7 +12,7 @@ from rgs.core.ids import format_ulid
 from rgs.integrity.manifest import make_manifest
 from rgs.node.config import load_config
 from rgs.store.register import RegisterStore
-from rgs.store.wallet import Movement, WalletStore
+from rgs.store.wallet import EnteredTransfer, WalletStore
 from tests.reconciling import play_day
 
 MANIFEST = make_manifest()
@@ -28,12 +28,12 @@ def test_what_the_wallet_refused_and_gave_back_is_told_apart(home: Path, tmp_pat
     store = WalletStore(load_config(home).wallet)
     with store.transaction(1_795_000_000_000) as entries:
         entries.add_account("op-1", "anna", "EUR")
-        entries.append("opening", Movement("op-1", "anna", "EUR", 900, "", "opening"), 900)
+        entries.append("opening", EnteredTransfer("op-1", "anna", "EUR", 900, "", "opening"), 900)
         for kind, transaction_id, moved in (
             ("debit", "A", -100), ("rollback", "A", 100), ("refused_debit", "B", 0), ("rollback", "C", 0),
             ("credit", "D", 100),
         ):  # fmt: skip
-            entries.append(kind, Movement("op-1", "anna", "EUR", 100, transaction_id, "P"), moved)
+            entries.append(kind, EnteredTransfer("op-1", "anna", "EUR", 100, transaction_id, "P"), moved)
     store.close()
     out = tmp_path / "wallet.csv"
     assert run(["export-wallet", "--home", str(home), "--out", str(out)], MANIFEST) == 0

@@ -157,7 +157,7 @@ async def test_without_the_private_blocks_what_is_over_is_not_owed(place: Place,
     for one in held:
         order = order_of(ADMIN, "ReleaseReports", house.request_id(), subject=one.subject)
         await house.services.outbox.release_reports(order, "stages", one.subject, "LINKS_LOST")
-    assert await house.affairs.report_stages() == 0  # refused again, as before
+    assert await house.reporting.report_stages() == 0  # refused again, as before
     for one in held:
         order = order_of(ADMIN, "ReleaseReports", house.request_id(), subject=one.subject, close_out=True)
         await house.services.outbox.release_reports(order, "stages", one.subject, "LINKS_LOST", close_out=True)

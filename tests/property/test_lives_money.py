@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rgs.core.errors import RgsError, UnavailableError, WalletRefusedError
-from rgs.ports.wallet import Receipt, TransactionStatus
+from rgs.core.ids import ULID_RANDOM_BYTES, format_ulid
+from rgs.ports.wallet import Receipt, TransactionStatus, Transfer
 from rgs.service.callers import Caller, Role
 from rgs.service.money import movements
 from rgs.service.play import seamless
@@ -203,9 +205,9 @@ def test_a_rough_day_adds_up(is_seamless: bool) -> None:
 
 
 def test_the_oracle_sees_a_credit_that_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def careless(_self: movements.Movements, movement: movements.Movement) -> Receipt:
+    async def careless(_self: movements.Movements, transfer: Transfer) -> Receipt:
         """The wallet will have taken it."""
-        return Receipt(movement["transaction_id"], TransactionStatus.DUPLICATE, 0, "")
+        return Receipt(transfer.transaction_id, TransactionStatus.DUPLICATE, 0, "")
 
     monkeypatch.setattr(movements.Movements, "credit", careless)
     with pytest.raises(AssertionError):
@@ -213,13 +215,13 @@ def test_the_oracle_sees_a_credit_that_is_given_up(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_oracle_sees_a_debit_under_a_new_id(monkeypatch: pytest.MonkeyPatch) -> None:
-    genuine = seamless.Seamless._movement
+    genuine, ids = seamless._transfer, iter(range(10_000))
 
-    def careless(self: seamless.Seamless, *args: object) -> movements.Movement:
-        movement = genuine(self, *args)  # type: ignore[arg-type]
-        return {**movement, "transaction_id": self._instance.new_id(self._clock.now_ms())}
+    def careless(*args: object) -> Transfer:
+        transfer = genuine(*args)  # type: ignore[arg-type]
+        return replace(transfer, transaction_id=format_ulid(next(ids), bytes(ULID_RANDOM_BYTES)))
 
-    monkeypatch.setattr(seamless.Seamless, "_movement", careless)
+    monkeypatch.setattr(seamless, "_transfer", careless)
     with pytest.raises(AssertionError):
         live_roughly(is_seamless=True)
 

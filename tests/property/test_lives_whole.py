@@ -188,7 +188,7 @@ class World:
                 await self.house.sessions.recover()
             case "report":
                 with suppress(UnavailableError):
-                    await self.house.affairs.report_stages()
+                    await self.house.reporting.report_stages()
             case "tick":
                 self.house.clock.tick(number)
             case _:
@@ -303,7 +303,7 @@ def test_the_oracle_sees_a_debit_made_twice(monkeypatch: pytest.MonkeyPatch) -> 
     genuine = affairs.Affairs.advance
 
     async def careless(self: affairs.Affairs, affair: Affair) -> Reply:
-        return await genuine(self, replace(affair, affair_id=self._instance.new_id(0)))
+        return await genuine(self, replace(affair, affair_id=self.instance.new_id(0)))
 
     monkeypatch.setattr(affairs.Affairs, "advance", careless)
     with pytest.raises((AssertionError, RgsError)):

@@ -23,8 +23,8 @@ from rgs.core.errors import (
     TransactionRolledBackError,
     WalletRefusedError,
 )
-from rgs.ports.wallet import TransactionStatus
-from rgs.store.wallet import Movement, WalletEntry, WalletStore
+from rgs.ports.wallet import Leg, TransactionStatus, Transfer
+from rgs.store.wallet import EnteredTransfer, WalletEntry, WalletStore
 from tests.unit.adapters.books import NOW_MS, ulid
 
 _operators = count(1)
@@ -51,13 +51,9 @@ class Message:
 
     def send(self, wallet: EmbeddedWallet, operator: str) -> Awaitable[Any]:
         call: Callable[..., Awaitable[Any]] = getattr(wallet, self.method)
+        leg = Leg.PAYOUT if self.method == "credit" else Leg.PURCHASE
         return call(
-            operator=operator,
-            player=self.player,
-            currency="EUR",
-            amount_minor=self.amount_minor,
-            transaction_id=ulid(self.number),
-            reference="participation-1",
+            Transfer(operator, self.player, "EUR", self.amount_minor, ulid(self.number), "participation-1", leg)
         )
 
 
@@ -224,12 +220,12 @@ def forgets_tombstones(patch: pytest.MonkeyPatch) -> None:
     """A rollback of an unknown debit is answered and not kept."""
     honest = EmbeddedWallet._rollback
 
-    def rollback(self: EmbeddedWallet, movement: Movement) -> Any:
+    def rollback(self: EmbeddedWallet, transfer: EnteredTransfer) -> Any:
         with self._store.transaction(NOW_MS) as book:
-            first, _ = book.entries_of(movement.operator, movement.transaction_id)
+            first, _ = book.entries_of(transfer.operator, transfer.transaction_id)
         if first is None:
-            return type("Answer", (), {"transaction_id": movement.transaction_id})
-        return honest(self, movement)
+            return type("Answer", (), {"transaction_id": transfer.transaction_id})
+        return honest(self, transfer)
 
     patch.setattr(EmbeddedWallet, "_rollback", rollback)
 
@@ -243,15 +239,15 @@ def accepts_late_debits(patch: pytest.MonkeyPatch) -> None:
     """A rolled-back debit that comes again is answered as if it stood."""
     honest = EmbeddedWallet._debit
 
-    def debit(self: EmbeddedWallet, movement: Movement) -> Any:
+    def debit(self: EmbeddedWallet, transfer: EnteredTransfer) -> Any:
         try:
-            return honest(self, movement)
+            return honest(self, transfer)
         except TransactionRolledBackError:
             with self._store.transaction(NOW_MS) as book:
-                first, _ = book.entries_of(movement.operator, movement.transaction_id)
+                first, _ = book.entries_of(transfer.operator, transfer.transaction_id)
                 if first is None:
-                    first = book.append("debit", movement, -movement.amount_minor)
-            return type("Answer", (), {"transaction_id": movement.transaction_id, "status": "accepted"})
+                    first = book.append("debit", transfer, -transfer.amount_minor)
+            return type("Answer", (), {"transaction_id": transfer.transaction_id, "status": "accepted"})
 
     patch.setattr(EmbeddedWallet, "_debit", debit)
 
@@ -260,13 +256,13 @@ def forgets_refusals(patch: pytest.MonkeyPatch) -> None:
     """A refused debit is not kept, so that a later copy may succeed."""
     honest = EmbeddedWallet._debit
 
-    def debit(self: EmbeddedWallet, movement: Movement) -> Any:
+    def debit(self: EmbeddedWallet, transfer: EnteredTransfer) -> Any:
         with self._store.transaction(NOW_MS) as book:
-            known = book.entries_of(movement.operator, movement.transaction_id) != (None, None)
-            balance = book.balance(movement.operator, movement.player, movement.currency)
-        if not known and balance is not None and balance < movement.amount_minor:
+            known = book.entries_of(transfer.operator, transfer.transaction_id) != (None, None)
+            balance = book.balance(transfer.operator, transfer.player, transfer.currency)
+        if not known and balance is not None and balance < transfer.amount_minor:
             raise InsufficientFundsError("planted")
-        return honest(self, movement)
+        return honest(self, transfer)
 
     patch.setattr(EmbeddedWallet, "_debit", debit)
 

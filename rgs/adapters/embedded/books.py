@@ -1,7 +1,7 @@
 """The embedded books in the layouts that `rgs reconcile` reads, line by line (docs/reconciliation.md).
 
-Stand-ins for what an operator's wallet and a regulator's system would hand out. They say of themselves that they are
-embedded (`book`, `test_register`), so that a reconciliation cannot take them for outsiders.
+They stand in for the files of an operator's wallet and of a regulator's system. The fields `book` and `test_register`
+mark them as embedded, so that a reconciliation cannot take them for the files of others.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EMBEDDED: Final = "embedded"
 
 
 def wallet_lines(entries: Iterable[WalletEntry]) -> Iterator[bytes]:
-    """The header and one line a transaction; openings of accounts are none."""
+    """The header, and one line for each transaction except the openings of accounts."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
 
@@ -58,11 +58,11 @@ _DROPPED: Final = frozenset({"jurisdiction", "participation_cap_minor", *_TIMES}
 
 
 def register_lines(entries: Iterable[dict[str, Any]]) -> Iterator[bytes]:
-    """One line an entry of the journal that is of a session, then one a day, operator and currency with its totals."""
+    """One line for each entry of a session, then one for each day, operator and currency with its totals."""
     sessions: dict[str, tuple[str, str]] = {}
     totals: dict[tuple[str, str, str], dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for entry in entries:
-        if entry["kind"] not in _KEPT:  # alignments and reports of software are of no session
+        if entry["kind"] not in _KEPT:  # alignments and reports of software have no session
             continue
         request: dict[str, str] = entry["request"]
         time = next(request[name] for name in _TIMES if name in request)
@@ -89,7 +89,7 @@ def register_lines(entries: Iterable[dict[str, Any]]) -> Iterator[bytes]:
 
 
 def receipt_line(opening: bytes) -> bytes:
-    """What an operator keeps of an opening that it was answered with: one line of its receipts."""
+    """The line that an operator keeps of an opening: one line of its receipts."""
     _, body = parse_statement(parse_envelope(opening))
     return _json_line(
         {

@@ -1,7 +1,4 @@
-"""A thread that waits for the disk, one for each embedded book.
-
-Refuses to run two messages of one book at the same time.
-"""
+"""A thread for the blocking calls of one embedded book. It runs one call at a time."""
 
 from __future__ import annotations
 
@@ -16,9 +13,9 @@ _Result = TypeVar("_Result")
 
 
 class OwnThread:
-    """One thread for the blocking calls of one store: the event loop never waits for the disk, calls keep their order.
+    """One thread for the blocking calls of one store, in their order. The event loop never waits for the disk.
 
-    A call that was begun runs to its end even if the task that awaits it is cancelled: it may have happened.
+    A call that has begun runs to its end even if the task that awaits it is cancelled.
     """
 
     def __init__(self, name: str, unavailable: type[UnavailableError]) -> None:
@@ -27,7 +24,7 @@ class OwnThread:
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
 
     async def run(self, call: Callable[[], _Result]) -> _Result:
-        """The call's answer or error; the unavailable error after `close`."""
+        """Run the call; return its answer or raise its error. The unavailable error after `close`."""
         try:
             work = self._pool.submit(call)
         except RuntimeError:
@@ -35,5 +32,5 @@ class OwnThread:
         return await asyncio.wrap_future(work)
 
     async def close(self) -> None:
-        """Finish what was submitted and end the thread."""
+        """Run what was submitted and end the thread."""
         await asyncio.to_thread(self._pool.shutdown)

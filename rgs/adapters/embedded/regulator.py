@@ -1,10 +1,10 @@
-"""The test register: plays a regulator's central system where the jurisdiction allows it, and says so.
+"""The test regulator: it stands in for a regulator's central system if the jurisdiction allows it.
 
-What it implements: the seam `rgs.ports.regulator.CentralSystem` with its rejections, over a `RegisterStore`
-(docs/regulator.md tells the rows). It is the engine of the simulated central system, too.
+It implements the port `rgs.ports.regulator.CentralSystem` with its rejections, over a `RegisterStore`
+(docs/regulator.md describes the rows). The simulated central system uses it too.
 
-Refuses: to be taken for a regulator. It speaks no regulator's protocol, its ids only look like real ones (`M...` for
-sessions, `N...` for participations), every answer and entry is marked, and a jurisdiction that does not allow a test
+Nobody can take it for a regulator: it speaks no regulator's protocol, its ids only look like real ones (`M...` for
+sessions, `N...` for participations), and every answer and entry is marked. A jurisdiction that does not allow a test
 register gets no session from it.
 """
 
@@ -16,15 +16,12 @@ from functools import partial
 from typing import Any, Final
 
 from rgs.adapters.embedded.own_thread import OwnThread
-from rgs.core.errors import InvalidFieldError, JurisdictionError, RegulatorUnavailableError, RgsError
+from rgs.core.errors import InvalidFieldError, RegulatorUnavailableError, RgsError
 from rgs.core.ids import REGULATOR_ID_CHARACTERS, check_name, check_reference, check_ulid
-from rgs.core.money import parse_currency
 from rgs.core.statements.canonical import digest, format_canonical
 from rgs.core.times import format_time, parse_date
-from rgs.ports.amounts import check_amount
 from rgs.ports.regulator import (
     DayAlignment,
-    DayTotals,
     ModuleReport,
     ParticipationEnd,
     Purchase,
@@ -36,7 +33,9 @@ from rgs.ports.regulator import (
     SessionOpening,
     StageReport,
     check_regulator_id,
+    checked_fields,
     refusal_of,
+    verify_test_register_allowed,
 )
 from rgs.store.register import ParticipationState, RegisterStore, RegisterTransaction, SessionState
 
@@ -54,11 +53,11 @@ _Enter = Callable[[RegisterTransaction, int], str]
 
 
 class EmbeddedRegister:
-    """The test register over a `RegisterStore`: plays the central system where the jurisdiction allows it, and says so.
+    """The test regulator over a `RegisterStore`.
 
-    `new_id(prefix)` makes a 16-character id that begins with `prefix`, from the house's tested entropy; `now_ms` is the
-    injected clock, which the sender's may be ahead of by `apart_ms` where it is another clock.
-    One thread of its own does the waiting for the disk and takes the messages one by one, as they came.
+    `new_id(prefix)` makes a 16-character id that begins with `prefix`, from the server's tested entropy. `now_ms` is
+    the injected clock; the sender's clock may be ahead of it by `apart_ms`. A thread of its own writes to the disk and
+    takes the messages one by one, in their order.
     """
 
     def __init__(
@@ -72,28 +71,15 @@ class EmbeddedRegister:
 
     async def open_session(self, opening: SessionOpening) -> RegulatorSession:
         """As in `CentralSystem`; JurisdictionError unless the jurisdiction allows a test register."""
-        if opening.test_register_allowed is not True:
-            raise JurisdictionError(
-                f"jurisdiction {opening.jurisdiction} allows no test register",
-                field="jurisdiction",
-                jurisdiction=opening.jurisdiction,
-            )
-        request = {
-            "currency": parse_currency(opening.currency),
-            "jurisdiction": check_name(opening.jurisdiction, "jurisdiction"),
-            "open_time": format_time(opening.open_ms),
-            "operator": check_name(opening.operator, "operator"),
-            "participation_cap_minor": _number(opening.participation_cap_minor, "participation_cap_minor", 1),
-            "reference": check_reference(opening.reference, "reference"),
-            "ruleset": check_name(opening.ruleset, "ruleset"),
-        }
+        verify_test_register_allowed(opening)
+        request = _request(opening)
         issued = self._issue("M")
 
         def enter(book: RegisterTransaction, latest_ms: int) -> str:
             _verify_past(opening.open_ms, latest_ms)
             if book.session_by_reference(opening.operator, opening.reference) is not None:
                 raise refusal_of(Rejection.REFERENCE_USED, f"session {opening.reference} was opened before")
-            book.append("opening", issued, 0, request)  # an id in use breaks a key of the table: unavailable, ask again
+            book.append("opening", issued, 0, request)  # an id in use violates a key of the table: unavailable
             cap_minor = opening.participation_cap_minor
             book.add_session(SessionState(issued, opening.operator, opening.reference, cap_minor))
             return issued
@@ -102,17 +88,7 @@ class EmbeddedRegister:
 
     async def buy_participation(self, purchase: Purchase) -> RegulatorParticipation:
         """As in `CentralSystem`."""
-        if type(purchase.amount_minor) is int and purchase.amount_minor <= 0:
-            message = f"a purchase of {purchase.amount_minor} is none"
-            raise refusal_of(Rejection.AMOUNT_NOT_POSITIVE, message, field="amount_minor", value=purchase.amount_minor)
-        request = {
-            "amount_minor": _number(purchase.amount_minor, "amount_minor", 1),
-            "player": check_reference(purchase.player, "player"),
-            "purchase_no": _number(purchase.purchase_no, "purchase_no", 1),
-            "purchase_time": format_time(purchase.purchase_ms),
-            "reference": check_reference(purchase.reference, "reference"),
-            "regulator_session_id": check_regulator_id(purchase.regulator_session_id, "regulator_session_id"),
-        }
+        request = _request(purchase)
         issued = self._issue("N") if purchase.purchase_no == 1 else ""
 
         def enter(book: RegisterTransaction, latest_ms: int) -> str:
@@ -159,20 +135,11 @@ class EmbeddedRegister:
                 book.save_participation(seat)
             return ""
 
-        await self._perform(transaction_id, requests, enter)
-        return RegulatorReceipt(transaction_id, test_register=True)
+        return await self._entered(transaction_id, requests, enter)
 
     async def end_participation(self, end: ParticipationEnd) -> RegulatorReceipt:
         """As in `CentralSystem`."""
-        request = {
-            "end_time": format_time(end.end_ms),
-            "final_balance_minor": _number(end.final_balance_minor, "final_balance_minor", 0),
-            "regulator_participation_id": check_regulator_id(
-                end.regulator_participation_id, "regulator_participation_id"
-            ),
-            "regulator_session_id": check_regulator_id(end.regulator_session_id, "regulator_session_id"),
-            "rounds": _number(end.rounds, "rounds", 0),
-        }
+        request = _request(end)
 
         def enter(book: RegisterTransaction, latest_ms: int) -> str:
             seat = book.participation(end.regulator_participation_id)
@@ -194,15 +161,11 @@ class EmbeddedRegister:
             book.save_session(session)
             return ""
 
-        await self._perform(end.transaction_id, request, enter)
-        return RegulatorReceipt(end.transaction_id, test_register=True)
+        return await self._entered(end.transaction_id, request, enter)
 
     async def close_session(self, close: SessionClose) -> RegulatorReceipt:
         """As in `CentralSystem`."""
-        request = {
-            "close_time": format_time(close.close_ms),
-            "regulator_session_id": check_regulator_id(close.regulator_session_id, "regulator_session_id"),
-        }
+        request = _request(close)
 
         def enter(book: RegisterTransaction, latest_ms: int) -> str:
             session = _open_session_of(book, close.regulator_session_id)
@@ -215,28 +178,24 @@ class EmbeddedRegister:
             book.save_session(session)
             return ""
 
-        await self._perform(close.transaction_id, request, enter)
-        return RegulatorReceipt(close.transaction_id, test_register=True)
+        return await self._entered(close.transaction_id, request, enter)
 
     async def align_day(self, alignment: DayAlignment) -> RegulatorReceipt:
         """As in `CentralSystem`. Each alignment of a day is an entry of its own; the last one stands."""
-        day_ms = parse_date(alignment.day)
-        operator, currency = check_name(alignment.operator, "operator"), parse_currency(alignment.currency)
-        totals = {name: _number(value, name, 0) for name, value in alignment.totals.items()}
-        request = {"currency": currency, "day": alignment.day, "operator": operator, "totals": totals}
-        subject = f"{operator}:{currency}:{alignment.day}"
+        totals = checked_fields(alignment.totals)
+        request = {**_request(alignment), "totals": {name: str(value) for name, value in totals.items()}}
+        operator, currency, day = alignment.operator, alignment.currency, alignment.day
+        subject = f"{operator}:{currency}:{day}"
 
         def enter(book: RegisterTransaction, latest_ms: int) -> str:
-            _verify_past(day_ms + DAY_MS, latest_ms)
-            held = DayTotals(*book.day_totals(operator, currency, alignment.day))
-            for name, value in held.items():
-                if getattr(alignment.totals, name) != value:
-                    raise _unexpected(Rejection.TOTALS_MISMATCH, name, value, getattr(alignment.totals, name))
+            _verify_past(parse_date(day) + DAY_MS, latest_ms)
+            for (name, value), held in zip(totals.items(), book.day_totals(operator, currency, day), strict=True):
+                if value != held:
+                    raise _unexpected(Rejection.TOTALS_MISMATCH, name, held, value)
             book.append("alignment", subject, book.last_number(subject, "alignment") + 1, request)
             return ""
 
-        await self._perform(alignment.transaction_id, request, enter)
-        return RegulatorReceipt(alignment.transaction_id, test_register=True)
+        return await self._entered(alignment.transaction_id, request, enter)
 
     async def report_modules(self, report: ModuleReport) -> RegulatorReceipt:
         """As in `CentralSystem`; at most `MODULES_MAX` at once."""
@@ -264,11 +223,10 @@ class EmbeddedRegister:
             book.append("modules", node, book.last_number(node, "modules") + 1, request)
             return ""
 
-        await self._perform(report.transaction_id, request, enter)
-        return RegulatorReceipt(report.transaction_id, test_register=True)
+        return await self._entered(report.transaction_id, request, enter)
 
     async def close(self) -> None:
-        """Finish what was begun, end the thread and close the store."""
+        """Let running calls end, then end the thread and close the store."""
         await self._thread.close()
         self._store.close()
 
@@ -282,8 +240,12 @@ class EmbeddedRegister:
             raise RegulatorUnavailableError(f"no {REGULATOR_ID_CHARACTERS}-character id with {prefix} could be made")
         return issued
 
+    async def _entered(self, transaction_id: str, request: _Request, enter: _Enter) -> RegulatorReceipt:
+        await self._perform(transaction_id, request, enter)
+        return RegulatorReceipt(transaction_id, test_register=True)
+
     async def _perform(self, transaction_id: str, request: _Request, enter: _Enter) -> str:
-        """The answer to the first call of this transaction id and request: an earlier one, or this."""
+        """The answer to the first call of this transaction id, an earlier one or this."""
         check_ulid(transaction_id, "transaction_id")
         return await self._thread.run(partial(self._performed, transaction_id, request, enter))
 
@@ -301,7 +263,7 @@ class EmbeddedRegister:
             return earlier[1]
 
 
-# --- rules that several messages, or many stages, share ---------------------------------------------------------------
+# --- rules that several messages or stages share ---------------------------------------------------------------
 
 
 def _open_session_of(book: RegisterTransaction, regulator_session_id: str) -> SessionState:
@@ -333,22 +295,22 @@ def _enter_stage(
     request: dict[str, str],
     latest_ms: int,
 ) -> None:
-    """Check one stage against where its participation stands, which `seats` holds for the batch, and enter it."""
+    """Check one stage against its participation, which `seats` holds for the batch, and enter it."""
     participation_id = stage.regulator_participation_id
     seat = seats.get(participation_id) or book.participation(participation_id)
     if seat is None or seat.regulator_session_id != stage.regulator_session_id:
         raise refusal_of(Rejection.UNKNOWN_PARTICIPATION, "no such participation in that session")
     if stage.stage_no <= seat.stages:
         if book.request_of(participation_id, "stage", stage.stage_no) != request:
-            raise refusal_of(Rejection.STAGE_CONFLICT, f"stage {stage.stage_no} was told otherwise")
+            raise refusal_of(Rejection.STAGE_CONFLICT, f"stage {stage.stage_no} was reported before with other data")
         return
     if seat.ended:
         raise refusal_of(Rejection.PARTICIPATION_ENDED, "the participation has ended")
     if stage.stage_no != seat.stages + 1:
         raise _unexpected(Rejection.STAGE_GAP, "stage number", seat.stages + 1, stage.stage_no)
     _verify_past(stage.end_ms, latest_ms)
-    # IT-06. What had been bought when the stage began: as much as for the stage before it, or some purchases more.
-    # Later purchases may stand in the book already, for they are told at once and stages in batches.
+    # IT-06 (amounts of the balance). What had been bought when the stage began: as for the stage before it, or some
+    # purchases more. Later purchases may be entered already: they arrive at once, stages arrive in batches.
     counted_minor = stage.available_minor + seat.staked_minor - seat.returned_minor
     if counted_minor != seat.bought_minor and (
         counted_minor < seat.counted_minor or counted_minor not in book.purchase_totals(participation_id)
@@ -367,35 +329,30 @@ def _enter_stage(
 def _stage_request(stage: StageReport) -> dict[str, str]:
     if _HASH.fullmatch(stage.opening_hash) is None or _HASH.fullmatch(stage.final_hash) is None:
         raise InvalidFieldError(f"stage {stage.stage_no}: a hash is not 64 lowercase hex digits", field="stages")
-    return {
-        "available_minor": _number(stage.available_minor, "available_minor", 0),
-        "end_time": format_time(stage.end_ms),
-        "final_hash": stage.final_hash,
-        "opening_hash": stage.opening_hash,
-        "regulator_participation_id": check_regulator_id(
-            stage.regulator_participation_id, "regulator_participation_id"
-        ),
-        "regulator_session_id": check_regulator_id(stage.regulator_session_id, "regulator_session_id"),
-        "returned_minor": _number(stage.returned_minor, "returned_minor", 0),
-        "stage_no": _number(stage.stage_no, "stage_no", 1),
-        "staked_minor": _number(stage.staked_minor, "staked_minor", 0),
-    }
+    return _request(stage)
 
 
-def _number(value: int, field: str, least: int) -> str:
-    return str(check_amount(value, field, least))
+def _request(message: Any) -> dict[str, Any]:
+    """The checked fields as the journal keeps them: numbers and times as texts."""
+    request = {}
+    for name, value in checked_fields(message).items():
+        if name.endswith("_ms"):
+            request[f"{name.removesuffix('_ms')}_time"] = format_time(value)
+        elif name != "transaction_id":
+            request[name] = str(value)
+    return request
 
 
 def _verify_past(time_ms: int, latest_ms: int) -> None:
     if time_ms > latest_ms:
         told, latest = format_time(time_ms), format_time(latest_ms)
-        message = f"{told} lies in the future; the register takes times until {latest}"
+        message = f"{told} is in the future; the register accepts times until {latest}"
         raise refusal_of(Rejection.DATE_IN_FUTURE, message, limit=latest, value=told)
 
 
 def _unexpected(rejection: Rejection, what: str, expected: int, value: int) -> RgsError:
-    return refusal_of(rejection, f"{what} {value} where {expected} is expected", limit=expected, value=value)
+    return refusal_of(rejection, f"{what} is {value}; expected {expected}", limit=expected, value=value)
 
 
 def _above(rejection: Rejection, what: str, limit: int, value: int) -> RgsError:
-    return refusal_of(rejection, f"{what} of {value} where {limit} is the most", limit=limit, value=value)
+    return refusal_of(rejection, f"{what} of {value} exceed the limit {limit}", limit=limit, value=value)

@@ -1,7 +1,7 @@
-"""The embedded wallet of demo and development, behind the contract of `rgs.ports.wallet`.
+"""The embedded wallet of demo and development, behind the port `rgs.ports.wallet`.
 
-Over a `WalletStore`, whose rows docs/register-and-wallet.md describes. Refuses: amounts that are no whole numbers of
-minor units, a balance below zero, to open accounts from the game's side.
+It works over a `WalletStore`; docs/register-and-wallet.md describes the rows. Amounts are whole minor units, and no
+balance falls below zero. Play cannot open accounts.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from rgs.core.errors import (
 from rgs.core.ids import check_name, check_reference, check_ulid
 from rgs.core.money import parse_currency
 from rgs.ports.amounts import AMOUNT_MINOR_MAX, check_amount
-from rgs.ports.wallet import CREDIT_LEGS, DEBIT_LEGS, Balance, Leg, Receipt, TransactionStatus, format_reference
-from rgs.store.wallet import Movement, WalletEntry, WalletStore
+from rgs.ports.wallet import Balance, Receipt, TransactionStatus, Transfer, check_credit, check_debit
+from rgs.store.wallet import EnteredTransfer, WalletEntry, WalletStore
 
 
 class EmbeddedWallet:
-    """The wallet of demo and development over a `WalletStore`: durable, with a book that can be read beside ours.
+    """The wallet of demo and development over a `WalletStore`, with a durable book of its own for reconciliation.
 
-    One thread of its own does the waiting for the disk, so that the event loop never does, and takes the messages one
-    by one in the order in which they came. `now_ms` is the injected clock, for the times in the book.
+    A thread of its own writes to the disk, so that the event loop never waits for it, and takes the messages one by one
+    in their order. `now_ms` is the injected clock, for the times in the book.
     """
 
     def __init__(self, store: WalletStore, now_ms: Callable[[], int]) -> None:
@@ -38,70 +38,27 @@ class EmbeddedWallet:
         self._thread = OwnThread("wallet", WalletUnavailableError)
 
     async def open_account(self, *, operator: str, player: str, currency: str, balance_minor: int) -> Balance:
-        """The operator's side, for demo and development: an account with a first balance; answers the balance now.
+        """Open an account with a first balance, as an operator would; return the balance now.
 
         A repeat changes nothing; with another first balance it is an IdempotencyConflictError.
         """
-        movement = _checked(operator, player, currency, check_amount(balance_minor, "balance_minor", 0), "", "opening")
-        return await self._thread.run(partial(self._open_account, movement))
+        check_name(operator, "operator")
+        check_reference(player, "player")
+        check_amount(balance_minor, "balance_minor", 0)
+        opening = EnteredTransfer(operator, player, parse_currency(currency), balance_minor, "", "opening")
+        return await self._thread.run(partial(self._open_account, opening))
 
-    async def debit(
-        self,
-        *,
-        operator: str,
-        player: str,
-        currency: str,
-        amount_minor: int,
-        transaction_id: str,
-        reference: str,
-        leg: Leg = Leg.PURCHASE,
-        round_reference: str = "",
-        session_token: str = "",  # noqa: ARG002 - nobody gives the embedded wallet one to know
-    ) -> Receipt:
+    async def debit(self, transfer: Transfer, *, session_token: str = "") -> Receipt:  # noqa: ARG002 - it needs no token
         """As in `Wallet`. Insufficient funds and an unknown account are kept, so that no late copy can succeed."""
-        check_ulid(transaction_id, "transaction_id")
-        check_amount(amount_minor, "amount_minor", 1)
-        named = format_reference(DEBIT_LEGS, leg, reference, round_reference)
-        movement = _checked(operator, player, currency, amount_minor, transaction_id, named)
-        return await self._thread.run(partial(self._debit, movement))
+        return await self._thread.run(partial(self._debit, entered_of(check_debit(transfer))))
 
-    async def credit(
-        self,
-        *,
-        operator: str,
-        player: str,
-        currency: str,
-        amount_minor: int,
-        transaction_id: str,
-        reference: str,
-        leg: Leg = Leg.PAYOUT,
-        round_reference: str = "",
-    ) -> Receipt:
-        """As in `Wallet`. A credit of nothing is entered like any other."""
-        check_ulid(transaction_id, "transaction_id")
-        check_amount(amount_minor, "amount_minor", 0)
-        named = format_reference(CREDIT_LEGS, leg, reference, round_reference)
-        movement = _checked(operator, player, currency, amount_minor, transaction_id, named)
-        return await self._thread.run(partial(self._credit, movement))
+    async def credit(self, transfer: Transfer) -> Receipt:
+        """As in `Wallet`. A credit of 0 is entered like any other."""
+        return await self._thread.run(partial(self._credit, entered_of(check_credit(transfer))))
 
-    async def rollback(
-        self,
-        *,
-        operator: str,
-        player: str,
-        currency: str,
-        amount_minor: int,
-        transaction_id: str,
-        reference: str,
-        leg: Leg = Leg.PURCHASE,
-        round_reference: str = "",
-    ) -> Receipt:
+    async def rollback(self, transfer: Transfer) -> Receipt:
         """As in `Wallet`."""
-        check_ulid(transaction_id, "transaction_id")
-        check_amount(amount_minor, "amount_minor", 1)
-        named = format_reference(DEBIT_LEGS, leg, reference, round_reference)
-        movement = _checked(operator, player, currency, amount_minor, transaction_id, named)
-        return await self._thread.run(partial(self._rollback, movement))
+        return await self._thread.run(partial(self._rollback, entered_of(check_debit(transfer))))
 
     async def get_transaction(self, *, operator: str, player: str, transaction_id: str) -> Receipt | None:
         """As in `Wallet`."""
@@ -113,76 +70,76 @@ class EmbeddedWallet:
         return await self._thread.run(partial(self._get_balance, operator, player, currency))
 
     async def close(self) -> None:
-        """Finish what was begun, end the thread and close the store."""
+        """Let running calls end, then end the thread and close the store."""
         await self._thread.close()
         self._store.close()
 
     # --- the rules, each in one transaction on the wallet's thread ------------------------------------------------
 
-    def _open_account(self, movement: Movement) -> Balance:
-        account = (movement.operator, movement.player, movement.currency)
+    def _open_account(self, opening: EnteredTransfer) -> Balance:
+        account = (opening.operator, opening.player, opening.currency)
         with self._store.transaction(self._now_ms()) as book:
-            opening = book.opening_of(*account)
-            if opening is None:
+            first = book.opening_of(*account)
+            if first is None:
                 book.add_account(*account)
-                book.append("opening", movement, movement.amount_minor)
-            elif opening.amount_minor != movement.amount_minor:
+                book.append("opening", opening, opening.amount_minor)
+            elif first.amount_minor != opening.amount_minor:
                 raise IdempotencyConflictError(
-                    f"the account was opened with {opening.amount_minor}, not {movement.amount_minor}",
+                    f"the account was opened with {first.amount_minor}, not {opening.amount_minor}",
                     field="balance_minor",
-                    limit=opening.amount_minor,
-                    value=movement.amount_minor,
+                    limit=first.amount_minor,
+                    value=opening.amount_minor,
                 )
             return Balance(*account, book.balance(*account) or 0)
 
-    def _debit(self, movement: Movement) -> Receipt:
+    def _debit(self, transfer: EnteredTransfer) -> Receipt:
         status = TransactionStatus.DUPLICATE
         with self._store.transaction(self._now_ms()) as book:
-            first, rollback = book.entries_of(movement.operator, movement.transaction_id)
-            _verify_same(movement, first, "debit", "refused_debit")
-            _verify_same(movement, rollback, "rollback")
+            first, rollback = book.entries_of(transfer.operator, transfer.transaction_id)
+            _verify_same(transfer, first, "debit", "refused_debit")
+            _verify_same(transfer, rollback, "rollback")
             if rollback is not None:
                 raise TransactionRolledBackError(
-                    f"debit {movement.transaction_id} was rolled back", transaction_id=movement.transaction_id
+                    f"debit {transfer.transaction_id} was rolled back", transaction_id=transfer.transaction_id
                 )
             if first is None:
-                balance = book.balance(movement.operator, movement.player, movement.currency)
-                if balance is not None and balance >= movement.amount_minor:
-                    first = book.append("debit", movement, -movement.amount_minor)
+                balance = book.balance(transfer.operator, transfer.player, transfer.currency)
+                if balance is not None and balance >= transfer.amount_minor:
+                    first = book.append("debit", transfer, -transfer.amount_minor)
                     status = TransactionStatus.ACCEPTED
                 else:
-                    first = book.append("refused_debit", movement, 0)
-        if first.kind == "refused_debit":  # kept above, so the transaction had to be committed before this is raised
+                    first = book.append("refused_debit", transfer, 0)
+        if first.kind == "refused_debit":  # the entry above had to be committed before this is raised
             raise _refused_debit(first)
         return _receipt(first, status)
 
-    def _credit(self, movement: Movement) -> Receipt:
+    def _credit(self, transfer: EnteredTransfer) -> Receipt:
         with self._store.transaction(self._now_ms()) as book:
-            first, rollback = book.entries_of(movement.operator, movement.transaction_id)
-            _verify_same(movement, first, "credit")
-            _verify_same(movement, rollback)
+            first, rollback = book.entries_of(transfer.operator, transfer.transaction_id)
+            _verify_same(transfer, first, "credit")
+            _verify_same(transfer, rollback)
             if first is not None:
                 return _receipt(first, TransactionStatus.DUPLICATE)
-            balance = book.balance(movement.operator, movement.player, movement.currency)
+            balance = book.balance(transfer.operator, transfer.player, transfer.currency)
             if balance is None:
-                raise _no_account(movement.operator, movement.player, movement.currency)
-            if balance + movement.amount_minor > AMOUNT_MINOR_MAX:
+                raise _no_account(transfer.operator, transfer.player, transfer.currency)
+            if balance + transfer.amount_minor > AMOUNT_MINOR_MAX:
                 raise WalletRefusedError(
-                    f"with {movement.amount_minor} more the balance would exceed {AMOUNT_MINOR_MAX}",
+                    f"with {transfer.amount_minor} more the balance would exceed {AMOUNT_MINOR_MAX}",
                     refusal="BALANCE_ABOVE_MAXIMUM",
                     limit=AMOUNT_MINOR_MAX,
-                    value=movement.amount_minor,
+                    value=transfer.amount_minor,
                 )
-            return _receipt(book.append("credit", movement, movement.amount_minor), TransactionStatus.ACCEPTED)
+            return _receipt(book.append("credit", transfer, transfer.amount_minor), TransactionStatus.ACCEPTED)
 
-    def _rollback(self, movement: Movement) -> Receipt:
+    def _rollback(self, transfer: EnteredTransfer) -> Receipt:
         with self._store.transaction(self._now_ms()) as book:
-            first, rollback = book.entries_of(movement.operator, movement.transaction_id)
-            _verify_same(movement, first, "debit", "refused_debit")
-            _verify_same(movement, rollback, "rollback")
+            first, rollback = book.entries_of(transfer.operator, transfer.transaction_id)
+            _verify_same(transfer, first, "debit", "refused_debit")
+            _verify_same(transfer, rollback, "rollback")
             if rollback is None:
                 stands = first is not None and first.kind == "debit"
-                rollback = book.append("rollback", movement, movement.amount_minor if stands else 0)
+                rollback = book.append("rollback", transfer, transfer.amount_minor if stands else 0)
         return _receipt(rollback, TransactionStatus.ROLLED_BACK)
 
     def _get_transaction(self, operator: str, player: str, transaction_id: str) -> Receipt | None:
@@ -211,18 +168,21 @@ _STATUS_OF: Final = {
 }
 
 
-def _checked(
-    operator: str, player: str, currency: str, amount_minor: int, transaction_id: str, reference: str
-) -> Movement:
-    check_name(operator, "operator")
-    check_reference(player, "player")
-    check_reference(reference, "reference")
-    return Movement(operator, player, parse_currency(currency), amount_minor, transaction_id, reference)
+def entered_of(transfer: Transfer) -> EnteredTransfer:
+    """What the book keeps of a transfer."""
+    return EnteredTransfer(
+        transfer.operator,
+        transfer.player,
+        transfer.currency,
+        transfer.amount_minor,
+        transfer.transaction_id,
+        transfer.row_reference,
+    )
 
 
-def _verify_same(movement: Movement, entry: WalletEntry | None, *kinds: str) -> None:
-    if entry is not None and (entry.kind not in kinds or entry.movement != movement):
-        raise _conflict(movement.transaction_id)
+def _verify_same(transfer: EnteredTransfer, entry: WalletEntry | None, *kinds: str) -> None:
+    if entry is not None and (entry.kind not in kinds or entry.transfer != transfer):
+        raise _conflict(transfer.transaction_id)
 
 
 def _receipt(entry: WalletEntry, status: TransactionStatus) -> Receipt:
@@ -231,7 +191,7 @@ def _receipt(entry: WalletEntry, status: TransactionStatus) -> Receipt:
 
 def _conflict(transaction_id: str) -> IdempotencyConflictError:
     return IdempotencyConflictError(
-        f"transaction {transaction_id} stands for another movement", transaction_id=transaction_id
+        f"transaction {transaction_id} stands for another transfer", transaction_id=transaction_id
     )
 
 

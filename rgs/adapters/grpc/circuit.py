@@ -1,19 +1,17 @@
-"""How many calls one peer gets, and whether it gets any: a circuit breaker and a limit of calls in flight.
+"""A circuit breaker for one peer, with a limit of calls in flight.
 
-What it implements: ARCHITECTURE 2.17 (unknown is a state) under load. After `failures_max` calls in a row without an
-answer the circuit opens: for `open_ms` no call is sent, then one is let through as a probe; its answer closes the
-circuit, its silence opens it again. A refusal by the peer is an answer.
-
-Opening is a warning in the technical log, closing a line of information: one each, however often a probe fails between.
-
-Refuses to wait, to retry, and to decide what a call without an answer has done: a call that it does not let through is
-raised as unavailable like one that was not answered, for callers act on both alike.
+It implements ARCHITECTURE 2.17 (unknown is a state) under load. After `failures_max` calls in a row without an answer
+the circuit opens. For `open_ms` no call is sent; then one call is let through as a probe. Its answer closes the
+circuit, its silence opens it again. A refusal by the peer is an answer. A call that is not sent raises the same
+unavailable error as a call without an answer. Opening logs one warning and closing one line of information, however
+many probes fail in between.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Final
 
 import structlog
@@ -22,11 +20,11 @@ from rgs.core.errors import UnavailableError
 from rgs.ports.readings import CircuitReading, CircuitState
 
 RETRY_MIN_MS: Final = 1
-"""What a refused call is told at least, in milliseconds."""
+"""Least `retry_after_ms` of a call that is not sent."""
 
 
 class Circuit:
-    """One peer's. For one event loop: not thread-safe."""
+    """The circuit of one peer. It is made for one event loop and is not thread-safe."""
 
     def __init__(
         self,
@@ -72,14 +70,14 @@ class Circuit:
         )
 
     @contextmanager
-    def call(self) -> Iterator[Outcome]:
-        """One call to the peer; its block says `answered()` when it has been. Left without, it counts as unknown.
+    def call(self) -> Iterator[CallOutcome]:
+        """A block for one call to the peer. It sets `is_answered`; otherwise the call counts as unknown.
 
-        The unavailable error, with `retry_after_ms`, if the call is not to be sent. A block that is left by a cancelled
-        task is unknown, and says nothing about the peer.
+        The unavailable error, with `retry_after_ms`, if the call must not be sent. The call of a cancelled task is
+        unknown and does not count against the peer.
         """
         probe = self._admit()
-        outcome = Outcome()
+        outcome = CallOutcome()
         self._in_flight += 1
         try:
             yield outcome
@@ -97,7 +95,7 @@ class Circuit:
                 self._probing = False
 
     def _admit(self) -> bool:
-        """Whether this call is the probe; raises if it is none at all."""
+        """Whether this call is the probe; the unavailable error if it must not be sent."""
         now_ms = self._now_ms()
         if self._open_until_ms is not None and (self._probing or now_ms < self._open_until_ms):
             self._turned_away += 1
@@ -111,7 +109,7 @@ class Circuit:
         self._probing = self._open_until_ms is not None
         return self._probing
 
-    def _settle(self, outcome: Outcome, probe: bool) -> None:
+    def _settle(self, outcome: CallOutcome, probe: bool) -> None:
         if outcome.is_answered:
             if self._open_until_ms is not None:
                 self._closings += 1
@@ -132,12 +130,8 @@ class Circuit:
             self._open_until_ms = now_ms + self._open_ms
 
 
-class Outcome:
-    """What a block says of its call."""
+@dataclass(slots=True)
+class CallOutcome:
+    """Whether the peer has given a credible answer to a call: an acceptance or a refusal."""
 
-    def __init__(self) -> None:
-        self.is_answered = False
-
-    def answered(self) -> None:
-        """The peer has answered, and believably: an acceptance or a refusal."""
-        self.is_answered = True
+    is_answered: bool = False

@@ -1,12 +1,12 @@
 """One peer over gRPC: a long-lived channel over mutual TLS, a deadline on every call, and a strict reading of answers.
 
-What it implements: ARCHITECTURE 2.17 (a timeout is never read as a failure) and 3 (canonical code and exactly one
-ErrorInfo). An answer is a response, or a refusal that the contract knows: an ErrorInfo of the contract's domain whose
-reason stands in its table, for this method, under this very code. All the rest is unknown: DEADLINE_EXCEEDED,
-UNAVAILABLE, CANCELLED, INTERNAL, a code alone, a reason under another code, two ErrorInfos.
+It implements ARCHITECTURE 2.17 (a timeout is never read as a failure) and 3 (canonical code and exactly one ErrorInfo).
+An answer is a response, or a refusal of the contract: an ErrorInfo of its domain with a reason of its table, for this
+method and under this code. Everything else is unknown: DEADLINE_EXCEEDED, UNAVAILABLE, CANCELLED, INTERNAL, a code
+alone, a reason under another code, two ErrorInfos.
 
-Refuses to retry: gRPC's own retries are off, transparent ones too, for each attempt has an id of its own. Refuses a
-peer without a certificate, and to quote more of a peer's words than TEXT_MAX characters.
+A call is sent once: gRPC's own retries are off, transparent ones too, because each attempt has an id of its own. The
+peer needs a certificate. At most TEXT_MAX characters of a peer's text are repeated.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from rgs.ports.readings import CircuitReading
 
 DETAILS: Final = "grpc-status-details-bin"
 TEXT_MAX: Final = 200
-"""Longest text of a peer that is repeated, in characters."""
+"""Longest text of a peer that we repeat, in characters."""
 DEADLINE_MS: Final = 3_000
 MESSAGE_BYTES_MAX: Final = 1024 * 1024
-"""Largest answer. The largest request, a report of 1000 stages, is below half of it."""
+"""Largest answer. The largest request, a report of 1000 stages, is less than half as large."""
 _OPTIONS: Final = (
     ("grpc.enable_retries", 0),
     ("grpc.service_config_disable_resolution", 1),
@@ -50,9 +50,9 @@ _Response = TypeVar("_Response", bound=Message)
 
 @dataclass(frozen=True, slots=True)
 class PeerSettings:
-    """Where a peer is and how it is spoken to. PEM throughout; times in milliseconds.
+    """Address, keys and limits of a peer. Keys and certificates are PEM, times are milliseconds.
 
-    `server_name` is the name in the peer's certificate where it is not that of `target`.
+    `server_name` is the name in the peer's certificate if it differs from that of `target`.
     """
 
     target: str
@@ -68,7 +68,7 @@ class PeerSettings:
 
 @dataclass(frozen=True, slots=True)
 class RefusalRow:
-    """One reason of a contract: its canonical code, what it says, and the methods that may answer it (empty: all)."""
+    """One reason of a contract: its canonical code, its meaning, and the methods that may answer it (empty: all)."""
 
     code: grpc.StatusCode
     meaning: str
@@ -76,7 +76,7 @@ class RefusalRow:
 
 
 class RefusedError(Exception):
-    """The peer's definite refusal, before it is put into our words. Never leaves this room."""
+    """The peer's definite refusal, before an adapter maps it. It never leaves this room."""
 
     def __init__(self, reason: str, message: str, metadata: Mapping[str, str], retry_after_ms: int) -> None:
         super().__init__(message)
@@ -87,11 +87,11 @@ class RefusedError(Exception):
 
 
 OnContradiction = Callable[[str, str, str, str], None]
-"""Told of an answer that cannot be: peer, method, transaction id, and what of it contradicts the request."""
+"""Called with peer, method, transaction id and the contradicting field of an answer."""
 
 
 def log_contradiction(peer: str, method: str, transaction_id: str, what: str) -> None:
-    """A line in the technical log: what to do where nobody else is told."""
+    """Write one line to the technical log."""
     structlog.get_logger().error(
         "peer_contradiction", peer=peer, method=method, transaction_id=transaction_id, what=what
     )
@@ -100,8 +100,8 @@ def log_contradiction(peer: str, method: str, transaction_id: str, what: str) ->
 class Peer:
     """A channel and its circuit. `refusals` is the table of the contract, `unavailable` our error for unknown.
 
-    `now_ms` is a clock that nobody sets (`rgs.node.clock.monotonic_ms`), for the circuit. `loop`-bound as grpc.aio is:
-    made and used in one event loop.
+    `now_ms` is a monotonic clock (`rgs.node.clock.monotonic_ms`) for the circuit. A peer is made and used in one event
+    loop, as grpc.aio requires.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class Peer:
         self.channel = grpc.aio.secure_channel(settings.target, credentials, options=(*_OPTIONS, *named))
 
     def reading(self) -> CircuitReading:
-        """What there is to tell of the peer: state of the circuit, calls in flight, unknown, since when."""
+        """The state of the circuit now."""
         return self._circuit.reading()
 
     async def call(
@@ -147,9 +147,9 @@ class Peer:
         *,
         transaction_id: str = "",
     ) -> _Response:
-        """Ask once. `judge` names what of the response contradicts the request, "" if nothing does.
+        """Send the request once. `judge` names the field of the response that contradicts the request, or "".
 
-        RefusedError, or the unavailable error: it may have happened.
+        RefusedError, or the unavailable error: the call may have had its effect.
         """
         if self._closed:
             raise self._unavailable(f"{self.name} is closed", code="CANCELLED")
@@ -167,17 +167,17 @@ class Peer:
                 if refused is None:
                     code = error.code().name
                     raise self._unavailable(f"{self.name} did not answer {name}: {code}", code=code) from None
-                outcome.answered()
+                outcome.is_answered = True
                 raise refused from None
-            if response is None:  # gRPC's word for bytes that are no message
+            if response is None:  # gRPC could not decode the bytes
                 self._contradicted(name, transaction_id, "message")
             if what := judge(response):
                 self._contradicted(name, transaction_id, what)
-            outcome.answered()
+            outcome.is_answered = True
             return response
 
     async def close(self) -> None:
-        """Let calls under way end, for one deadline, and close the channel."""
+        """Wait for running calls, at most one deadline, and close the channel."""
         self._closed = True
         await self.channel.close(self._deadline_s)
 
@@ -186,7 +186,7 @@ class Peer:
         raise self._unavailable(f"{self.name} answered {method} with another {what}", contradiction=what)
 
     def _read(self, error: grpc.aio.AioRpcError, method: str) -> RefusedError | None:
-        """The refusal, if it is one that the contract knows."""
+        """The refusal, if the contract knows it."""
         try:
             status = Status.FromString(dict(error.trailing_metadata() or ()).get(DETAILS, b""))
             infos, retry = [], RetryInfo()

@@ -1,11 +1,10 @@
-"""The regulator's central system over gRPC: `rgs.regulator.v1.CentralSystemService` behind the seam `CentralSystem`.
+"""The regulator's central system over gRPC: `rgs.regulator.v1.CentralSystemService` behind the port `CentralSystem`.
 
-What it implements: ARCHITECTURE 2.17, regulation PG-11. One attempt a call, with an attempt id of its own; the
-transaction id is the caller's and never changes. Only a rejection that stands in REFUSALS, under its code, is one;
-ALIGNMENT_RUNNING says "later" and is unavailable. An answer of another transaction, or with an id that is none, is
-unknown and told of. Whether a purchase's id is the one that the participation has is for the caller to see.
-
-Refuses a test register where the jurisdiction allows none, and to repeat a call by itself.
+It implements ARCHITECTURE 2.17 (stable ids, unknown is a state) and regulation PG-11 (transaction ids). Each call is
+sent once, with an attempt id of its own; the caller repeats it with the same transaction id. Only a rejection in
+REFUSALS, under its code, is a refusal; ALIGNMENT_RUNNING means "later" and is unavailable. An answer for another
+transaction, or with a malformed id, is unknown and reported. The caller checks whether a purchase's id is that of the
+participation. A test register is refused if the jurisdiction allows none.
 """
 
 from __future__ import annotations
@@ -17,10 +16,8 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from grpc import StatusCode
 
 from rgs.adapters.grpc.peer import OnContradiction, Peer, PeerSettings, RefusalRow, RefusedError, log_contradiction
-from rgs.core.errors import InvalidFieldError, JurisdictionError, RegulatorUnavailableError, RgsError
+from rgs.core.errors import InvalidFieldError, RegulatorUnavailableError, RgsError
 from rgs.core.ids import check_ulid
-from rgs.ports.amounts import check_amount
-from rgs.ports.readings import CircuitReading
 from rgs.ports.regulator import (
     DayAlignment,
     ModuleReport,
@@ -34,7 +31,9 @@ from rgs.ports.regulator import (
     SessionOpening,
     StageReport,
     check_regulator_id,
+    checked_fields,
     refusal_of,
+    verify_test_register_allowed,
 )
 from rgs.regulator.v1 import regulator_pb2 as pb
 from rgs.regulator.v1.regulator_pb2_grpc import CentralSystemServiceStub
@@ -55,7 +54,7 @@ REFUSALS: Final[Mapping[str, RefusalRow]] = {
     "AMOUNT_NOT_POSITIVE": RefusalRow(_INVALID, "A purchase of nothing, or of less."),
     "TRANSACTION_CONFLICT": RefusalRow(_EXISTS, "The transaction id was used with other data."),
     "REFERENCE_USED": RefusalRow(_EXISTS, "The game server's own id stands for another session or participation."),
-    "STAGE_CONFLICT": RefusalRow(_EXISTS, "The stage was told before with other data; `index`."),
+    "STAGE_CONFLICT": RefusalRow(_EXISTS, "The stage was reported before with other data; `index`."),
     "UNKNOWN_SESSION": RefusalRow(_MISSING, "There is no such session."),
     "UNKNOWN_PARTICIPATION": RefusalRow(_MISSING, "There is no such participation in that session; `index`."),
     "SESSION_CLOSED": RefusalRow(_STATE, "The session is closed."),
@@ -72,22 +71,24 @@ REFUSALS: Final[Mapping[str, RefusalRow]] = {
     "AVAILABLE_MISMATCH": RefusalRow(_STATE, "Not a balance that the purchases and stages before it leave; `index`."),
     "STAKE_NOT_COVERED": RefusalRow(_STATE, "More staked than was bought and returned; `index`."),
     "ENDED_TWICE": RefusalRow(_STATE, "The participation has ended before."),
-    "ROUNDS_MISMATCH": RefusalRow(_STATE, "Not as many stages told as the end claims rounds; `limit`."),
+    "ROUNDS_MISMATCH": RefusalRow(
+        _STATE, "The number of reported stages is not the number of rounds of the end; `limit`."
+    ),
     "BALANCE_MISMATCH": RefusalRow(_STATE, "The final balance is not bought - staked + returned; `limit`."),
     "SEATED": RefusalRow(_STATE, "A participation of the session has not ended."),
-    "TOTALS_MISMATCH": RefusalRow(_STATE, "The day's totals are not what was told; `limit`."),
+    "TOTALS_MISMATCH": RefusalRow(_STATE, "The day's totals are not those of the messages; `limit`."),
     "JURISDICTION_REFUSED": RefusalRow(_STATE, "This system does not serve that jurisdiction, or that game in it."),
     ALIGNMENT_RUNNING: RefusalRow(
         StatusCode.UNAVAILABLE, "An alignment is running: nothing was entered, send it again later."
     ),
 }
-"""The whole table, the reasons of `Rejection` and ALIGNMENT_RUNNING. Under another code a reason is no refusal."""
+"""All reasons of `Rejection`, and ALIGNMENT_RUNNING. A reason under another code is unknown."""
 
 
-class GrpcCentralSystem:
-    """The central system. `new_id` makes ULIDs for attempts, `now_ms` is a clock that nobody sets.
+class GrpcCentralSystem(Peer):
+    """The central system. `new_id` makes ULIDs for attempts, `now_ms` is a monotonic clock.
 
-    Made and used in one event loop.
+    It is made and used in one event loop.
     """
 
     def __init__(
@@ -99,8 +100,7 @@ class GrpcCentralSystem:
         now_ms: Callable[[], int],
         on_contradiction: OnContradiction = log_contradiction,
     ) -> None:
-        self._new_id = new_id
-        self._peer = Peer(
+        super().__init__(
             name,
             settings,
             domain=DOMAIN,
@@ -109,50 +109,21 @@ class GrpcCentralSystem:
             now_ms=now_ms,
             on_contradiction=on_contradiction,
         )
-        self._stub: CentralSystemServiceAsyncStub = CentralSystemServiceStub(self._peer.channel)
-
-    def reading(self) -> CircuitReading:
-        """State of the circuit, calls in flight and unknown."""
-        return self._peer.reading()
+        self._new_id = new_id
+        self._stub: CentralSystemServiceAsyncStub = CentralSystemServiceStub(self.channel)
 
     async def open_session(self, opening: SessionOpening) -> RegulatorSession:
-        """As in `CentralSystem`; JurisdictionError if a test register answers where none is allowed."""
-        request = pb.OpenSessionRequest(
-            attempt_id=self._new_id(),
-            transaction_id=check_ulid(opening.transaction_id, "transaction_id"),
-            reference=opening.reference,
-            operator=opening.operator,
-            jurisdiction=opening.jurisdiction,
-            ruleset=opening.ruleset,
-            currency=opening.currency,
-            participation_cap_minor=check_amount(opening.participation_cap_minor, "participation_cap_minor", 1),
-            open_time=_timestamp(opening.open_ms),
-        )
+        """As in `CentralSystem`; JurisdictionError if a test register answers and none is allowed."""
+        request = pb.OpenSessionRequest(attempt_id=self._new_id(), **_fields(opening))
         judge = _issuing(request, "regulator_session_id")
         response: pb.OpenSessionResponse = await self._call(self._stub.OpenSession, "OpenSession", request, judge)
-        if response.test_register and opening.test_register_allowed is not True:
-            raise JurisdictionError(
-                f"jurisdiction {opening.jurisdiction} allows no test register",
-                field="jurisdiction",
-                jurisdiction=opening.jurisdiction,
-            )
+        if response.test_register:
+            verify_test_register_allowed(opening)
         return RegulatorSession(response.regulator_session_id, response.test_register)
 
     async def buy_participation(self, purchase: Purchase) -> RegulatorParticipation:
         """As in `CentralSystem`."""
-        if type(purchase.amount_minor) is int and purchase.amount_minor <= 0:
-            message = f"a purchase of {purchase.amount_minor} is none"
-            raise refusal_of(Rejection.AMOUNT_NOT_POSITIVE, message, field="amount_minor", value=purchase.amount_minor)
-        request = pb.BuyParticipationRequest(
-            attempt_id=self._new_id(),
-            transaction_id=check_ulid(purchase.transaction_id, "transaction_id"),
-            regulator_session_id=check_regulator_id(purchase.regulator_session_id, "regulator_session_id"),
-            reference=purchase.reference,
-            player=purchase.player,
-            purchase_no=check_amount(purchase.purchase_no, "purchase_no", 1),
-            amount_minor=check_amount(purchase.amount_minor, "amount_minor", 1),
-            purchase_time=_timestamp(purchase.purchase_ms),
-        )
+        request = pb.BuyParticipationRequest(attempt_id=self._new_id(), **_fields(purchase))
         judge = _issuing(request, "regulator_participation_id")
         response: pb.BuyParticipationResponse = await self._call(
             self._stub.BuyParticipation, "BuyParticipation", request, judge
@@ -164,44 +135,24 @@ class GrpcCentralSystem:
         request = pb.ReportStagesRequest(
             attempt_id=self._new_id(),
             transaction_id=check_ulid(transaction_id, "transaction_id"),
-            stages=[_stage(stage) for stage in stages],
+            stages=[pb.Stage(**_fields(stage)) for stage in stages],
         )
         return await self._told(self._stub.ReportStages, "ReportStages", request)
 
     async def end_participation(self, end: ParticipationEnd) -> RegulatorReceipt:
         """As in `CentralSystem`."""
-        participation_id = check_regulator_id(end.regulator_participation_id, "regulator_participation_id")
-        request = pb.EndParticipationRequest(
-            attempt_id=self._new_id(),
-            transaction_id=check_ulid(end.transaction_id, "transaction_id"),
-            regulator_session_id=check_regulator_id(end.regulator_session_id, "regulator_session_id"),
-            regulator_participation_id=participation_id,
-            final_balance_minor=check_amount(end.final_balance_minor, "final_balance_minor", 0),
-            rounds=check_amount(end.rounds, "rounds", 0),
-            end_time=_timestamp(end.end_ms),
-        )
+        request = pb.EndParticipationRequest(attempt_id=self._new_id(), **_fields(end))
         return await self._told(self._stub.EndParticipation, "EndParticipation", request)
 
     async def close_session(self, close: SessionClose) -> RegulatorReceipt:
         """As in `CentralSystem`."""
-        request = pb.CloseSessionRequest(
-            attempt_id=self._new_id(),
-            transaction_id=check_ulid(close.transaction_id, "transaction_id"),
-            regulator_session_id=check_regulator_id(close.regulator_session_id, "regulator_session_id"),
-            close_time=_timestamp(close.close_ms),
-        )
+        request = pb.CloseSessionRequest(attempt_id=self._new_id(), **_fields(close))
         return await self._told(self._stub.CloseSession, "CloseSession", request)
 
     async def align_day(self, alignment: DayAlignment) -> RegulatorReceipt:
         """As in `CentralSystem`."""
-        request = pb.AlignDayRequest(
-            attempt_id=self._new_id(),
-            transaction_id=check_ulid(alignment.transaction_id, "transaction_id"),
-            operator=alignment.operator,
-            currency=alignment.currency,
-            day=alignment.day,
-            totals=pb.DayTotals(**{name: check_amount(value, name, 0) for name, value in alignment.totals.items()}),
-        )
+        totals = pb.DayTotals(**checked_fields(alignment.totals))
+        request = pb.AlignDayRequest(attempt_id=self._new_id(), **{**_fields(alignment), "totals": totals})
         return await self._told(self._stub.AlignDay, "AlignDay", request)
 
     async def report_modules(self, report: ModuleReport) -> RegulatorReceipt:
@@ -218,17 +169,13 @@ class GrpcCentralSystem:
         )
         return await self._told(self._stub.ReportModules, "ReportModules", request)
 
-    async def close(self) -> None:
-        """Let calls under way end, and close the channel."""
-        await self._peer.close()
-
     async def _told(self, method: Any, name: str, request: Any) -> RegulatorReceipt:
         response = await self._call(method, name, request, _agreeing(request))
         return RegulatorReceipt(response.transaction_id, response.test_register)
 
     async def _call(self, method: Any, name: str, request: Any, judge: Callable[[Any], str]) -> Any:
         try:
-            return await self._peer.call(method, name, request, judge, transaction_id=request.transaction_id)
+            return await self.call(method, name, request, judge, transaction_id=request.transaction_id)
         except RefusedError as refused:
             raise _refusal(refused) from None
 
@@ -238,7 +185,7 @@ def _agreeing(request: Any) -> Callable[[Any], str]:
 
 
 def _issuing(request: Any, name: str) -> Callable[[Any], str]:
-    """What of a response that issues an id contradicts the request or is no id."""
+    """Names the field of a response that is not a regulator's id or contradicts the request."""
 
     def judge(response: Any) -> str:
         try:
@@ -250,18 +197,12 @@ def _issuing(request: Any, name: str) -> Callable[[Any], str]:
     return judge
 
 
-def _stage(stage: StageReport) -> pb.Stage:
-    return pb.Stage(
-        regulator_session_id=check_regulator_id(stage.regulator_session_id, "regulator_session_id"),
-        regulator_participation_id=check_regulator_id(stage.regulator_participation_id, "regulator_participation_id"),
-        stage_no=check_amount(stage.stage_no, "stage_no", 1),
-        available_minor=check_amount(stage.available_minor, "available_minor", 0),
-        staked_minor=check_amount(stage.staked_minor, "staked_minor", 0),
-        returned_minor=check_amount(stage.returned_minor, "returned_minor", 0),
-        opening_hash=stage.opening_hash,
-        final_hash=stage.final_hash,
-        end_time=_timestamp(stage.end_ms),
-    )
+def _fields(message: Any) -> dict[str, Any]:
+    """The checked fields as those of the protobuf message: a time in milliseconds is a timestamp there."""
+    sent = checked_fields(message)
+    for name in [name for name in sent if name.endswith("_ms")]:
+        sent[f"{name.removesuffix('_ms')}_time"] = _timestamp(sent.pop(name))
+    return sent
 
 
 def _timestamp(time_ms: int) -> Timestamp:

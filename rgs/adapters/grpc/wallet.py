@@ -1,11 +1,9 @@
-"""The operator's wallet over gRPC: `rgs.wallet.v1.WalletService` behind the seam `Wallet`.
+"""The operator's wallet over gRPC: `rgs.wallet.v1.WalletService` behind the port `Wallet`.
 
-What it implements: ARCHITECTURE 2.17. One attempt a call, with an attempt id of its own; the transaction id is the
-caller's and never changes. Only a refusal that stands in REFUSALS, under its code and for its method, is a refusal. An
-answer that contradicts the request (another transaction, player, currency or amount, a balance below zero, a status
-that the method does not have) is unknown, and told of: never a success.
-
-Refuses to send what the contract does not allow, and to repeat a call by itself: who repeats is the affair.
+It implements ARCHITECTURE 2.17 (stable ids, unknown is a state). Each call is sent once, with an attempt id of its own;
+the operation repeats it with the same transaction id. Only a refusal in REFUSALS, under its code and for its method, is
+a refusal. An answer that contradicts the request (another transaction, player, currency or amount, a balance below
+zero, a status that the method does not have) is unknown and reported, never a success.
 """
 
 from __future__ import annotations
@@ -27,9 +25,7 @@ from rgs.core.errors import (
 )
 from rgs.core.ids import check_name, check_reference, check_ulid
 from rgs.core.money import parse_currency
-from rgs.ports.amounts import check_amount
-from rgs.ports.readings import CircuitReading
-from rgs.ports.wallet import CREDIT_LEGS, DEBIT_LEGS, Balance, Leg, Receipt, TransactionStatus, Wallet, format_reference
+from rgs.ports.wallet import Balance, Leg, Receipt, TransactionStatus, Transfer, Wallet, check_credit, check_debit
 from rgs.wallet.v1 import wallet_pb2 as pb
 from rgs.wallet.v1.wallet_pb2_grpc import WalletServiceStub
 
@@ -47,7 +43,7 @@ REFUSALS: Final[Mapping[str, RefusalRow]] = {
     "INVALID_FIELD": RefusalRow(StatusCode.INVALID_ARGUMENT, "A field is missing, malformed or outside its limit."),
     "TRANSACTION_CONFLICT": RefusalRow(
         StatusCode.ALREADY_EXISTS,
-        "The transaction id stands for another movement.",
+        "The transaction id stands for another transfer.",
         frozenset({"Debit", "Credit", "Rollback", "GetTransaction"}),
     ),
     "TRANSACTION_ROLLED_BACK": RefusalRow(
@@ -66,13 +62,14 @@ REFUSALS: Final[Mapping[str, RefusalRow]] = {
         StatusCode.NOT_FOUND, "The wallet has no transaction of this id.", frozenset({"GetTransaction"})
     ),
 }
-"""The whole table. A reason under another code, or from another method, is no refusal but unknown."""
+"""All refusals of the contract. A reason under another code, or from another method, is unknown."""
 
 _ERROR_OF: Final[Mapping[str, type[RgsError]]] = {
     "TRANSACTION_CONFLICT": IdempotencyConflictError,
     "TRANSACTION_ROLLED_BACK": TransactionRolledBackError,
     "INSUFFICIENT_FUNDS": InsufficientFundsError,
 }
+_Statuses = frozenset[pb.TransactionStatus.ValueType]
 _LEGS: Final[Mapping[Leg, pb.Leg.ValueType]] = {
     Leg.PURCHASE: pb.LEG_PURCHASE,
     Leg.PAYOUT: pb.LEG_PAYOUT,
@@ -90,10 +87,10 @@ _UNDONE: Final = frozenset({pb.TRANSACTION_STATUS_ROLLED_BACK})
 _STANDS: Final = frozenset(_STATUSES) - {pb.TRANSACTION_STATUS_DUPLICATE}
 
 
-class GrpcWallet:
-    """One operator's wallet. `new_id` makes ULIDs for attempts, `now_ms` is a clock that nobody sets.
+class GrpcWallet(Peer):
+    """One operator's wallet. `new_id` makes ULIDs for attempts, `now_ms` is a monotonic clock.
 
-    Made and used in one event loop. `name` is what logs and metrics call the peer, e.g. "wallet of op-1".
+    It is made and used in one event loop. `name` is what logs and metrics call the peer, e.g. "wallet of op-1".
     """
 
     def __init__(
@@ -105,8 +102,7 @@ class GrpcWallet:
         now_ms: Callable[[], int],
         on_contradiction: OnContradiction = log_contradiction,
     ) -> None:
-        self._new_id = new_id
-        self._peer = Peer(
+        super().__init__(
             name,
             settings,
             domain=DOMAIN,
@@ -115,73 +111,24 @@ class GrpcWallet:
             now_ms=now_ms,
             on_contradiction=on_contradiction,
         )
-        self._stub: WalletServiceAsyncStub = WalletServiceStub(self._peer.channel)
+        self._new_id = new_id
+        self._stub: WalletServiceAsyncStub = WalletServiceStub(self.channel)
 
-    def reading(self) -> CircuitReading:
-        """State of the circuit, calls in flight and unknown."""
-        return self._peer.reading()
-
-    async def debit(
-        self,
-        *,
-        operator: str,
-        player: str,
-        currency: str,
-        amount_minor: int,
-        transaction_id: str,
-        reference: str,
-        leg: Leg = Leg.PURCHASE,
-        round_reference: str = "",
-        session_token: str = "",
-    ) -> Receipt:
+    async def debit(self, transfer: Transfer, *, session_token: str = "") -> Receipt:
         """As in `Wallet`."""
-        check_amount(amount_minor, "amount_minor", 1)
-        format_reference(DEBIT_LEGS, leg, reference, round_reference)
-        movement = _movement(operator, player, currency, amount_minor, transaction_id, reference, leg, round_reference)
-        request = pb.DebitRequest(attempt_id=self._new_id(), movement=movement, session_token=session_token)
-        response = await self._call(self._stub.Debit, "Debit", request, _agreeing(movement, _MOVED), transaction_id)
-        return _receipt(response.receipt)
+        message = _message(check_debit(transfer))
+        request = pb.DebitRequest(attempt_id=self._new_id(), movement=message, session_token=session_token)
+        return await self._move(self._stub.Debit, "Debit", request, _MOVED)
 
-    async def credit(
-        self,
-        *,
-        operator: str,
-        player: str,
-        currency: str,
-        amount_minor: int,
-        transaction_id: str,
-        reference: str,
-        leg: Leg = Leg.PAYOUT,
-        round_reference: str = "",
-    ) -> Receipt:
+    async def credit(self, transfer: Transfer) -> Receipt:
         """As in `Wallet`."""
-        check_amount(amount_minor, "amount_minor", 0)
-        format_reference(CREDIT_LEGS, leg, reference, round_reference)
-        movement = _movement(operator, player, currency, amount_minor, transaction_id, reference, leg, round_reference)
-        request = pb.CreditRequest(attempt_id=self._new_id(), movement=movement)
-        response = await self._call(self._stub.Credit, "Credit", request, _agreeing(movement, _MOVED), transaction_id)
-        return _receipt(response.receipt)
+        request = pb.CreditRequest(attempt_id=self._new_id(), movement=_message(check_credit(transfer)))
+        return await self._move(self._stub.Credit, "Credit", request, _MOVED)
 
-    async def rollback(
-        self,
-        *,
-        operator: str,
-        player: str,
-        currency: str,
-        amount_minor: int,
-        transaction_id: str,
-        reference: str,
-        leg: Leg = Leg.PURCHASE,
-        round_reference: str = "",
-    ) -> Receipt:
+    async def rollback(self, transfer: Transfer) -> Receipt:
         """As in `Wallet`."""
-        check_amount(amount_minor, "amount_minor", 1)
-        format_reference(DEBIT_LEGS, leg, reference, round_reference)
-        movement = _movement(operator, player, currency, amount_minor, transaction_id, reference, leg, round_reference)
-        request = pb.RollbackRequest(attempt_id=self._new_id(), movement=movement)
-        judge = _agreeing(movement, _UNDONE)
-        response = await self._call(self._stub.Rollback, "Rollback", request, judge, transaction_id)
-        return _receipt(response.receipt)
+        request = pb.RollbackRequest(attempt_id=self._new_id(), movement=_message(check_debit(transfer)))
+        return await self._move(self._stub.Rollback, "Rollback", request, _UNDONE)
 
     async def get_transaction(self, *, operator: str, player: str, transaction_id: str) -> Receipt | None:
         """As in `Wallet`."""
@@ -220,37 +167,43 @@ class GrpcWallet:
         response = await self._call(self._stub.GetBalance, "GetBalance", request, judge, "")
         return Balance(operator, player, currency, response.balance_minor)
 
-    async def close(self) -> None:
-        """Let calls under way end, and close the channel."""
-        await self._peer.close()
+    async def _move(self, method: Any, name: str, request: Any, statuses: _Statuses) -> Receipt:
+        """Send a debit, credit or rollback. The receipt must repeat the request and have one of `statuses`."""
+        repeated = ("transaction_id", "player", "currency", "amount_minor")
+
+        def judge(response: Any) -> str:
+            return _differing(response.receipt, request.movement, *repeated) or _judged(response.receipt, statuses)
+
+        response = await self._call(method, name, request, judge, request.movement.transaction_id)
+        return _receipt(response.receipt)
 
     async def _call(
         self, method: Any, name: str, request: Message, judge: Callable[[Any], str], transaction_id: str
     ) -> Any:
         try:
-            return await self._peer.call(method, name, request, judge, transaction_id=transaction_id)
+            return await self.call(method, name, request, judge, transaction_id=transaction_id)
         except RefusedError as refused:
             raise _refusal(refused, transaction_id) from None
 
 
 class RoutedWallet:
-    """Every operator's wallet behind one seam: by the operator of the call, `otherwise` where none is named for it.
+    """Every operator's wallet behind one port: each call goes to its operator's wallet, or to `otherwise`.
 
-    WalletRefusedError `OPERATOR_UNKNOWN` where there is no wallet at all: nothing was sent.
+    WalletRefusedError `OPERATOR_UNKNOWN` if there is none: nothing was sent.
     """
 
     def __init__(self, wallets: Mapping[str, Wallet], otherwise: Wallet | None = None) -> None:
         self._wallets = dict(wallets)
         self._otherwise = otherwise
 
-    async def debit(self, **movement: Any) -> Receipt:
-        return await self._of(movement["operator"]).debit(**movement)
+    async def debit(self, transfer: Transfer, *, session_token: str = "") -> Receipt:
+        return await self._of(transfer.operator).debit(transfer, session_token=session_token)
 
-    async def credit(self, **movement: Any) -> Receipt:
-        return await self._of(movement["operator"]).credit(**movement)
+    async def credit(self, transfer: Transfer) -> Receipt:
+        return await self._of(transfer.operator).credit(transfer)
 
-    async def rollback(self, **movement: Any) -> Receipt:
-        return await self._of(movement["operator"]).rollback(**movement)
+    async def rollback(self, transfer: Transfer) -> Receipt:
+        return await self._of(transfer.operator).rollback(transfer)
 
     async def get_transaction(self, *, operator: str, player: str, transaction_id: str) -> Receipt | None:
         wallet = self._of(operator)
@@ -271,44 +224,24 @@ class RoutedWallet:
         return wallet
 
 
-def _movement(
-    operator: str,
-    player: str,
-    currency: str,
-    amount_minor: int,
-    transaction_id: str,
-    reference: str,
-    leg: Leg,
-    round_reference: str,
-) -> pb.Movement:
+def _message(transfer: Transfer) -> pb.Movement:
     return pb.Movement(
-        transaction_id=check_ulid(transaction_id, "transaction_id"),
-        operator=check_name(operator, "operator"),
-        player=check_reference(player, "player"),
-        currency=parse_currency(currency),
-        amount_minor=amount_minor,
-        reference=check_reference(reference, "reference"),
-        leg=_LEGS[leg],
-        round_reference=round_reference,
+        transaction_id=transfer.transaction_id,
+        operator=transfer.operator,
+        player=transfer.player,
+        currency=transfer.currency,
+        amount_minor=transfer.amount_minor,
+        reference=transfer.reference,
+        leg=_LEGS[transfer.leg],
+        round_reference=transfer.round_reference,
     )
-
-
-def _agreeing(movement: pb.Movement, statuses: frozenset[pb.TransactionStatus.ValueType]) -> Callable[[Any], str]:
-    """What of a response's receipt is not as the movement has it, or cannot be; "" if all is well."""
-
-    def judge(response: Any) -> str:
-        receipt: pb.Receipt = response.receipt
-        named = _differing(receipt, movement, "transaction_id", "player", "currency", "amount_minor")
-        return named or _judged(receipt, statuses)
-
-    return judge
 
 
 def _differing(told: Message, asked: Message, *names: str) -> str:
     return next((name for name in names if getattr(told, name) != getattr(asked, name)), "")
 
 
-def _judged(receipt: pb.Receipt, statuses: frozenset[pb.TransactionStatus.ValueType]) -> str:
+def _judged(receipt: pb.Receipt, statuses: _Statuses) -> str:
     if receipt.status not in statuses:
         return "status"
     has_balance = receipt.HasField("balance_after_minor")

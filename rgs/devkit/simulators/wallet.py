@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from rgs.adapters.embedded.wallet import EmbeddedWallet
+from rgs.adapters.embedded.wallet import EmbeddedWallet, entered_of
 from rgs.adapters.grpc.wallet import DOMAIN, REFUSALS, TRANSACTION_UNKNOWN
 from rgs.core.errors import (
     FormatError,
@@ -35,8 +35,8 @@ from rgs.core.times import parse_time
 from rgs.devkit.simulators.faults import Call, Fault, Faults
 from rgs.devkit.simulators.serving import Method, NobodyError, WireError
 from rgs.ports.amounts import AMOUNT_MINOR_MAX
-from rgs.ports.wallet import CREDIT_LEGS, DEBIT_LEGS, Leg, Receipt, TransactionStatus, format_reference
-from rgs.store.wallet import Movement, WalletEntry, WalletStore
+from rgs.ports.wallet import Leg, Receipt, TransactionStatus, Transfer, check_credit, check_debit
+from rgs.store.wallet import WalletEntry, WalletStore
 from rgs.wallet.v1 import wallet_pb2 as pb
 
 DOUBLED: Final = "7"
@@ -124,7 +124,7 @@ class SimulatedWallet:
 
     async def _debit(self, request: pb.DebitRequest, call: Call) -> pb.DebitResponse:
         movement = request.movement
-        asked = await self._asked(movement, call, DEBIT_LEGS)
+        asked = await self._asked(movement, call)
         known, undone = await self._entries(movement)
         self._refuse_retry(call, movement, known or undone)
         if self._lies(call, Fault.NO_CONFLICT, known, asked):
@@ -144,7 +144,7 @@ class SimulatedWallet:
         if undone is None and self._doubles(call, known, asked, "debit"):
             return pb.DebitResponse(receipt=self._receipt(movement, await self._again(self._book.debit, asked), call))
         try:
-            receipt = await self._book.debit(**asked)
+            receipt = await self._book.debit(asked)
         except TransactionRolledBackError:
             if Fault.LATE_DEBIT not in call.faults:
                 raise
@@ -154,7 +154,7 @@ class SimulatedWallet:
 
     async def _credit(self, request: pb.CreditRequest, call: Call) -> pb.CreditResponse:
         movement = request.movement
-        asked = await self._asked(movement, call, CREDIT_LEGS)
+        asked = await self._asked(movement, call, check_credit)
         known, undone = await self._entries(movement)
         self._refuse_retry(call, movement, known or undone)
         if Fault.ZERO_REFUSED in call.faults and movement.amount_minor == 0:
@@ -164,11 +164,11 @@ class SimulatedWallet:
             return pb.CreditResponse(receipt=self._receipt(movement, self._as_repeat(known), call))
         if self._doubles(call, known, asked, "credit"):
             return pb.CreditResponse(receipt=self._receipt(movement, await self._again(self._book.credit, asked), call))
-        return pb.CreditResponse(receipt=self._receipt(movement, await self._book.credit(**asked), call))
+        return pb.CreditResponse(receipt=self._receipt(movement, await self._book.credit(asked), call))
 
     async def _rollback(self, request: pb.RollbackRequest, call: Call) -> pb.RollbackResponse:
         movement = request.movement
-        asked = await self._asked(movement, call, DEBIT_LEGS)
+        asked = await self._asked(movement, call)
         known, undone = await self._entries(movement)
         if undone is not None:
             self._refuse_retry(call, movement, undone)
@@ -184,7 +184,7 @@ class SimulatedWallet:
             balance = await self._book.get_balance(**_account(movement))
             none = Receipt(movement.transaction_id, TransactionStatus.ROLLED_BACK, balance.balance_minor, "0")
             return pb.RollbackResponse(receipt=self._receipt(movement, none, call))
-        return pb.RollbackResponse(receipt=self._receipt(movement, await self._book.rollback(**asked), call))
+        return pb.RollbackResponse(receipt=self._receipt(movement, await self._book.rollback(asked), call))
 
     async def _get_transaction(self, request: pb.GetTransactionRequest, call: Call) -> pb.GetTransactionResponse:
         named = {"operator": request.operator, "player": request.player, "transaction_id": request.transaction_id}
@@ -221,13 +221,26 @@ class SimulatedWallet:
 
     # --- what they share ----------------------------------------------------------------------------------------------
 
-    async def _asked(self, movement: pb.Movement, call: Call, legs: tuple[Leg, Leg]) -> dict[str, Any]:
-        """The keywords for the book, with the account opened: as the message says, but for an amount that lies."""
+    async def _asked(
+        self, movement: pb.Movement, call: Call, check: Callable[[Transfer], Transfer] = check_debit
+    ) -> Transfer:
+        """The transfer for the book, with the account opened: as the message says, but for an amount that lies."""
         await self._open_account(movement.operator, movement.player)
         leg = _LEGS.get(movement.leg)
         if leg is None:
-            raise InvalidFieldError("leg is none of this contract's", field="leg", value=movement.leg)
-        format_reference(legs, leg, movement.reference, movement.round_reference)
+            raise InvalidFieldError("leg is not one of this contract's", field="leg", value=movement.leg)
+        asked = Transfer(
+            operator=movement.operator,
+            player=movement.player,
+            currency=movement.currency,
+            amount_minor=movement.amount_minor,
+            transaction_id=movement.transaction_id,
+            reference=movement.reference,
+            leg=leg,
+            round_reference=movement.round_reference,
+        )
+        if movement.amount_minor > 0:  # the book refuses any other, unless a fault accepts it
+            check(asked)
         if movement.transaction_id not in self._skewed and movement.amount_minor > 0:
             if Fault.WRONG_AMOUNT in call.faults:
                 self._commit(call, Fault.WRONG_AMOUNT, movement)
@@ -235,14 +248,7 @@ class SimulatedWallet:
             elif Fault.ROUNDED in call.faults and movement.amount_minor % _ROUND_MINOR:
                 self._commit(call, Fault.ROUNDED, movement)
                 self._skewed[movement.transaction_id] = -(movement.amount_minor % _ROUND_MINOR)
-        return {
-            **_account(movement),
-            "amount_minor": movement.amount_minor + self._skewed.get(movement.transaction_id, 0),
-            "transaction_id": movement.transaction_id,
-            "reference": movement.reference,
-            "leg": leg,
-            "round_reference": movement.round_reference,
-        }
+        return replace(asked, amount_minor=movement.amount_minor + self._skewed.get(movement.transaction_id, 0))
 
     async def _open_account(self, operator: str, player: str) -> None:
         if player.startswith(UNKNOWN):
@@ -270,31 +276,31 @@ class SimulatedWallet:
             self._commit(call, Fault.NOT_FINAL, movement)
             raise WireError("INSUFFICIENT_FUNDS", "the account does not cover the debit")
 
-    async def _again(self, move: Callable[..., Any], asked: dict[str, Any]) -> Receipt:
+    async def _again(self, move: Callable[..., Any], asked: Transfer) -> Receipt:
         """The money moves once more, under the doubled id; the answer does not show it."""
-        doubled = DOUBLED + asked["transaction_id"][1:]
-        receipt: Receipt = await move(**{**asked, "transaction_id": doubled})
-        return replace(receipt, transaction_id=asked["transaction_id"])
+        doubled = DOUBLED + asked.transaction_id[1:]
+        receipt: Receipt = await move(replace(asked, transaction_id=doubled))
+        return replace(receipt, transaction_id=asked.transaction_id)
 
     def _refuse_retry(self, call: Call, movement: pb.Movement, known: WalletEntry | None) -> None:
         if known is not None and Fault.CONFLICTING_RETRY in call.faults:
             self._commit(call, Fault.CONFLICTING_RETRY, movement)
-            raise WireError("TRANSACTION_CONFLICT", "the transaction id stands for another movement")
+            raise WireError("TRANSACTION_CONFLICT", "the transaction id stands for another transfer")
 
-    def _lies(self, call: Call, fault: Fault, known: WalletEntry | None, asked: dict[str, Any]) -> bool:
+    def _lies(self, call: Call, fault: Fault, known: WalletEntry | None, asked: Transfer) -> bool:
         """Whether a known id comes with other values, and is to be answered as a repeat all the same."""
-        if known is None or fault not in call.faults or known.movement == _as_entered(asked):
+        if known is None or fault not in call.faults or known.transfer == entered_of(asked):
             return False
-        self.faults.commit(call, fault, asked["transaction_id"])
+        self.faults.commit(call, fault, asked.transaction_id)
         return True
 
-    def _doubles(self, call: Call, known: WalletEntry | None, asked: dict[str, Any], kind: str) -> bool:
+    def _doubles(self, call: Call, known: WalletEntry | None, asked: Transfer, kind: str) -> bool:
         """Whether a repeat, with the very same values, is to move the money again."""
-        if known is None or known.kind != kind or known.movement != _as_entered(asked):
+        if known is None or known.kind != kind or known.transfer != entered_of(asked):
             return False
         if Fault.DOUBLE_ENTRY not in call.faults:
             return False
-        self.faults.commit(call, Fault.DOUBLE_ENTRY, asked["transaction_id"])
+        self.faults.commit(call, Fault.DOUBLE_ENTRY, asked.transaction_id)
         return True
 
     def _as_repeat(self, known: WalletEntry | None) -> Receipt:
@@ -348,14 +354,6 @@ class SimulatedWallet:
         if error.field is not None:
             metadata["field"] = error.field
         return WireError(reason, error.message, metadata)
-
-
-def _as_entered(asked: dict[str, Any]) -> Movement:
-    """What the book keeps of the keywords that it is called with."""
-    legs = DEBIT_LEGS if asked["leg"] in DEBIT_LEGS else CREDIT_LEGS
-    reference = format_reference(legs, asked["leg"], asked["reference"], asked["round_reference"])
-    values = (asked["operator"], asked["player"], asked["currency"], asked["amount_minor"])
-    return Movement(*values, asked["transaction_id"], reference)
 
 
 def _account(movement: pb.Movement) -> dict[str, str]:

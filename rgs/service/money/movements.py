@@ -1,15 +1,15 @@
-"""Movements of the operator's wallet, each once in effect however often it is asked for (ARCHITECTURE 2.17).
+"""Transfers of the operator's wallet, each once in effect however often it is sent (ARCHITECTURE 2.17).
 
-A debit that was not answered is asked for by its id before it is sent again; a conflict over an id that only we make is
-a wallet that has forgotten what it said, and is asked about as well. Refuses to read silence as a failure, and a
-refusal of a credit or of a rollback as its end: both stay owed.
+A debit without an answer is looked up by its id before it is sent again. If the wallet reports a conflict over an id
+that only we make, the transaction is looked up as well. Silence is never a failure. A refused credit or rollback stays
+owed.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from typing import Final, TypedDict
+from typing import Final
 
 from rgs.core.errors import (
     AffairPendingError,
@@ -21,53 +21,56 @@ from rgs.core.errors import (
 from rgs.core.ids import payout_id
 from rgs.core.sessions import Session
 from rgs.core.statements import format_canonical
-from rgs.ports.wallet import Leg, Receipt, TransactionStatus, Wallet
+from rgs.ports.wallet import Leg, Receipt, TransactionStatus, Transfer, Wallet
 from rgs.store.changes import Affair
 from rgs.store.interface import Store
 
 GAP_FIRST_MS: Final = 1_000
 GAP_LAST_MS: Final = 300_000
-"""Between two attempts of recovery: none after the first, then doubling up to this."""
+"""Between two attempts of recovery: no gap after the first attempt, then GAP_FIRST_MS, doubling up to this."""
 AHEAD_MS: Final = 5_000
-"""So far a time may be ahead of ours that another process has written down."""
+"""How far a time that another process has stored may be ahead of our clock."""
 GAP_MAX_MS: Final = GAP_LAST_MS * 5 // 4
 """The longest that `gap_ms` gives."""
 _STANDS: Final = frozenset({TransactionStatus.ACCEPTED, TransactionStatus.DUPLICATE})
 _GONE: Final = frozenset({TransactionStatus.ROLLED_BACK, TransactionStatus.REFUSED})
 
 
-class Movement(TypedDict):
-    """What a wallet is asked for, the same over all retries."""
-
-    operator: str
-    player: str
-    currency: str
-    amount_minor: int
-    transaction_id: str
-    reference: str
-    leg: Leg
-    round_reference: str
-
-
 def payout_detail(participation_id: str) -> str:
-    """The detail of an end: under which id its credit goes. The affair's own is another one, for an end that the
-    central system has refused is asked for anew.
+    """The detail of an end: the id of its credit. It is not the operation's own id, because an end that the regulator
+    has refused is begun again as another operation.
     """
     return format_canonical({"transaction_id": payout_id(participation_id)}).decode("ascii")
 
 
 def transaction_of(affair: Affair) -> str:
-    """The id under which the wallet hears of the affair: its own, but of an end that of the payout. An end that an
-    earlier version has begun pays under its own.
+    """The transaction id of the operation at the wallet: its own id; for an end, the id of the payout. An end without
+    a detail, begun by an earlier version, uses its own id.
     """
     if affair.kind == "end" and affair.detail:
         return str(json.loads(affair.detail)["transaction_id"])
     return affair.affair_id
 
 
+def transfer_of(
+    affair: Affair, session: Session, leg: Leg, amount_minor: int, reference: str, round_reference: str = ""
+) -> Transfer:
+    """The transfer of an operation, the same at every attempt."""
+    return Transfer(
+        operator=session.operator,
+        player=session.player,
+        currency=session.currency,
+        amount_minor=amount_minor,
+        transaction_id=transaction_of(affair),
+        reference=reference,
+        leg=leg,
+        round_reference=round_reference,
+    )
+
+
 def gap_ms(name: str, attempts: int) -> int:
-    """How long to wait after so many attempts, a quarter more or less by a hash of `name`: no two wait alike, and each
-    as long in every process.
+    """How long to wait after so many attempts, in milliseconds, a quarter more or less by a hash of `name`: the waits
+    of two operations differ, and that of one operation is the same in every process.
     """
     if attempts < 2:
         return 0
@@ -77,74 +80,72 @@ def gap_ms(name: str, attempts: int) -> int:
 
 
 async def tell_next_attempt(store: Store, error: AffairPendingError, now_ms: int) -> None:
-    """Put into the error when the server tries the affair next: not before then does it help to ask again."""
+    """Put into the error when the server tries the operation next. It does not help to ask again before."""
     affair = await store.affair(error.metadata["affair_id"])
     wait_ms = 0 if affair is None else affair.next_ms - now_ms
     error.metadata["retry_after_ms"] = str(max(GAP_FIRST_MS, wait_ms))
 
 
 class Movements:
-    """The wallet, asked so that a repeat does no harm."""
+    """Calls the wallet so that a repeat has no second effect."""
 
     def __init__(self, wallet: Wallet) -> None:
         self._wallet = wallet
 
-    async def known(self, movement: Movement) -> Receipt | None:
-        """Where the transaction stands; None where the wallet knows of none, which says nothing of one on its way."""
+    async def known(self, transfer: Transfer) -> Receipt | None:
+        """The state of the transaction; None if the wallet does not know it: a call may still be on its way."""
         return await self._wallet.get_transaction(
-            operator=movement["operator"], player=movement["player"], transaction_id=movement["transaction_id"]
+            operator=transfer.operator, player=transfer.player, transaction_id=transfer.transaction_id
         )
 
     async def balance(self, session: Session) -> int:
-        """What the player's account holds now. Any RgsError: it is not known."""
+        """The balance of the player's account now. Any RgsError: it is unknown."""
         told = await self._wallet.get_balance(
             operator=session.operator, player=session.player, currency=session.currency
         )
         return told.balance_minor
 
-    async def debit(self, movement: Movement, session_token: str) -> Receipt:
-        """Take the money; only a debit carries the operator's token. UnavailableError: it may have been taken. Another
-        RgsError: it was not, and never will be.
-        """
+    async def debit(self, transfer: Transfer, session_token: str) -> Receipt:
+        """Take the money. UnavailableError: it may have been taken. Another RgsError: it was not, and never will be."""
         try:
-            return await self._wallet.debit(**movement, session_token=session_token)
+            return await self._wallet.debit(transfer, session_token=session_token)
         except IdempotencyConflictError as conflict:
-            return await self._standing(movement, conflict)
+            return await self._standing(transfer, conflict)
 
-    async def credit(self, movement: Movement) -> Receipt:
+    async def credit(self, transfer: Transfer) -> Receipt:
         """Give the money. Any RgsError: it is owed."""
         try:
-            return await self._wallet.credit(**movement)
+            return await self._wallet.credit(transfer)
         except IdempotencyConflictError as conflict:
-            return await self._standing(movement, conflict)
+            return await self._standing(transfer, conflict)
 
-    async def rollback(self, movement: Movement) -> None:
-        """Undo the debit, arrived or not. UnavailableError: again later, whatever the wallet said."""
+    async def rollback(self, transfer: Transfer) -> None:
+        """Undo the debit, whether it arrived or not. UnavailableError: try again later."""
         try:
-            await self._wallet.rollback(**movement)
+            await self._wallet.rollback(transfer)
         except UnavailableError:
             raise
         except RgsError as error:
-            known = await self.known(movement)
+            known = await self.known(transfer)
             if known is None or known.status not in _GONE:
-                raise contradiction(movement, error) from None
+                raise contradiction(transfer, error) from None
 
-    async def _standing(self, movement: Movement, conflict: RgsError) -> Receipt:
-        known = await self.known(movement)
+    async def _standing(self, transfer: Transfer, conflict: RgsError) -> Receipt:
+        known = await self.known(transfer)
         if known is None or known.status not in _STANDS:
-            raise contradiction(movement, conflict)
+            raise contradiction(transfer, conflict)
         return known
 
 
 def is_standing(known: Receipt | None) -> bool:
-    """Whether the wallet holds the movement."""
+    """Whether the wallet has entered the transfer."""
     return known is not None and known.status in _STANDS
 
 
-def contradiction(movement: Movement, error: RgsError) -> WalletUnavailableError:
-    """The wallet's answer cannot be true after what it answered before. It is not believed, and asked for again."""
+def contradiction(transfer: Transfer, error: RgsError) -> WalletUnavailableError:
+    """The error for an answer that contradicts an earlier one: it counts as no answer, and the call is repeated."""
     return WalletUnavailableError(
-        f"the wallet answers {error.reason} for {movement['transaction_id']}, and does not know of it",
-        transaction_id=movement["transaction_id"],
+        f"the wallet answers {error.reason} for {transfer.transaction_id}, and does not know that transaction",
+        transaction_id=transfer.transaction_id,
         refusal=error.reason,
     )

@@ -1,8 +1,7 @@
-"""A definite refusal as the answer of a request: kept with the affair that it has ended, told again as it was told
-(ARCHITECTURE 2.16).
+"""Refusals stored as answers: the error that ended an operation, for every repeat of its request (ARCHITECTURE 2.16).
 
-By then a transaction id may have left the house, so the refusal is an effect: a repeat of the request gets it again,
-and never asks the wallet under another id. Refuses to keep what is no end: an UnavailableError may be asked again.
+By then another system may have seen the transaction id, so the refusal is an effect. A repeat of the request gets it
+again and never calls the wallet with another id. An UnavailableError ends nothing, and is not stored.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from rgs.store.changes import Affair
 def format_refusal(error: RgsError) -> str:
     """Reason, message, field and metadata as one line of JSON; inverse of `parse_refusal`."""
     if isinstance(error, UnavailableError):
-        raise TypeError(f"{error.reason} is no end of an affair")
+        raise TypeError(f"{error.reason} does not end an operation")
     told = {"field": error.field, "message": error.message, "metadata": error.metadata, "reason": error.reason}
     return json.dumps(told, sort_keys=True, separators=(",", ":"))
 
@@ -30,15 +29,15 @@ def parse_refusal(text: str) -> RgsError:
 
 
 def refusal_of(affair: Affair) -> RgsError:
-    """What the request of an affair is told that came to nothing."""
+    """The error for the request of an operation that ended without its effect."""
     return parse_refusal(affair.refusal) if affair.refusal else given_up(affair)
 
 
 def given_up(affair: Affair) -> TransactionRolledBackError:
-    """The affair was given up for its `reason`, after its caller had been told that its outcome was unknown."""
+    """The error of an operation that was given up for its `reason`, after its caller got an unknown outcome."""
     return TransactionRolledBackError(
         f"{affair.method} {affair.request_id} was given up ({affair.reason}) and its debit rolled back: nothing was"
-        " taken; ask anew under another request id",
+        " taken; send it again with another request id",
         transaction_id=affair.affair_id,
         refusal=affair.reason,
     )

@@ -1,11 +1,9 @@
-"""When affairs that wait for a peer are gone on with: by their own time and its connection (ARCHITECTURE 2.17).
+"""When recovery continues an operation that waits for a peer: by its time and the peer's circuit (ARCHITECTURE 2.17).
 
-An affair that was not answered waits longer after each attempt. While the circuit of its peer is open nothing is asked,
-and nothing counts as an attempt. Once it lets a probe through, the oldest affair is the probe, due or not; and when the
-peer has answered, every affair that waited for it is due. So a peer that comes back finds all of it within one opening
-of its circuit and a pass or two of recovery, however long it was away.
-
-Refuses to know what an affair is; a peer that gives no readings is asked by the affairs' own times alone.
+An operation waits longer after each attempt without an answer. While the circuit of its peer is open, no call is made
+and no attempt is counted. When the circuit lets a probe through, the oldest operation is the probe, due or not. When
+the peer has answered, every operation that waits for it is due. So a peer that comes back gets all of them within one
+opening of its circuit and a pass or two of recovery. Without readings of a peer, only the operations' times count.
 """
 
 from __future__ import annotations
@@ -19,21 +17,21 @@ from rgs.store.changes import Affair
 
 
 class Returning:
-    """For one process: the circuits are its own."""
+    """The readings and probes of one process."""
 
     def __init__(self, readings: Callable[[], Sequence[CircuitReading]]) -> None:
         self._readings = readings
         self._before: Mapping[str, int] = {}
-        """How often each circuit had closed when the pass before this one began; none before the first pass: whatever a
-        process finds when it starts is due.
+        """How often each circuit had closed when the previous pass began. It is empty before the first pass, so that
+        everything is due when a process starts.
         """
         self._at_start: Mapping[str, int] = {}
         self._probed: set[str] = set()
         self._known: dict[str, CircuitReading] = {}
-        """As read last; a peer that has been asked since is read again."""
+        """The last readings. A peer that was called since is read again."""
 
     def begin(self) -> None:
-        """A pass over what waits begins."""
+        """Begin a pass over the pending operations."""
         self._read()
         self._before = self._at_start
         self._at_start = {name: reading.closings for name, reading in self._known.items()}
@@ -43,7 +41,7 @@ class Returning:
         self._known = {reading.name: reading for reading in self._readings()}
 
     def is_due(self, affair: Affair, now_ms: int) -> bool:
-        """Whether the affair is gone on with in this pass."""
+        """Whether this pass continues the operation."""
         name = _peer_of(affair)
         if name not in self._at_start:
             return _is_time(affair, now_ms)
@@ -63,12 +61,12 @@ class Returning:
 
 
 def _is_time(affair: Affair, now_ms: int) -> bool:
-    """Its time has come; one further ahead than any of ours can be is from before the clock was set back."""
+    """Whether its time has come. A time too far ahead to be ours was stored before the clock was set back."""
     return not now_ms < affair.next_ms <= now_ms + AHEAD_MS + GAP_MAX_MS
 
 
 def _peer_of(affair: Affair) -> str:
-    """Whose silence the affair waits out; empty where it waits for nobody."""
+    """The peer that the operation waits for; empty if it waits for none."""
     match affair.reason:
         case WalletUnavailableError.reason:
             return wallet_name(affair.party)

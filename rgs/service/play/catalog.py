@@ -1,7 +1,7 @@
-"""The catalog: what can be played, told from the very data that settles rounds (RULEBOOK sections 2-4, F-3).
+"""The catalog of games: rules and returns, made from the data that settles rounds (RULEBOOK sections 2-4, F-3).
 
-Returns shown are those of an exact certificate for the ruleset's hash; until one exists the published figures,
-labelled so. Refuses to show a figure without saying what it rests on.
+The returns are those of the exact certificate for the ruleset's hash. Without one they are the published figures. Each
+figure is labelled with its basis.
 """
 
 from __future__ import annotations
@@ -39,32 +39,16 @@ _RULES = {
     ),
 }
 
-_RANKS = dict(
-    zip(
-        "23456789TJQKA",
-        [
-            "twos",
-            "threes",
-            "fours",
-            "fives",
-            "sixes",
-            "sevens",
-            "eights",
-            "nines",
-            "tens",
-            "jacks",
-            "queens",
-            "kings",
-            "aces",
-        ],
-        strict=True,
-    )
+_RANK_NAMES = (
+    *("twos", "threes", "fours", "fives", "sixes", "sevens", "eights"),
+    *("nines", "tens", "jacks", "queens", "kings", "aces"),
 )
+_RANKS = dict(zip("23456789TJQKA", _RANK_NAMES, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """A return to the player in hundredths of a percent: which bet, per which stake, what the figure rests on."""
+    """A return to the player in hundredths of a percent: of which bet, per which stake, on which basis."""
 
     bet: str
     per: str
@@ -84,7 +68,7 @@ class GameEntry:
 
 
 class Catalog:
-    """Reads only."""
+    """The games of this server, and which of them a jurisdiction offers."""
 
     def __init__(self, books: Books) -> None:
         self._books = books

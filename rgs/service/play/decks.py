@@ -1,7 +1,7 @@
 """Decks of rounds in play: unsealed for one call, checked against the commitment, never kept (ARCHITECTURE 2.9).
 
 The view of a round is made here as well, because it needs the deck: unsealed while the round is open, read from the
-final afterwards. Refuses a deck that does not agree with its commitment.
+final afterwards. A deck that does not match its commitment is refused.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rng.shuffle import transcript_to_deck
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What was unsealed: the seat after all decisions so far, deck, salt and transcript. Its repr shows none of it."""
+    """An unsealed deck: the seat after all decisions so far, deck, salt and transcript. The repr shows none of it."""
 
     seat: Seat = field(repr=False)
     deck: tuple[int, ...] = field(repr=False)
@@ -34,17 +34,17 @@ class Opened:
 
 
 class Decks:
-    """Opens what this node can open."""
+    """Unseals decks with the keys of this node."""
 
     def __init__(self, instance: Instance, books: Books) -> None:
         self._instance = instance
         self._books = books
 
     def open(self, round_: Round) -> Opened:
-        """Unseal the deck of a round in play; DeckSealedError if it cannot be, or is not the one committed to."""
+        """Unseal the deck of a round in play; DeckSealedError if that fails, or if it is not the committed deck."""
         salt, transcript = self._instance.sealer.unseal(round_.instance, round_.draw_no, round_.deal, round_.sealed)
         if not hmac.compare_digest(commitment_of(round_.deal, salt, transcript), round_.commitment):
-            raise DeckSealedError("the sealed deck of this round does not agree with its commitment")
+            raise DeckSealedError("the sealed deck of this round does not match its commitment")
         deck = transcript_to_deck(transcript)
         return Opened(seat_of(round_, self._books.rulesets[round_.ruleset_id], deck), deck, salt, transcript)
 
@@ -57,7 +57,7 @@ class Decks:
         return True
 
     def view(self, round_: Round, final: bytes, room: Room | None = None) -> RoundView:
-        """What its player may see of the round now; without cards if it is paused or void and its deck is lost."""
+        """What the player may see of the round now; without cards if it is paused or void and its deck is lost."""
         running = round_.actions_hash()
         ruleset = self._books.rulesets[round_.ruleset_id]
         if round_.status is RoundStatus.OPEN:

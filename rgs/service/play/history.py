@@ -1,10 +1,11 @@
-"""History of a player's whole account at one operator, over all sessions, last ended first (RULEBOOK R-5, R-4).
+"""The rounds of a player at one operator, over all sessions, last ended first (RULEBOOK R-5, R-4).
 
-Records are rendered from the signed statements of the round. Refuses to show one operator another's players.
+Records are rendered from the signed statements of the round. An operator sees only its own players.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from rgs.core.errors import FormatError, InvalidFieldError, NotFoundError
@@ -19,7 +20,8 @@ from rgs.service.play.decks import Decks
 from rgs.store.interface import Store
 
 RECORDS_MAX = 50
-"""Rounds of one player with the same date and second: sessions at several tables."""
+"""Most rounds of one player with the same date and second: sessions at several tables."""
+_GAME_CODE = re.compile(r"#([01][0-9]|2[0-3]):([0-5][0-9]):([0-5][0-9])(?:-[0-9]*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +42,12 @@ class RoundRecord:
     final: bytes
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class History:
-    """Reads only."""
+    """Reads ended rounds and single records."""
 
-    def __init__(self, *, store: Store, decks: Decks) -> None:
-        self._store = store
-        self._decks = decks
+    store: Store
+    decks: Decks
 
     async def list_rounds(
         self, caller: Caller, player: str, page_size: int, page_token: str, operator: str = ""
@@ -56,7 +58,7 @@ class History:
         limit = check_page_size(page_size)
         end_ms, row = parse_page_token(page_token, 2)
         before = (end_ms, row) if row else (1 << 62, 0)
-        rows = await self._store.rounds_ended(operator, player, before=before, limit=limit + 1)
+        rows = await self.store.rounds_ended(operator, player, before=before, limit=limit + 1)
         sessions: dict[str, Session] = {}
         summaries = tuple([await self._summary(round_, sessions) for _, round_ in rows[:limit]])
         if len(rows) <= limit:
@@ -69,12 +71,12 @@ class History:
     ) -> tuple[RoundRecord, ...]:
         """One round by its id, or those of a player with that UTC date and game code; NotFoundError if none."""
         if round_id:
-            round_ = await self._store.round(check_ulid(round_id, "round_id"), fresh=True)
+            round_ = await self.store.round(check_ulid(round_id, "round_id"), fresh=True)
             rounds = [] if round_ is None else [round_]
         else:
             check_reference(player, "player")
             start_ms = _start_of(date, game_code)
-            rounds = await self._store.rounds_started(
+            rounds = await self.store.rounds_started(
                 _operator_of(caller, operator), player, start_ms, start_ms + 999, RECORDS_MAX
             )
             rounds = [round_ for round_ in rounds if round_.game_code == game_code]
@@ -89,11 +91,11 @@ class History:
         return tuple(records)
 
     async def _record(self, round_: Round, sessions: dict[str, Session]) -> RoundRecord:
-        opening, final = await self._store.round_envelopes(round_.round_id)
-        return RoundRecord(await self._summary(round_, sessions), self._decks.view(round_, final), opening, final)
+        opening, final = await self.store.round_envelopes(round_.round_id)
+        return RoundRecord(await self._summary(round_, sessions), self.decks.view(round_, final), opening, final)
 
     async def _summary(self, round_: Round, sessions: dict[str, Session]) -> RoundSummary:
-        session = sessions.get(round_.session_id) or await self._store.session(round_.session_id, fresh=True)
+        session = sessions.get(round_.session_id) or await self.store.session(round_.session_id, fresh=True)
         if session is None:
             raise NotFoundError(f"no session {round_.session_id}", kind="session")
         sessions[round_.session_id] = session
@@ -101,7 +103,7 @@ class History:
 
 
 def _operator_of(caller: Caller, operator: str) -> str:
-    """Whose players are asked for: an operator's own; other parties name the operator."""
+    """The operator whose players are meant: the caller itself; other parties name the operator."""
     if caller.role is not Role.OPERATOR:
         return check_name(operator, "operator")
     if operator not in ("", caller.party):
@@ -117,15 +119,8 @@ def _start_of(date: str, game_code: str) -> int:
         midnight_ms = parse_date(date)
     except FormatError:
         raise InvalidFieldError("date is not of the form 2026-11-21", field="date", value=date[:20]) from None
-    clock, _, nth = game_code.partition("-")
-    parts = clock.removeprefix("#").split(":")
-    if (
-        not clock.startswith("#")
-        or len(parts) != 3
-        or not all(len(part) == 2 and part.isascii() and part.isdecimal() for part in parts)
-        or (nth and not nth.isdecimal())
-        or not (int(parts[0]) < 24 and int(parts[1]) < 60 and int(parts[2]) < 60)
-    ):
+    code = _GAME_CODE.fullmatch(game_code)
+    if code is None:
         raise InvalidFieldError("game_code is not of the form #HH:MM:SS", field="game_code", value=game_code[:20])
-    hours, minutes, seconds = map(int, parts)
+    hours, minutes, seconds = map(int, code.groups())
     return midnight_ms + ((hours * 60 + minutes) * 60 + seconds) * 1000

@@ -1,11 +1,12 @@
-"""Interrupted rounds: left longer than their jurisdiction allows, they are finished by the ruleset's default decisions.
+"""Interrupted rounds: after their jurisdiction's period they are finished by the ruleset's default decisions.
 
-ARCHITECTURE 2.5, RULEBOOK T-2, C-10; the same way forward as a player's decision, with `by` = rule. Refuses a paused
-round and one whose deck cannot be opened: those are for the admins; and to decide anything while time is not trusted,
-asked for each round as it is looked at.
+ARCHITECTURE 2.5 (interrupted rounds), RULEBOOK T-2, C-10. The steps are those of a player's decision, with `by` = rule.
+Paused rounds and rounds whose deck cannot be opened are left to the admins. While time is not trusted, no round is due.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from rgs.core import games
 from rgs.core.clock import Clock
@@ -24,79 +25,74 @@ from rgs.store.changes import SessionRaceError
 from rgs.store.interface import Store
 
 FINISH_BATCH = 100
-"""Rounds in play looked at in one page."""
-"""Who takes a decision by rule."""
+"""Rounds in play that are read as one page."""
 
 
-def idle_since(session: Session) -> int:
-    """When something last happened in the round in play of a session, in milliseconds: its start, the last decision,
-    or its resumption, so that a player whose round was paused has the whole period again.
-    """
-    return session.last_ms
-
-
+@dataclass(kw_only=True, eq=False, repr=False)
 class Interruptions:
-    """Finishes what was left."""
+    """Finishes rounds whose player has gone.
 
-    def __init__(
-        self, *, store: Store, clock: Clock, books: Books, locks: SessionLocks, decks: Decks, notices: Notices
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._books = books
-        self._locks = locks
-        self._decks = decks
-        self._notices = notices
-        self._soonest_ms = 1000 * min(rules.finish_after_s for rules in books.jurisdictions.values())
+    The period counts from the session's `last_ms`: the start of the round, the last decision, or its resumption. So a
+    player whose round was paused has the whole period again.
+    """
+
+    store: Store
+    clock: Clock
+    books: Books
+    locks: SessionLocks
+    decks: Decks
+    notices: Notices
+
+    def __post_init__(self) -> None:
+        self._soonest_ms = 1000 * min(rules.finish_after_s for rules in self.books.jurisdictions.values())
 
     def finish_ms(self, session: Session) -> int:
-        """When the round is finished by rule: the jurisdiction's period after something last happened in it."""
-        return self._clock.counted_from(idle_since(session)) + self._period_ms(session)
+        """When the round will be finished by rule, in milliseconds."""
+        return self.clock.counted_from(session.last_ms) + self._period_ms(session)
 
     def _period_ms(self, session: Session) -> int:
-        return self._books.jurisdictions[session.jurisdiction_id].finish_after_s * 1000
+        return self.books.jurisdictions[session.jurisdiction_id].finish_after_s * 1000
 
     async def finish_due(self) -> int:
-        """Look through the rounds in play that were begun long enough ago; how many were finished.
+        """Finish the rounds that are due, oldest first; return how many were finished.
 
-        Oldest first, up to a page of rounds none of which can be due yet: a hundred thousand that are played just now
-        cost no more than a page.
+        It stops after a page without a round that can be due, so a hundred thousand new rounds cost one page.
         """
         finished, after = 0, 0
-        while rows := await self._store.open_rounds("", after=after, limit=FINISH_BATCH):
+        while rows := await self.store.open_rounds("", after=after, limit=FINISH_BATCH):
             for row_id, round_ in rows:
                 after = row_id
                 finished += await self._finish_if_due(round_)
-            if self._clock.passed_ms(min(round_.start_ms for _, round_ in rows)) < self._soonest_ms:
+            if self.clock.passed_ms(min(round_.start_ms for _, round_ in rows)) < self._soonest_ms:
                 break
         return finished
 
     async def _finish_if_due(self, round_: Round) -> bool:
-        if self._clock.passed_ms(round_.start_ms) < self._soonest_ms:
+        if self.clock.passed_ms(round_.start_ms) < self._soonest_ms:
             return False
-        session = await self._store.session(round_.session_id, fresh=True)
+        session = await self.store.session(round_.session_id, fresh=True)
         if session is None or not self._is_due(session, round_):
             return False
-        async with self._locks.of(round_.session_id):
-            session = await self._store.session(round_.session_id, fresh=True)
-            current = await self._store.round(round_.round_id, fresh=True)
+        async with self.locks.of(round_.session_id):
+            session = await self.store.session(round_.session_id, fresh=True)
+            current = await self.store.round(round_.round_id, fresh=True)
             if session is None or current is None or not self._is_due(session, current):
                 return False
             try:
                 await self._finish(session, current)
             except (DeckSealedError, SessionRaceError):
                 return False
-        self._notices.tell(notice_of(session, round_.round_id, RoundStatus.SETTLED))
+        self.notices.tell(notice_of(session, round_.round_id, RoundStatus.SETTLED))
         return True
 
     def _is_due(self, session: Session, round_: Round) -> bool:
         if round_.status is not RoundStatus.OPEN or round_.malfunction:
             return False
-        return self._clock.passed_ms(idle_since(session)) >= self._period_ms(session)
+        return self.clock.passed_ms(session.last_ms) >= self._period_ms(session)
 
     async def _finish(self, session: Session, round_: Round) -> None:
-        now_ms = max(self._clock.now_ms(), session.last_ms)
-        opened = self._decks.open(round_)
+        now_ms = max(self.clock.now_ms(), session.last_ms)
+        opened = self.decks.open(round_)
         seat = opened.seat
         digest = request_digest({"method": "FinishByRule", "round_id": round_.round_id})
         taken: list[TakenAction] = []
@@ -111,4 +107,4 @@ class Interruptions:
             EventCode.ROUND_FINISHED_BY_RULE, now_ms, session_id=session.session_id, round_id=round_.round_id
         )
         change.drafts = (event, *change.drafts)
-        await self._store.commit(change)
+        await self.store.commit(change)

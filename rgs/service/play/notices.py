@@ -1,8 +1,8 @@
 """Notices of what happens to a round without its player: paused, resumed, finished by rule, void (RULEBOOK R-6).
 
-A stream that plays a session listens; whoever does not is told by the view. Bounded: a listener that does not read
-loses its oldest notices, never its answers. Between the processes over one store `Relay` carries them as well as the
-store does: a notice that is lost on the way is found in the view. Refuses to carry cards.
+A stream that plays a session listens for them; other clients find the same in the view. A listener that does not read
+loses its oldest notices, never its answers. `Relay` carries notices between the processes over one store; it may lose
+some, and the view shows them. A notice never contains cards.
 """
 
 from __future__ import annotations
@@ -20,16 +20,14 @@ from rgs.core.rounds import RoundStatus
 from rgs.core.sessions import Session
 
 NOTICES_MAX = 32
-"""Notices that wait for one listener."""
+"""Most notices that wait for one listener."""
 RELAY_MAX = 256
-"""Notices that wait to be carried to other processes; of more, the oldest are left out."""
+"""Most notices that wait for the other processes; beyond it the oldest are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What happened; `malfunction_code` is set while the round is paused. The regulator's ids are empty where the
-    session has none.
-    """
+    """What happened to a round. `malfunction_code` is set while it is paused; a session may have no regulator's ids."""
 
     session_id: str
     round_id: str
@@ -46,19 +44,19 @@ def notice_of(session: Session, round_id: str, status: RoundStatus, malfunction_
 
 
 class Notices:
-    """Who listens to which session in this process."""
+    """The listeners of this process, by session."""
 
     def __init__(self) -> None:
         self._listeners: defaultdict[str, set[asyncio.Queue[Notice]]] = defaultdict(set)
         self.pass_on: Callable[[Notice], None] = lambda _: None
-        """Told of every notice that arises here."""
+        """Called with every notice of this process."""
 
     def listen(self, session_id: str, queue: asyncio.Queue[Notice]) -> None:
-        """From now on notices of the session go into the queue as well."""
+        """Put notices of the session into the queue from now on."""
         self._listeners[session_id].add(queue)
 
     def leave(self, session_id: str, queue: asyncio.Queue[Notice]) -> None:
-        """No more."""
+        """Put no more notices of the session into the queue."""
         listeners = self._listeners.get(session_id)
         if listeners is not None:
             listeners.discard(queue)
@@ -66,12 +64,12 @@ class Notices:
                 del self._listeners[session_id]
 
     def tell(self, notice: Notice) -> None:
-        """Something has happened here: tell all listeners of the session, here and elsewhere."""
+        """Send a notice of this process to all listeners of the session, also in other processes."""
         self.hear(notice)
         self.pass_on(notice)
 
     def hear(self, notice: Notice) -> None:
-        """Something has happened, here or elsewhere: tell the listeners of this process."""
+        """Send a notice to the listeners of this process."""
         for queue in self._listeners.get(notice.session_id, ()):
             if queue.full():
                 queue.get_nowait()
@@ -79,10 +77,10 @@ class Notices:
 
 
 class Relay:
-    """Notices from this process to the others over its store, and back. `origin` is this process's name among them."""
+    """Carries notices between the processes over one store. `origin` is the name of this process."""
 
     def __init__(self, notices: Notices, origin: str, send: Callable[[str], Awaitable[object]]) -> None:
-        """`send` hands a text to every process, this one too."""
+        """`send` delivers a text to every process, this one included."""
         self._notices = notices
         self._origin = origin
         self._send = send
@@ -90,7 +88,7 @@ class Relay:
         notices.pass_on = self._pass_on
 
     def take(self, text: str) -> None:
-        """A text has come from some process. What is not understood is of another version: passed over."""
+        """Take a text from some process. A text that cannot be parsed is of another version, and is skipped."""
         try:
             origin, notice = parse_notice(text)
         except ValueError:
@@ -100,7 +98,7 @@ class Relay:
             self._notices.hear(notice)
 
     async def run(self) -> None:
-        """Carry what waits, until cancelled. What the store does not take is left out."""
+        """Send waiting notices until cancelled. A notice that the store refuses is dropped."""
         while True:
             notice = await self._waiting.get()
             try:
@@ -115,12 +113,12 @@ class Relay:
 
 
 def format_notice(origin: str, notice: Notice) -> str:
-    """A notice as one line of JSON, with who tells it."""
+    """A notice and its origin as one line of JSON; inverse of `parse_notice`."""
     return json.dumps([origin, *astuple(notice)], separators=(",", ":"))
 
 
 def parse_notice(text: str) -> tuple[str, Notice]:
-    """Who tells what; ValueError for a text that `format_notice` did not make."""
+    """(origin, notice); ValueError for a text that `format_notice` did not make."""
     fields = json.loads(text)
     if not isinstance(fields, list) or len(fields) != 7 or not all(isinstance(field, str) for field in fields):
         raise ValueError("not a notice")

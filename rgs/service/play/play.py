@@ -1,14 +1,14 @@
-"""Play: start a round, decide, look. One seat solo (ARCHITECTURE 2.1-2.7, 2.16, 2.18).
+"""Play: start a round, decide, read a round. Each round has one seat (ARCHITECTURE 2.1-2.7, 2.16, 2.18).
 
-A start fixes round, seat and stakes, then draws, then commits once; a decision unseals the deck, plays on from the
-recorded decisions and commits once. Every reply is the stored answer. Refuses a late retry by its numbers even when
-its stored answer has gone.
+A start fixes round, seat and stakes, then draws, then commits once. A decision unseals the deck, replays the recorded
+decisions, adds its own and commits once. Every reply is the stored answer. A late retry is refused by its stage number
+or round version, even after its stored answer has been deleted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from rgs.core import games
@@ -61,12 +61,12 @@ from rng.shuffle import PROCEDURE, transcript_to_deck
 
 SEAT_NO = 1
 TRIES_MAX = 3
-"""So often a step is done anew because another process has moved its session."""
+"""How often a step is tried while other processes move its session."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Whose request it is, and the affair that has paid for it, if it had to be paid for."""
+    """The sender and digest of a request, and the operation that has debited its cost, if there is one."""
 
     party: str
     digest: bytes
@@ -74,15 +74,15 @@ class Asked:
 
 
 class ToldError(Exception):
-    """An error that is to be told as it is: what was done before it is not done again. Never leaves `Play`."""
+    """Carries an error that the caller gets without a second try of the step. It never leaves `Play`."""
 
     def __init__(self, error: RgsError) -> None:
         super().__init__(error.message)
         self.error = error
 
 
-class Funding(Protocol):
-    """How play asks for the money of a session that is funded bet by bet: `rgs.service.play.seamless`."""
+class BetFunding(Protocol):
+    """How play debits and credits a session that is funded bet by bet: `rgs.service.play.seamless`."""
 
     async def resume(self, session: Session, party: str, request: StartRound | Act, digest: bytes) -> Reply | None: ...
     async def fund(
@@ -91,136 +91,118 @@ class Funding(Protocol):
     async def pay(self, session_id: str) -> None: ...
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Play:
     """The play of all sessions of this node."""
 
-    def __init__(
-        self,
-        *,
-        store: Store,
-        instance: Instance,
-        books: Books,
-        clock: Clock,
-        locks: SessionLocks,
-        encode: Encode,
-        permits: Permits,
-        decks: Decks,
-    ) -> None:
-        self._store = store
-        self._instance = instance
-        self._books = books
-        self._clock = clock
-        self._locks = locks
-        self._encode = encode
-        self._permits = permits
-        self._decks = decks
-        self.seamless: Funding
-        """For sessions that are funded bet by bet."""
+    store: Store
+    instance: Instance
+    books: Books
+    clock: Clock
+    locks: SessionLocks
+    encode: Encode
+    permits: Permits
+    decks: Decks
+    seamless: BetFunding = field(init=False)
+    """For sessions that are funded bet by bet."""
 
     async def start_round(self, caller: Caller, request: StartRound) -> Reply:
-        """Stake and deal. No error changes anything but, at most, the account of a draw that was not used."""
+        """Stake and deal. An error changes nothing, except that it may account for an unused draw."""
         check_request_id(request.request_id)
         digest = request.digest(caller.party)
-        async with self._locks.of(request.session_id):
-            try:
-                return await self._settle_on(
-                    caller, request, digest, lambda session, _: self._start(caller, session, request, digest)
-                )
-            except RngUnavailableError:
-                await self._instance.tell_failure()
-                raise
-            except ToldError as told:
-                raise told.error from None
+        try:
+            return await self._settle_on(
+                caller, request, digest, lambda session, _: self._start(caller, session, request, digest)
+            )
+        except RngUnavailableError:
+            await self.instance.tell_failure()
+            raise
 
     async def act(self, caller: Caller, request: Act) -> Reply:
         """Decide. The last decision settles the round in the same commit."""
         check_request_id(request.request_id)
         check_ulid(request.round_id, "round_id")
         digest = request.digest(caller.party)
-        async with self._locks.of(request.session_id):
-            try:
-                return await self._settle_on(
-                    caller,
-                    request,
-                    digest,
-                    lambda session, fresh: self._act(caller.party, session, request, digest, fresh=fresh),
-                )
-            except ToldError as told:
-                raise told.error from None
+        return await self._settle_on(
+            caller,
+            request,
+            digest,
+            lambda session, fresh: self._act(caller.party, session, request, digest, fresh=fresh),
+        )
 
     async def get_round(
         self, caller: Caller, session_id: str, round_id: str
     ) -> tuple[RoundView, bytes, bytes, Session]:
         """(view, opening, final or empty, session) of a round of the session."""
         while True:
-            session = await owned_session(self._store, caller, session_id)
-            round_ = await self._store.round(check_ulid(round_id, "round_id"), fresh=True)
+            session = await owned_session(self.store, caller, session_id)
+            round_ = await self.store.round(check_ulid(round_id, "round_id"), fresh=True)
             if round_ is None or round_.session_id != session.session_id:
                 raise _no_round(round_id)
-            opening, final = await self._store.round_envelopes(round_id)
-            if round_.status is RoundStatus.OPEN and await moved(self._store, session):
+            opening, final = await self.store.round_envelopes(round_id)
+            if round_.status is RoundStatus.OPEN and await moved(self.store, session):
                 continue
-            return self._decks.view(round_, final, session.offer), opening, final, session
+            return self.decks.view(round_, final, session.offer), opening, final, session
 
     async def open_round_of(self, session: Session) -> tuple[RoundView | None, bytes]:
-        """(view, opening) of the session's round in play, (None, empty) where none is."""
+        """(view, opening) of the session's round in play; (None, empty) if there is none."""
         if not session.open_round_id:
             return None, b""
-        round_ = await self._store.round(session.open_round_id, fresh=True)
+        round_ = await self.store.round(session.open_round_id, fresh=True)
         if round_ is None:
             raise _no_round(session.open_round_id)
         if round_.status is not RoundStatus.OPEN:  # another process has ended it since the session was read
             return None, b""
-        opening, _ = await self._store.round_envelopes(round_.round_id)
-        return self._decks.view(round_, b"", session.offer), opening
+        opening, _ = await self.store.round_envelopes(round_.round_id)
+        return self.decks.view(round_, b"", session.offer), opening
 
     # --- start ----------------------------------------------------------------------------------------------------
 
     async def _start(self, caller: Caller, session: Session, request: StartRound, digest: bytes) -> Reply:
-        now_ms = max(self._clock.now_ms(), session.last_ms)
-        if session.is_seamless:  # what came before is gone on with, whatever stands against a new round
+        now_ms = max(self.clock.now_ms(), session.last_ms)
+        if session.is_seamless:  # resume earlier work first, whatever forbids a new round
             known = await self.seamless.resume(session, caller.party, request, digest)
             if known is not None:
                 return known
         self._verify_may_start(session, request.stage_no, now_ms)
-        ruleset = self._books.rulesets[session.ruleset_id]
+        ruleset = self.books.rulesets[session.ruleset_id]
         bets = games.check_stakes(ruleset, request.bets)
         due = sum(amount for _, amount in bets) + games.cheapest_finish(ruleset, request.bets)
         session.room.verify_covers(due, "bets", "U-11")
         if session.is_seamless:
             staked = sum(amount for _, amount in bets)
             return await self.seamless.fund(session, caller.party, request, digest, staked)
-        return await self._deal(session, request, bets, Asked(caller.party, digest), self._instance.new_id(now_ms))
+        return await self._deal(session, request, bets, Asked(caller.party, digest), self.instance.new_id(now_ms))
 
     async def deal_paid(self, session: Session, request: StartRound, affair: Affair, round_id: str) -> Reply:
-        """Deal the round whose opening bets the affair has debited, and end the affair with it."""
-        ruleset = self._books.rulesets[session.ruleset_id]
+        """Deal the round whose opening bets the operation has debited; the same commit ends the operation."""
+        ruleset = self.books.rulesets[session.ruleset_id]
         bets = games.check_stakes(ruleset, request.bets)
         return await self._deal(session, request, bets, Asked(affair.party, affair.digest, affair), round_id)
 
     def verify_may_deal(self, session: Session) -> None:
-        """What may have come to stand against a round between its request and its draw."""
-        now_ms = max(self._clock.now_ms(), session.last_ms)
-        self._permits.verify_may_start(session.operator, session.ruleset_id, session.player)
+        """Check again, just before the draw, what may forbid a round: switches, guards, the session's duration."""
+        now_ms = max(self.clock.now_ms(), session.last_ms)
+        self.permits.verify_may_start(session.operator, session.ruleset_id, session.player)
         session.verify_duration(now_ms)
 
     async def _deal(
         self, session: Session, request: StartRound, bets: tuple[tuple[str, int], ...], asked: Asked, round_id: str
     ) -> Reply:
-        await self._instance.ready()  # the last wait before the draw is committed
-        now_ms = max(self._clock.now_ms(), session.last_ms)
-        salt = self._instance.random_bytes(SALT_BYTES)
-        draw = self._instance.draw()
+        await self.instance.ready()  # the last wait before the draw is committed
+        now_ms = max(self.clock.now_ms(), session.last_ms)
+        salt = self.instance.random_bytes(SALT_BYTES)
+        draw = self.instance.draw()
         try:
             try:
                 change, body = self._started(asked, session, request, bets, round_id, salt, draw, now_ms)
-            except BaseException:  # whatever it was: the draw is accounted for
+            except BaseException:  # whatever the error: account for the draw
                 account = _discarded(draw, round_id, now_ms)
-                await self._store.commit(Change(drafts=(account,), draw_no=draw.draw_no, discard=account))
+                await self.store.commit(Change(drafts=(account,), draw_no=draw.draw_no, discard=account))
                 raise
-            signed = await self._store.commit(change)
+            signed = await self.store.commit(change)
         finally:
-            self._instance.draw_done()
+            self.instance.draw_done()
         return Reply(body, signed[-1].envelope)
 
     def _started(
@@ -234,8 +216,8 @@ class Play:
         draw: Draw,
         now_ms: int,
     ) -> tuple[Change, bytes]:
-        """(the whole start as one change, its answer); what precedes the draw is fixed by now."""
-        ruleset = self._books.rulesets[session.ruleset_id]
+        """(the whole start as one change, its answer). All that precedes the draw is fixed by now."""
+        ruleset = self.books.rulesets[session.ruleset_id]
         staked = sum(amount for _, amount in bets)
         affair = asked.affair
         code_count = session.code_count + 1 if session.last_start_ms // 1000 == now_ms // 1000 else 1
@@ -269,7 +251,7 @@ class Play:
             bets=bets,
             balance_before_minor=session.balance_minor if affair is None else staked,
             start_ms=now_ms,
-            sealed=self._instance.sealer.seal(draw.instance, draw.draw_no, core, salt, draw.transcript),
+            sealed=self.instance.sealer.seal(draw.instance, draw.draw_no, core, salt, draw.transcript),
             funds_minor=session.room.minor - staked,
         )
         after = changed(
@@ -285,7 +267,7 @@ class Play:
         )
         seat = seat_of(round_, ruleset, transcript_to_deck(draw.transcript))
         view = round_view(round_, seat, actions_hash=first_actions_hash(commitment), room=after.offer)
-        body = self._encode("StartRound", self._books.view(after, now_ms), view)
+        body = self.encode("StartRound", self.books.view(after, now_ms), view)
         opening = {**opening_body(round_, deal, seat_body), "time": format_time(now_ms)}
         change = Change(
             session=after,
@@ -304,16 +286,18 @@ class Play:
 
     def _verify_may_start(self, session: Session, stage_no: int, now_ms: int) -> None:
         session.verify_may_start(stage_no)
-        self._permits.verify_may_start(session.operator, session.ruleset_id, session.player)
-        self._books.verify_offered(session.ruleset_id, session.jurisdiction_id)
-        jurisdiction = self._books.jurisdictions[session.jurisdiction_id]
-        session.verify_in_time(self._clock.passed_ms(session.last_ms), jurisdiction.inactivity_ms)
+        self.permits.verify_may_start(session.operator, session.ruleset_id, session.player)
+        self.books.verify_offered(session.ruleset_id, session.jurisdiction_id)
+        jurisdiction = self.books.jurisdictions[session.jurisdiction_id]
+        session.verify_in_time(self.clock.passed_ms(session.last_ms), jurisdiction.inactivity_ms)
         session.verify_duration(now_ms)
         if jurisdiction.regulator_ids_required and not (
             session.regulator_session_id and session.regulator_participation_id
         ):
             raise RegulatorUnavailableError(
-                "no id of the regulator, no round", session_id=session.session_id, jurisdiction=jurisdiction.id
+                "the session has no ids of the regulator, so no round may start",
+                session_id=session.session_id,
+                jurisdiction=jurisdiction.id,
             )
         wait_ms = session.last_start_ms + jurisdiction.min_round_interval_ms - now_ms
         if session.last_start_ms and wait_ms > 0:
@@ -326,7 +310,7 @@ class Play:
     # --- act ------------------------------------------------------------------------------------------------------
 
     async def _act(self, party: str, session: Session, request: Act, digest: bytes, *, fresh: bool) -> Reply:
-        if session.is_seamless:  # what came before is gone on with, wherever the round stands by now
+        if session.is_seamless:  # resume earlier work first, whatever the state of the round
             known = await self.seamless.resume(session, party, request, digest)
             if known is not None:
                 return known
@@ -340,24 +324,24 @@ class Play:
         return reply
 
     async def decide_paid(self, session: Session, request: Act, affair: Affair) -> Reply:
-        """Take the decision whose cost the affair has debited, and end the affair with it."""
+        """Take the decision whose cost the operation has debited; the same commit ends the operation."""
         round_, opened, decided = await self._decision(session, request, fresh=True)
         asked = Asked(affair.party, affair.digest, affair)
         return await self._decide(session, round_, request, opened, decided, asked)
 
     async def verify_decidable(self, session: Session, request: Act) -> None:
-        """Whether the decision can be taken now; what stands against it."""
+        """Raise the error that forbids the decision now, if there is one."""
         await self._decision(session, request, fresh=True)
 
     async def _decision(self, session: Session, request: Act, *, fresh: bool) -> tuple[Round, Opened, Seat]:
         """(round, its deck and seat, the seat after the decision)."""
-        now_ms = max(self._clock.now_ms(), session.last_ms)
-        round_ = await self._store.round(request.round_id, fresh=fresh)
+        now_ms = max(self.clock.now_ms(), session.last_ms)
+        round_ = await self.store.round(request.round_id, fresh=fresh)
         if round_ is None or round_.session_id != session.session_id:
             raise _no_round(request.round_id)
         if round_.malfunction:
             raise RoundPausedError(
-                f"round {round_.round_id} is paused: {round_.malfunction_code} is looked into",
+                f"round {round_.round_id} is paused: {round_.malfunction_code} is being investigated",
                 round_id=round_.round_id,
                 malfunction_code=round_.malfunction_code,
             )
@@ -369,13 +353,13 @@ class Play:
                 round_id=round_.round_id,
                 status=round_.status.value,
             )
-        opened = self._decks.open(round_)
+        opened = self.decks.open(round_)
         return round_, opened, self._decided(session, opened.seat, request.action)
 
     async def _decide(
         self, session: Session, round_: Round, request: Act, opened: Opened, decided: Seat, asked: Asked
     ) -> Reply:
-        now_ms = max(self._clock.now_ms(), session.last_ms)
+        now_ms = max(self.clock.now_ms(), session.last_ms)
         affair = asked.affair
         running = round_.actions_hash()
         taken = taken_action(decided, now_ms, by="player", party=asked.party, digest=asked.digest)
@@ -388,28 +372,28 @@ class Play:
             change = Change(session=session, round=round_, main=None)
         else:
             change, session, view = settled(session, round_, opened, decided, running, now_ms)
-        body = self._encode("Act", self._books.view(session, now_ms), view)
+        body = self.encode("Act", self.books.view(session, now_ms), view)
         change.drafts = (*_legs(affair, round_.round_id, now_ms), *change.drafts)
         if affair is not None:
             change.affair, change.records = replace(affair, status="done"), balance_told(session)
         change.answer = Answer(asked.party, "Act", request.request_id, asked.digest, body, now_ms)
-        signed = await self._store.commit(change)
+        signed = await self.store.commit(change)
         return Reply(body, b"" if change.main is None else signed[change.main].envelope)
 
     async def _moved(self, session: Session, round_: Round, version: int, now_ms: int) -> RoundMovedError:
-        """ROUND_CHANGED with the fresh view, of a round that has ended as well."""
-        final = b"" if round_.status is RoundStatus.OPEN else (await self._store.round_envelopes(round_.round_id))[1]
+        """ROUND_CHANGED with the present view, also of a round that has ended."""
+        final = b"" if round_.status is RoundStatus.OPEN else (await self.store.round_envelopes(round_.round_id))[1]
         return RoundMovedError(
-            f"round_version {version} was sent where {round_.version} stands",
-            session=self._books.view(session, now_ms),
-            round_=self._decks.view(round_, final, session.offer),
+            f"round_version {version} is not {round_.version}, the present one",
+            session=self.books.view(session, now_ms),
+            round_=self.decks.view(round_, final, session.offer),
             field="round_version",
             value=version,
             limit=round_.version,
         )
 
     def _decided(self, session: Session, seat: Seat, action: Action) -> Seat:
-        """The seat after the action; what the session's limits forbid is told as theirs, not as the balance's."""
+        """The seat after the action. If the session's limits forbid it, the error is theirs, not the balance's."""
         try:
             return games.apply(seat, action)
         except InsufficientBalanceError as error:
@@ -425,35 +409,39 @@ class Play:
         digest: bytes,
         step: Callable[[Session, bool], Awaitable[Reply]],
     ) -> Reply:
-        """Do the step from the session as this process knows it. An error is told only if nobody else has moved the
-        session meanwhile; else the step is done again from what stands now. A repeat of a request that was answered
-        gets its answer, whatever the error would be.
+        """Do the step, under the session's lock, from the session as this process knows it.
+
+        If it fails and another process has moved the session meanwhile, the step is done again from the stored session.
+        A repeat of a request that was answered gets its answer, whatever the error.
         """
-        session = await owned_session(self._store, caller, request.session_id, fresh=False)
-        fresh = False
-        for _ in range(TRIES_MAX):
-            try:
-                return await step(session, fresh)
-            except RgsError as error:
-                answer = await self._store.answer(caller.party, type(request).__name__, request.request_id)
-                if answer is not None:
-                    return reply_of(answer, digest)
-                stands, fresh = await owned_session(self._store, caller, request.session_id), True
-                if stands.version == session.version and not isinstance(error, SessionRaceError):
-                    if isinstance(error, AffairPendingError):
-                        await tell_next_attempt(self._store, error, self._clock.now_ms())
-                    raise
-                session = stands
+        async with self.locks.of(request.session_id):
+            session = await owned_session(self.store, caller, request.session_id, fresh=False)
+            fresh = False
+            for _ in range(TRIES_MAX):
+                try:
+                    return await step(session, fresh)
+                except ToldError as final:
+                    raise final.error from None
+                except RgsError as error:
+                    answer = await self.store.answer(caller.party, type(request).__name__, request.request_id)
+                    if answer is not None:
+                        return reply_of(answer, digest)
+                    stands, fresh = await owned_session(self.store, caller, request.session_id), True
+                    if stands.version == session.version and not isinstance(error, SessionRaceError):
+                        if isinstance(error, AffairPendingError):
+                            await tell_next_attempt(self.store, error, self.clock.now_ms())
+                        raise
+                    session = stands
         raise SessionChangedError("the session was changed by another request; read it again")
 
 
 def _legs(affair: Affair | None, round_id: str, now_ms: int) -> tuple[Draft, ...]:
-    """The signed movement of what an affair has paid for."""
+    """The signed debit of an operation."""
     return () if affair is None else (leg_draft("debit", affair.amount_minor, affair.affair_id, round_id, now_ms),)
 
 
 def _discarded(draw: Draw, round_id: str, now_ms: int) -> Draft:
-    """The account of a draw that no round will use."""
+    """The statement of a draw that no round uses."""
     return Draft(
         "discarded_draw",
         {

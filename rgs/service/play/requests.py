@@ -1,4 +1,4 @@
-"""The mutating requests as the service reads them, each with the digest that idempotency and the final's actions use.
+"""The mutating requests as the service reads them. Each has a digest for idempotency and for the final's actions.
 
 A digest is taken over the parsed fields, not over wire bytes, so that an operator or auditor can compute it again
 (docs/formats.md).
@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from rgs.core.games.types import Action
 from rgs.core.limits import SessionLimits
 from rgs.core.statements import request_digest
+from rgs.store.changes import Affair
 
 
 @dataclass(frozen=True, slots=True)
 class StartRound:
-    """Bets are those that the player places, bet -> minor units."""
+    """`bets` are those that the player places, bet -> minor units."""
 
     request_id: str
     session_id: str
@@ -24,16 +26,8 @@ class StartRound:
     bets: Mapping[str, int]
 
     def digest(self, party: str) -> bytes:
-        return request_digest(
-            {
-                "bets": [{"amount_minor": str(amount), "bet": bet} for bet, amount in sorted(self.bets.items())],
-                "method": "StartRound",
-                "party": party,
-                "request_id": self.request_id,
-                "session_id": self.session_id,
-                "stage_no": str(self.stage_no),
-            }
-        )
+        bets = [{"amount_minor": str(amount), "bet": bet} for bet, amount in sorted(self.bets.items())]
+        return _digest(self, party, session_id=self.session_id, stage_no=str(self.stage_no), bets=bets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,23 +41,20 @@ class Act:
     action: Action
 
     def digest(self, party: str) -> bytes:
-        return request_digest(
-            {
-                "action": self.action.value,
-                "method": "Act",
-                "party": party,
-                "request_id": self.request_id,
-                "round_id": self.round_id,
-                "round_version": str(self.round_version),
-                "session_id": self.session_id,
-            }
+        return _digest(
+            self,
+            party,
+            session_id=self.session_id,
+            round_id=self.round_id,
+            round_version=str(self.round_version),
+            action=self.action.value,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class OpenSession:
-    """`game` is a ruleset id, `player` the operator's pseudonym, `session_token` the operator's own, for his wallet: no
-    part of the digest.
+    """`game` is a ruleset id, `player` the operator's pseudonym. `session_token` is the operator's own, for its wallet;
+    the digest leaves it out.
     """
 
     request_id: str
@@ -75,23 +66,20 @@ class OpenSession:
     session_token: str = field(default="", repr=False)
 
     def digest(self, party: str) -> bytes:
-        return request_digest(
-            {
-                "currency": self.currency,
-                "game": self.game,
-                "limits": self.limits.body(),
-                "method": "OpenSession",
-                "operator_reference": self.operator_reference,
-                "party": party,
-                "player": self.player,
-                "request_id": self.request_id,
-            }
+        return _digest(
+            self,
+            party,
+            game=self.game,
+            player=self.player,
+            currency=self.currency,
+            operator_reference=self.operator_reference,
+            limits=self.limits.body(),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class BuyParticipation:
-    """`amount_minor` in the session's currency."""
+    """`amount_minor` is in the session's currency."""
 
     request_id: str
     session_id: str
@@ -99,15 +87,12 @@ class BuyParticipation:
     amount_minor: int
 
     def digest(self, party: str) -> bytes:
-        return request_digest(
-            {
-                "amount_minor": str(self.amount_minor),
-                "method": "BuyParticipation",
-                "party": party,
-                "purchase_no": str(self.purchase_no),
-                "request_id": self.request_id,
-                "session_id": self.session_id,
-            }
+        return _digest(
+            self,
+            party,
+            session_id=self.session_id,
+            purchase_no=str(self.purchase_no),
+            amount_minor=str(self.amount_minor),
         )
 
 
@@ -119,7 +104,7 @@ class EndParticipation:
     session_id: str
 
     def digest(self, party: str) -> bytes:
-        return _session_digest("EndParticipation", party, self.request_id, self.session_id)
+        return _digest(self, party, session_id=self.session_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +115,44 @@ class CloseSession:
     session_id: str
 
     def digest(self, party: str) -> bytes:
-        return _session_digest("CloseSession", party, self.request_id, self.session_id)
+        return _digest(self, party, session_id=self.session_id)
 
 
-def _session_digest(method: str, party: str, request_id: str, session_id: str) -> bytes:
-    return request_digest({"method": method, "party": party, "request_id": request_id, "session_id": session_id})
+KINDS: Final[Mapping[type, str]] = {
+    OpenSession: "open",
+    BuyParticipation: "purchase",
+    EndParticipation: "end",
+    CloseSession: "close",
+    StartRound: "start",
+    Act: "act",
+}
+"""The kind of the operation that a request begins."""
+SessionRequest = BuyParticipation | EndParticipation | CloseSession
+"""A request that changes a session outside its rounds."""
+_Request = StartRound | Act | OpenSession | SessionRequest
+
+
+def intent_of(
+    request: _Request, session_id: str, affair_id: str, party: str, digest: bytes, now_ms: int, amount_minor: int = 0
+) -> Affair:
+    """The operation that a request of a party begins, before its first step."""
+    return Affair(
+        affair_id=affair_id,
+        session_id=session_id,
+        kind=KINDS[type(request)],
+        status="pending",
+        party=party,
+        method=type(request).__name__,
+        request_id=request.request_id,
+        digest=digest,
+        amount_minor=amount_minor,
+        purchase_no=0,
+        created_ms=now_ms,
+    )
+
+
+def _digest(request: _Request, party: str, **fields: object) -> bytes:
+    """The digest of the request's own fields, with its method, its sender and its id."""
+    return request_digest(
+        {"method": type(request).__name__, "party": party, "request_id": request.request_id, **fields}
+    )

@@ -1,8 +1,6 @@
-"""How a round moves on and ends, as changes: decisions taken, settled, void. The one way forward of play, rule and
-admins.
+"""How a round moves on and ends, as changes: decisions, settlement, void. Play, rule and admins all use it.
 
-Pure functions over durable state; the caller holds the session's lock and commits. Refuses to decide who may do
-what.
+These are pure functions over stored state. The caller holds the session's lock, checks who may act, and commits.
 """
 
 from __future__ import annotations
@@ -12,7 +10,6 @@ from typing import Any
 from rgs.core import games
 from rgs.core.games.types import Seat
 from rgs.core.ids import return_id
-from rgs.core.ledger import Participation
 from rgs.core.rounds import (
     DECK_UNRECOVERABLE,
     Revealed,
@@ -43,26 +40,18 @@ def taken_action(seat: Seat, now_ms: int, *, by: str, party: str, digest: bytes)
 def after_decisions(
     round_: Round, session: Session, taken: tuple[TakenAction, ...], now_ms: int
 ) -> tuple[Round, Session]:
-    """Round and session after decisions, one version on; their cost is staked."""
-    cost = sum(action.amount_minor for action in taken)
+    """Round and session after decisions, one version later, with the cost staked."""
+    money, cost_minor = session.participation, sum(action.amount_minor for action in taken)
+    if cost_minor:  # in seamless mode it has just been debited
+        money = money.bet(cost_minor) if session.is_seamless else money.stake(cost_minor)
     return (
         changed(round_, version=round_.version + 1, actions=(*round_.actions, *taken)),
-        changed(
-            session,
-            version=session.version + 1,
-            participation=_staked(session, cost) if cost else session.participation,
-            last_ms=now_ms,
-        ),
+        changed(session, version=session.version + 1, participation=money, last_ms=now_ms),
     )
 
 
-def _staked(session: Session, cost_minor: int) -> Participation:
-    """The account after a decision: in seamless mode its cost has just been debited."""
-    return session.participation.bet(cost_minor) if session.is_seamless else session.participation.stake(cost_minor)
-
-
 def leg_draft(direction: str, amount_minor: int, transaction_id: str, round_id: str, now_ms: int) -> Draft:
-    """A `money_leg`: what was debited for a round, or what is credited to the player for it, under which id."""
+    """A draft of `money_leg`: the amount debited or credited for a round, and its transaction id."""
     body = {
         "amount_minor": str(amount_minor),
         "direction": direction,
@@ -74,7 +63,7 @@ def leg_draft(direction: str, amount_minor: int, transaction_id: str, round_id: 
 
 
 def balance_told(session: Session) -> tuple[Record, ...]:
-    """What the session's wallet has told, to be kept; nothing where it has told nothing."""
+    """A record of the balance that the wallet last answered; none if it never did."""
     if not session.wallet_balance_ms:
         return ()
     return (
@@ -87,7 +76,7 @@ def balance_told(session: Session) -> tuple[Record, ...]:
 def settled(
     session: Session, round_: Round, opened: Opened, seat: Seat, running: bytes, now_ms: int
 ) -> tuple[Change, Session, RoundView]:
-    """(change without an answer, session after it, view) of a seat at showdown, with round and session after it."""
+    """Settle a seat at showdown: (change without an answer, session after it, view)."""
     settlement = games.settle(seat)
     round_ = changed(
         round_,
@@ -113,9 +102,9 @@ def settled(
 
 
 def voided(session: Session, round_: Round, void: Void, opened: Opened | None, now_ms: int) -> Change:
-    """The round void: all stakes back, everything revealed that can be (ARCHITECTURE 2.20)."""
+    """Void the round: all stakes go back, and everything that can be unsealed is revealed (ARCHITECTURE 2.20)."""
     if (opened is None) != (void.reason == DECK_UNRECOVERABLE):
-        raise ValueError("a void reveals its deck unless that is what it is void for")
+        raise ValueError(f"a void has no deck if and only if its reason is {DECK_UNRECOVERABLE}")
     staked = staked_so_far(round_)
     revealed = None if opened is None else Revealed(opened.seat, opened.deck, opened.salt, opened.transcript)
     body = void_body(round_, void, staked_minor=staked, revealed=revealed, debited_minor=_debited(session, round_))
@@ -178,7 +167,7 @@ def _ending(session: Session, round_: Round, body: dict[str, Any], now_ms: int) 
 
 
 def owed_return(session: Session, credit_id: str, amount_minor: int, round_id: str, now_ms: int) -> Affair:
-    """What stands until the wallet has taken a credit that is signed."""
+    """The operation that stays pending until the wallet accepts a signed credit."""
     return Affair(
         affair_id=credit_id,
         session_id=session.session_id,
@@ -196,9 +185,10 @@ def owed_return(session: Session, credit_id: str, amount_minor: int, round_id: s
 
 
 def _credited(change: Change, session: Session, round_: Round, now_ms: int) -> Change:
-    """The end of a round in seamless mode: what it returns is owed from this commit on, under the one id of its round:
-    a round whose end was lost is not credited twice. A credit of 0 tells the wallet that the round has ended, and is
-    owed like any other.
+    """The end of a round in seamless mode, with the credit that is owed from this commit on.
+
+    The credit's id follows from the round's id, so a round whose end was lost is not credited twice. A credit of 0
+    tells the wallet that the round has ended, and is owed like any other.
     """
     amount_minor = round_.returned_minor
     credit_id = return_id(round_.round_id)

@@ -1,4 +1,4 @@
-"""What the regulator's system is told beside play: played stages, each day's totals, the software that runs.
+"""Reports to the regulator outside play: played stages, each day's totals, the running software.
 
-Knows the regulator's contract; when a session or participation is asked for is `rgs.service.play`'s to say.
+Knows the regulator's contract. `rgs.service.play` decides when it asks for a session or a participation.
 """

@@ -1,16 +1,15 @@
-"""What the central system is told beside the affairs: played stages, each day's totals, the software that runs
-(regulation ID-05, ID-06, PG-08, LG-07).
+"""Reports to the regulator outside the operations: played stages, each day's totals, the running software.
 
-Stages of one session go in order, all of a batch or none. What the central system refuses is set aside with a signed
-event, so that it holds up nobody else, until an admin releases it. Every message has an id that follows from what it
-says, or that it keeps: a repeat is the same message. Refuses to align a day of which something is still under way.
+It implements regulation ID-05, ID-06, PG-08 and LG-07. Stages of one session are sent in order; a batch is accepted
+whole or not at all. A refused report is set aside with a signed event until an admin releases it, so that it delays
+nothing else. A repeated message has the same id. A day is not aligned while any of its stages is pending.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import astuple
+from dataclasses import astuple, dataclass, field
 from typing import Final
 
 from rgs.core.clock import Clock
@@ -25,37 +24,36 @@ from rgs.store.changes import Change, DayAligned, DayCount, ReportsHeld
 from rgs.store.interface import Store
 
 REPORT_BATCH: Final = 256
-"""Stage reports sent in one call."""
+"""Most stage reports in one call."""
 ALIGN_AFTER_MS: Final = 600_000
-"""So long after a day's end it is aligned: the other's clock may be behind ours."""
+"""Time between a day's end and its alignment: the regulator's clock may be behind ours."""
 ALIGN_BATCH: Final = 100
 DAY_MS: Final = 86_400_000
 STAGES, ALIGNMENT = "stages", "alignment"
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Reporting:
-    """Tells; each method is to be called again and again, by one process for all over the store."""
+    """Sends the reports. One process for the whole store calls each method again and again."""
 
-    def __init__(
-        self, *, store: Store, instance: Instance, events: Events, clock: Clock, central: CentralSystem, node: str
-    ) -> None:
-        self._store = store
-        self._instance = instance
-        self._events = events
-        self._clock = clock
-        self._central = central
-        self._node = node
-        self._modules_day = ""
-        """The day on which the software was told last."""
-        self._modules: ModuleReport | None = None
-        """What is being told of it: the same message until it is answered."""
+    store: Store
+    instance: Instance
+    events: Events
+    clock: Clock
+    central: CentralSystem
+    node: str
+
+    _modules_day: str = field(init=False, default="")
+    """The day of the last report of the software."""
+    _modules: ModuleReport | None = field(init=False, default=None)
+    """The report of the software that waits for its answer: it is the same message until then."""
 
     # --- stages ---------------------------------------------------------------------------------------------------
 
     async def report_stages(self) -> int:
-        """Send the queued stage reports in order; how many were taken. Unavailable: they stay queued."""
+        """Send the queued stage reports in order; return how many were accepted. UnavailableError: they stay queued."""
         told = 0
-        while queued := await self._store.reports(REPORT_BATCH):
+        while queued := await self.store.reports(REPORT_BATCH):
             try:
                 told += await self._send(queued)
             except UnavailableError:
@@ -65,12 +63,12 @@ class Reporting:
         return told
 
     async def report_stages_of(self, session: Session) -> None:
-        """Send what is queued of one session. Any RgsError: it stays queued."""
-        while await self._send(await self._store.reports_of(session.session_id, REPORT_BATCH)):
+        """Send the queued reports of one session. Any RgsError: they stay queued."""
+        while await self._send(await self.store.reports_of(session.session_id, REPORT_BATCH)):
             pass
 
     async def _send_apart(self, queued: list[tuple[int, StageReport]]) -> int:
-        """Session by session: what is refused of one is set aside, and the others' is told."""
+        """Send session by session. The reports of a refused session are set aside."""
         told = 0
         for session_id in dict.fromkeys(report.session_id for _, report in queued):
             try:
@@ -83,63 +81,65 @@ class Reporting:
 
     async def _send(self, queued: list[tuple[int, StageReport]]) -> int:
         if queued:
-            transaction_id = self._instance.new_id(self._clock.now_ms())  # told stages are passed over, whatever the id
-            await self._central.report_stages(transaction_id, [report for _, report in queued])
-            await self._store.forget_reports([row_id for row_id, _ in queued])
+            transaction_id = self.instance.new_id(
+                self.clock.now_ms()
+            )  # the regulator skips stages it has, whatever the id
+            await self.central.report_stages(transaction_id, [report for _, report in queued])
+            await self.store.forget_reports([row_id for row_id, _ in queued])
         return len(queued)
 
     async def _hold(self, kind: str, subject: str, refusal: RgsError, *, session_id: str = "") -> None:
         reason = refusal.metadata.get("rejection", refusal.reason)
-        await self._events.tell(
+        await self.events.tell(
             EventCode.REPORTS_HELD,
             subject=f"{kind} {subject}",
             reason=reason,
             session_id=session_id,
-            records=(ReportsHeld(kind, subject, reason, self._clock.now_ms()),),
+            records=(ReportsHeld(kind, subject, reason, self.clock.now_ms()),),
         )
 
     # --- days -----------------------------------------------------------------------------------------------------
 
     async def align_days(self) -> int:
-        """Tell the totals of days that are over, again where later reports have changed them; how many were taken. No
-        day is over while time is not trusted.
+        """Send the totals of days that are over, also of days that late reports have changed; return how many were
+        accepted. While time is not trusted, no day is over.
         """
-        if not self._clock.is_trusted:
+        if not self.clock.is_trusted:
             return 0
-        until_ms = self._clock.now_ms() - ALIGN_AFTER_MS
+        until_ms = self.clock.now_ms() - ALIGN_AFTER_MS
         day = format_date(until_ms)
-        counts = await self._store.days_to_align(day, until_ms - until_ms % DAY_MS, ALIGN_BATCH)
+        counts = await self.store.days_to_align(day, until_ms - until_ms % DAY_MS, ALIGN_BATCH)
         aligned = 0
         for count in counts:
             try:
-                await self._central.align_day(_alignment(count))
+                await self.central.align_day(_alignment(count))
             except UnavailableError:
                 raise
             except RgsError as refusal:
                 await self._hold(ALIGNMENT, f"{count.operator}:{count.currency}:{count.day}", refusal)
             else:
                 record = DayAligned(_sums(count), count.operator, count.day, count.currency)
-                await self._store.commit(Change(records=(record,)))
+                await self.store.commit(Change(records=(record,)))
                 aligned += 1
         return aligned
 
     # --- software -------------------------------------------------------------------------------------------------
 
     async def report_modules(self, modules: Sequence[SoftwareModule]) -> bool:
-        """Tell what runs on this node, once a day and after the start; whether it was told now."""
-        now_ms = self._clock.now_ms()
+        """Report the software of this node, once a day and after the start; whether it was reported now."""
+        now_ms = self.clock.now_ms()
         day = format_date(now_ms)
         if day == self._modules_day:
             return False
         if self._modules is None:
-            self._modules = ModuleReport(self._instance.new_id(now_ms), self._node, tuple(modules), now_ms)
+            self._modules = ModuleReport(self.instance.new_id(now_ms), self.node, tuple(modules), now_ms)
         try:
-            await self._central.report_modules(self._modules)
+            await self.central.report_modules(self._modules)
         except UnavailableError:
             raise
         except RgsError as refusal:
             reason = refusal.metadata.get("rejection", refusal.reason)
-            await self._events.tell(EventCode.REPORTS_HELD, subject=f"modules {self._node}", reason=reason)
+            await self.events.tell(EventCode.REPORTS_HELD, subject=f"modules {self.node}", reason=reason)
         self._modules, self._modules_day = None, day
         return True
 
@@ -149,7 +149,7 @@ def _sums(count: DayCount) -> str:
 
 
 def _alignment(count: DayCount) -> DayAlignment:
-    """The message, under an id that follows from it."""
+    """The message, with an id that follows from its content."""
     sums = _sums(count)
     named = f"rgs/alignment/v1\0{count.operator} {count.currency} {count.day} {sums}"
     digest = hashlib.sha256(named.encode("ascii")).digest()
@@ -158,13 +158,5 @@ def _alignment(count: DayCount) -> DayAlignment:
         operator=count.operator,
         currency=count.currency,
         day=count.day,
-        totals=DayTotals(
-            purchases=count.purchases,
-            bought_minor=count.bought_minor,
-            stages=count.stages,
-            staked_minor=count.staked_minor,
-            returned_minor=count.returned_minor,
-            ends=count.ends,
-            final_balance_minor=count.final_balance_minor,
-        ),
+        totals=DayTotals(*astuple(count)[3:]),
     )

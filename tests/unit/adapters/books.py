@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 from rgs.adapters.embedded.regulator import EmbeddedRegister
 from rgs.adapters.embedded.wallet import EmbeddedWallet
@@ -23,21 +23,11 @@ from rgs.ports.regulator import (
     SoftwareModule,
     StageReport,
 )
+from rgs.ports.wallet import Leg, Transfer
 from rgs.store.register import RegisterEntry, RegisterStore
 from rgs.store.wallet import WalletStore
 
 NOW_MS = 1_795_000_000_000
-
-
-class Move(TypedDict):
-    """The keywords of `debit`, `credit` and `rollback`."""
-
-    operator: str
-    player: str
-    currency: str
-    amount_minor: int
-    transaction_id: str
-    reference: str
 
 
 def ulid(number: int) -> str:
@@ -46,15 +36,19 @@ def ulid(number: int) -> str:
 
 def move(
     number: int, amount_minor: int = 100, *, player: str = "anna", operator: str = "op", currency: str = "EUR"
-) -> Move:
-    return Move(
-        operator=operator,
-        player=player,
-        currency=currency,
-        amount_minor=amount_minor,
-        transaction_id=ulid(number),
-        reference=ulid(900),
-    )
+) -> Transfer:
+    """What a debit or a rollback asks for."""
+    return Transfer(operator, player, currency, amount_minor, ulid(number), ulid(900), Leg.PURCHASE)
+
+
+def give(number: int, amount_minor: int = 100, *, player: str = "anna", operator: str = "op") -> Transfer:
+    """What a credit asks for."""
+    return replace(move(number, amount_minor, player=player, operator=operator), leg=Leg.PAYOUT)
+
+
+def asked_by(method: str, transfer: Transfer) -> Transfer:
+    """The transfer with the leg that fits the method."""
+    return replace(transfer, leg=Leg.PAYOUT) if method.lower() == "credit" else transfer
 
 
 def make_wallet(path: Path) -> tuple[EmbeddedWallet, WalletStore]:

@@ -19,7 +19,7 @@ from typing import Any
 
 from rgs.core.errors import RgsError
 from rgs.ports.regulator import ParticipationEnd, SessionClose
-from tests.unit.adapters.books import NOW_MS, Numbers, make_register, make_wallet, move, opening, purchase, stage
+from tests.unit.adapters.books import NOW_MS, Numbers, give, make_register, make_wallet, move, opening, purchase, stage
 
 
 async def wallet_script(path: Path) -> list[str]:
@@ -28,13 +28,13 @@ async def wallet_script(path: Path) -> list[str]:
     answers: list[str] = []
     messages: list[Callable[[], Awaitable[Any]]] = [
         lambda: wallet.open_account(operator="op", player="anna", currency="EUR", balance_minor=1000),
-        lambda: wallet.debit(**move(1, 300)),
-        lambda: wallet.debit(**move(2, 200)),
-        lambda: wallet.rollback(**move(2, 200)),
-        lambda: wallet.rollback(**move(3, 100)),
-        lambda: wallet.debit(**move(3, 100)),
-        lambda: wallet.debit(**move(4, 5000)),
-        lambda: wallet.credit(**move(5, 750)),
+        lambda: wallet.debit(move(1, 300)),
+        lambda: wallet.debit(move(2, 200)),
+        lambda: wallet.rollback(move(2, 200)),
+        lambda: wallet.rollback(move(3, 100)),
+        lambda: wallet.debit(move(3, 100)),
+        lambda: wallet.debit(move(4, 5000)),
+        lambda: wallet.credit(give(5, 750)),
     ]
     for send in messages:
         try:

@@ -18,7 +18,7 @@ from rgs.core.errors import RegulatorUnavailableError, VerificationError, Wallet
 from rgs.store.changes import StoreRefusedError
 from rgs.store.register import HASH_ZERO, RegisterEntry, RegisterStore, entry_hash, verify_chain
 from rgs.store.wallet import WalletStore
-from tests.unit.adapters.books import NOW_MS, Played, make_wallet, move
+from tests.unit.adapters.books import NOW_MS, Played, give, make_wallet, move
 
 OPEN: list[Callable[[Path], WalletStore | RegisterStore]] = [WalletStore, RegisterStore]
 both = pytest.mark.parametrize("store", OPEN, ids=["wallet", "register"])
@@ -156,7 +156,7 @@ async def test_two_processes_can_share_a_file(tmp_path: Path) -> None:
     path = tmp_path / "wallet.sqlite"
     (one, store), (other, _) = make_wallet(path), make_wallet(path)
     await one.open_account(operator="op", player="anna", currency="EUR", balance_minor=1000)
-    calls = [wallet.debit(**move(number, 10)) for number in range(1, 101) for wallet in (one, other)]
+    calls = [wallet.debit(move(number, 10)) for number in range(1, 101) for wallet in (one, other)]
     receipts = await asyncio.gather(*calls)
     assert sorted(receipt.status.value for receipt in receipts) == ["accepted"] * 100 + ["duplicate"] * 100
     store.verify()
@@ -172,10 +172,10 @@ async def wallet_path(tmp_path: Path) -> Path:
     path = tmp_path / "wallet.sqlite"
     wallet, _ = make_wallet(path)
     await wallet.open_account(operator="op", player="anna", currency="EUR", balance_minor=1000)
-    await wallet.debit(**move(1, 300))
-    await wallet.rollback(**move(1, 300))
-    await wallet.rollback(**move(3, 77))
-    await wallet.credit(**move(2, 50))
+    await wallet.debit(move(1, 300))
+    await wallet.rollback(move(1, 300))
+    await wallet.rollback(move(3, 77))
+    await wallet.credit(give(2, 50))
     await wallet.close()
     return path
 

@@ -31,8 +31,8 @@ async def work(number: int, folder: Path) -> None:
     seat = (await register.buy_participation(purchase(new_id(), session))).regulator_participation_id
     left_minor = 500
     for stage_no in range(1, ROUNDS + 1):
-        movement = move(number * 1_000_000 + stage_no, 7)
-        first, again = await book.debit(**movement), await book.debit(**movement)
+        transfer = move(number * 1_000_000 + stage_no, 7)
+        first, again = await book.debit(transfer), await book.debit(transfer)
         assert first.transaction_id == again.transaction_id
         told = [stage(session, seat, stage_no, left_minor, staked_minor=10)]
         await register.report_stages(new_id(), told)

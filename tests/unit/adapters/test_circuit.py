@@ -28,7 +28,7 @@ def make(clock: Clock, **options: int) -> Circuit:
 def use(circuit: Circuit, *, answered: bool) -> None:
     with circuit.call() as outcome:
         if answered:
-            outcome.answered()
+            outcome.is_answered = True
 
 
 def refused(circuit: Circuit) -> WalletUnavailableError:
@@ -65,7 +65,7 @@ def test_one_probe_decides(answered: bool) -> None:
     with circuit.call() as outcome:
         refused(circuit)  # a second call beside the probe
         if answered:
-            outcome.answered()
+            outcome.is_answered = True
     assert circuit.reading().state is (CircuitState.CLOSED if answered else CircuitState.OPEN)
     if answered:
         use(circuit, answered=True)
@@ -98,8 +98,8 @@ def test_no_more_calls_in_flight_than_allowed() -> None:
     circuit = make(Clock(), in_flight_max=2)
     with circuit.call() as first, circuit.call() as second:
         assert refused(circuit).metadata == {"limit": "2", "value": "2"}
-        first.answered()
-        second.answered()
+        first.is_answered = True
+        second.is_answered = True
     use(circuit, answered=True)
     assert circuit.reading().in_flight == 0
 

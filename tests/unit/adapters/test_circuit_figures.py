@@ -60,7 +60,7 @@ def test_the_two_hundred_and_fifty_seventh_call_at_once_is_turned_away() -> None
     reading = circuit.reading()
     assert (reading.in_flight, reading.turned_away, reading.unknown) == (256, 2, 0)
     for call, outcome in zip(calls, outcomes, strict=True):
-        outcome.answered()
+        outcome.is_answered = True
         call.__exit__(None, None, None)
     assert circuit.reading().in_flight == 0
 
@@ -74,7 +74,7 @@ def test_beside_a_probe_others_are_told_to_come_again_in_a_millisecond_and_are_c
         assert circuit.reading().state is CircuitState.HALF_OPEN
         assert turned_away(circuit) == {"retry_after_ms": "1"}
         assert turned_away(circuit) == {"retry_after_ms": "1"}
-        probe.answered()
+        probe.is_answered = True
     reading = circuit.reading()
     assert (reading.turned_away, reading.unknown, reading.silent_since_ms) == (2, 1, None)
     silent(circuit)

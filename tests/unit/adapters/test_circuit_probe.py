@@ -15,7 +15,7 @@ def test_a_silent_probe_opens_it_again_though_an_older_call_was_answered_meanwhi
         use(circuit, answered=False)
     clock.time_ms += 100
     with circuit.call():  # the probe, which stays silent
-        answer.answered()
+        answer.is_answered = True
         older.__exit__(None, None, None)
         assert circuit.reading().state is CircuitState.CLOSED
     assert circuit.reading().state is CircuitState.OPEN

@@ -58,7 +58,7 @@ async def test_its_rows_are_the_rows(played: Played, tmp_path: Path) -> None:
 
     wallet, store = make_wallet(tmp_path / "wallet.sqlite")
     await wallet.open_account(operator="op", player="anna", currency="EUR", balance_minor=100)
-    await wallet.debit(**move(1))
+    await wallet.debit(move(1))
     with store._file.snapshot() as db:
         columns = [row[1] for row in db.execute("PRAGMA table_info(transactions)")]
     assert names_of("### `transactions`") == columns

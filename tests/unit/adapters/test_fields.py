@@ -19,11 +19,12 @@ from rgs.adapters.grpc.wallet import GrpcWallet
 from rgs.core.errors import InvalidFieldError, RegulatorUnavailableError, RgsError, WalletUnavailableError
 from rgs.core.times import format_date
 from rgs.ports.amounts import AMOUNT_MINOR_MAX, check_amount
-from rgs.ports.regulator import DayAlignment, ParticipationEnd, SessionClose
+from rgs.ports.regulator import DayAlignment, DayTotals, ParticipationEnd, SessionClose
 from rgs.ports.wallet import Leg, Wallet
 from tests.unit.adapters.books import (
     NOTHING,
     NOW_MS,
+    asked_by,
     make_register,
     make_wallet,
     modules,
@@ -78,17 +79,18 @@ WRONG = {
 @pytest.mark.parametrize("method", ["debit", "credit", "rollback"])
 @pytest.mark.parametrize("field", WRONG)
 async def test_a_movement_names_the_field_that_is_wrong(wallet: Wallet, method: str, field: str) -> None:
+    wrong: dict[str, Any] = {field: WRONG[field]}
     with pytest.raises(RgsError) as refused:
-        await getattr(wallet, method)(**{**move(1), field: WRONG[field]})
+        await getattr(wallet, method)(replace(asked_by(method, move(1)), **wrong))
     assert refused.value.field == field
 
 
 @pytest.mark.parametrize(("method", "leg"), [("debit", Leg.BET), ("credit", Leg.RETURN), ("rollback", Leg.BET)])
 @pytest.mark.parametrize("field", ["reference", "round_reference"])
 async def test_a_movement_of_a_round_names_its_round(wallet: Wallet, method: str, leg: Leg, field: str) -> None:
-    movement: dict[str, Any] = {**move(1), "leg": leg, "round_reference": "round-1", field: NO_REFERENCE}
+    wrong: dict[str, Any] = {"leg": leg, "round_reference": "round-1", field: NO_REFERENCE}
     with pytest.raises(InvalidFieldError) as refused:
-        await getattr(wallet, method)(**movement)
+        await getattr(wallet, method)(replace(move(1), **wrong))
     assert refused.value.field == field
 
 
@@ -99,14 +101,14 @@ async def test_a_movement_of_a_round_names_its_round(wallet: Wallet, method: str
 )  # fmt: skip
 async def test_money_moves_in_the_direction_of_its_leg(wallet: Wallet, method: str, leg: Leg) -> None:
     with pytest.raises(InvalidFieldError) as refused:
-        await getattr(wallet, method)(**{**move(1), "leg": leg, "round_reference": "round-1"})
+        await getattr(wallet, method)(replace(move(1), leg=leg, round_reference="round-1"))
     assert refused.value.field == "leg"
 
 
 @pytest.mark.parametrize(("method", "least"), [("debit", 1), ("credit", 0), ("rollback", 1)])
 async def test_the_least_amount_is_exact(wallet: Wallet, method: str, least: int) -> None:
     with pytest.raises(InvalidFieldError) as refused:
-        await getattr(wallet, method)(**move(1, least - 1))
+        await getattr(wallet, method)(asked_by(method, move(1, least - 1)))
     assert (refused.value.field, refused.value.metadata["limit"]) == ("amount_minor", str(least))
 
 
@@ -170,7 +172,7 @@ async def test_a_stage_names_the_field_that_is_wrong(central: Any, field: str, v
     assert unnamed.value.field == "transaction_id"
 
 
-@pytest.mark.parametrize("name", list(dict(NOTHING.items())))
+@pytest.mark.parametrize("name", list(DayTotals.__dataclass_fields__))
 async def test_a_total_of_a_day_is_named(central: Any, name: str) -> None:
     with pytest.raises(InvalidFieldError) as refused:
         await central.align_day(replace(DAY, totals=replace(NOTHING, **{name: -1})))
@@ -242,7 +244,7 @@ async def test_what_is_closed_says_which_it_is(tmp_path: Path) -> None:
     await wallet.close()
     await register.close()
     with pytest.raises(WalletUnavailableError, match="the embedded wallet is closed"):
-        await wallet.debit(**move(1))
+        await wallet.debit(move(1))
     with pytest.raises(RegulatorUnavailableError, match="the embedded register is closed"):
         await register.open_session(TOLD)
 

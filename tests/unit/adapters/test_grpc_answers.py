@@ -29,7 +29,7 @@ from rgs.core.errors import (
 from rgs.ports.regulator import Rejection
 from rgs.ports.wallet import Balance, Receipt, TransactionStatus, Wallet
 from rgs.wallet.v1 import wallet_pb2 as pb
-from tests.unit.adapters.books import NOW_MS, make_wallet, move, ulid
+from tests.unit.adapters.books import NOW_MS, asked_by, give, make_wallet, move, ulid
 from tests.unit.api.serving import authority, operator_certificate, server_certificate
 
 Answer = Callable[[bytes, grpc.aio.ServicerContext[Any, Any]], Awaitable[bytes]]
@@ -95,7 +95,7 @@ async def call(wallet: Wallet, method: str) -> Any:
         return await wallet.get_transaction(operator="op", player="anna", transaction_id=ulid(1))
     if method == "GetBalance":
         return await wallet.get_balance(operator="op", player="anna", currency="EUR")
-    return await getattr(wallet, method.lower())(**move(1))
+    return await getattr(wallet, method.lower())(asked_by(method, move(1)))
 
 
 ERRORS = {
@@ -180,7 +180,7 @@ def saying(**fields: Any) -> Answer:
 
 async def test_a_good_answer_is_believed() -> None:
     async with answering(saying(**GOOD)) as (wallet, told):
-        receipt = await wallet.debit(**move(1))
+        receipt = await wallet.debit(move(1))
         assert receipt == Receipt(ulid(1), TransactionStatus.ACCEPTED, 900, "w-1")
         assert told == []
 
@@ -203,7 +203,7 @@ async def test_bytes_that_are_no_message_are_unknown() -> None:
 
     async with answering(garbage) as (wallet, told):
         with pytest.raises(WalletUnavailableError):
-            await wallet.debit(**move(1))
+            await wallet.debit(move(1))
         assert told == [("wallet", "Debit", ulid(1), "message")]
 
 
@@ -227,7 +227,7 @@ async def test_attempts_have_ids_of_their_own_and_the_transaction_keeps_its() ->
 
     async with answering(answer) as (wallet, _):
         for _ in range(3):
-            await wallet.debit(**move(1))
+            await wallet.debit(move(1))
     assert len({request.attempt_id for request in seen}) == 3
     assert len({request.movement.SerializeToString() for request in seen}) == 1
 
@@ -242,7 +242,7 @@ async def test_a_call_ends_at_its_deadline_and_grpc_repeats_nothing() -> None:
 
     async with answering(silent, deadline_ms=200) as (wallet, _):
         with pytest.raises(WalletUnavailableError) as unknown:
-            await wallet.debit(**move(1))
+            await wallet.debit(move(1))
         assert unknown.value.metadata == {"code": "DEADLINE_EXCEEDED"}
     assert len(calls) == 1
     assert calls[0] is not None
@@ -260,7 +260,7 @@ async def test_a_silent_peer_is_not_asked_for_a_while() -> None:
     async with answering(down, failures_max=2) as (wallet, _):
         for _ in range(5):
             with pytest.raises(WalletUnavailableError):
-                await wallet.debit(**move(1))
+                await wallet.debit(move(1))
         assert len(calls) == 2
         assert wallet.reading().turned_away == 3
 
@@ -269,7 +269,7 @@ async def test_a_closed_client_is_unavailable() -> None:
     async with answering(saying(**GOOD)) as (wallet, _):
         pass
     with pytest.raises(WalletUnavailableError):
-        await wallet.debit(**move(1))
+        await wallet.debit(move(1))
 
 
 async def test_each_operator_has_a_wallet_of_its_own(tmp_path: Any) -> None:
@@ -277,9 +277,9 @@ async def test_each_operator_has_a_wallet_of_its_own(tmp_path: Any) -> None:
     for name, book in books.items():
         await book.open_account(operator=name, player="anna", currency="EUR", balance_minor=1_000)
     routed = RoutedWallet(books)
-    await routed.debit(**move(1))
-    await routed.credit(**move(2, operator="op-2"))
-    await routed.rollback(**move(1))
+    await routed.debit(move(1))
+    await routed.credit(give(2, operator="op-2"))
+    await routed.rollback(move(1))
     assert await routed.get_balance(operator="op-2", player="anna", currency="EUR") == Balance(
         "op-2", "anna", "EUR", 1_100
     )
@@ -287,7 +287,7 @@ async def test_each_operator_has_a_wallet_of_its_own(tmp_path: Any) -> None:
     assert receipt is not None
     assert receipt.status is TransactionStatus.ROLLED_BACK
     with pytest.raises(WalletRefusedError) as refused:
-        await routed.debit(**move(3, operator="op-3"))
+        await routed.debit(move(3, operator="op-3"))
     assert refused.value.metadata["refusal"] == "OPERATOR_UNKNOWN"
     await routed.close()
 

@@ -15,10 +15,10 @@ from tests.unit.devkit.simulators.running import running_regulator, running_wall
 async def test_a_wallet_that_was_closed_is_asked_nothing(tmp_path: Path) -> None:
     async with running_wallet(tmp_path) as running:
         routed = RoutedWallet({"op": running.client})
-        await routed.debit(**move(1))
+        await routed.debit(move(1))
         await routed.close()
         with pytest.raises(WalletUnavailableError) as closed:
-            await running.client.debit(**move(2))
+            await running.client.debit(move(2))
         assert closed.value.metadata == {"code": "CANCELLED"}
         assert closed.value.message == "wallet of op is closed"
 

@@ -30,7 +30,7 @@ async def test_a_purchase_of_nothing_is_refused_in_the_registers_own_words(centr
     client, session = central
     with pytest.raises(InvalidFieldError) as refused:
         await client.buy_participation(purchase(ulid(2), session, amount_minor=amount_minor))
-    assert refused.value.message == f"a purchase of {amount_minor} is none"
+    assert refused.value.message == f"the amount of a purchase must be positive, not {amount_minor}"
     assert refused.value.field == "amount_minor"
     assert refused.value.metadata == {"rejection": "AMOUNT_NOT_POSITIVE", "value": str(amount_minor)}
 

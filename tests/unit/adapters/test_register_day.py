@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -37,7 +37,7 @@ def alignment(played: Played, totals: DayTotals, **other: str) -> DayAlignment:
 
 
 async def test_a_day_is_aligned_by_what_its_entries_come_to(day: Played) -> None:
-    for name, value in TODAY.items():
+    for name, value in asdict(TODAY).items():
         with pytest.raises(RegulatorRefusedError) as refused:
             await day.register.align_day(alignment(day, replace(TODAY, **{name: value + 1})))
         assert refused.value.metadata["rejection"] == "TOTALS_MISMATCH"

@@ -21,6 +21,7 @@ from rgs.core.errors import (
 )
 from rgs.core.ids import payout_id
 from rgs.ports.regulator import Rejection, refusal_of
+from rgs.ports.wallet import Receipt, Transfer
 from rgs.service.play import sessions as sessions_module
 from rgs.service.play.affairs import Affairs
 from rgs.store.changes import Affair
@@ -413,7 +414,7 @@ async def test_recovery_passes_over_what_was_done_meanwhile(
 
 async def test_an_operators_own_wallet_has_its_accounts_already(house: House, anna: Player) -> None:
     await anna.sit()
-    house.sessions._open_account = None
+    house.sessions.open_account = None
     bert = Player(house, name="bert")
     await bert.open()
     with pytest.raises(WalletRefusedError):
@@ -470,9 +471,8 @@ async def test_the_oracle_sees_a_transaction_id_that_changes(
     """Planted: each attempt debits under an id of its own."""
     genuine = house.wallet.debit
 
-    async def careless(**movement: object) -> object:
-        movement["transaction_id"] = house.instance.new_id(house.clock.now_ms())
-        return await genuine(**movement)  # type: ignore[arg-type]
+    async def careless(transfer: Transfer, **token: str) -> Receipt:
+        return await genuine(replace(transfer, transaction_id=house.instance.new_id(house.clock.now_ms())), **token)
 
     monkeypatch.setattr(house.wallet, "debit", careless)
     with pytest.raises(AssertionError):

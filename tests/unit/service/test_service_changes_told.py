@@ -73,7 +73,7 @@ async def released(house: House, admin: AdminOf, anna: Player) -> object:
     await anna.finish_round()
     refusal = refusal_of(Rejection.AVAILABLE_MISMATCH, "no", index=0)
     house.central_script.plan("report_stages", refusal, refusal)
-    await house.affairs.report_stages()
+    await house.reporting.report_stages()
     order = admin.order("ReleaseReports", kind="stages", subject=anna.session_id)
     return await house.services.outbox.release_reports(order, "stages", anna.session_id, "CORRECTED")
 

@@ -155,7 +155,7 @@ async def test_many_players_live_at_once(tmp_path: Path) -> None:
             await player.sit(2_000)
             for _ in range(2):
                 await player.play(40)
-                await house.affairs.report_stages()
+                await house.reporting.report_stages()
             await player.leave()
 
         await asyncio.gather(*map(live, range(TASKS)))

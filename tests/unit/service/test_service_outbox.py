@@ -38,14 +38,14 @@ async def test_a_refused_report_holds_up_nobody_else(tmp_path: Path, house: Hous
             await player.play()
     refusal = refusal_of(Rejection.AVAILABLE_MISMATCH, "no", index=0)
     house.central_script.plan("report_stages", refusal, refusal)  # of both together, then of the first by itself
-    assert await house.affairs.report_stages() == 2
+    assert await house.reporting.report_stages() == 2
     (held,), _ = await house.services.outbox.held_reports(0, "")
     assert (held.kind, held.reason) == ("stages", "AVAILABLE_MISMATCH")
     assert held.subject == anna.session_id
     (event,) = events_of(tmp_path, "REPORTS_HELD")
     assert (event["session_id"], event["reason"]) == (anna.session_id, "AVAILABLE_MISMATCH")
     await bert.play()
-    assert await house.affairs.report_stages() == 1, "the others' go on, what is held stays"
+    assert await house.reporting.report_stages() == 1, "the others' go on, what is held stays"
     rows, _ = await house.services.outbox.figures()
     assert {row.kind: row.count for row in rows} == {"held": 2}
     with pytest.raises(NotFoundError):
@@ -55,7 +55,7 @@ async def test_a_refused_report_holds_up_nobody_else(tmp_path: Path, house: Hous
     released = order(house, "stages", held.subject)
     first = await house.services.outbox.release_reports(released, "stages", held.subject, "CORRECTED")
     assert await house.services.outbox.release_reports(released, "stages", held.subject, "CORRECTED") == first
-    assert await house.affairs.report_stages() == 2
+    assert await house.reporting.report_stages() == 2
     assert await house.services.outbox.held_reports(0, "") == ((), "")
     for player in (anna, bert):
         await player.leave()
@@ -69,7 +69,7 @@ async def test_held_reports_are_read_in_pages(house: House, anna: Player) -> Non
         await player.play()
     refusal = refusal_of(Rejection.STAGE_GAP, "no", index=0)
     house.central_script.plan("report_stages", *[refusal] * 4)
-    assert await house.affairs.report_stages() == 0
+    assert await house.reporting.report_stages() == 0
     first, token = await house.services.outbox.held_reports(2, "")
     second, end = await house.services.outbox.held_reports(2, token)
     assert (len(first), len(second), end) == (2, 1, "")
@@ -83,9 +83,9 @@ async def test_a_silent_central_system_keeps_the_queue(house: House, anna: Playe
     house.central_script.plan("report_stages", "before", refusal, "before")
     for _ in range(2):
         with pytest.raises(RegulatorUnavailableError):
-            await house.affairs.report_stages()
+            await house.reporting.report_stages()
     assert await house.services.outbox.held_reports(0, "") == ((), "")
-    assert await house.affairs.report_stages() == 1
+    assert await house.reporting.report_stages() == 1
 
 
 async def test_days_are_aligned_once_and_again_when_they_change(tmp_path: Path, house: House, anna: Player) -> None:
@@ -95,7 +95,7 @@ async def test_days_are_aligned_once_and_again_when_they_change(tmp_path: Path, 
     assert await reporting.align_days() == 0, "the day is not over"
     house.clock.tick(2 * DAY_MS)
     assert await reporting.align_days() == 0, "a stage of it is not told"
-    await house.affairs.report_stages()
+    await house.reporting.report_stages()
     house.central_script.plan("align_day", "after")
     with pytest.raises(RegulatorUnavailableError):
         await reporting.align_days()

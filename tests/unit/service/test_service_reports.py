@@ -27,10 +27,10 @@ async def test_stages_are_told_in_order_and_once(
     house.central_script.plan("report_stages", *silent)
     for _ in silent:
         with pytest.raises(UnavailableError):
-            await house.affairs.report_stages()
+            await house.reporting.report_stages()
     assert len(await house.store.reports(100)) == 8
-    assert await house.affairs.report_stages() == 8
-    assert await house.affairs.report_stages() == 0
+    assert await house.reporting.report_stages() == 8
+    assert await house.reporting.report_stages() == 0
     entries = [entry for entry in house.register_store.entries() if entry.kind == "stage"]
     assert len(entries) == 8
     for subject in {entry.subject for entry in entries}:
@@ -42,7 +42,7 @@ async def test_stages_are_told_in_order_and_once(
 
 async def test_reporting_beside_an_end_tells_nothing_twice(tmp_path: Path, house: House, anna: Player) -> None:
     request = await before_ending(anna)
-    await asyncio.gather(house.affairs.report_stages(), anna.send(request), house.affairs.report_stages())
+    await asyncio.gather(house.reporting.report_stages(), anna.send(request), house.reporting.report_stages())
     await anna.close()
     verify_books(tmp_path)
 
@@ -58,8 +58,8 @@ async def test_a_report_that_was_told_but_not_forgotten_is_told_again(
 
     monkeypatch.setattr(house.store, "forget_reports", fails)
     with pytest.raises(UnavailableError):
-        await house.affairs.report_stages()
+        await house.reporting.report_stages()
     monkeypatch.setattr(house.store, "forget_reports", genuine)
-    assert await house.affairs.report_stages() == 2
+    assert await house.reporting.report_stages() == 2
     await anna.leave()
     verify_books(tmp_path)

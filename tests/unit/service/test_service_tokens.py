@@ -15,6 +15,7 @@ import structlog
 from rgs.api.mapping import Encoder
 from rgs.core.errors import RegulatorRefusedError, RgsError, WalletRefusedError, WalletUnavailableError
 from rgs.node.logging import Log
+from rgs.ports.wallet import Transfer
 from rgs.service.books import Books
 from rgs.service.play.catalog import Catalog
 from rgs.service.sealing import Kek, Sealer
@@ -42,9 +43,9 @@ class Seen:
             monkeypatch.setattr(house.wallet, method, self._watched(method, getattr(house.wallet, method)))
 
     def _watched(self, method: str, genuine: Any) -> Any:
-        async def watched(**movement: Any) -> Any:
-            self.calls.append((method, movement.get("session_token")))
-            return await genuine(**movement)
+        async def watched(transfer: Transfer, **token: str) -> Any:
+            self.calls.append((method, token.get("session_token")))
+            return await genuine(transfer, **token)
 
         return watched
 

@@ -9,6 +9,7 @@ import pytest
 
 from rgs.core.errors import InsufficientFundsError, WalletRefusedError, WalletUnavailableError
 from rgs.core.views import SessionView
+from rgs.ports.wallet import Leg, Transfer
 from rgs.store.address import PostgresAddress
 from tests.house import FakeClock, House, Player
 from tests.seamless import BRITISH, PACE_MS, Better, opened, verify_seamless
@@ -27,13 +28,9 @@ async def view_of(house: House, player: Player) -> SessionView:
 
 async def pay_in(house: House, player: Player, amount_minor: int, number: int = 1) -> None:
     """Something else than the game gives the player money."""
+    transaction_id = f"01K4ZQ6A0B1C2D3E4F5G6H7J{number:02}"
     await house.wallet.credit(
-        operator=BRITISH.party,
-        player=player.name,
-        currency="GBP",
-        amount_minor=amount_minor,
-        transaction_id=f"01K4ZQ6A0B1C2D3E4F5G6H7J{number:02}",
-        reference="elsewhere",
+        Transfer(BRITISH.party, player.name, "GBP", amount_minor, transaction_id, "elsewhere", Leg.PAYOUT)
     )
 
 

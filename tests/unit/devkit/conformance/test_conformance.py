@@ -30,7 +30,7 @@ async def check_wallet(folder: Path, plan: Plan, *, expired_token: str = EXPIRED
     numbers = count(1)
     async with running_wallet(folder, plan) as running:
         kit = WalletKit(
-            stub=WalletServiceStub(running.client._peer.channel),
+            stub=WalletServiceStub(running.client.channel),
             caller=Caller(wallet.DOMAIN, wallet.REFUSALS, DEADLINE_MS),
             new_id=lambda: ulid(next(numbers)),
             operator="op",
@@ -50,7 +50,7 @@ async def check_regulator(folder: Path, plan: Plan) -> list[Result]:
     numbers = count(1)
     async with running_regulator(folder, plan) as running:
         kit = RegulatorKit(
-            stub=CentralSystemServiceStub(running.client._peer.channel),
+            stub=CentralSystemServiceStub(running.client.channel),
             caller=Caller(regulator.DOMAIN, regulator.REFUSALS, DEADLINE_MS),
             new_id=lambda: ulid(next(numbers)),
             now_ms=lambda: NOW_MS,

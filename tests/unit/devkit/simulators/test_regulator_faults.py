@@ -65,7 +65,7 @@ async def test_a_whole_life_is_told_once_however_often_it_is_sent(tmp_path: Path
             "ends": "0", "kind": "total", "operator": "op", "paid_out_minor": "0", "purchases": "0",
             "returned_minor": "0", "rounds": "0", "staked_minor": "0",
         }  # fmt: skip
-        stub: Any = CentralSystemServiceStub(central._peer.channel)
+        stub: Any = CentralSystemServiceStub(central.channel)
         held = await stub.GetParticipation(pb.GetParticipationRequest(regulator_participation_id=participation))
         assert (held.bought_minor, held.staked_minor, held.stages, held.ended) == (500, 30, 1, True)
         kept = await stub.GetSession(pb.GetSessionRequest(regulator_session_id=session))

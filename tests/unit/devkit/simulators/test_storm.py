@@ -12,7 +12,7 @@ from rgs.core.errors import TransactionRolledBackError, WalletUnavailableError
 from rgs.devkit.simulators.faults import Fault, Plan, Planned
 from rgs.devkit.simulators.statements import wallet_statement
 from rgs.ports.wallet import TransactionStatus
-from tests.unit.adapters.books import move, ulid
+from tests.unit.adapters.books import asked_by, move, ulid
 from tests.unit.devkit.simulators.running import OPENING_MINOR, Running, running_wallet
 
 SHARES = (
@@ -30,7 +30,7 @@ async def settled(act: Any, number: int) -> Any:
     """The first answer, however many attempts it takes; a refusal is one."""
     while True:
         try:
-            return await act(**move(number, 100))
+            return await act(asked_by(act.__name__, move(number, 100)))
         except WalletUnavailableError:
             continue
 
@@ -40,7 +40,7 @@ async def play(running: Running, number: int) -> int:
     wallet = running.client
     if number % 3 == 0:  # given up after one unknown answer, as an affair does
         try:
-            await wallet.debit(**move(number, 100))
+            await wallet.debit(move(number, 100))
         except WalletUnavailableError:
             await settled(wallet.rollback, number)
             with pytest.raises(TransactionRolledBackError):
