@@ -7,7 +7,7 @@ taken from a bytecode cache.
 
 Refuses links, devices and anything else that is no plain file; refuses to leave out a file because it looks harmless:
 everything that lies in those folders is listed, but `__pycache__`. Says nothing about the interpreter, the libraries or
-the rest of the server: that is the launcher's part (`rgs.integrity.launcher`).
+the rest of the server: that is the launcher's part (`rgs.integrity.isolation`).
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Manifest:
 
 
 def make_manifest() -> Manifest:
-    """Hash this installation. Raises ManifestError."""
+    """Hash this installation. ManifestError."""
     folders = {name.replace(".", "/"): package_folder(name) for name in PACKAGES}
     return measure(folders, find_lock(package_folder("rgs")))
 

@@ -20,7 +20,7 @@ import pytest
 
 import rgs
 from rgs.core.errors import FormatError, InvalidFieldError, RgsError, VerificationError
-from rgs.integrity.launcher import HOPELESS, SurroundingsError
+from rgs.integrity.isolation import HOPELESS, SurroundingsError
 from rgs.integrity.manifest import Manifest, ManifestError, make_manifest
 from rgs.node.clock import SystemClock
 from rgs.node.config import Config
@@ -74,8 +74,7 @@ print(json.dumps([early, len(measured)]))
     assert done.returncode == 0, done.stderr
     early, measured = json.loads(done.stdout.splitlines()[-1])
     assert early == [
-        *("rgs", "rgs.__main__", "rgs.integrity", "rgs.integrity.imports", "rgs.integrity.launcher"),
-        *("rgs.integrity.manifest", "rgs.integrity.run"),
+        *("rgs", "rgs.__main__", "rgs.integrity", "rgs.integrity.isolation", "rgs.integrity.launcher"),
     ]
     assert measured > 20
 
