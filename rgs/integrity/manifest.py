@@ -40,7 +40,7 @@ class ManifestError(Exception):
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Entry:
+class ManifestEntry:
     """One file: its logical path (`rng/drbg.py`), SHA-256 in hex, and length in bytes."""
 
     path: str
@@ -55,7 +55,7 @@ class Manifest:
     `surroundings` is what a server runs on besides, as its launcher has measured it; no part of the content.
     """
 
-    entries: tuple[Entry, ...]
+    entries: tuple[ManifestEntry, ...]
     locked: bool
     surroundings: Surroundings | None = field(default=None, compare=False)
 
@@ -152,7 +152,7 @@ def _walk(folder: Path, prefix: str = "") -> list[str]:
     return paths
 
 
-def _entry(name: str, path: Path) -> Entry:
+def _entry(name: str, path: Path) -> ManifestEntry:
     try:
         with path.open("rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -160,4 +160,4 @@ def _entry(name: str, path: Path) -> Entry:
             content = file.read()
     except OSError as error:
         raise ManifestError(f"{path} cannot be read: {error.strerror}") from None
-    return Entry(name, hashlib.sha256(content).hexdigest(), len(content))
+    return ManifestEntry(name, hashlib.sha256(content).hexdigest(), len(content))

@@ -24,7 +24,7 @@ PERIOD_MS: Final = 300_000
 
 
 @dataclass(frozen=True, slots=True)
-class Cosigned:
+class CosignedCheckpoint:
     """The log `origin` had `size` entries with this root, hex, and a witness saw it."""
 
     origin: str
@@ -36,7 +36,7 @@ class Cosigned:
         return {"origin": self.origin, "root": self.root, "size": str(self.size)}
 
 
-def parse_cosigned(note: bytes) -> Cosigned | None:
+def parse_cosigned(note: bytes) -> CosignedCheckpoint | None:
     """The checkpoint of a note; None where there is none, or nobody but the log has signed it. FormatError."""
     if not note:
         return None
@@ -44,13 +44,13 @@ def parse_cosigned(note: bytes) -> Cosigned | None:
     checkpoint = parse_checkpoint(parsed.text)
     if all(line.name == checkpoint.origin for line in parsed.signatures):
         return None
-    return Cosigned(checkpoint.origin, checkpoint.size, checkpoint.root.hex())
+    return CosignedCheckpoint(checkpoint.origin, checkpoint.size, checkpoint.root.hex())
 
 
 class CosignedNews:
     """Tells what becomes known, at most once a period."""
 
-    def __init__(self, *, known: Callable[[], Cosigned | None], events: Events, clock: Clock) -> None:
+    def __init__(self, *, known: Callable[[], CosignedCheckpoint | None], events: Events, clock: Clock) -> None:
         self._known = known
         self._events = events
         self._clock = clock

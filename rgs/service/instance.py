@@ -23,7 +23,7 @@ from rgs.core.errors import RngUnavailableError
 from rgs.core.ids import REGULATOR_ID_ALPHABET, REGULATOR_ID_CHARACTERS, ULID_RANDOM_BYTES, format_ulid
 from rgs.core.statements import Ed25519Signer, Signer
 from rgs.core.times import format_time
-from rgs.service.cosigned import Cosigned
+from rgs.service.cosigned import CosignedCheckpoint
 from rgs.service.sealing import Sealer
 from rgs.store.changes import Change, Draft, LatchSet, Record, StoreError, StoreRefusedError, Turn
 from rgs.store.interface import RECOVERING, InstanceRow, Store
@@ -65,7 +65,7 @@ class Instance:
         worker: int = 0,
         shared: bool = False,
         draws_in_flight_max: int = 1024,
-        known: Callable[[], Cosigned | None] = lambda: None,
+        known: Callable[[], CosignedCheckpoint | None] = lambda: None,
     ) -> None:
         """`shared`: other processes live over this store, each with a lease of its own (`rgs.node.leases`).
         `draws_in_flight_max` is how far the draw window may grow. `known`: the newest cosigned checkpoint of the log.

@@ -156,9 +156,9 @@ def test_a_reader_that_goes_away_is_no_traceback_and_no_success() -> None:
     script = """
 import os, sys
 from rgs.cli import run
-from rgs.integrity.manifest import Entry, Manifest
+from rgs.integrity.manifest import ManifestEntry, Manifest
 os.close(int(sys.argv[1]))
-entries = tuple(Entry(f"rng/{at}.py", "0" * 64, 1) for at in range(2000))
+entries = tuple(ManifestEntry(f"rng/{at}.py", "0" * 64, 1) for at in range(2000))
 sys.exit(run(["manifest"], Manifest(entries, locked=True)))
 """
     read_end, write_end = os.pipe()

@@ -26,7 +26,7 @@ _OPEN_TO_OPERATORS = frozenset({"instance_start", "instance_end", "instance_lost
 """Part of the key path, or a name and a hash: an operator needs them to verify its own rounds."""
 
 
-class Audit:
+class StatementReader:
     """Reads only."""
 
     def __init__(self, *, store: Store, key_statements: Sequence[bytes]) -> None:

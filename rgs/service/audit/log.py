@@ -23,7 +23,7 @@ from rgs.core.statements.lines import format_key_bundle
 from rgs.core.tlog.merkle import leaf_hash
 from rgs.core.tlog.note import parse_note, parse_vkey, verify_note
 from rgs.core.values import check_range
-from rgs.service.audit.audit import Audit
+from rgs.service.audit.audit import StatementReader
 from rgs.service.callers import Caller
 from rgs.store.interface import StatementRow
 from rgs.store.sequence import read_place
@@ -78,7 +78,7 @@ class LogEntry:
 class PublicLog:
     """Reads only. `folder` holds the shards; `vkey_of` gives this node's verifier key under the name of a shard."""
 
-    def __init__(self, *, audit: Audit, folder: Path, vkey_of: Callable[[str], str]) -> None:
+    def __init__(self, *, audit: StatementReader, folder: Path, vkey_of: Callable[[str], str]) -> None:
         self._audit = audit
         self._folder = folder
         self._vkey_of = vkey_of

@@ -65,7 +65,7 @@ from rgs.service.reconciliation.files import (
     TOTALS_CSV,
 )
 from rgs.service.reconciliation.page import render_page
-from rgs.service.reconciliation.sources import Outside, Rows, Verified, read_mapping
+from rgs.service.reconciliation.sources import Outside, RowFiles, VerifiedExport, read_mapping
 from rgs.store.reconciliation import MEMORY_MB_MIN, Comparison
 
 MEMORY_MB: Final = 2048
@@ -136,7 +136,7 @@ class Reconciliation:
         work = unfinished / "work"
         work.mkdir(parents=True)
         try:
-            done = _Run(request, keys, self._rulebook, self._version, self._signer, unfinished).run()
+            done = _ReconciliationRun(request, keys, self._rulebook, self._version, self._signer, unfinished).run()
             if request.out.exists():
                 request.out.rmdir()
             unfinished.rename(request.out)
@@ -173,7 +173,7 @@ def _read_keys(request: ReconcileRequest) -> KeyBook:
     return keys
 
 
-class _Run:
+class _ReconciliationRun:
     """One run over one folder."""
 
     def __init__(
@@ -188,7 +188,7 @@ class _Run:
         self._request, self._keys, self._rulebook = request, keys, rulebook
         self._version, self._signer, self._folder = version, signer, folder
         self._work = (folder / "work").resolve()
-        self._rows = Rows(self._work)
+        self._rows = RowFiles(self._work)
         self._inputs: list[Input] = []
         self._rejects: list[tuple[str, int, str]] = []
         self._days_in_part: set[str] = set()
@@ -223,8 +223,8 @@ class _Run:
 
     # --- reading ---
 
-    def _verify(self, extract: Extract) -> Verified:
-        verified = Verified(self._keys, self._rulebook, extract)
+    def _verify(self, extract: Extract) -> VerifiedExport:
+        verified = VerifiedExport(self._keys, self._rulebook, extract)
         self._inputs.append(verified.read(self._request.statements, self._rows, self._tell))
         names, operator = ", ".join(sorted(extract.operators)), self._request.operator
         if operator is None and len(extract.operators) > 1:
@@ -361,7 +361,7 @@ class _Run:
 
     # --- the report ---
 
-    def _report(self, terms: Terms, extract: Extract, verified: Verified, earlier: str) -> Reconciled:
+    def _report(self, terms: Terms, extract: Extract, verified: VerifiedExport, earlier: str) -> Reconciled:
         request, store, summary = self._request, self._store, verified.summary
         resolutions: dict[str, Resolution] = {}
         entries, last = 0, ""

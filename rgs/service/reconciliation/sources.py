@@ -47,7 +47,7 @@ _PLAIN_TYPES: Final = dict.fromkeys(PLAIN_HEADER.decode().strip().split(","), "V
 RowReader = Callable[[Record, Reader], tuple[str, Row]]
 
 
-class Rows:
+class RowFiles:
     """The files of checked rows, one a table, that the store loads."""
 
     def __init__(self, folder: Path) -> None:
@@ -119,7 +119,7 @@ def read_mapping(path: Path | None) -> tuple[Mapping, tzinfo | None]:
 # --- the statements -------------------------------------------------------------------------------------------------
 
 
-class Verified:
+class VerifiedExport:
     """The verifying pass over an export: every statement through the replay, its facts into rows, its faults to breaks.
 
     A statement that fails any check counts for nothing but this: it is a break of its own, and what hangs on it is not
@@ -131,7 +131,7 @@ class Verified:
         self._extract = extract
         self.summary = self._replay.summary
 
-    def read(self, path: Path, rows: Rows, tell: Callable[[Break], None]) -> Input:
+    def read(self, path: Path, rows: RowFiles, tell: Callable[[Break], None]) -> Input:
         """Read the file. `tell` gets each break as it is found."""
         digest = hashlib.sha256()
         number = 0
@@ -186,7 +186,7 @@ def _export_lines(file: BinaryIO, digest: Any) -> Iterator[bytes | None]:
 class Outside:
     """Reads a file of an outside party into rows, or for a plain wallet statement into the store itself."""
 
-    def __init__(self, store: Comparison, rows: Rows) -> None:
+    def __init__(self, store: Comparison, rows: RowFiles) -> None:
         self._store = store
         self._rows = rows
         self.rejects: list[Reject] = []

@@ -78,7 +78,7 @@ class Submissions:
         self._rows_max = rows_max
         self._uploading: set[str] = set()
 
-    async def begin(self, caller: Caller, source: str, header: Header) -> Upload:
+    async def begin(self, caller: Caller, source: str, header: Header) -> SubmissionUpload:
         """Take a submission. InvalidFieldError, ReconciliationBusyError, ReconciliationFullError."""
         first_ms, end_ms = _verify_header(source, header)
         if header.operator in self._uploading:
@@ -94,7 +94,7 @@ class Submissions:
                 caller, _METHODS[source], header.request_id
             )  # fmt: skip
             days = (first_ms, end_ms)
-            return Upload(self, folder, (source, header, caller.party), days, (self._rows_max, left))
+            return SubmissionUpload(self, folder, (source, header, caller.party), days, (self._rows_max, left))
         except BaseException:
             self._uploading.discard(header.operator)
             raise
@@ -119,7 +119,7 @@ class Submissions:
         self._uploading.discard(operator)
 
 
-class Upload:
+class SubmissionUpload:
     """A submission on its way. `add` what comes, then `finish` it; `close` in any case."""
 
     def __init__(
