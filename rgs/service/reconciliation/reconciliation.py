@@ -1,11 +1,8 @@
-"""Three-way reconciliation, the use case: files in, a folder with the report out. Knows no server and no command line.
+"""Three-way reconciliation: reads files and writes a folder with the report. It knows no server and no command line.
 
-What it implements: ARCHITECTURE 1 (reconcile): the record counts as far as it verifies; the operator's receipts and
-wallet statement and the regulator's register are matched against it by id. The report is the same bytes for the same
-inputs; it is signed as a `report` statement where a key is given.
-
-Refuses a folder that holds anything already, and to leave half a report: the folder is filled under a name of its own
-and put in place whole.
+The signed record counts as far as it verifies. The operator's receipts and wallet statement and the regulator's rows
+are matched with it by id. The same inputs give the same bytes of the report, which is signed as a `report` statement if
+a key is given. The output folder must be empty or absent: it is filled under another name and put in place whole.
 """
 
 from __future__ import annotations
@@ -63,6 +60,7 @@ from rgs.service.reconciliation.files import (
     REPORT_NAME,
     SIGNED,
     TOTALS_CSV,
+    sha256_of,
 )
 from rgs.service.reconciliation.page import render_page
 from rgs.service.reconciliation.sources import Outside, RowFiles, VerifiedExport, read_mapping
@@ -83,7 +81,7 @@ _TOTAL_COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ReconcileRequest:
-    """What is compared. Times are milliseconds since 1970; `period` is from..to, its end excluded."""
+    """What to compare. Times are milliseconds since 1970; `period` is (from, to), its end excluded."""
 
     statements: Path
     keys: Path
@@ -108,7 +106,7 @@ class ReconcileRequest:
 
 @dataclass(frozen=True, slots=True)
 class Reconciled:
-    """What a run came to; `document` is the report."""
+    """The result of a run; `document` is the report."""
 
     verdict: str
     open_breaks: int
@@ -119,7 +117,7 @@ class Reconciled:
 
 
 class Reconciliation:
-    """Runs reconciliations. `version` names the software; without a signer the report is unsigned and says so."""
+    """Runs reconciliations. `version` names the software. Without a signer the report is unsigned, and says so."""
 
     def __init__(self, *, version: str, signer: Signer | None = None, rulebook: Rulebook | None = None) -> None:
         self._version = version
@@ -127,7 +125,7 @@ class Reconciliation:
         self._rulebook = rulebook or Rulebook()
 
     def run(self, request: ReconcileRequest) -> Reconciled:
-        """Compare, and put the report into `request.out`. Raises RgsError where it could not run at all."""
+        """Compare, and put the report into `request.out`. RgsError if the comparison cannot run."""
         _verify_request(request)
         keys = _read_keys(request)
         unfinished = request.out.with_name(f".{request.out.name}.unfinished")
@@ -174,7 +172,7 @@ def _read_keys(request: ReconcileRequest) -> KeyBook:
 
 
 class _ReconciliationRun:
-    """One run over one folder."""
+    """One run, in one folder."""
 
     def __init__(
         self,
@@ -192,12 +190,12 @@ class _ReconciliationRun:
         self._inputs: list[Input] = []
         self._rejects: list[tuple[str, int, str]] = []
         self._days_in_part: set[str] = set()
-        """Days of which the period covers a part: what the register says of the whole day is not compared."""
+        """Days that the period covers in part: the regulator's totals of such a day are not compared."""
         given = [path.resolve() for path in (request.wallet, request.receipts, request.regulator) if path is not None]
         self._store = Comparison(self._work, memory_mb=request.memory_mb, files=given)
 
     def run(self) -> Reconciled:
-        """All of it."""
+        """Read, join, compare, report."""
         try:
             extract = Extract(self._rulebook, overdue_s=self._request.overdue_s, operator=self._request.operator)
             verified = self._verify(extract)
@@ -213,7 +211,7 @@ class _ReconciliationRun:
             self._store.join(terms)
             for found in self._compare(terms):
                 self._tell(found)
-            self._load_breaks()
+            self._rows.load_into(self._store)
             earlier = self._load_earlier()
             return self._report(terms, extract, verified, earlier)
         finally:
@@ -237,7 +235,7 @@ class _ReconciliationRun:
         return verified
 
     def _name_nameless(self, extract: Extract, terms: Terms) -> None:
-        """Find by other ids what has lost its own; what is found nowhere is a reject."""
+        """Find rows without private block by their other ids; those that are not found are rejects."""
         left = self._store.name_nameless(terms)
         nowhere = [
             ("statements", 0, f"{statement}: {NO_BLOCK}")
@@ -307,7 +305,7 @@ class _ReconciliationRun:
     def _totals_declared(self, terms: Terms) -> Iterator[Break]:
         sums: dict[str, dict[tuple[str, str, str], dict[str, int]]] = defaultdict(lambda: defaultdict(dict))
         for day, operator, currency, _game, source, *numbers in self._store.totals(terms):
-            kept = sums[source][format_date(day * 86_400_000), operator, currency]
+            kept = sums[source][format_date(day * DAY_MS), operator, currency]
             for name, value in zip(("rounds", "bought", "paid_out", "staked", "returned"), numbers, strict=True):
                 kept[name] = kept.get(name, 0) + int(value)
         for date, operator, currency, rounds, bought, staked, returned, paid_out in self._store.declared():
@@ -330,24 +328,17 @@ class _ReconciliationRun:
         row = (str(priority_of(found)), str(found.time_ms), subject, found.break_id, found.kind.value, document)
         self._rows.add("breaks", row)
 
-    def _load_breaks(self) -> None:
-        self._rows.load_into(self._store)
-
     # --- the earlier report, the resolutions ---
 
     def _load_earlier(self) -> str:
-        """Take in the breaks of an earlier report; the SHA-256 of that report, empty where there is none."""
+        """Load the breaks of an earlier report; the SHA-256 of that report, empty if none is given."""
         if self._request.earlier is None:
             return ""
         try:
             content = (self._request.earlier / REPORT).read_bytes()
             document = json.loads(content)
             due = document["files"][BREAKS_CSV]
-            digest = hashlib.sha256()
-            with (self._request.earlier / BREAKS_CSV).open("rb") as file:
-                while chunk := file.read(1 << 20):
-                    digest.update(chunk)
-            if digest.hexdigest() != due:
+            if sha256_of(self._request.earlier / BREAKS_CSV) != due:
                 raise VerificationError(f"{BREAKS_CSV} of the earlier report is not the one it names", check="earlier")
             with (self._request.earlier / BREAKS_CSV).open(encoding="utf-8", newline="") as text:
                 for row in csv.DictReader(text):
@@ -376,7 +367,7 @@ class _ReconciliationRun:
         files[REJECTS_CSV] = self._write_csv(REJECTS_CSV, ("source", "line", "reason"), self._rejects)
         store.write_participations(self._work / PARTICIPATIONS_CSV)
         (self._work / PARTICIPATIONS_CSV).rename(self._folder / PARTICIPATIONS_CSV)
-        files[PARTICIPATIONS_CSV] = _sha256(self._folder / PARTICIPATIONS_CSV)
+        files[PARTICIPATIONS_CSV] = sha256_of(self._folder / PARTICIPATIONS_CSV)
         counts = store.counts()
         open_breaks, resolved = findings.open.total(), findings.resolved.total()
         verdict = verdict_of(open_breaks, len(self._rejects), allow_rejects=request.allow_rejects)
@@ -409,7 +400,7 @@ class _ReconciliationRun:
                 "anchored": self._keys.anchored,
                 "development": summary.has_development_keys,
                 "root": self._keys.root,
-                "sha256": _sha256(request.keys),
+                "sha256": sha256_of(request.keys),
             },
             "open": open_breaks,
             "operator": request.operator or ", ".join(sorted(extract.operators)),
@@ -448,7 +439,7 @@ class _ReconciliationRun:
         return Reconciled(verdict, open_breaks, resolved, len(self._rejects), document, sha256)
 
     def _sign(self, signer: Signer, sha256: str, as_of_ms: int) -> None:
-        """The `report` statement, dated as of the report: the same inputs give the same envelope."""
+        """Write the `report` statement, dated as of the report: the same inputs give the same envelope."""
         body = {"kind": "report", "name": REPORT_NAME, "sha256": sha256, "time": format_time(as_of_ms)}
         envelope = seal_envelope(KINDS["report"].payload_type, format_canonical(body), signer)
         (self._folder / SIGNED).write_bytes(format_line(ExportLine(envelope, None)) + b"\n")
@@ -472,12 +463,12 @@ class _ReconciliationRun:
             writer.writerow(columns)
             for row in rows:
                 writer.writerow([escape_cell(str(cell)) for cell in row])
-        return _sha256(path)
+        return sha256_of(path)
 
 
 def _total_row(row: Sequence[Any]) -> dict[str, Any]:
     day, *rest = row
-    values = (format_date(day * 86_400_000), *rest[:4], *(int(value) for value in rest[4:]))
+    values = (format_date(day * DAY_MS), *rest[:4], *(int(value) for value in rest[4:]))
     return dict(zip(_TOTAL_COLUMNS, values, strict=True))
 
 
@@ -487,11 +478,3 @@ def _read_resolutions(path: Path) -> tuple[dict[str, Resolution], int, str]:
     except OSError as error:
         raise InvalidFieldError(f"{path}: {error.strerror}", field="resolutions") from None
     return read_resolutions(content.splitlines())
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()

@@ -1,11 +1,11 @@
-"""What a reconciliation over the wire came to: read, resolved by two admins, countersigned by the operator.
+"""Reports of reconciliations over gRPC: read them, resolve breaks (two admins), countersign (the operator).
 
-Reads the files that the run left (`rgs.service.reconciliation.files`) and changes none of them but by adding: a
-resolution is a new entry in the operator's chain of resolutions (`rgs.core.reconcile.resolutions`), which the next run
-takes in; a countersignature is a further line of report.jsonl. Proposals are lines of a file, too.
+The files of a run (`rgs.service.reconciliation.files`) are only added to. A resolution is a new entry in the operator's
+chain of resolutions (`rgs.core.reconcile.resolutions`), which the next run reads. A countersignature is a further line
+of report.jsonl. A proposal is a line of a file, too.
 
-Refuses a resolution by one person, of a break that the report does not name, and the signed statements to admins: they
-carry private blocks.
+One person cannot resolve a break, and nobody one that the report does not name. Admins cannot read the signed
+statements, because they carry private blocks.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import asyncio
 import csv
 import fcntl
 import json
-import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -48,7 +47,7 @@ from rgs.service.reconciliation.files import (
     Shelf,
     check_file,
     read_document,
-    sync,
+    write_whole,
 )
 from rgs.service.reconciliation.runs import DONE, state_of
 
@@ -63,7 +62,7 @@ _FORMULA: Final = tuple("=+-@\t\r")
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A run as its asker sees it; `summary` and `failure` are empty where it has none."""
+    """A run as callers see it; `summary` and `failure` are empty where it has none."""
 
     report_id: str
     operator: str
@@ -76,7 +75,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Settling:
-    """How a break was settled, as an admin says."""
+    """How a break was settled, in an admin's words."""
 
     break_id: str
     reason: str
@@ -117,7 +116,10 @@ class ReconciliationReports:
         if kind and kind not in set(BreakClass):
             limit = ", ".join(BreakClass)
             raise InvalidFieldError(
-                f"break_class {kind[:40]} is none of {limit}", field="break_class", limit=limit, value=kind[:40]
+                f"unknown break_class {kind[:40]}; known classes: {limit}",
+                field="break_class",
+                limit=limit,
+                value=kind[:40],
             )
         folder = await asyncio.to_thread(self._done, operator, report_id)
 
@@ -134,9 +136,9 @@ class ReconciliationReports:
         return await asyncio.to_thread(read)
 
     async def resolve(self, caller: Caller, request_id: str, operator: str, report_id: str, settling: Settling) -> int:
-        """Propose, or enter what another admin proposed in the same words; the number of the entry, 0 for a proposal.
+        """Propose, or confirm what another admin proposed in the same words; the entry's number, 0 for a proposal.
 
-        Saying the same again changes nothing. InvalidFieldError, NotFoundError, ReportNotDoneError.
+        A repeat changes nothing. InvalidFieldError, NotFoundError, ReportNotDoneError.
         """
         check_request_id(request_id)
         folder = await asyncio.to_thread(self._done, operator, report_id)
@@ -187,15 +189,14 @@ class ReconciliationReports:
                 return count - said[::-1].index(settling.break_id)
             proposals = [json.loads(line) for line in _lines(own / PROPOSALS)]
             proposed = next((row for row in reversed(proposals) if row["break_id"] == settling.break_id), None)
-            is_same = proposed is not None and (proposed["reason"], proposed["evidence"]) == (
-                settling.reason,
-                settling.evidence,
-            )
+            words = (settling.reason, settling.evidence)
+            by = party
+            if proposed is not None and (proposed["reason"], proposed["evidence"]) == words:
+                if proposed["by"] == party:
+                    return 0
+                by = proposed["by"]
             time = format_time(self._clock.now_ms())
-            if proposed is not None and is_same and proposed["by"] == party:
-                return 0
-            by = proposed["by"] if proposed is not None and is_same else party
-            # A proposal is checked as the entry that it would become, by somebody who is not there.
+            # A proposal is checked as the entry that it would become; the second admin is made up.
             resolution = Resolution(
                 settling.break_id, settling.reason, settling.evidence, by, party if by != party else "nobody-yet", time
             )
@@ -218,7 +219,7 @@ class ReconciliationReports:
 
 
 def break_rows(file: BinaryIO, start: int = 0) -> Iterator[tuple[int, dict[str, str]]]:
-    """(where it begins, row) of breaks.csv from byte `start` on, 0 for the first row. InvalidFieldError."""
+    """(byte at which it begins, row) of breaks.csv from byte `start` on, 0 for the first row. InvalidFieldError."""
     at = 0
 
     def texts() -> Iterator[str]:
@@ -256,15 +257,8 @@ def _lines(path: Path) -> list[bytes]:
 
 
 def _append(path: Path, line: bytes) -> None:
-    """A line more, or none: never half of one."""
-    content = path.read_bytes() if path.exists() else b""
-    new = path.with_name(f".{path.name}.new")
-    with new.open("wb") as file:
-        file.write(content + line + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
-    sync(path.parent)
+    """Add a line, whole or not at all."""
+    write_whole(path, (path.read_bytes() if path.exists() else b"") + line + b"\n")
 
 
 @contextmanager
