@@ -51,17 +51,7 @@ from rgs.core.replay import KeyBook, Rulebook
 from rgs.core.statements import KINDS, ExportLine, Signer, format_canonical, format_line, seal_envelope
 from rgs.core.statements.lines import KEY_BUNDLE_BYTES_MAX
 from rgs.core.times import format_date, format_time, parse_date
-from rgs.service.reconciliation.files import (
-    BREAKS_CSV,
-    PAGE,
-    PARTICIPATIONS_CSV,
-    REJECTS_CSV,
-    REPORT,
-    REPORT_NAME,
-    SIGNED,
-    TOTALS_CSV,
-    sha256_of,
-)
+from rgs.service.reconciliation import files
 from rgs.service.reconciliation.page import render_page
 from rgs.service.reconciliation.sources import Outside, RowFiles, VerifiedExport, read_mapping
 from rgs.store.reconciliation import MEMORY_MB_MIN, Comparison
@@ -335,12 +325,14 @@ class _ReconciliationRun:
         if self._request.earlier is None:
             return ""
         try:
-            content = (self._request.earlier / REPORT).read_bytes()
+            content = (self._request.earlier / files.REPORT).read_bytes()
             document = json.loads(content)
-            due = document["files"][BREAKS_CSV]
-            if sha256_of(self._request.earlier / BREAKS_CSV) != due:
-                raise VerificationError(f"{BREAKS_CSV} of the earlier report is not the one it names", check="earlier")
-            with (self._request.earlier / BREAKS_CSV).open(encoding="utf-8", newline="") as text:
+            due = document["files"][files.BREAKS_CSV]
+            if files.sha256_of(self._request.earlier / files.BREAKS_CSV) != due:
+                raise VerificationError(
+                    f"{files.BREAKS_CSV} of the earlier report is not the one it names", check="earlier"
+                )
+            with (self._request.earlier / files.BREAKS_CSV).open(encoding="utf-8", newline="") as text:
                 for row in csv.DictReader(text):
                     self._rows.add("earlier", (row["break_id"], row["class"], row["subject"]))
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -359,15 +351,15 @@ class _ReconciliationRun:
         if request.resolutions is not None:
             resolutions, entries, last = _read_resolutions(request.resolutions)
         findings = Findings(terms.as_of_ms, resolutions)
-        files = {BREAKS_CSV: self._write_breaks(findings)}
+        hashes = {files.BREAKS_CSV: self._write_breaks(findings)}
         totals = [_total_row(row) for row in store.totals(terms)]
-        files[TOTALS_CSV] = self._write_csv(
-            TOTALS_CSV, _TOTAL_COLUMNS, ([row[name] for name in _TOTAL_COLUMNS] for row in totals)
+        hashes[files.TOTALS_CSV] = self._write_csv(
+            files.TOTALS_CSV, _TOTAL_COLUMNS, ([row[name] for name in _TOTAL_COLUMNS] for row in totals)
         )
-        files[REJECTS_CSV] = self._write_csv(REJECTS_CSV, ("source", "line", "reason"), self._rejects)
-        store.write_participations(self._work / PARTICIPATIONS_CSV)
-        (self._work / PARTICIPATIONS_CSV).rename(self._folder / PARTICIPATIONS_CSV)
-        files[PARTICIPATIONS_CSV] = sha256_of(self._folder / PARTICIPATIONS_CSV)
+        hashes[files.REJECTS_CSV] = self._write_csv(files.REJECTS_CSV, ("source", "line", "reason"), self._rejects)
+        store.write_participations(self._work / files.PARTICIPATIONS_CSV)
+        (self._work / files.PARTICIPATIONS_CSV).rename(self._folder / files.PARTICIPATIONS_CSV)
+        hashes[files.PARTICIPATIONS_CSV] = files.sha256_of(self._folder / files.PARTICIPATIONS_CSV)
         counts = store.counts()
         open_breaks, resolved = findings.open.total(), findings.resolved.total()
         verdict = verdict_of(open_breaks, len(self._rejects), allow_rejects=request.allow_rejects)
@@ -391,7 +383,7 @@ class _ReconciliationRun:
             "cut_off_s": request.cut_off_s,
             "days_in_part": sorted(self._days_in_part),
             "difference": None,
-            "files": files,
+            "files": hashes,
             "format": FORMAT,
             "identity": identity_rows(store.identity()),
             "inputs": [asdict(found) for found in self._inputs],
@@ -400,7 +392,7 @@ class _ReconciliationRun:
                 "anchored": self._keys.anchored,
                 "development": summary.has_development_keys,
                 "root": self._keys.root,
-                "sha256": sha256_of(request.keys),
+                "sha256": files.sha256_of(request.keys),
             },
             "open": open_breaks,
             "operator": request.operator or ", ".join(sorted(extract.operators)),
@@ -432,17 +424,17 @@ class _ReconciliationRun:
             }  # fmt: skip
         content = format_report(document)
         sha256 = hashlib.sha256(content).hexdigest()
-        (self._folder / REPORT).write_bytes(content)
-        (self._folder / PAGE).write_text(render_page(document, sha256), encoding="utf-8")
+        (self._folder / files.REPORT).write_bytes(content)
+        (self._folder / files.PAGE).write_text(render_page(document, sha256), encoding="utf-8")
         if self._signer is not None:
             self._sign(self._signer, sha256, terms.as_of_ms)
         return Reconciled(verdict, open_breaks, resolved, len(self._rejects), document, sha256)
 
     def _sign(self, signer: Signer, sha256: str, as_of_ms: int) -> None:
         """Write the `report` statement, dated as of the report: the same inputs give the same envelope."""
-        body = {"kind": "report", "name": REPORT_NAME, "sha256": sha256, "time": format_time(as_of_ms)}
+        body = {"kind": "report", "name": files.REPORT_NAME, "sha256": sha256, "time": format_time(as_of_ms)}
         envelope = seal_envelope(KINDS["report"].payload_type, format_canonical(body), signer)
-        (self._folder / SIGNED).write_bytes(format_line(ExportLine(envelope, None)) + b"\n")
+        (self._folder / files.SIGNED).write_bytes(format_line(ExportLine(envelope, None)) + b"\n")
 
     def _write_breaks(self, findings: Findings) -> str:
         def rows() -> Iterator[list[str]]:
@@ -454,7 +446,7 @@ class _ReconciliationRun:
                 said = {**told, **resolved, "state": state, "owed": owed, "found": found, "time": told["time"]}
                 yield [said.get(name, "") for name in _BREAK_COLUMNS]
 
-        return self._write_csv(BREAKS_CSV, _BREAK_COLUMNS, rows())
+        return self._write_csv(files.BREAKS_CSV, _BREAK_COLUMNS, rows())
 
     def _write_csv(self, name: str, columns: Sequence[str], rows: Any) -> str:
         path = self._folder / name
@@ -463,7 +455,7 @@ class _ReconciliationRun:
             writer.writerow(columns)
             for row in rows:
                 writer.writerow([escape_cell(str(cell)) for cell in row])
-        return sha256_of(path)
+        return files.sha256_of(path)
 
 
 def _total_row(row: Sequence[Any]) -> dict[str, Any]:

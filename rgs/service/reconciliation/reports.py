@@ -28,34 +28,19 @@ from rgs.core.reconcile.resolutions import Resolution, format_entry, read_resolu
 from rgs.core.times import format_time
 from rgs.service.callers import Caller, Role
 from rgs.service.pages import check_page_size, format_page_token, parse_page_token
+from rgs.service.reconciliation import files
 from rgs.service.reconciliation.countersigning import COUNTERKEYS, add_countersignature
-from rgs.service.reconciliation.files import (
-    BREAKS_CSV,
-    FAILED,
-    PAGE,
-    PARTICIPATIONS_CSV,
-    PROPOSALS,
-    REJECTS_CSV,
-    REPORT,
-    REPORT_FOLDER,
-    RESOLUTIONS,
-    RUN,
-    SIGNED,
-    SUMMARY,
-    TOTALS_CSV,
-    Document,
-    Shelf,
-    check_file,
-    read_document,
-    write_whole,
-)
+from rgs.service.reconciliation.files import Document, Shelf
 from rgs.service.reconciliation.runs import DONE, state_of
 
 STATEMENTS: Final = "statements.jsonl"
 CHUNK: Final = 64 * 1024
 FILES: Final = frozenset(
-    {REPORT, PAGE, SIGNED, BREAKS_CSV, TOTALS_CSV, PARTICIPATIONS_CSV, REJECTS_CSV, COUNTERKEYS, STATEMENTS}
-    | {"wallet.jsonl", "receipts.jsonl", "regulator.jsonl", "keys.json", RESOLUTIONS}
+    {
+        *(files.REPORT, files.PAGE, files.SIGNED, COUNTERKEYS, STATEMENTS, files.RESOLUTIONS, "keys.json"),
+        *(files.BREAKS_CSV, files.TOTALS_CSV, files.PARTICIPATIONS_CSV, files.REJECTS_CSV),
+        *("wallet.jsonl", "receipts.jsonl", "regulator.jsonl"),
+    }
 )
 _FORMULA: Final = tuple("=+-@\t\r")
 
@@ -91,7 +76,7 @@ class ReconciliationReports:
 
     async def page(self, operator: str, page_size: int, page_token: str) -> tuple[list[Report], str]:
         """An operator's reports, newest first, and the token of the next page."""
-        found, token = await asyncio.to_thread(self._shelf.page, operator, "reports", RUN, page_size, page_token)
+        found, token = await asyncio.to_thread(self._shelf.page, operator, "reports", files.RUN, page_size, page_token)
         return [await asyncio.to_thread(self._report, operator, entry) for entry, _ in found], token
 
     async def report(self, operator: str, report_id: str) -> Report:
@@ -102,7 +87,7 @@ class ReconciliationReports:
         """The bytes of a file of a report, in order. InvalidFieldError, NotFoundError, ReportNotDoneError."""
         allowed = FILES - {STATEMENTS} if caller.role is Role.ADMIN else FILES
         folder = await asyncio.to_thread(self._done, operator, report_id)
-        path = await asyncio.to_thread(check_file, file, allowed, folder)
+        path = await asyncio.to_thread(files.check_file, file, allowed, folder)
         with path.open("rb") as opened:
             while chunk := await asyncio.to_thread(opened.read, CHUNK):
                 yield chunk
@@ -125,7 +110,7 @@ class ReconciliationReports:
 
         def read() -> tuple[list[dict[str, str]], str]:
             found: list[dict[str, str]] = []
-            with (folder / REPORT_FOLDER / BREAKS_CSV).open("rb") as file:
+            with (folder / files.REPORT_FOLDER / files.BREAKS_CSV).open("rb") as file:
                 for at, row in break_rows(file, start):
                     if not kind or row["class"] == kind:
                         if len(found) == size:
@@ -153,7 +138,7 @@ class ReconciliationReports:
 
         def add() -> int:
             with _locked(folder / ".countersigning"):
-                return add_countersignature(folder / REPORT_FOLDER, envelope, public_key, caller.party)
+                return add_countersignature(folder / files.REPORT_FOLDER, envelope, public_key, caller.party)
 
         try:
             return await asyncio.to_thread(add)
@@ -164,11 +149,14 @@ class ReconciliationReports:
 
     def _report(self, operator: str, report_id: str) -> Report:
         folder = self._shelf.entry(operator, "reports", report_id, "report_id")
-        run = read_document(folder / RUN)
+        run = files.read_document(folder / files.RUN)
         if run is None:
             raise NotFoundError(f"there is no report {report_id}", kind="report", field="report_id", value=report_id)
         state = state_of(self._shelf, folder)
-        summary, failure = read_document(folder / SUMMARY) or {}, read_document(folder / FAILED) or {}
+        summary, failure = (
+            files.read_document(folder / files.SUMMARY) or {},
+            files.read_document(folder / files.FAILED) or {},
+        )
         return Report(report_id, operator, run["party"], run["time_ms"], state, summary, failure)
 
     def _done(self, operator: str, report_id: str) -> Path:
@@ -181,13 +169,13 @@ class ReconciliationReports:
 
     def _resolve(self, party: str, own: Path, folder: Path, settling: Settling) -> int:
         with _locked(own / ".resolving"):
-            lines = _lines(own / RESOLUTIONS)
+            lines = _lines(own / files.RESOLUTIONS)
             known, count, last = read_resolutions(lines)
             entered = known.get(settling.break_id)
             if entered is not None and party in {entered.resolved_by, entered.approved_by} and _same(entered, settling):
                 said = [json.loads(line)["break_id"] for line in lines]
                 return count - said[::-1].index(settling.break_id)
-            proposals = [json.loads(line) for line in _lines(own / PROPOSALS)]
+            proposals = [json.loads(line) for line in _lines(own / files.PROPOSALS)]
             proposed = next((row for row in reversed(proposals) if row["break_id"] == settling.break_id), None)
             words = (settling.reason, settling.evidence)
             by = party
@@ -201,20 +189,20 @@ class ReconciliationReports:
                 settling.break_id, settling.reason, settling.evidence, by, party if by != party else "nobody-yet", time
             )
             entry = format_entry(resolution, count + 1, last)
-            with (folder / REPORT_FOLDER / BREAKS_CSV).open("rb") as file:
+            with (folder / files.REPORT_FOLDER / files.BREAKS_CSV).open("rb") as file:
                 if all(row["break_id"] != settling.break_id for _, row in break_rows(file)):
                     raise NotFoundError(
                         f"the report names no break {settling.break_id}", kind="break", field="break_id",
                         value=settling.break_id,
                     )  # fmt: skip
             if by != party:
-                _append(own / RESOLUTIONS, entry)
+                _append(own / files.RESOLUTIONS, entry)
                 return count + 1
             row: dict[str, Any] = {
                 "break_id": settling.break_id, "by": party, "evidence": settling.evidence, "reason": settling.reason,
                 "time": time,
             }  # fmt: skip
-            _append(own / PROPOSALS, json.dumps(row, sort_keys=True, separators=(",", ":")).encode("ascii"))
+            _append(own / files.PROPOSALS, json.dumps(row, sort_keys=True, separators=(",", ":")).encode("ascii"))
             return 0
 
 
@@ -258,7 +246,7 @@ def _lines(path: Path) -> list[bytes]:
 
 def _append(path: Path, line: bytes) -> None:
     """Add a line, whole or not at all."""
-    write_whole(path, (path.read_bytes() if path.exists() else b"") + line + b"\n")
+    files.write_whole(path, (path.read_bytes() if path.exists() else b"") + line + b"\n")
 
 
 @contextmanager

@@ -1,12 +1,12 @@
-"""What operators submit for reconciliation: rows over the wire into files that `rgs reconcile` reads
-(docs/reconciliation.md, "Over gRPC").
+"""Submissions of operators for reconciliation: rows over gRPC become files that `rgs reconcile` reads
+(docs/reconciliation.md).
 
-Every row goes through the strict reader of its source before it is written, as one canonical line of JSON: sorted keys,
-no white space, every value a text, absent ones left out. A submission appears whole, with its SHA-256, or not at all;
-the same request id with the same content is the same submission.
+The strict reader of its source checks each row before it is written as one canonical line of JSON: sorted keys, no
+white space, every value a text, absent ones left out. A submission appears whole, with its SHA-256, or not at all. The
+same request id with the same content is the same submission.
 
-Refuses the first row that cannot be read, with its number; more rows than the setting allows; an end that does not
-count what came; a second submission of one operator at the same time in this process.
+The first row that cannot be read ends the submission with an error that has its number; so do too many rows, a wrong
+count at the end, and a second submission of one operator at the same time in this process.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ DAY_MS: Final = 86_400_000
 WALLET, RECEIPTS, REGISTER = "wallet", "receipts", "register"
 _METHODS: Final = {WALLET: "SubmitWalletStatement", RECEIPTS: "SubmitReceipts", REGISTER: "SubmitRegister"}
 _TIME_AT: Final = {WALLET: 5, RECEIPTS: 3}
-"""Where the time stands in a checked row."""
+"""The place of the time in a checked row."""
 _PLAIN: Final = Reader(Mapping())
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a submission says of itself. `operator` is the caller, but for a register."""
+    """The header of a submission. `operator` is the caller, except for a register's."""
 
     request_id: str
     first_day: str
@@ -83,7 +83,7 @@ class Submissions:
         first_ms, end_ms = _verify_header(source, header)
         if header.operator in self._uploading:
             raise ReconciliationBusyError(
-                f"another submission of {header.operator} is under way: again when it has ended",
+                f"another submission of {header.operator} is under way: try again when it has ended",
                 operator=header.operator,
                 retry_after_ms=RETRY_MS,
             )
@@ -107,20 +107,18 @@ class Submissions:
         return [submission_of(entry, document) for entry, document in found], token
 
     def full(self, operator: str) -> Exception:
-        """What is said when an operator's files have become too many."""
+        """The error for an operator whose files take too much room."""
         return self._shelf.full(operator)
 
     def now_ms(self) -> int:
-        """The time that a submission gets."""
         return self._clock.now_ms()
 
     def ended(self, operator: str) -> None:
-        """The operator's upload is over."""
         self._uploading.discard(operator)
 
 
 class SubmissionUpload:
-    """A submission on its way. `add` what comes, then `finish` it; `close` in any case."""
+    """A submission that is being written: `add` rows, then `finish`; `close` in any case."""
 
     def __init__(
         self,
@@ -138,13 +136,13 @@ class SubmissionUpload:
         shutil.rmtree(self._new, ignore_errors=True)
         self._new.mkdir(mode=0o700)
         self._file = (self._new / ROWS).open("wb")
-        fcntl.flock(self._file, fcntl.LOCK_EX)  # so that nobody takes it for a dead process's
+        fcntl.flock(self._file, fcntl.LOCK_EX)  # `Shelf.sweep` leaves a locked file alone
         self._digest = hashlib.sha256()
         self._rows = 0
         self._ends_in_line = False
 
     async def add(self, records: list[Record]) -> None:
-        """Check and write rows. InvalidFieldError, which names the row."""
+        """Check and write rows. InvalidFieldError with the number of the row."""
         await asyncio.to_thread(self._add, records)
 
     async def add_data(self, data: bytes) -> None:
@@ -157,7 +155,7 @@ class SubmissionUpload:
         rows = self._rows + self._ends_in_line
         if total_rows != rows:
             raise InvalidFieldError(
-                f"total_rows is {total_rows}, and {rows} rows came", field="total_rows", limit=rows, value=total_rows
+                f"total_rows is {total_rows}, but {rows} rows came", field="total_rows", limit=rows, value=total_rows
             )
         return await asyncio.to_thread(self._finish, rows)
 
@@ -229,7 +227,7 @@ class SubmissionUpload:
 
 
 def _verify_header(source: str, header: Header) -> tuple[int, int]:
-    """First millisecond of the days, and the first behind them. InvalidFieldError."""
+    """The first millisecond of the days, and the first one after them. InvalidFieldError."""
     check_request_id(header.request_id)
     check_name(header.operator, "operator")
     days = []
@@ -238,7 +236,7 @@ def _verify_header(source: str, header: Header) -> tuple[int, int]:
         try:
             days.append(parse_date(text))
         except FormatError:
-            raise InvalidFieldError(f"{field} is no day YYYY-MM-DD", field=field, value=text[:40]) from None
+            raise InvalidFieldError(f"{field} must be a day YYYY-MM-DD", field=field, value=text[:40]) from None
     if days[1] < days[0]:
         raise InvalidFieldError(
             f"last_day {header.last_day} is before first_day", field="last_day", limit=header.first_day,
