@@ -128,13 +128,11 @@ class Admin:
         return Reply(b"", signed.envelope)
 
     def switches(self) -> tuple[SwitchOff, ...]:
-        """What is disabled."""
         return self._permits.switches()
 
     # --- guards ---------------------------------------------------------------------------------------------------
 
     def guards(self) -> tuple[GuardState, ...]:
-        """All guards of this node."""
         return self._permits.guards()
 
     async def clear_guard(self, order: Order, name: str, reason: str) -> Reply:

@@ -27,11 +27,10 @@ from rgs.core.rounds import Round
 from rgs.core.sessions import Session
 from rgs.core.statements import KINDS, UnhandledKindError, parse_canonical, private_hash
 from rgs.core.times import format_date, parse_time
-from rgs.ports.regulator import StageReport
 from rgs.service.admin.admin import pause
 from rgs.service.events import EventCode, event_draft
 from rgs.service.instance import Instance
-from rgs.service.play.settlement import owed_return
+from rgs.service.play.settlement import owed_return, stage_count, stage_report
 from rgs.service.sealing import Sealer
 from rgs.store.changes import Affair, Change, DayCount, MetaSet
 from rgs.store.interface import LOG_EPOCH, RECOVERING, Store, StoreReads
@@ -142,9 +141,9 @@ async def _link(planned: Import, reads: StoreReads, missing: Missing) -> tuple[s
         case "round_final":
             ended = await _end(planned, reads, missing)
             planned.ended.append((ended, after.currency))
-            planned.days.append(_played(after, ended))
+            planned.days.append(stage_count(after, ended))
             if not after.is_seamless:
-                planned.reports.append((_report(after, ended), missing.hash.hex()))
+                planned.reports.append((stage_report(after, ended), missing.hash.hex()))
             return ended.round_id, ended.seat_no
         case "purchase":
             bought = int(body["amount_minor"])
@@ -218,32 +217,6 @@ async def _end(planned: Import, reads: StoreReads, missing: Missing) -> Round:
         raise ValueError(f"the log ends a round {round_id} that nothing has begun")
     ended = planned.rounds[round_id] = end_round(stored, missing.body)
     return ended
-
-
-def _played(session: Session, ended: Round) -> DayCount:
-    return DayCount(
-        session.operator,
-        session.currency,
-        format_date(ended.end_ms),
-        stages=1,
-        staked_minor=ended.staked_minor,
-        returned_minor=ended.returned_minor,
-    )
-
-
-def _report(session: Session, ended: Round) -> StageReport:
-    """The report of a stage, perhaps for the second time: the regulator knows a stage by its number."""
-    return StageReport(
-        session_id=session.session_id,
-        stage_no=ended.stage_no,
-        regulator_session_id=session.regulator_session_id,
-        regulator_participation_id=session.regulator_participation_id,
-        available_minor=ended.balance_before_minor,
-        staked_minor=ended.staked_minor,
-        returned_minor=ended.returned_minor,
-        opening_hash=ended.opening_hash,
-        end_ms=ended.end_ms,
-    )
 
 
 async def sign_recovery(store: Store, instance: Instance, clock: Clock) -> Recovered:

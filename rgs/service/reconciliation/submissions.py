@@ -22,14 +22,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from rgs.core.clock import Clock
-from rgs.core.errors import FormatError, IdempotencyConflictError, InvalidFieldError, ReconciliationBusyError
+from rgs.core.errors import FormatError, InvalidFieldError, ReconciliationBusyError
 from rgs.core.ids import check_name, check_request_id
 from rgs.core.money import parse_currency
 from rgs.core.reconcile.lines import Record, RowRefusedError
 from rgs.core.reconcile.mapping import Mapping
 from rgs.core.reconcile.rows import Reader, read_receipt, read_wallet
 from rgs.core.times import parse_date
-from rgs.service.callers import Caller
+from rgs.service.callers import Caller, verify_same_content
 from rgs.service.reconciliation.files import RETRY_MS, ROWS, SUBMISSION, Document, Shelf, entry_id, sync, write_document
 
 DAY_MS: Final = 86_400_000
@@ -218,11 +218,8 @@ class SubmissionUpload:
 
     def _same_as(self, again: Submission) -> Submission:
         stored = submission_of(self._folder.name, json.loads((self._folder / SUBMISSION).read_text("ascii")))
-        if (stored.header, stored.sha256) != (again.header, again.sha256):
-            raise IdempotencyConflictError(
-                f"request_id {again.header.request_id} was used before for {_METHODS[self._source]} with other content",
-                field="request_id", value=again.header.request_id, method=_METHODS[self._source],
-            )  # fmt: skip
+        kept, new = (stored.header, stored.sha256), (again.header, again.sha256)
+        verify_same_content(kept, new, again.header.request_id, _METHODS[self._source])
         return stored
 
 

@@ -155,6 +155,7 @@ def installation(tmp_path: Path) -> Path:
         "rgs/integrity/__init__.py": b"",
         "rgs/integrity/manifest.py": (ROOT / "rgs/integrity/manifest.py").read_bytes(),
         "rgs/integrity/imports.py": (ROOT / "rgs/integrity/imports.py").read_bytes(),
+        "rgs/integrity/manifest_verify.py": (ROOT / "rgs/integrity/manifest_verify.py").read_bytes(),
         "rgs/core/__init__.py": b"",
         "rng/__init__.py": b"",
         "rng/deck.py": b'WORD = "honest"\n',
