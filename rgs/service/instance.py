@@ -19,6 +19,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from rgs.core.clock import Clock
 from rgs.core.errors import RngUnavailableError
@@ -207,7 +208,8 @@ class Instance:
             raise RngUnavailableError("the generator of the next instance did not start") from None
         if self._turning is not None or self.boot_no + 1 != boot_no:
             raise RngUnavailableError("another instance follows this one already")
-        self._turning = asyncio.create_task(self._turn(node_signer, signer, generator, boot_no, tuple(drafts)))
+        change = partial(self._turn_change, node_signer, signer, generator, boot_no, tuple(drafts))
+        self._turning = asyncio.create_task(self._turn(generator, boot_no, change))
         await asyncio.shield(self._turning)
 
     async def turned(self) -> None:
@@ -243,14 +245,7 @@ class Instance:
         """Draws that no durable statement accounts for yet."""
         return self._in_flight + self._store.draws_owed
 
-    async def _turn(
-        self,
-        node_signer: Signer,
-        signer: Ed25519Signer,
-        generator: Generator,
-        boot_no: int,
-        drafts: tuple[Draft, ...],
-    ) -> None:
+    async def _turn(self, generator: Generator, boot_no: int, change: Callable[[], Change]) -> None:
         try:
             while self._in_flight:
                 self._landed.clear()
@@ -259,7 +254,7 @@ class Instance:
                 await asyncio.wait([self._growing])
             if self.failure:
                 raise RngUnavailableError("the generator is in its error state: start the server again")
-            await self._store.commit(self._turn_change(node_signer, signer, generator, boot_no, drafts))
+            await self._store.commit(change())
             ended, self._generator = self._generator, generator
             self.name, self.boot_no, self._last_draw_no = generator.instance, boot_no, 0
             ended.close()

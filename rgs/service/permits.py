@@ -99,7 +99,6 @@ class Permits:
 
     @property
     def serving(self) -> bool:
-        """Whether no guard stops new rounds."""
         return not any(state.closed for state in self._guards.values() if state.name not in STOPS_NO_ROUNDS)
 
     def verify_guards(self) -> None:

@@ -76,30 +76,31 @@ class Sealer:
 
     def seal_token(self, session_id: str, token: str) -> bytes:
         """One byte of epoch, then the ciphertext of the token with its tag."""
-        epoch = self._kek.current
-        return bytes([epoch]) + AESGCM(self._derived(epoch, _INFO_TOKEN + session_id.encode("ascii"))).encrypt(
-            _NONCE_ONCE, token.encode("utf-8"), None
-        )
+        return self._seal_once(_INFO_TOKEN + session_id.encode("ascii"), token.encode("utf-8"))
 
     def unseal_token(self, session_id: str, sealed: bytes) -> str:
         """The token. TokenSealedError if the key is missing or the data were changed."""
-        try:
-            key = self._derived(sealed[0], _INFO_TOKEN + session_id.encode("ascii"))
-            return AESGCM(key).decrypt(_NONCE_ONCE, sealed[1:], None).decode("utf-8")
-        except (InvalidTag, KeyError, IndexError):
-            raise TokenSealedError("the sealed token of this session cannot be opened") from None
+        token = self._unseal_once(_INFO_TOKEN + session_id.encode("ascii"), sealed)
+        if token is None:
+            raise TokenSealedError("the sealed token of this session cannot be opened")
+        return token.decode("utf-8")
 
     def seal_private(self, statement_hash: bytes, private: bytes) -> bytes:
         """One byte of epoch, then the ciphertext of the private block and its salt, with its tag."""
-        epoch = self._kek.current
-        cipher = AESGCM(self._derived(epoch, _INFO_PRIVATE + statement_hash))
-        return bytes([epoch]) + cipher.encrypt(_NONCE_ONCE, private, None)
+        return self._seal_once(_INFO_PRIVATE + statement_hash, private)
 
     def unseal_private(self, statement_hash: bytes, sealed: bytes) -> bytes | None:
         """The private block and its salt; None if the key is missing or the data were changed."""
+        return self._unseal_once(_INFO_PRIVATE + statement_hash, sealed)
+
+    def _seal_once(self, info: bytes, plain: bytes) -> bytes:
+        """Seal the one text of a key."""
+        epoch = self._kek.current
+        return bytes([epoch]) + AESGCM(self._derived(epoch, info)).encrypt(_NONCE_ONCE, plain, None)
+
+    def _unseal_once(self, info: bytes, sealed: bytes) -> bytes | None:
         try:
-            cipher = AESGCM(self._derived(sealed[0], _INFO_PRIVATE + statement_hash))
-            return cipher.decrypt(_NONCE_ONCE, sealed[1:], None)
+            return AESGCM(self._derived(sealed[0], info)).decrypt(_NONCE_ONCE, sealed[1:], None)
         except (InvalidTag, KeyError, IndexError):
             return None
 

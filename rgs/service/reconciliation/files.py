@@ -115,7 +115,6 @@ class Shelf:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def of(self, operator: str) -> Path:
-        """The operator's folder."""
         return self._folder / operator
 
     def entry(self, operator: str, shelf: str, entry: str, field: str) -> Path:

@@ -185,7 +185,6 @@ class _ReconciliationRun:
         self._store = Comparison(self._work, memory_mb=request.memory_mb, files=given)
 
     def run(self) -> Reconciled:
-        """Read, join, compare, report."""
         try:
             extract = Extract(self._rulebook, overdue_s=self._request.overdue_s, operator=self._request.operator)
             verified = self._verify(extract)

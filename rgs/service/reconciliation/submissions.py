@@ -107,7 +107,6 @@ class Submissions:
         return [submission_of(entry, document) for entry, document in found], token
 
     def full(self, operator: str) -> Exception:
-        """The error for an operator whose files take too much room."""
         return self._shelf.full(operator)
 
     def now_ms(self) -> int:
