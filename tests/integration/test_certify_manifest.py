@@ -21,9 +21,8 @@ from certification.manifest import class_of, format_manifest, make_manifest
 from rgs.core.jurisdictions import load_jurisdiction
 from rgs.core.rulesets import SHIPPED_RULESETS, load_ruleset
 from rgs.integrity import manifest_verify
-from rgs.integrity.manifest import LOCK
 from rgs.integrity.manifest import make_manifest as measure
-from rgs.integrity.manifest_verify import UnverifiableError, parse_lock
+from rgs.integrity.manifest_verify import LOCK, UnverifiableError, parse_lock
 from rgs.node.software_identity import modules_of
 from tests.installed import ROOT, Installation, checkout, replace
 

@@ -14,7 +14,6 @@ import pytest
 from rgs.core.statements import format_canonical, parse_canonical
 from rgs.integrity.manifest import (
     FORMAT,
-    LOCK,
     Manifest,
     ManifestEntry,
     ManifestError,
@@ -23,6 +22,7 @@ from rgs.integrity.manifest import (
     measure,
     package_folder,
 )
+from rgs.integrity.manifest_verify import LOCK
 
 ROOT = Path(__file__).resolve().parents[3]
 
