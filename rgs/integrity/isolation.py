@@ -48,7 +48,7 @@ _TOLD_MAX: Final = 12
 
 
 class SurroundingsError(ImportError):
-    """What the server would run on is not what it has to be."""
+    """The server would run on software, files or variables that it must not run on."""
 
 
 def isolated_command(*arguments: str) -> list[str]:

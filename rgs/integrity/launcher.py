@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 TOOLS: Final = tuple(
     f"rgs.integrity.{name}" for name in ("isolation", "manifest_machine", "manifest_verify", "imports")
 )
-"""What the launcher works with: compiled from the files beside it, whatever else bears their names."""
+"""The modules that the launcher works with: compiled from the files beside it, whatever else has their names."""
 _RUN: Final[dict[str, bytes]] = {}
 """The bytes of TOOLS that were run."""
 

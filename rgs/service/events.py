@@ -26,7 +26,7 @@ _SHORTENED: Final = {"subject", "before", "after"}
 
 
 class EventCode(StrEnum):
-    """What can happen. The instance itself signs three more: RNG_INSTANTIATED, RNG_UNINSTANTIATED and RNG_FAILED."""
+    """Codes of events. The instance itself signs three more: RNG_INSTANTIATED, RNG_UNINSTANTIATED and RNG_FAILED."""
 
     AUTHENTICATION_FAILED = "AUTHENTICATION_FAILED"
     SERVER_FAULT = "SERVER_FAULT"
@@ -57,7 +57,7 @@ class EventCode(StrEnum):
 
 
 class EventFields(TypedDict, total=False):
-    """What an event may say beside its code and time."""
+    """The fields of an event beside its code and time."""
 
     actor: str
     subject: str

@@ -305,6 +305,17 @@ def test_variables_that_load_code_are_refused(name: str, sources: Installation, 
         assert done.stderr.splitlines()[-1] == told  # the linker may have said something, too
 
 
+def test_a_tool_of_the_launcher_that_cannot_be_read_is_a_refusal_in_one_line(sources: Installation) -> None:
+    for name in ("isolation", "manifest_machine", "imports"):
+        tool = sources.root / f"rgs/integrity/{name}.py"
+        content = tool.read_bytes()
+        tool.unlink()
+        try:
+            assert sources.refusal() == f"{tool} cannot be read: No such file or directory"
+        finally:
+            tool.write_bytes(content)
+
+
 def test_an_empty_variable_loads_nothing() -> None:
     isolation.verify_environment({"LD_PRELOAD": "", "PATH": "/bin"})
 

@@ -86,7 +86,7 @@ def _token(key: TotalsKey) -> str:
 
 
 def totals_filter(first_day: str, last_day: str, *, operator: str, player: str = "", game: str = "") -> TotalsFilter:
-    """What is asked for; days and names may be empty."""
+    """The filter of a request; days and names may be empty."""
     return TotalsFilter(first_day, last_day, operator, player, game)
 
 

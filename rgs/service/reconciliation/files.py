@@ -89,7 +89,7 @@ def sha256_of(path: Path) -> str:
 
 
 def read_document(path: Path) -> Document | None:
-    """A document, None where there is none."""
+    """A document; None if there is no file."""
     try:
         found: Document = json.loads(path.read_text("ascii"))
     except (FileNotFoundError, NotADirectoryError):
