@@ -28,7 +28,7 @@ from rgs.core.reconcile.balances import match_balances
 from rgs.core.reconcile.mapping import Mapping
 from rgs.core.reconcile.matching import Terms, match_money
 from rgs.core.reconcile.rows import read_wallet
-from rgs.service.reconciliation.sources import Outside, Rows
+from rgs.service.reconciliation.sources import Outside, RowFiles
 from rgs.store.reconciliation import THREADS, Comparison
 
 ROWS = 200_000
@@ -77,7 +77,7 @@ def ours(folder: Path, wallet: str) -> dict[str, Any]:
     store = Comparison(work, memory_mb=MEMORY_MB, files=[folder / "legs.parquet", folder / wallet])
     terms = Terms(FOREVER, 0, FOREVER, True, False, False, FOREVER, FOREVER, FOREVER)
     store.load_legs(folder / "legs.parquet")
-    rows = Rows(work)
+    rows = RowFiles(work)
     taken = Outside(store, rows).read("wallet", folder / wallet, Mapping(), None, read_wallet)
     rows.load_into(store)
     store.name_nameless(terms)

@@ -1,8 +1,8 @@
-"""The launcher: hashes the software first, then hands over to the command line (ARCHITECTURE 2.13).
+"""The command `rgs`: hashes the software first, then runs the command line (ARCHITECTURE 2.13: the statement of a start
+names that hash).
 
-Imports the standard library and what measures (`rgs.integrity.run`) only, so that what is measured has not run yet. A
-server begins itself again, isolated (`rgs.integrity.launcher`). Exit 0 is success, 1 a refusal (3 of a server), 2
-usage.
+Imports the standard library and `rgs.integrity` only, so that nothing that is measured has run before. `rgs serve`
+begins itself again, isolated (`rgs.integrity.launcher`). Exit 0 is success, 1 a refusal (3 of a server), 2 usage.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from rgs.integrity.launcher import HOPELESS, SurroundingsError, become_isolated, is_isolated
-from rgs.integrity.run import run_measured
+from rgs.integrity.isolation import HOPELESS, SurroundingsError, become_isolated, is_isolated
+from rgs.integrity.launcher import run_measured
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -12,7 +12,7 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from rgs.integrity.launcher import FLAGS, HOPELESS
+from rgs.integrity.isolation import FLAGS, HOPELESS
 from rgs.integrity.manifest_verify import CACHE, LOCK, PACKAGES, canonical_name, parse_lock, read_record
 from tools.wheel import build
 

@@ -1,7 +1,8 @@
 """The drawing of the rooms in docs/architecture.md, made from the table ROOMS of tools/tidy.py.
 
 `python -m tools.rooms docs/architecture.md` puts it into the page anew; a test compares. A room that may import the
-whole of the room around it is drawn as a part of that room. Tests, benches, tools and examples are not drawn.
+whole of the room around it is drawn as a part of that room. The ways in, tests, benches, tools and examples are not
+drawn.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from tools.tidy import GRPC, OUTSIDE, ROOMS, SHARED, Room, holders, reaches
+from tools.tidy import ENTRANCES, GRPC, OUTSIDE, ROOMS, SHARED, Room, holders, reaches
 
 BEGIN: Final = "<!-- rooms: made by tools/rooms.py -->"
 END: Final = "<!-- end of rooms -->"
@@ -23,7 +24,7 @@ def boxes(rooms: Sequence[Room] = ROOMS) -> dict[str, list[Room]]:
     """The drawn rooms by name, from the inside out, each with its rows of the table."""
     found: dict[str, list[Room]] = {}
     for room in sorted(rooms, key=lambda room: len(room.prefix)):  # who is around comes first
-        if room.prefix.startswith(OUTSIDE):
+        if room.prefix.startswith((*ENTRANCES, *OUTSIDE)):
             continue
         around = max((name for name in found if room.prefix.startswith(f"{name}/")), key=len, default="")
         if around and (room.prefix.endswith(".py") or around.replace("/", ".") in room.house):

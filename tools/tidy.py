@@ -2,7 +2,8 @@
 
 Who may import whom (the table ROOMS), who may ask for entropy, time or the database (ENTITLED), where SQL lives and how
 it is written, how long a file may be, which names say nothing. Closed world: a file in no room is a finding too.
-Reads the syntax tree only, so it does not see what is put together at run time (`getattr`, names in strings).
+Reads the syntax tree only. So it sees an import by a constant name (`importlib.import_module("rgs.cli")`), and not one
+by a name that is put together at run time.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ PROCESS: Final = (
 ROOMS: Final = (
     Room("rng/", ("rng",)),
     Room("rgs/__init__.py"),
-    # The measured start: the standard library alone, before anything else is believed.
+    # The measured start: the standard library alone, before anything else is believed. Its launcher stands at the end.
     Room("rgs/integrity/", ("rgs.integrity",)),
     # The C2SP formats, usable alone.
     Room("rgs/core/tlog/", ("rgs.core.tlog",), SIGNING),
@@ -112,31 +113,37 @@ ROOMS: Final = (
         ("cryptography", "jinja2", "structlog"),
     ),
     Room("rgs/api/", ("rgs.core", *ROWS, "rgs.service", "rgs.api"), ("structlog", *GRPC), generated=True),
-    Room("rgs/node/", (*PROCESS, "rgs.node"), ("structlog", "uvloop", *SIGNING, *GRPC), generated=True),
+    Room("rgs/node/", (*PROCESS, "rgs.node"), ("pkcs11", "structlog", "uvloop", *SIGNING, *GRPC), generated=True),
     Room(
         "rgs/devkit/",
         (
             *(*INNER, "rgs.adapters", "rgs.node", "rgs.devkit"),
-            *("rgs.integrity.launcher", "rng.entropy"),  # how a server is begun; whence request ids come
+            *("rgs.integrity.isolation", "rng.entropy"),  # how a server is begun; whence request ids come
         ),
         ("rich", "structlog", *GRPC),
         generated=True,
     ),
     Room(
-        "rgs/cli/",
-        (*PROCESS, "rgs.node", "rgs.devkit", "rgs.cli"),
-        ("rich", "structlog", "typer", *SIGNING, *GRPC),
-        generated=True,
-    ),
-    Room("rgs/__main__.py", ("rgs.integrity",)),  # which hands over to rgs.cli by its name, behind the guard
-    Room(
         "certification/",
         ("rng", "rgs.core", "rgs.integrity", "certification"),
         ("jinja2", "matplotlib", "numba", "numpy", "rich", "scipy", "typer"),
     ),
+    Room(
+        "rgs/cli/",
+        (
+            *(*PROCESS, "rgs.node", "rgs.devkit", "rgs.cli"),
+            *("certification.dispute", "certification.dispute_page"),  # where it is installed: the file of a complaint
+        ),
+        ("rich", "structlog", "typer", *SIGNING, *GRPC),
+        generated=True,
+    ),
+    Room("rgs/integrity/launcher.py", ("rgs.integrity", "rgs.cli")),
+    Room("rgs/__main__.py", ("rgs.integrity",)),
     Room("examples/", ("examples",), None, generated=True),
     *(Room(prefix, tuple(HOUSE), None, generated=True) for prefix in ("bench/", "tests/", "tools/")),
 )
+ENTRANCES: Final = ("rgs/integrity/launcher.py", "rgs/__main__.py")
+"""Where a process begins. They alone import the command line, and of the product only they import each other."""
 OUTSIDE: Final = ("examples/", "bench/", "tests/", "tools/")
 """Nothing of the product imports these: they may name whom they like."""
 
@@ -172,10 +179,15 @@ ENTITLED: Final = (
         ("rgs/node/clock.py",),
     ),
     Entitled(("sqlite3", "asyncpg", "duckdb"), ("rgs/store/",)),
-    # unseen imports: the command line behind the guard, and what is loaded when it is called for
-    Entitled(("importlib.import_module", "builtins.__import__"), ("rgs/integrity/run.py", "rgs/node/parts.py")),
+    Entitled(("importlib.import_module", "builtins.__import__", "runpy"), ("rgs/node/parts.py",)),
 )
 ENTROPY_DEVICES: Final = ("/dev/urandom", "/dev/random", "/dev/hwrng")
+
+
+BY_NAME: Final = {
+    *("builtins.__import__", "importlib.import_module", "rgs.node.parts.part", "runpy.run_module"),
+}
+"""Functions whose first argument is the name of a module that they import."""
 
 
 # --- SQL ---------------------------------------------------------------------------------------------------------
@@ -242,6 +254,8 @@ def check_imports(path: str, tree: ast.Module) -> Rule:
                 yield line, "generated code", f"{room.prefix} may not import {target}"
         elif not any(reaches(target, allowed) for allowed in room.house):
             yield line, "import", f"{room.prefix} may not import {target}"
+        elif not path.startswith((*ENTRANCES, *OUTSIDE)) and any(reaches(target, module_of(way)) for way in ENTRANCES):
+            yield line, "import", f"{target} begins a process: only {' and '.join(ENTRANCES)} may import it"
 
 
 def check_cycles(sources: Mapping[str, str]) -> list[Finding]:
@@ -364,12 +378,16 @@ def reaches(target: str, name: str) -> bool:
 
 
 def imports(path: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Every imported module or name, absolute: `from a.b import c` is a.b.c."""
+    """Every imported module or name, absolute: `from a.b import c` is a.b.c, and `import_module("a.b")` is a.b."""
+    bound = bindings(path, tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield from ((node.lineno, f"{absolute(path, node)}.{alias.name}") for alias in node.names)
+        elif isinstance(node, ast.Call) and bound_name(node.func, bound) in BY_NAME:
+            named = [*node.args[:1], *(keyword.value for keyword in node.keywords)]
+            yield from ((node.lineno, text) for argument in named[:1] if (text := text_of(argument)))
 
 
 def absolute(path: str, node: ast.ImportFrom) -> str:
@@ -387,6 +405,14 @@ def module_of(path: str) -> str:
 def used_names(path: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Imports, and attribute chains followed through the names that imports bind: `import os as o; o.urandom`."""
     yield from imports(path, tree)
+    bound = bindings(path, tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute | ast.Name) and (name := bound_name(node, bound)):
+            yield node.lineno, name
+
+
+def bindings(path: str, tree: ast.Module) -> dict[str, str]:
+    """The names that imports bind, each with the dotted name behind it."""
     bound = {"__import__": "builtins.__import__"}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -395,11 +421,15 @@ def used_names(path: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
                 bound[alias.asname or root] = alias.name if alias.asname else root
         elif isinstance(node, ast.ImportFrom):
             bound |= {alias.asname or alias.name: f"{absolute(path, node)}.{alias.name}" for alias in node.names}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute | ast.Name):
-            root, _, rest = ast.unparse(node).partition(".")
-            if root in bound:
-                yield node.lineno, f"{bound[root]}.{rest}" if rest else bound[root]
+    return bound
+
+
+def bound_name(node: ast.expr, bound: Mapping[str, str]) -> str:
+    """The dotted name that a name or an attribute chain stands for; empty if no import binds it."""
+    root, _, rest = ast.unparse(node).partition(".")
+    if root not in bound:
+        return ""
+    return f"{bound[root]}.{rest}" if rest else bound[root]
 
 
 def text_of(node: ast.AST) -> str:

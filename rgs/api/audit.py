@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from rgs.api.calls import Download, Methods, Unary
 from rgs.api.pages import paged
 from rgs.api.parsing import verify_logged_request, verify_range, verify_statement_request
-from rgs.service.audit.audit import Audit
+from rgs.service.audit.audit import StatementReader
 from rgs.service.audit.log import PublicLog
 from rgs.service.callers import Caller
 from rgs.store.interface import StatementRow
@@ -18,12 +18,12 @@ from rgs.v1 import audit_pb2 as pb
 SERVICE = pb.DESCRIPTOR.services_by_name["AuditService"].full_name
 
 
-def audit_methods(audit: Audit, log: PublicLog) -> Methods:
+def audit_methods(audit: StatementReader, log: PublicLog) -> Methods:
     """The methods of the service."""
     return {**_statements(audit), **_log(log)}
 
 
-def _statements(audit: Audit) -> Methods:
+def _statements(audit: StatementReader) -> Methods:
 
     async def get_statement(caller: Caller, message: pb.GetStatementRequest) -> bytes:
         verify_statement_request(message)

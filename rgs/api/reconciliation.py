@@ -22,8 +22,15 @@ from rgs.service.reconciliation import runs
 from rgs.service.reconciliation.files import operator_of
 from rgs.service.reconciliation.reports import ReconciliationReports, Report, Settling
 from rgs.service.reconciliation.runs import ReconciliationRuns, RunRequest
-from rgs.service.reconciliation.submissions import RECEIPTS, REGISTER, WALLET, Header, Submission, Submissions
-from rgs.service.reconciliation.submissions import Upload as Incoming
+from rgs.service.reconciliation.submissions import (
+    RECEIPTS,
+    REGISTER,
+    WALLET,
+    Header,
+    Submission,
+    Submissions,
+    SubmissionUpload,
+)
 from rgs.v1 import reconciliation_pb2 as pb
 
 SERVICE = pb.DESCRIPTOR.services_by_name["ReconciliationService"].full_name
@@ -127,7 +134,7 @@ async def _take(
         upload.close()
 
 
-async def _add(upload: Incoming, message: Any, names: list[str], rows: _Rows | None, before: int) -> int:
+async def _add(upload: SubmissionUpload, message: Any, names: list[str], rows: _Rows | None, before: int) -> int:
     due = "data" if rows is None else rows.field
     if names != [due]:
         raise _order(due, f"a message between header and total_rows holds {due}, and nothing else")

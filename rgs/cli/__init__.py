@@ -19,7 +19,7 @@ import typer
 from rgs import __version__
 from rgs.cli import dispute, erase, export, export_books, init, keys, log, migrate, party, receipt, recover, serve
 from rgs.core.errors import FormatError, InvalidFieldError, RgsError, UnavailableError, UnknownFieldError
-from rgs.integrity.launcher import HOPELESS, SurroundingsError
+from rgs.integrity.isolation import HOPELESS, SurroundingsError
 from rgs.integrity.manifest import Manifest, ManifestError
 from rgs.node.parts import part
 from rgs.node.workers import ServingAlreadyError

@@ -3,7 +3,7 @@ several.
 
 Makes the default home at the first start, and no other: a home that was named must exist. Refuses to serve software
 that is not locked, that came into the process past its hashes or is not what `certified.json` says, a process that is
-not isolated (`rgs.integrity.launcher`), and a home that is served already.
+not isolated (`rgs.integrity.isolation`), and a home that is served already.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import typer
 
 from rgs.cli.init import report
 from rgs.cli.options import HOME, HomeOption, entropy
-from rgs.integrity.launcher import verify_isolated
+from rgs.integrity.isolation import verify_isolated
 from rgs.integrity.manifest import Manifest, verify_loaded
 from rgs.node.clock import SystemClock, now_ms
 from rgs.node.config import LOG_LEVELS, Config

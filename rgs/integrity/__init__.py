@@ -1,5 +1,5 @@
 """The measured start: launcher, imports from listings of hashes, software manifest, and the outsider's verifier.
 
-The standard library alone, nothing else of ours: it runs before anything else is believed. `certification` imports
-this, never the other way round.
+Files here import the standard library and each other, because they run before anything else is measured. Only the
+launcher, which starts a process, goes on to the command line. `certification` imports this, never the other way round.
 """

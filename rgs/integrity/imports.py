@@ -1,11 +1,11 @@
-"""Imports from listings of hashes: a module is run from the very bytes that were hashed, or not at all (GLI-19 2.3.2).
+"""Imports from listings of hashes: a module runs from the very bytes that were hashed, or not at all (GLI-19 2.3.2).
 
-A `MeasuredFinder` answers from its listings alone and looks into no folder: what is in no listing cannot be imported,
-whatever lies where. Source is compiled from the bytes that were compared, and bytecode is not read. On Linux an
-extension module of a package is loaded from a sealed copy in memory, so that what is written to its file afterwards
-does not reach the process. Data that come through the module's loader are compared, too.
+A `MeasuredFinder` uses its listings alone and reads no folder: a file in no listing cannot be imported. Source is
+compiled from the compared bytes, and bytecode is not read. On Linux an extension module of a package is loaded from a
+sealed copy in memory, so that later changes of its file do not reach the process. Data that are read through the
+module's loader are compared, too.
 
-What remains: extension modules of the standard library, and all of them elsewhere than on Linux, are compared and then
+Limits: extension modules of the standard library, and all of them on other systems than Linux, are compared and then
 loaded by their path; the data of the standard library are not compared; a file opened by its path is read as it is.
 """
 
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 _ENDINGS: Final = tuple(
     (f"{folder}{suffix}", bool(folder)) for folder in ("/__init__", "") for suffix in (*EXTENSION_SUFFIXES, ".py")
 )
-"""What a module's file may be called after its name, and whether it is a package then; in Python's order."""
+"""Endings of a module's file after its name, and whether it is a package then; in Python's order."""
 _COPIES: Final[list[int]] = []
-"""Descriptors of sealed copies. They stay open: the dynamic linker takes a path that it knows for what it has."""
+"""Descriptors of sealed copies. They stay open: the dynamic linker takes an equal path for the object it has loaded."""
 
 
 @dataclass(frozen=True)
 class Listing:
-    """Files below one place of import: path with slashes, relative to it -> the file, and its SHA-256 in hex.
+    """Files below one folder of the import path: path with slashes, relative to it -> the file, and its SHA-256 in hex.
 
-    `whole`: data are listed as well, and extension modules find nothing beside themselves that they need.
+    `whole`: data are listed as well, and extension modules need no file beside them.
     """
 
     files: Mapping[str, tuple[str, str]]
@@ -61,7 +61,7 @@ class Listing:
         object.__setattr__(self, "hashes", dict(self.files.values()))
 
     def read(self, path: str) -> bytes:
-        """The bytes of a file, compared; OSError for one that is another, or in no listing that is whole."""
+        """The compared bytes of a file. OSError if it has changed, or is missing in a listing that is `whole`."""
         with open(path, "rb") as file:  # noqa: PTH123 - for every module
             content = file.read()
         sha256 = self.hashes.get(path)
@@ -73,9 +73,9 @@ class Listing:
 
 
 class MeasuredFinder:
-    """Finds modules in listings, the first of which has a top of that name; with `only`, modules of these packages.
+    """Finds modules in the first listing that has their top name; with `only`, just modules of these packages.
 
-    `described` are the folders that describe distributions (`x-1.dist-info`), for `importlib.metadata`.
+    `described` are the folders of distributions (`x-1.dist-info`), for `importlib.metadata`.
     """
 
     def __init__(self, listings: Sequence[Listing], only: Sequence[str] = (), described: Iterable[str] = ()) -> None:
@@ -84,7 +84,7 @@ class MeasuredFinder:
         self._described = tuple(described)
 
     def find_spec(self, fullname: str, _path: object = None, _target: object = None) -> ModuleSpec | None:
-        """The spec with a loader that compares; None for what is not listed, ImportError if it is in `only`."""
+        """The spec with a loader that compares; None for an unlisted module, ImportError if it is in `only`."""
         if self.only and not is_within(fullname, self.only):
             return None
         top = fullname.partition(".")[0]
@@ -96,7 +96,7 @@ class MeasuredFinder:
         return None
 
     def find_distributions(self, context: DistributionFinder.Context | None = None) -> Iterator[Distribution]:
-        """The listed distributions and no others: their entry points are imported by some libraries."""
+        """The listed distributions alone: some libraries import the entry points of all that they find."""
         from importlib.metadata import DistributionFinder, MetadataPathFinder  # noqa: PLC0415
 
         name = None if context is None else context.name
@@ -130,7 +130,7 @@ def _spec(listing: Listing, fullname: str) -> ModuleSpec | None:
 
 
 class MeasuredLoader(SourceFileLoader):
-    """Compiles one module from its source, compared; its data, too."""
+    """Compiles one module from its compared source; reads its compared data."""
 
     def __init__(self, fullname: str, path: str, listing: Listing) -> None:
         super().__init__(fullname, path)
@@ -149,14 +149,14 @@ class MeasuredLoader(SourceFileLoader):
 
 
 class MeasuredExtension(ExtensionFileLoader):
-    """Loads one extension module from a sealed copy of the bytes that were compared, where that can be."""
+    """Loads one extension module from a sealed copy of the compared bytes, where the system allows that."""
 
     def __init__(self, fullname: str, path: str, listing: Listing) -> None:
         super().__init__(fullname, path)
         self._listing = listing
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """ImportError if the file has changed, or a copy cannot be made."""
+        """ImportError if the file has changed, or cannot be copied."""
         content = _compared(self._listing, spec.name, self.path)
         if sys.platform != "linux" or not self._listing.whole:
             return super().create_module(spec)
@@ -167,7 +167,7 @@ class MeasuredExtension(ExtensionFileLoader):
 
 
 class MeasuredData:
-    """What `importlib.resources` asks for data beside a module: a path whose files are compared as they are read."""
+    """Data beside a module, for `importlib.resources`: a path whose files are compared as they are read."""
 
     def __init__(self, listing: Listing, folder: Path) -> None:
         self._listing = listing
@@ -196,7 +196,7 @@ def _compared(listing: Listing, fullname: str, path: str) -> bytes:
 
 
 def _sealed(fullname: str, content: bytes) -> int:
-    """A descriptor of a copy that nobody can change any more; ImportError where the system gives none."""
+    """The descriptor of a copy that nobody can change. ImportError if the system gives none."""
     try:
         descriptor = os.memfd_create(fullname[-200:], os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         _COPIES.append(descriptor)

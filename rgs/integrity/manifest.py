@@ -1,13 +1,12 @@
-"""The software manifest: SHA-256 of the certified unit, the functional core, its rulesets and the lock (2.13).
+"""The software manifest: SHA-256 of the certified unit, the functional core, its rulesets and the lock (ARCHITECTURE
+2.13: the statement of a start names it).
 
-Standard library only, and made before any of what it hashes is imported: files are found where the import system would
-find them, without importing them. `guard_imports` then lets the interpreter run exactly those bytes
-(`rgs.integrity.imports`): modules of `rng` and `rgs.core` are compiled from source that hashes to its entry, never
-taken from a bytecode cache.
+It is made before anything that it hashes is imported: files are found where the import system would find them, without
+importing them. `guard_imports` then lets the interpreter run exactly those bytes (`rgs.integrity.imports`): modules of
+`rng` and `rgs.core` are compiled from source with the listed hash, never taken from a bytecode cache.
 
-Refuses links, devices and anything else that is no plain file; refuses to leave out a file because it looks harmless:
-everything that lies in those folders is listed, but `__pycache__`. Says nothing about the interpreter, the libraries or
-the rest of the server: that is the launcher's part (`rgs.integrity.launcher`).
+Every file in those folders is listed, except `__pycache__`. A link, a device or anything else that is no plain file is
+an error. `rgs.integrity.isolation` measures the interpreter, the libraries and the rest of the server.
 """
 
 from __future__ import annotations
@@ -23,24 +22,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rgs.integrity.imports import Listing, MeasuredFinder, MeasuredLoader, is_within
+from rgs.integrity.manifest_verify import LOCK, UnverifiableError, walk
 
 if TYPE_CHECKING:
     from rgs.integrity.manifest_verify import Surroundings
 
 FORMAT: Final = "rgs/manifest/v1"
 PACKAGES: Final = ("rgs.core", "rng")
-"""What is hashed, and guarded: these packages with all that lies in their folders."""
-LOCK: Final = "requirements/runtime.txt"
-"""Logical path of the lock: what the installation was locked to."""
-_CACHE: Final = "__pycache__"
+"""These packages are hashed and guarded, with all files in their folders."""
 
 
 class ManifestError(Exception):
-    """The software cannot be measured, or is not what was measured. Nothing may be served."""
+    """The software cannot be measured, or differs from what was measured. Nothing may be served."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Entry:
+class ManifestEntry:
     """One file: its logical path (`rng/drbg.py`), SHA-256 in hex, and length in bytes."""
 
     path: str
@@ -50,12 +47,12 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The entries sorted by path, and whether the lock is among them. `sha256` names the canonical form `content`.
+    """The entries sorted by path, and whether the lock is among them. `sha256` is that of the canonical form `content`.
 
-    `surroundings` is what a server runs on besides, as its launcher has measured it; no part of the content.
+    `surroundings` is what else a server runs on, as its launcher measured it. It is no part of the content.
     """
 
-    entries: tuple[Entry, ...]
+    entries: tuple[ManifestEntry, ...]
     locked: bool
     surroundings: Surroundings | None = field(default=None, compare=False)
 
@@ -73,7 +70,7 @@ class Manifest:
 
     @property
     def sha256(self) -> str:
-        """Hex SHA-256 of `content`: what `instance_start` names."""
+        """Hex SHA-256 of `content`; `instance_start` names it."""
         return hashlib.sha256(self.content).hexdigest()
 
     def verify_locked(self) -> None:
@@ -83,21 +80,21 @@ class Manifest:
 
 
 def make_manifest() -> Manifest:
-    """Hash this installation. Raises ManifestError."""
+    """Hash this installation. ManifestError."""
     folders = {name.replace(".", "/"): package_folder(name) for name in PACKAGES}
     return measure(folders, find_lock(package_folder("rgs")))
 
 
 def measure(folders: dict[str, Path], lock: Path | None) -> Manifest:
-    """Hash the folders (logical prefix -> where it lies) and the lock, if there is one."""
-    files = [(f"{prefix}/{path}", folder / path) for prefix, folder in folders.items() for path in _walk(folder)]
+    """Hash the folders (logical prefix -> folder) and the lock, if there is one. ManifestError."""
+    files = [(f"{prefix}/{path}", folder / path) for prefix, folder in folders.items() for path in _paths(folder)]
     if lock is not None:
         files.append((LOCK, lock))
     return Manifest(tuple(sorted(_entry(name, path) for name, path in files)), lock is not None)
 
 
 def package_folder(name: str) -> Path:
-    """The folder from which the import system would load this package; ManifestError if there is not exactly one."""
+    """The folder from which the import system would load this package. ManifestError unless there is exactly one."""
     spec = importlib.util.find_spec(name)
     folders = [] if spec is None or not spec.has_location else list(spec.submodule_search_locations or [])
     if len(folders) != 1:
@@ -114,7 +111,7 @@ def find_lock(rgs_folder: Path) -> Path | None:
 
 
 def guard_imports(manifest: Manifest) -> None:
-    """From here on, modules of the measured packages are run from the bytes that were hashed, or refused."""
+    """From here on, modules of the measured packages run from the bytes that were hashed, or not at all."""
     tops = {name.partition(".")[0]: package_folder(name.partition(".")[0]).parent for name in PACKAGES}
     files = {
         entry.path: (str(tops[top] / entry.path), entry.sha256)
@@ -127,32 +124,25 @@ def guard_imports(manifest: Manifest) -> None:
 
 
 def verify_loaded() -> None:
-    """ManifestError if any module of the measured packages came into this process by another way."""
+    """ManifestError if a module of the measured packages was not loaded from hashed bytes."""
     for name, module in sorted(sys.modules.items()):
         if is_within(name, PACKAGES) and not isinstance(getattr(module.__spec__, "loader", None), MeasuredLoader):
             raise ManifestError(f"{name} was loaded before it was hashed: start the server with `rgs serve`")
 
 
-def _walk(folder: Path, prefix: str = "") -> list[str]:
+def _paths(folder: Path) -> list[str]:
     """The relative paths of all files below `folder`, with slashes."""
-    paths: list[str] = []
     try:
-        with os.scandir(folder) as found:
-            entries = list(found)
-    except OSError as error:
-        raise ManifestError(f"{folder} cannot be listed: {error.strerror}") from None
-    for entry in entries:
-        if entry.is_dir(follow_symlinks=False):
-            if entry.name != _CACHE:
-                paths += _walk(Path(entry.path), f"{prefix}{entry.name}/")
-        elif entry.is_file(follow_symlinks=False):
-            paths.append(prefix + entry.name)
-        else:
+        found = list(walk(folder))
+    except UnverifiableError as error:
+        raise ManifestError(str(error)) from None
+    for _, entry in found:
+        if not entry.is_file(follow_symlinks=False):
             raise ManifestError(f"{entry.path} is neither a plain file nor a folder")
-    return paths
+    return [path for path, _ in found]
 
 
-def _entry(name: str, path: Path) -> Entry:
+def _entry(name: str, path: Path) -> ManifestEntry:
     try:
         with path.open("rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -160,4 +150,4 @@ def _entry(name: str, path: Path) -> Entry:
             content = file.read()
     except OSError as error:
         raise ManifestError(f"{path} cannot be read: {error.strerror}") from None
-    return Entry(name, hashlib.sha256(content).hexdigest(), len(content))
+    return ManifestEntry(name, hashlib.sha256(content).hexdigest(), len(content))

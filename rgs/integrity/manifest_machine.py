@@ -1,12 +1,12 @@
-"""What files of the machine bring other code into a process: `/etc/ld.so.preload`, and OpenSSL's configuration.
+"""Files of the machine that bring other code into a process: `/etc/ld.so.preload`, and OpenSSL's configuration.
 
-Variables with the same effect are the launcher's to refuse (`rgs.integrity.launcher`). Here the files are read as text,
-before OpenSSL reads them: a preload that is not empty is refused, and a configuration that loads an engine, a provider
-or a module. All others are recorded with their hashes, and those that are not there as well. Refuses what it cannot
-read with certainty (variables, quotes, escapes) where it decides what is loaded. Standard library only, and never
-`hashlib`: that starts OpenSSL, which reads its configuration then.
+The files are read as text, before OpenSSL reads them. Refused are a preload that is not empty, a configuration that
+loads an engine, a provider or a module, and one that cannot be read with certainty (variables, quotes, escapes) where
+it decides what is loaded. All other files are recorded with their hashes, and missing ones as missing. Variables with
+the same effect are refused by `rgs.integrity.isolation`.
 
-Finds what somebody left or planted there. Whoever is root on the machine can change the linker itself.
+Imports the standard library only, and never `hashlib`: that starts OpenSSL, which reads its configuration then. Whoever
+is root on the machine can change the linker itself.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""`certify manifest verify`: is what lies here what the manifest lists? Changed, missing and unlisted, each by name.
+"""`certify manifest verify`: compares files with a manifest, and names each that is changed, missing or unlisted.
 
-Standard library only and one file, to be carried away and run by an interpreter that one trusts:
+Standard library only and one file: carry it away, and run it with an interpreter that you trust:
 
     python3 -I -S -B manifest_verify.py MANIFEST --root DIR [--venv DIR] [--json]
 
-`--root` is the folder in which `rng`, `rgs` and `certification` lie (a checkout, or site-packages); with `--venv`, the
-virtual environment, dependencies, standard library, interpreter and the shared objects behind it are compared too. What
-was not compared is said. The server's launcher measures with the same functions before it imports what it serves with.
+`--root` is the folder of `rng`, `rgs` and `certification` (a checkout, or site-packages). With `--venv`, the virtual
+environment, dependencies, standard library, interpreter and its shared objects are compared too. The output names what
+was not compared. The server's launcher measures with the same functions before it imports anything else.
 
-Refuses to pass over a file because it looks harmless: all that lies in a listed folder counts, but `__pycache__`, which
-an interpreter with a `pycache_prefix` does not read. Finds careless and clumsy changes, not a host that lies: who can
-change this file, the interpreter or the kernel can make it say anything. Exit 0 as listed, 1 not, 2 cannot be compared.
+Every file in a listed folder counts, except in `__pycache__`, which an interpreter with a `pycache_prefix` does not
+read. This finds careless and clumsy changes, not a host that lies: whoever can change this file, the interpreter or the
+kernel can make it say anything. Exit 0: as listed; 1: differences; 2: cannot be compared.
 """
 
 from __future__ import annotations
@@ -31,42 +31,42 @@ from typing import Any, Final
 
 FORMAT: Final = "rgs/certified/v1"
 PACKAGES: Final = ("certification", "rgs", "rng")
-"""The folders of our own that are run."""
+"""The folders of our own code."""
 PROTOS: Final = "protos"
-"""The contract; a wheel does not have it."""
+"""The folder of the contract; a wheel does not have it."""
 LOCK: Final = "requirements/runtime.txt"
-"""Where a checkout has the lock; a wheel has it inside `rgs`."""
+"""Logical path of the lock of the installation: a checkout has it there, a wheel inside `rgs`."""
 BESIDE: Final = frozenset(
     {*PACKAGES, PROTOS}
     | {"bench", "build", "dist", "docs", "dossier", "env", "examples", "requirements", "tests", "tools", "var", "venv"}
 )
-"""Folders at the top of a checkout that may hold modules: nothing that serves imports by such a name."""
+"""Folders at the top of a checkout that may hold modules: the server imports nothing by such a name."""
 CACHE: Final = "__pycache__"
 CACHED: Final = (".pyc", ".nbi", ".nbc")
-"""What a checkout may have there: bytecode, and what numba left by versions before; our programs read neither."""
+"""Files that a checkout may have there: bytecode, and old caches of numba. Our programs read neither."""
 IMPORTABLE: Final = (".py", ".pyc", ".pyd", ".so", ".pth", ".egg", ".egg-link", ".zip")
-"""What an interpreter may run, or be led elsewhere by."""
+"""Files that an interpreter may run, or that lead it to other code."""
 COMPILED: Final = (".so", ".pyd", ".dylib")
 ARCHIVES: Final = (".egg", ".egg-link", ".zip")
 VIRTUALENV: Final = frozenset({"_virtualenv.py", "_virtualenv.pth"})
-"""What virtualenv and uv put beside packages, in no RECORD. An interpreter under -S does not run it."""
+"""Files that virtualenv and uv put beside packages, in no RECORD. An interpreter under -S does not run them."""
 ABSENT: Final = "absent"
-"""Instead of a hash: nothing lies there."""
+"""Stands for the hash of a missing file."""
 INSTALLER: Final = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json")
-"""Of a distribution's own folder: what says how it came here."""
+"""Files in a distribution's own folder that say how it was installed."""
 _NAME: Final = re.compile(r"[-_.]+")
 _OPENSSL: Final = b'OPENSSLDIR: "'
-"""Before the folder of its configuration, in every build of OpenSSL."""
+"""Stands before the folder of the configuration in every build of OpenSSL."""
 
 
 class UnverifiableError(Exception):
-    """What should be compared cannot be read."""
+    """A file or folder to compare cannot be read."""
 
 
 @dataclass(frozen=True, order=True)
 class Finding:
-    """One difference and where: `changed`, `missing`, `unlisted`; `twice` where two files or distributions stand for
-    one thing; or `odd` for what is neither file nor folder, and for what should not be as it is.
+    """One difference and its path: `changed`, `missing`, `unlisted`; `twice` for two files or packages of one name;
+    `odd` for what is neither file nor folder, and for what leads an interpreter elsewhere.
     """
 
     what: str
@@ -88,24 +88,24 @@ class Surroundings:
     dependencies: dict[str, dict[str, str]] = field(default_factory=dict)
     """`name==version` -> its files."""
     server: dict[str, str] = field(default_factory=dict)
-    """Our own files, where the server measures itself."""
+    """Our own files, if the server measures itself."""
     findings: list[Finding] = field(default_factory=list)
-    """What contradicts the lock or a RECORD."""
+    """Contradictions to the lock or a RECORD."""
     machine: dict[str, str] = field(default_factory=dict)
     """Files of the machine that may bring other code into a process (`rgs.integrity.manifest_machine`)."""
     started: dict[str, str] = field(default_factory=dict)
-    """What lies beside the packages and is run by a Python that is not isolated: path files."""
+    """Path files beside the packages, which a Python that is not isolated runs."""
     places: dict[str, str] = field(default_factory=dict)
-    """File of a dependency -> the folder of packages in which it lies."""
+    """File of a dependency -> its folder of packages."""
     others: list[str] = field(default_factory=list)
-    """Distributions that the lock does not know, `name==version`: not hashed, and not importable for the server."""
+    """Distributions that are not locked, `name==version`: not hashed, and not importable for the server."""
     openssl: set[str] = field(default_factory=set)
     """The folders in which the OpenSSLs of objects and dependencies look for their configuration."""
     certified: str = ""
-    """The manifest that all of it was compared with, before anything of it ran."""
+    """Path of the manifest that all of it was compared with before anything ran; empty if there was none."""
 
     def listed(self) -> dict[str, object]:
-        """As a manifest holds it, file by file."""
+        """The parts that a manifest holds, file by file."""
         names = ("dependencies", "machine", "objects", "python", "started", "stdlib")
         return {name: getattr(self, name) for name in names}
 
@@ -114,7 +114,7 @@ class Surroundings:
 
 
 def hash_of(files: Mapping[str, str], name: str = "sha256") -> str:
-    """The hash of a listing: `<sha256>  <path>` a line, by path; what `sha256sum` writes of the files, sorted."""
+    """The hash of a listing with lines `<sha256>  <path>`, sorted by path: the format of `sha256sum`."""
     lines = "".join(f"{sha256}  {path}\n" for path, sha256 in sorted(files.items()))
     return hashlib.new(name, lines.encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest()
 
@@ -131,7 +131,7 @@ def digest(path: Path | str, name: str = "sha256") -> str:
 
 
 def digest_object(path: Path | str, openssl: set[str]) -> str:
-    """As `digest`, of a shared object; an OpenSSL in it says where it looks for its configuration."""
+    """As `digest`, of a shared object; adds to `openssl` the folders where an OpenSSL in it has its configuration."""
     try:
         content = Path(path).read_bytes()
     except OSError as error:
@@ -147,7 +147,7 @@ def digest_object(path: Path | str, openssl: set[str]) -> str:
 def walk(
     folder: Path | str, skip: Iterable[str] = (CACHE,), prefix: str = ""
 ) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Everything below but folders, with its path relative to `folder`; not what is in a folder named in `skip`."""
+    """Every entry below that is no folder, with its path relative to `folder`; not those in folders named in `skip`."""
     try:
         with os.scandir(folder) as found:
             entries = sorted(found, key=lambda entry: entry.name)
@@ -162,7 +162,7 @@ def walk(
 
 
 def own_files(root: Path) -> tuple[dict[str, Path], list[Finding]]:
-    """Our files by logical path, as a manifest lists them; with what is odd, and what shadows a library."""
+    """Our files by logical path, as a manifest lists them; findings for odd files and those that shadow a library."""
     files: dict[str, Path] = {}
     findings = []
     if not root.is_dir():
@@ -191,7 +191,7 @@ def own_files(root: Path) -> tuple[dict[str, Path], list[Finding]]:
 
 
 def twice(files: Iterable[str]) -> list[Finding]:
-    """The modules of a listing for which two files stand, such as `x.py` and `x/__init__.py`: Python takes one."""
+    """The modules of a listing that have two files, such as `x.py` and `x/__init__.py`: Python takes one."""
     modules: dict[str, list[str]] = {}
     for path in files:
         if path.endswith((".py", ".pyc", *COMPILED)):
@@ -202,7 +202,7 @@ def twice(files: Iterable[str]) -> list[Finding]:
 
 
 def _shadows(path: Path) -> bool:
-    """Whether something at the top of a checkout would be imported before a library of its name, or a part of one."""
+    """Whether an entry at the top of a checkout would be imported before a library of its name, or a part of one."""
     if not path.is_dir():
         return path.suffix in IMPORTABLE
     if path.name in BESIDE or not path.name.isidentifier():
@@ -232,7 +232,7 @@ def parse_lock(text: str) -> dict[str, tuple[str, list[str]]]:
 
 
 def read_record(info: Path) -> dict[str, str]:
-    """Path -> SHA-256 in base64, empty where the RECORD has none; paths that lead out of the folder as they stand."""
+    """Path -> SHA-256 in base64, empty if the RECORD has none. Paths that lead out of the folder stay as written."""
     try:
         text = (info / "RECORD").read_text("utf-8")
     except (OSError, UnicodeDecodeError):
@@ -241,20 +241,20 @@ def read_record(info: Path) -> dict[str, str]:
     for row in csv.reader(text.splitlines()):
         is_hash = len(row) == 3 and (row[1] == "" or row[1].startswith("sha256="))
         if not is_hash or row[0] in rows or not _is_path(row[0]):
-            raise UnverifiableError(f"{info.name}/RECORD has a line that is none: {','.join(row)[:80]}")
+            raise UnverifiableError(f"{info.name}/RECORD has a malformed line: {','.join(row)[:80]}")
         rows[row[0]] = row[1].removeprefix("sha256=")
     return rows
 
 
 def _is_path(path: str) -> bool:
-    """Whether a path says in one way where it leads: below its folder, or out of it at its beginning."""
+    """Whether a path is in normal form: it leads out of its folder at its beginning only."""
     while path.startswith("../"):
         path = path.removeprefix("../")
     return not {"", ".", ".."} & set(path.removeprefix("/").split("/"))
 
 
 def _hex(encoded: str) -> str:
-    """What a RECORD writes in unpadded base64, as hex; empty for what is none."""
+    """A hash of a RECORD (unpadded base64) as hex; empty if malformed."""
     try:
         return base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).hex()
     except binascii.Error:
@@ -262,11 +262,11 @@ def _hex(encoded: str) -> str:
 
 
 def examine_site(site: Path, locked: Mapping[str, str], into: Surroundings) -> None:
-    """Hash what the lock pins and its RECORDs list in a folder of packages; find what contradicts them.
+    """Hash the locked distributions in a folder of packages by their RECORDs, and find contradictions.
 
-    Where a locked distribution has files, nothing lies that its own RECORD does not list, whoever else claims it. Of
-    other distributions, such as the tools of a developer, only the names are read: they must not stand for a module of
-    a locked one, and the server imports nothing of them.
+    In the folders of a locked distribution every file must be in its own RECORD, whichever other RECORD lists it. Of
+    other distributions, such as a developer's tools, only the names are read: they must not stand for a module of a
+    locked one, and the server imports nothing of them.
     """
     listed: dict[str, str] = {}
     claimed: set[str] = set()
@@ -306,7 +306,7 @@ def examine_site(site: Path, locked: Mapping[str, str], into: Surroundings) -> N
 
 
 def _is_harmless(path: str, entry: os.DirEntry[str], listed: Mapping[str, str]) -> bool:
-    """Whether what is not listed is the bytecode of what is, or in a distribution's own folder and no code."""
+    """Whether an unlisted file is the bytecode of a listed one, or no code in a distribution's own folder."""
     if not entry.is_file():
         return False
     folder, _, name = path.rpartition("/")
@@ -316,7 +316,7 @@ def _is_harmless(path: str, entry: os.DirEntry[str], listed: Mapping[str, str]) 
 
 
 def _examine_top(site: Path, tops: set[str], claimed: set[str], into: Surroundings) -> None:
-    """What lies at the top of a folder of packages beside the tops of locked distributions."""
+    """Examine the top of a folder of packages, beside the tops of locked distributions."""
     modules = {top.partition(".")[0] for top in tops if not top.endswith(".dist-info")} | {*PACKAGES}
     for entry in sorted(os.scandir(site), key=lambda entry: entry.name):
         module, _, suffix = entry.name.partition(".")
@@ -340,7 +340,7 @@ def _is_cached(site: Path, path: str) -> bool:
 
 
 def _counts(path: str, info: str) -> bool:
-    """Whether a line of a RECORD is about what is run, and the same wherever it is installed."""
+    """Whether a line of a RECORD is about code or data that is the same wherever it is installed."""
     if path.startswith(("../", "/")) or path.endswith((".pyc", ".pth")):
         return False
     return path not in {f"{info}/{name}" for name in INSTALLER}
@@ -361,7 +361,7 @@ def _hash_listed(site: Path, listed: Mapping[str, str], into: Surroundings) -> d
 
 
 def _leads_somewhere(entry: os.DirEntry[str]) -> bool:
-    """Whether something at the top of a folder of packages may be imported, or names what is."""
+    """Whether an entry at the top of a folder of packages can be imported, or leads to code."""
     if not entry.is_dir():
         return entry.name.endswith(IMPORTABLE)
     return entry.name.isidentifier() and entry.name != CACHE and any(True for _ in walk(entry.path))
@@ -371,7 +371,7 @@ def _leads_somewhere(entry: os.DirEntry[str]) -> bool:
 
 
 def measure_stdlib(stdlib: Path) -> dict[str, str]:
-    """The standard library, without its own tests and the packages below it."""
+    """Hash the standard library, without its tests and the packages below it."""
     skip = (
         CACHE,
         "site-packages",
@@ -390,7 +390,7 @@ def measure_stdlib(stdlib: Path) -> dict[str, str]:
 
 
 def measure(sites: Sequence[Path], lock: str, executable: str, stdlib: Path, objects: Sequence[str]) -> Surroundings:
-    """Everything that the server runs on but its own files. `sites` are the folders of packages."""
+    """Hash everything that the server runs on, except its own files. `sites` are the folders of packages."""
     found = Surroundings(".".join(map(str, sys.version_info[:3])))
     for path in sorted({os.path.realpath(executable), *objects}):
         found.objects[path] = digest_object(path, found.openssl)
@@ -402,7 +402,7 @@ def measure(sites: Sequence[Path], lock: str, executable: str, stdlib: Path, obj
 
 
 def misled(program: Path, stdlib: Path) -> list[Finding]:
-    """What lies around an interpreter and leads it to another standard library, whatever it is told."""
+    """Files around an interpreter that lead it to another standard library, whatever its options."""
     real = Path(os.path.realpath(program))
     beside = [path for folder in {program.parent, real.parent} for path in folder.glob("*._pth")]
     beside += [*stdlib.parent.glob("python3*.zip"), *real.parent.glob("pybuilddir.txt")]
@@ -415,7 +415,7 @@ def misled(program: Path, stdlib: Path) -> list[Finding]:
 
 
 def machine_of(paths: Iterable[str]) -> dict[str, str]:
-    """What lies at these places of the machine; where a path ends in a slash, the names of settings in that folder."""
+    """Hashes of these files of the machine; of the names of settings in a folder for a path that ends in a slash."""
     found = {}
     for path in paths:
         if not Path(path).exists():
@@ -429,12 +429,12 @@ def machine_of(paths: Iterable[str]) -> dict[str, str]:
 
 
 def environment_of(venv: Path) -> tuple[Path, str, Path]:
-    """Folder of packages, interpreter and standard library of a virtual environment, found from its files."""
+    """Folder of packages, interpreter and standard library of a virtual environment, from its files."""
     executable = os.path.realpath(venv / "bin" / "python")
     sites = sorted(venv.glob("lib/python3.*/site-packages"))
     stdlibs = [Path(executable).parent.parent / site.parent.relative_to(venv) for site in sites]
     if len(sites) != 1 or not (stdlibs[0] / "os.py").is_file():
-        raise UnverifiableError(f"{venv} is no virtual environment with one Python in it")
+        raise UnverifiableError(f"{venv} is not a virtual environment with one Python")
     return sites[0], executable, stdlibs[0]
 
 
@@ -461,7 +461,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
 
 
 def compare_files(manifest: Mapping[str, Any], root: Path) -> list[Finding]:
-    """Our own files below `root` with those of the manifest; both hashes count."""
+    """Compare our own files below `root` with the manifest; both hashes count."""
     files, findings = own_files(root)
     listed = {entry["path"]: entry for entry in manifest["files"]}
     if not (root / PROTOS).is_dir():
@@ -475,9 +475,7 @@ def compare_files(manifest: Mapping[str, Any], root: Path) -> list[Finding]:
 
 
 def compare_surroundings(manifest: Mapping[str, Any], found: Surroundings) -> list[Finding]:
-    """What the server runs on with the manifest's. An object that the manifest does not know was not loaded then; a
-    path file that the manifest knows may be missing.
-    """
+    """Compare what the server runs on with the manifest. A path file of the manifest may be missing."""
     listed = manifest["surroundings"]
     findings = list(found.findings)
     findings += differences(listed["objects"], found.objects, "")
@@ -491,7 +489,7 @@ def compare_surroundings(manifest: Mapping[str, Any], found: Surroundings) -> li
 
 
 def differences(listed: Mapping[str, str], found: Mapping[str, str], where: str = "") -> Iterator[Finding]:
-    """What two listings of path and hash do not have in common."""
+    """The differences of two listings of path and hash."""
     for path in sorted(listed.keys() | found.keys()):
         if path not in found:
             yield Finding("missing", where + path)
@@ -502,7 +500,7 @@ def differences(listed: Mapping[str, str], found: Mapping[str, str], where: str 
 
 
 def verify(manifest: Mapping[str, Any], root: Path, venv: Path | None) -> tuple[list[Finding], list[str]]:
-    """All findings, and what was not compared."""
+    """All findings, and the parts that were not compared."""
     findings = compare_files(manifest, root)
     skipped = [] if (root / PROTOS).is_dir() else [f"{PROTOS} (not here)"]
     if venv is None:
@@ -524,7 +522,7 @@ def verify(manifest: Mapping[str, Any], root: Path, venv: Path | None) -> tuple[
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Compare, and say it; the exit status."""
+    """Compare and print the result; the exit status."""
     import argparse  # noqa: PLC0415 - the server measures with this module and has no need of it
 
     parser = argparse.ArgumentParser(

@@ -25,7 +25,7 @@ from rgs.core.statements.lines import parse_key_bundle
 from rgs.node.config import Config
 from rgs.node.files import read_whole
 from rgs.node.keyring import load_node_signer
-from rgs.service.audit.audit import Audit
+from rgs.service.audit.audit import StatementReader
 from rgs.service.events import EventCode, event_draft
 from rgs.service.instance import Instance
 from rgs.service.permits import Permits
@@ -68,7 +68,7 @@ class NodeKeys:
         store: Store,
         clock: Clock,
         instance: Instance,
-        audit: Audit,
+        audit: StatementReader,
         permits: Permits,
     ) -> None:
         """`bundle` is in service, and the instance was started by the node key `keyid`."""

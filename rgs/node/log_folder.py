@@ -20,7 +20,7 @@ from rgs.node.clock import now_ms
 from rgs.node.config import Config
 from rgs.node.files import PUBLIC_MODE, FileRefusedError, write_whole
 from rgs.node.keyring import load_log_signer
-from rgs.service.cosigned import Cosigned, parse_cosigned
+from rgs.service.cosigned import CosignedCheckpoint, parse_cosigned
 from rgs.store.interface import LOG_EPOCH, StoreReads
 from rgs.store.opening import open_reads
 from rgs.tlog.directory import STAGING, LogDirectory
@@ -62,7 +62,7 @@ def shards(config: Config) -> list[Path]:
     return sorted(path.parent for path in config.translog.glob(f"*/{CHECKPOINT_PATH}"))
 
 
-def newest_cosigned(config: Config) -> Cosigned | None:
+def newest_cosigned(config: Config) -> CosignedCheckpoint | None:
     """The newest checkpoint that has the quorum of the log's policy; None where there is none, or it cannot be read."""
     for shard in reversed(shards(config)):
         try:

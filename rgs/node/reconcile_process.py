@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from rgs.integrity.launcher import isolated_command
+from rgs.integrity.isolation import isolated_command
 from rgs.node.config import Config
 from rgs.service.reconciliation.runs import Job
 from rgs.store.address import PostgresAddress

@@ -53,7 +53,7 @@ from rgs.node.wiring import Ground, Services, limits_of, methods_of
 from rgs.node.workers import SERVING
 from rgs.ports.regulator import CentralSystem
 from rgs.service.admin.watch import Watched
-from rgs.service.audit.audit import Audit
+from rgs.service.audit.audit import StatementReader
 from rgs.service.audit.log import PublicLog
 from rgs.service.books import Books
 from rgs.service.events import EventCode, Events
@@ -151,7 +151,7 @@ class Server:
         tls = load_tls(config)
         store, parties, wallet = await self._open_stores()
         self._events = Events(store=store, clock=clock)
-        audit = Audit(store=store, key_statements=parse_key_bundle(bundle))
+        audit = StatementReader(store=store, key_statements=parse_key_bundle(bundle))
         keeping = await LogKeeping.open(config, clock, store, audit.key_statements)
         instance = self._make_instance(store, sealer, keeping)
         ground = self._connect(outward, store, parties, instance, wallet)
@@ -231,7 +231,7 @@ class Server:
         self,
         ground: Ground,
         keeping: LogKeeping,
-        audit: Audit,
+        audit: StatementReader,
         encoder: Encoder,
         admit: Admit,
         open_account: OpenAccount,

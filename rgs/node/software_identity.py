@@ -16,7 +16,7 @@ import structlog
 
 from rgs import __version__
 from rgs.integrity import manifest_verify
-from rgs.integrity.launcher import SurroundingsError, measure_surroundings
+from rgs.integrity.isolation import SurroundingsError, measure_surroundings
 from rgs.integrity.manifest import Manifest, ManifestError
 from rgs.integrity.manifest_verify import Finding, Surroundings
 from rgs.node.config import Config

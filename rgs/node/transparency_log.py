@@ -22,7 +22,7 @@ from rgs.node.config import Config
 from rgs.node.files import read_whole
 from rgs.node.keyring import load_kek, load_log_signer
 from rgs.node.log_folder import log_prefix, newest_cosigned
-from rgs.service.cosigned import Cosigned, CosignedNews
+from rgs.service.cosigned import CosignedCheckpoint, CosignedNews
 from rgs.service.events import EventCode, Events
 from rgs.service.sealing import Sealer
 from rgs.store.interface import Store
@@ -75,7 +75,7 @@ class LogKeeping:
         """What stands against the log, empty if nothing does."""
         return self._sequencer.code
 
-    def known(self) -> Cosigned | None:
+    def known(self) -> CosignedCheckpoint | None:
         """The newest checkpoint of the log that has its quorum."""
         return newest_cosigned(self._config)
 

@@ -35,7 +35,7 @@ from rgs.service.admin.monitoring import Monitoring
 from rgs.service.admin.orders import Orders
 from rgs.service.admin.outbox import Outbox
 from rgs.service.admin.watch import CountedCentral, Watch, Watched
-from rgs.service.audit.audit import Audit
+from rgs.service.audit.audit import StatementReader
 from rgs.service.audit.log import PublicLog
 from rgs.service.audit.totals import Reports
 from rgs.service.books import Books
@@ -88,7 +88,7 @@ class Services:
         identify: Identify,
         admit: Admit,
         events: Events | None = None,
-        audit: Audit | None = None,
+        audit: StatementReader | None = None,
         open_account: OpenAccount | None = None,
     ) -> None:
         store, instance, clock, books = ground.store, ground.instance, ground.clock, ground.books
@@ -184,7 +184,7 @@ class Services:
         self.outbox = Outbox(store=store, clock=clock, events=self.events, orders=orders, readings=ground.readings)
         self.history = History(store=store, decks=self.decks)
         self.catalog = Catalog(books)
-        self.audit = Audit(store=store, key_statements=()) if audit is None else audit
+        self.audit = StatementReader(store=store, key_statements=()) if audit is None else audit
         self._ground = ground
 
     async def load(self) -> None:

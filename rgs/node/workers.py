@@ -27,7 +27,7 @@ from typing import Final
 import structlog
 
 from rgs.core.errors import InvalidFieldError, RgsError
-from rgs.integrity.launcher import HOPELESS, isolated_command
+from rgs.integrity.isolation import HOPELESS, isolated_command
 
 LOCK: Final = "serve.lock"
 SERVING: Final = b"serving\n"

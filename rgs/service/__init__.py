@@ -1,4 +1,5 @@
-"""Use cases, by subject: play, money, regulator, admin, audit, reconciliation; here what several of them share.
+"""Use cases by subject: play, money, regulator, admin, audit, reconciliation. Files here are shared by several of them.
 
-Durable state in, pure core, one commit, a view out. No gRPC, no SQL, no files of a home: a node hands those in.
+A use case reads stored state, calls the pure core, makes one commit and returns a view. No gRPC, no SQL, no files of a
+home: a node passes those in.
 """

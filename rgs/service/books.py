@@ -1,6 +1,6 @@
-"""What the service plays by: rulesets and jurisdictions as shipped, and reading an owned session with them.
+"""The shipped rulesets and jurisdictions, and sessions read under them.
 
-Refuses a session of another operator in the very words of one that does not exist.
+To an operator, another operator's session is indistinguishable from one that does not exist.
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ from rgs.store.interface import Store
 
 
 class Books:
-    """Rulesets and jurisdictions by id, and by an operator's name how his players are funded; an operator that is not
-    named sells participations.
-    """
+    """Rulesets and jurisdictions by id, and funding modes by operator; an operator without one sells participations."""
 
     def __init__(self, fundings: Mapping[str, Funding] | None = None) -> None:
         self.fundings: Mapping[str, Funding] = fundings or {}
@@ -30,7 +28,7 @@ class Books:
             name: load_jurisdiction(name) for name in SHIPPED_JURISDICTIONS
         }
         self.counted_from: Callable[[int], int] = lambda since_ms: since_ms
-        """From when a period is counted that began then: the clock's word, once there is one."""
+        """When a period that began at a time counts from; the clock replaces this function."""
 
     def verify_offered(self, ruleset_id: str, jurisdiction_id: str) -> None:
         """GameNotOfferedError unless the game's certified returns meet the jurisdiction's floor."""
@@ -50,8 +48,9 @@ class Books:
 
 
 async def owned_session(store: Store, caller: Caller, session_id: str, *, fresh: bool = True) -> Session:
-    """The session, if it is this operator's (auditors and regulators read all); NotFoundError otherwise. Not
-    `fresh`: as this process left it, though another one may have moved it since.
+    """The session, if this caller may read it: operators their own, other roles all. NotFoundError.
+
+    Without `fresh` it is as this process left it, though another process may have changed it since.
     """
     session = await store.session(check_ulid(session_id, "session_id"), fresh=fresh)
     if session is None or (caller.role is Role.OPERATOR and session.operator != caller.party):
@@ -60,8 +59,6 @@ async def owned_session(store: Store, caller: Caller, session_id: str, *, fresh:
 
 
 async def moved(store: Store, session: Session) -> bool:
-    """Whether any process has moved the session since it was read: what was read beside it may belong to another state
-    of it then.
-    """
+    """Whether the session has changed since it was read: rows that were read beside it may be of another state."""
     now = await store.session(session.session_id, fresh=True)
     return now is None or now.version != session.version

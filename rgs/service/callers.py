@@ -1,4 +1,4 @@
-"""Who asks, what a mutating call answers, and the locks that let the calls of one session follow one another."""
+"""Callers, the stored answers of their mutating calls, and the locks that put the calls of one session in order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rgs.store.changes import Answer
 
 
 class Role(StrEnum):
-    """What a party is; the certificate's URI names it and the allow-list must agree."""
+    """The role of a party: the certificate's URI names it, and the allow-list must agree."""
 
     OPERATOR = "operator"
     AUDITOR = "auditor"
@@ -34,22 +34,20 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Answer of a mutating call: the response's bytes as stored, and the signed statement that travels with it (or
-    none).
-    """
+    """Answer of a mutating call: the response's bytes as stored, and the signed statement beside it, if any."""
 
     body: bytes
     envelope: bytes
 
 
 Encode = Callable[[str, SessionView, RoundView | None], bytes]
-"""(method, session, round) -> the response's bytes without its statement: given by the api layer, so that what is
-stored is what is said.
+"""(method, session, round) -> the response's bytes without its statement. The api layer gives this function: what is
+stored is what is sent.
 """
 
 
 class RoundMovedError(RoundChangedError):
-    """ROUND_CHANGED with the fresh view."""
+    """ROUND_CHANGED with the view as it is now."""
 
     def __init__(
         self, message: str, *, session: SessionView, round_: RoundView, field: str | None = None, **metadata: object
@@ -59,9 +57,9 @@ class RoundMovedError(RoundChangedError):
         self.round = round_
 
 
-def verify_same_content(stored: bytes, digest: bytes, request_id: str, method: str) -> None:
+def verify_same_content(stored: object, given: object, request_id: str, method: str) -> None:
     """IdempotencyConflictError if a request id comes again with other content (AIP-155)."""
-    if stored != digest:
+    if stored != given:
         raise IdempotencyConflictError(
             f"request_id {request_id} was used before for {method} with other content",
             field="request_id",
@@ -71,13 +69,13 @@ def verify_same_content(stored: bytes, digest: bytes, request_id: str, method: s
 
 
 def reply_of(answer: Answer, digest: bytes) -> Reply:
-    """The stored answer again, if the request is the same."""
+    """The stored answer, if the request is the same. IdempotencyConflictError."""
     verify_same_content(answer.digest, digest, answer.request_id, answer.method)
     return Reply(answer.body, answer.envelope)
 
 
 class SessionLocks:
-    """One lock a session while anybody holds or awaits it. The store's versions decide; the lock spares lost races."""
+    """One lock for each session in use. The store's versions decide; the lock only avoids commits that would fail."""
 
     def __init__(self) -> None:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()

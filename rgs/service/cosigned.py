@@ -1,12 +1,12 @@
-"""The newest cosigned checkpoint of the log, as this process knows it: named by its `instance_start`, and from time to
-time by an event (docs/keys.md).
+"""The newest cosigned checkpoint of the log that this process knows. Its `instance_start` names it, and periodically an
+event (docs/keys.md).
 
-What is signed after it cannot have been made before the witness saw it, whatever time it bears: so a stolen key shows
-whose statements claim to be older than what they name. A house without play tells it as well: each event brings the
-next checkpoint, and a log that stands still can be told from one that nobody plays on.
+A statement signed after it cannot be older than the witness's signature, whatever time it gives. So statements of a
+stolen key show when they claim to be older than what they name. The events come without play, too: each adds an entry
+and so the next checkpoint, so that a stuck log differs from one without play.
 
-Refuses to call a checkpoint known that bears the log's own signature alone. Whether a cosignature is a witness's was
-looked at when it was taken into the note.
+A checkpoint with the log's own signature alone does not count. The cosignatures of a note were verified when they were
+added to it.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ PERIOD_MS: Final = 300_000
 
 
 @dataclass(frozen=True, slots=True)
-class Cosigned:
-    """The log `origin` had `size` entries with this root, hex, and a witness saw it."""
+class CosignedCheckpoint:
+    """A witness saw the log `origin` with `size` entries and this root, in hex."""
 
     origin: str
     size: int
     root: str
 
     def body(self) -> dict[str, str]:
-        """As statements name it."""
+        """The checkpoint in a statement."""
         return {"origin": self.origin, "root": self.root, "size": str(self.size)}
 
 
-def parse_cosigned(note: bytes) -> Cosigned | None:
-    """The checkpoint of a note; None where there is none, or nobody but the log has signed it. FormatError."""
+def parse_cosigned(note: bytes) -> CosignedCheckpoint | None:
+    """The checkpoint of a note; None for an empty note, or one that only the log has signed. FormatError."""
     if not note:
         return None
     parsed = parse_note(note)
     checkpoint = parse_checkpoint(parsed.text)
     if all(line.name == checkpoint.origin for line in parsed.signatures):
         return None
-    return Cosigned(checkpoint.origin, checkpoint.size, checkpoint.root.hex())
+    return CosignedCheckpoint(checkpoint.origin, checkpoint.size, checkpoint.root.hex())
 
 
 class CosignedNews:
-    """Tells what becomes known, at most once a period."""
+    """Signs an event for a newer checkpoint, at most once a period."""
 
-    def __init__(self, *, known: Callable[[], Cosigned | None], events: Events, clock: Clock) -> None:
+    def __init__(self, *, known: Callable[[], CosignedCheckpoint | None], events: Events, clock: Clock) -> None:
         self._known = known
         self._events = events
         self._clock = clock
@@ -58,7 +58,7 @@ class CosignedNews:
         self._told_ms = clock.running_ms()
 
     async def look(self) -> None:
-        """Sign an event if a newer checkpoint is known and the last one was told a while ago. StoreError."""
+        """Sign an event if a newer checkpoint is known and the period has passed. StoreError."""
         now_ms = self._clock.running_ms()
         if now_ms - self._told_ms < PERIOD_MS:
             return

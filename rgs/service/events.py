@@ -1,14 +1,15 @@
-"""Significant events (GLI-19 2.8.8): typed codes, each a signed statement with before, after, who and why where they
-apply.
+"""Significant events (GLI-19 2.8.8): each is a signed statement with a code, and with before, after, who and why where
+they apply.
 
-Refuses free text: codes, names and short printable values only; and floods: what strangers can cause is counted and
-told once a minute.
+There is no free text: fields hold codes, names and short printable values. Events that strangers can cause are counted
+and signed once a minute, so that nobody can flood the record.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from enum import StrEnum
+from typing import Final, TypedDict, Unpack
 
 from rgs.core.clock import Clock
 from rgs.core.times import format_time
@@ -18,13 +19,14 @@ from rgs.store.interface import Store
 FLOOD_PERIOD_MS = 60_000
 VALUE_MAX = 200
 LOG_KEY = "log_key"
-"""Where the store keeps the verifier key that was told last."""
+"""Key of `meta`: the verifier key of the last LOG_KEY_STARTED."""
 WINS_BATCH = 50
-"""Large wins told in one go."""
+_SHORTENED: Final = {"subject", "before", "after"}
+"""Fields of an event that may hold text of others."""
 
 
 class EventCode(StrEnum):
-    """What can happen. RNG_INSTANTIATED, RNG_UNINSTANTIATED and RNG_FAILED are signed by the instance itself."""
+    """Codes of events. The instance itself signs three more: RNG_INSTANTIATED, RNG_UNINSTANTIATED and RNG_FAILED."""
 
     AUTHENTICATION_FAILED = "AUTHENTICATION_FAILED"
     SERVER_FAULT = "SERVER_FAULT"
@@ -54,39 +56,35 @@ class EventCode(StrEnum):
     RETURN_OUT_OF_BAND = "RETURN_OUT_OF_BAND"
 
 
-def event_draft(
-    code: EventCode,
-    time_ms: int,
-    *,
-    actor: str = "",
-    subject: str = "",
-    before: str = "",
-    after: str = "",
-    reason: str = "",
-    session_id: str = "",
-    round_id: str = "",
-) -> Draft:
+class EventFields(TypedDict, total=False):
+    """The fields of an event beside its code and time."""
+
+    actor: str
+    subject: str
+    before: str
+    after: str
+    reason: str
+    session_id: str
+    round_id: str
+
+
+def event_draft(code: EventCode, time_ms: int, **fields: Unpack[EventFields]) -> Draft:
     """The event as a statement draft; empty fields are left out."""
-    fields = {
-        "actor": actor,
-        "after": _printable(after),
-        "before": _printable(before),
-        "reason": reason,
-        "round_id": round_id,
-        "session_id": session_id,
-        "subject": _printable(subject),
-    }
-    body = {"code": code.value, "time": format_time(time_ms), **{key: value for key, value in fields.items() if value}}
+    body = {"code": code.value, "time": format_time(time_ms)}
+    for name, value in fields.items():
+        text = _printable(str(value)) if name in _SHORTENED else str(value)
+        if text:
+            body[name] = text
     return Draft("event", body)
 
 
 def _printable(value: str) -> str:
-    """A value that a statement may hold: printable ASCII without quote and backslash, at most VALUE_MAX characters."""
+    """Printable ASCII without quote and backslash, at most VALUE_MAX characters; `?` replaces other characters."""
     return "".join(c if " " <= c <= "~" and c not in '"\\' else "?" for c in value[:VALUE_MAX])
 
 
 class Events:
-    """Signs events. `tell` at once; `count` for what strangers cause, told by `flush` with the count."""
+    """Signs events: `tell` at once; `count` collects what strangers cause, and `flush` signs it with the count."""
 
     def __init__(self, *, store: Store, clock: Clock) -> None:
         self._store = store
@@ -99,37 +97,21 @@ class Events:
         self,
         code: EventCode,
         *,
-        actor: str = "",
-        subject: str = "",
-        before: str = "",
-        after: str = "",
-        reason: str = "",
-        session_id: str = "",
-        round_id: str = "",
         records: tuple[Record, ...] = (),
         answer: Answer | None = None,
+        **fields: Unpack[EventFields],
     ) -> Signed:
         """Sign the event, with what it changes and the answer of the request behind it, in one commit."""
-        draft = event_draft(
-            code,
-            self._clock.now_ms(),
-            actor=actor,
-            subject=subject,
-            before=before,
-            after=after,
-            reason=reason,
-            session_id=session_id,
-            round_id=round_id,
-        )
+        draft = event_draft(code, self._clock.now_ms(), **fields)
         (signed,) = await self._store.commit(Change(drafts=(draft,), records=records, answer=answer))
         return signed
 
     def count(self, code: EventCode, reason: str) -> None:
-        """Note something that happens as often as strangers like."""
+        """Count an event that strangers can cause; `flush` signs it."""
         self._counted[code, reason] += 1
 
     async def flush(self, *, everything: bool = False) -> None:
-        """Sign what was counted, once a minute."""
+        """Sign the counted events, at most once a minute unless `everything`."""
         now_ms = self._clock.running_ms()
         if not self._counted or (not everything and now_ms - self._since_ms < FLOOD_PERIOD_MS):
             return
@@ -140,11 +122,11 @@ class Events:
                 await self.tell(code, reason=reason, after=str(times))
             except BaseException:
                 counted[code, reason] = times
-                self._counted.update(counted)  # none is lost: they are told with the next
+                self._counted.update(counted)  # none is lost: the next flush signs them
                 raise
 
     async def tell_wins(self) -> int:
-        """Sign the large wins that rounds have left behind, each once; how many there were."""
+        """Sign an event for each large win in the store, each once; how many there were."""
         wins = await self._store.large_wins(WINS_BATCH)
         for win in wins:
             await self.tell(
@@ -157,7 +139,7 @@ class Events:
         return len(wins)
 
     async def tell_log_key(self, vkey: str) -> None:
-        """Sign that the transparency log is signed by this verifier key from now on, unless it was told before."""
+        """Sign once that the transparency log is signed by this verifier key from now on."""
         if not vkey or vkey == self._log_key:
             return
         before = await self._store.meta(LOG_KEY)
@@ -168,7 +150,7 @@ class Events:
         self._log_key = vkey
 
     async def tell_configuration(self, node: str, sha256: str, *, first_boot: bool) -> None:
-        """Sign that the node is configured otherwise than at its last start; nothing but the two hashes."""
+        """Sign that the node's configuration has changed since its last start; only the two hashes are named."""
         key = f"configuration {node}"
         before = await self._store.meta(key)
         if before == sha256:

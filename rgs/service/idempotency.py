@@ -1,12 +1,13 @@
-"""Stored answers live for the promised retry window (ARCHITECTURE 2.16), and are dropped by whoever leads that duty.
+"""Drops stored answers after the promised retry window (ARCHITECTURE 2.16: a repeat gets the same answer). One process
+leads this duty.
 
-The window is counted twice, and both must have passed: by trusted time, and by how long the house has run, which adds
-up over its processes on clocks that nobody sets. So no jump drops an answer early, neither one that is seen nor one
-that nobody could see because the house was down. A cut is made every twelfth of a window; what is older than a cut goes
-once the house has run for a whole window since.
+The window is counted twice, and both counts must have passed: by trusted time, and by the time that the server has run,
+which adds up over its processes on monotonic clocks. So a jump of the clock drops no answer early, not even a jump
+while the server was down. A cut is made every twelfth of a window. Answers older than a cut are dropped once the server
+has run for a whole window since.
 
-A request that is sent again later fails by its numbers; `OpenSession`, which has none, finds the session that it has
-opened. Refuses to drop an answer within the window, and any while time is not trusted.
+A request that is repeated later fails by its numbers; `OpenSession` has none, and finds the session that it opened.
+Nothing is dropped while time is not trusted.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from rgs.store.changes import Change, MetaSet
 from rgs.store.interface import Store
 
 LOOK_MS: Final = 600_000
-"""Between two looks when there was nothing to drop."""
+"""The pause after there was nothing to drop."""
 HOUR_MS: Final = 3_600_000
 CUTS: Final = 12
 """Cuts in a window."""
 SLACK_MS: Final = 60_000
-"""An answer bears the time at which it was made, its commit may come later, and clocks are apart by a little."""
+"""An answer has the time at which it was made; its commit may come later, and clocks may differ a little."""
 DUTY: Final = "answers"
 KEY: Final = "answers_cuts"
-"""Key of `meta`: who counts, how long the house has run, and each cut as `ran:time`, in milliseconds."""
+"""Key of `meta`: who counts, how long the server has run, and each cut as `ran:time`, in milliseconds."""
 
 
 class _Cut(NamedTuple):
@@ -35,7 +36,7 @@ class _Cut(NamedTuple):
 
 
 class Answers:
-    """One look at a time, in the background. `who` names the process: two that count at once do not add up twice."""
+    """Drops answers in the background. `who` names the process, so that two that count at once do not count twice."""
 
     def __init__(self, store: Store, clock: Clock, retry_window_h: int, who: str) -> None:
         self._store = store
@@ -43,11 +44,11 @@ class Answers:
         self._window_ms = retry_window_h * HOUR_MS
         self._who = who
         self._counted_ms = 0
-        """Up to when this process has counted, by the clock that nobody sets."""
+        """Up to when this process has counted, by the monotonic clock."""
         self._next_ms = 0
 
     async def look(self) -> int:
-        """Drop a share of what is older than the window, and make room for what comes; how much went."""
+        """Drop some answers that are older than the window; how many were dropped."""
         running_ms = self._clock.running_ms()
         if running_ms < self._next_ms or not self._clock.is_trusted or not await self._store.lead(DUTY):
             return 0
@@ -58,7 +59,7 @@ class Answers:
         return gone
 
     async def _count(self, running_ms: int) -> int:
-        """Count how long the house has run, and cut where it is time; before when an answer may go."""
+        """Count how long the server has run, and make a cut if it is time; answers before the result may be dropped."""
         now_ms, window_ms = self._clock.now_ms(), self._window_ms
         who, _, kept = (await self._store.meta(KEY)).partition(" ")
         ran, *told = kept.split() or ["0"]
@@ -71,7 +72,7 @@ class Answers:
         if not cuts or ran_ms - cuts[-1].ran_ms >= window_ms // CUTS:
             cuts.append(_Cut(ran_ms, now_ms))
         due = [min(ran_ms - cut.ran_ms, self._clock.passed_ms(cut.time_ms)) >= window_ms for cut in cuts]
-        newest = sum(due)  # they rise, so that all before one that is due are due
+        newest = sum(due)  # cuts are in order: all before one that is due are due
         cuts = cuts[max(0, newest - 1) :]
         texts = [self._who, str(ran_ms), *(f"{cut.ran_ms}:{cut.time_ms}" for cut in cuts)]
         await self._store.commit(Change(records=(MetaSet(KEY, " ".join(texts)),)))

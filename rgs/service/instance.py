@@ -1,14 +1,16 @@
 """This process as an instance (node, boot, worker): its key, its generator, its first and last statements (ARCHITECTURE
-2.8, 2.13).
+2.8: draws are numbered without gaps; 2.13: root, node and instance keys).
 
-Start: `instance_start` under the node key, `instance_lost` for the worker of the same number that ended without a word
-(and, where the store has one process, for every other), the artifacts in force, the generator's life events; only then
-the first draw. End: `instance_end` with the number of the last draw. Draws in flight are bounded by the draw window,
-which is what a lost instance leaves unknown: a few at the start, and under load doubled by a `draw_window` that is
-committed before the first draw beyond the old one; draws wait for it. `turn` goes on as the node's next instance,
-under another node key, without a stop: new rounds wait until the draws in flight are committed, then one transaction
-ends the one instance and starts the other, with a window that is small again. Refuses to draw once the generator has
-failed: dealt rounds are played out, new ones are not begun.
+Start: `instance_start` under the node key; `instance_lost` for the earlier instance of the same worker, if it has not
+ended (for every other instance, if the store has one process); the artifacts in force; the generator's first events.
+Only then comes the first draw. End: `instance_end` with the number of the last draw.
+
+The draw window bounds the draws in flight, which is how many a lost instance leaves unknown. It is small at the start.
+Under load a `draw_window` statement doubles it; draws wait for its commit.
+
+`turn` continues as the node's next instance under another node key, without a stop: new rounds wait until the draws in
+flight are committed, then one transaction ends this instance and starts the next, with a small window. Once the
+generator has failed, nothing is drawn: dealt rounds are played out, and no new ones start.
 """
 
 from __future__ import annotations
@@ -17,13 +19,14 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from rgs.core.clock import Clock
 from rgs.core.errors import RngUnavailableError
 from rgs.core.ids import REGULATOR_ID_ALPHABET, REGULATOR_ID_CHARACTERS, ULID_RANDOM_BYTES, format_ulid
 from rgs.core.statements import Ed25519Signer, Signer
 from rgs.core.times import format_time
-from rgs.service.cosigned import Cosigned
+from rgs.service.cosigned import CosignedCheckpoint
 from rgs.service.sealing import Sealer
 from rgs.store.changes import Change, Draft, LatchSet, Record, StoreError, StoreRefusedError, Turn
 from rgs.store.interface import RECOVERING, InstanceRow, Store
@@ -34,18 +37,16 @@ from rng.scaling import below
 
 KEY_SEED_BYTES = 32
 FIRST_WINDOW = 16
-"""Draws in flight that an instance begins with: more than a quiet process ever has."""
+"""The first draw window: more than a quiet process ever uses."""
 RNG_GUARD = "rng"
 """The guard that a failure of the generator latches."""
 KEYS_CHANGED = "KEYS_CHANGED"
-"""Reason of the end of an instance that another one follows in the same process."""
+"""Reason in `instance_end` if the process continues as another instance."""
 
 
 @dataclass(frozen=True)
 class Artifact:
-    """Something that the house runs by: a ruleset, a jurisdiction, the software manifest. Its SHA-256 in hex is its
-    name in rounds.
-    """
+    """A ruleset, a jurisdiction or the software manifest. Rounds name it by its SHA-256 in hex."""
 
     name: str
     sha256: str
@@ -65,10 +66,10 @@ class Instance:
         worker: int = 0,
         shared: bool = False,
         draws_in_flight_max: int = 1024,
-        known: Callable[[], Cosigned | None] = lambda: None,
+        known: Callable[[], CosignedCheckpoint | None] = lambda: None,
     ) -> None:
-        """`shared`: other processes live over this store, each with a lease of its own (`rgs.node.leases`).
-        `draws_in_flight_max` is how far the draw window may grow. `known`: the newest cosigned checkpoint of the log.
+        """`shared`: other processes use this store, each with a lease of its own (`rgs.node.leases`).
+        `draws_in_flight_max` limits the draw window. `known` gives the newest cosigned checkpoint of the log.
         """
         self._known = known
         self._store = store
@@ -85,15 +86,15 @@ class Instance:
         """Set when the last draw in flight has been committed or accounted for."""
         self._turning: asyncio.Task[None] | None = None
         self._failure = ""
-        """Reason of the first failure of the generator or its source, a code."""
+        """Code of the first failure of the generator or its source."""
         self._failure_told = False
         self.boot_no = 0
         self.name = ""
         """Empty before the start."""
         self._generator: Generator
-        """There from the start on."""
+        """Set by `start`."""
         self._software: dict[str, object] = {}
-        """What every start of this process says of its software and its store."""
+        """The fields of each `instance_start` of this process about its software and store."""
         self._artifacts: tuple[Artifact, ...] = ()
 
     def _name_of(self, boot_no: int) -> str:
@@ -108,8 +109,8 @@ class Instance:
         artifacts: Sequence[Artifact],
         recovers: bool = False,
     ) -> None:
-        """Sign and commit everything that must stand before the first draw. StoreRefusedError for a store whose
-        recovery was cut short, unless the instance `recovers` it.
+        """Sign and commit all statements that come before the first draw. StoreRefusedError for a store whose recovery
+        was cut short, unless this instance `recovers` it.
         """
         if not recovers and await self._store.meta(RECOVERING):
             raise StoreRefusedError("the recovery of the store was cut short: run `rgs recover` again")
@@ -127,7 +128,7 @@ class Instance:
         }
         self._artifacts = tuple(artifacts)
         body = self._start_body(self.boot_no, signer, now_ms)
-        # One that is alive still may have a commit on its way: its last numbers are those of its `instance_lost`.
+        # An instance that is alive may still commit: its `instance_lost` will name its last numbers.
         if previous is not None and not (self._shared and previous.alive):
             body["previous_boot"] = {
                 "instance": previous.instance,
@@ -153,23 +154,23 @@ class Instance:
             await self._sign("event", _life_body(event.kind, event.reason, self.name))
 
     async def tell_lost(self, *, own_only: bool = False) -> int:
-        """Sign that instances which ended without a word are lost, each with its last durable numbers; how many were.
-        `own_only`: predecessors of this worker alone, whatever their lease says.
+        """Sign `instance_lost` for instances without a valid lease, each with its last durable numbers; how many were.
+        `own_only`: only for earlier instances of this worker, whatever their lease says.
         """
         signed = 0
         for row in await self._store.lapsed_instances():
             is_own = (row.node, row.worker) == (self._node, self._worker)
             if is_own and row.boot_no >= self.boot_no:
-                continue  # the instance that this process is about to go on as, or the successor that will end it
+                continue  # the instance that this process is about to become, or a successor that will end it
             if is_own or not own_only:
-                with contextlib.suppress(StoreError):  # another process was first, or it lives after all
+                with contextlib.suppress(StoreError):  # another process was first, or the instance is alive
                     await self._sign_lost(row)
                     signed += 1
         return signed
 
     async def successor(self) -> InstanceRow | None:
-        """Who has taken the place of this instance, which was declared lost: of a shared store the same worker's next
-        boot, if it runs; a store of one process has nobody else. StoreError.
+        """The instance that replaced this one after it was declared lost: in a shared store the next boot of the same
+        worker, else any other that is alive. StoreError.
         """
         others = [
             row
@@ -194,10 +195,10 @@ class Instance:
     # --- from one instance to the next ----------------------------------------------------------------------------
 
     async def turn(self, node_signer: Signer, drafts: Sequence[Draft]) -> None:
-        """End this instance and go on as the next one, started by this node key; `drafts` are told by it. Once begun
-        it comes to its end even if the caller goes.
+        """End this instance and continue as the next one, started by this node key, which signs `drafts`. Once begun,
+        the change completes even if the caller is cancelled.
 
-        RngUnavailableError, StoreError: nothing has changed, and this instance goes on.
+        RngUnavailableError, StoreError: nothing has changed, and this instance continues.
         """
         boot_no = self.boot_no + 1
         try:
@@ -207,16 +208,17 @@ class Instance:
             raise RngUnavailableError("the generator of the next instance did not start") from None
         if self._turning is not None or self.boot_no + 1 != boot_no:
             raise RngUnavailableError("another instance follows this one already")
-        self._turning = asyncio.create_task(self._turn(node_signer, signer, generator, boot_no, tuple(drafts)))
+        change = partial(self._turn_change, node_signer, signer, generator, boot_no, tuple(drafts))
+        self._turning = asyncio.create_task(self._turn(generator, boot_no, change))
         await asyncio.shield(self._turning)
 
     async def turned(self) -> None:
-        """Return when no other instance is about to begin."""
+        """Wait until no `turn` is under way."""
         while self._turning is not None:
             await asyncio.wait([self._turning])
 
     async def ready(self) -> None:
-        """Return when a draw has nothing to wait for: ask before each, and draw without another wait between.
+        """Wait until a draw is possible. Call it before each draw, with no other wait between.
 
         StoreError: the window is full and its growth could not be committed.
         """
@@ -226,12 +228,12 @@ class Instance:
                 self._growing = asyncio.create_task(self._grow())
                 self._growing.add_done_callback(lambda done: done.cancelled() or done.exception())
             growing = self._growing
-            await asyncio.wait([growing])  # whoever is cancelled here leaves the growth to the others
+            await asyncio.wait([growing])  # a cancelled caller does not cancel the growth
             growing.result()
             await self.turned()
 
     async def _grow(self) -> None:
-        """Twice the window, durable."""
+        """Double the window, and commit it."""
         window = min(2 * self._store.draw_window, self._draws_in_flight_max)
         try:
             await self._sign("draw_window", {"draws_in_flight_max": str(window)})
@@ -240,26 +242,19 @@ class Instance:
 
     @property
     def _draws_out(self) -> int:
-        """Draws that are made and in no durable statement."""
+        """Draws that no durable statement accounts for yet."""
         return self._in_flight + self._store.draws_owed
 
-    async def _turn(
-        self,
-        node_signer: Signer,
-        signer: Ed25519Signer,
-        generator: Generator,
-        boot_no: int,
-        drafts: tuple[Draft, ...],
-    ) -> None:
+    async def _turn(self, generator: Generator, boot_no: int, change: Callable[[], Change]) -> None:
         try:
             while self._in_flight:
                 self._landed.clear()
                 await self._landed.wait()
-            if self._growing is not None:  # it is of this instance
+            if self._growing is not None:  # its statement is this instance's
                 await asyncio.wait([self._growing])
             if self.failure:
                 raise RngUnavailableError("the generator is in its error state: start the server again")
-            await self._store.commit(self._turn_change(node_signer, signer, generator, boot_no, drafts))
+            await self._store.commit(change())
             ended, self._generator = self._generator, generator
             self.name, self.boot_no, self._last_draw_no = generator.instance, boot_no, 0
             ended.close()
@@ -274,7 +269,7 @@ class Instance:
         boot_no: int,
         drafts: tuple[Draft, ...],
     ) -> Change:
-        """The last statements of this instance and the first ones of the next, as one change."""
+        """The last statements of this instance and the first of the next one, as one change."""
         now_ms = self._clock.now_ms()
         time, name = format_time(now_ms), generator.instance
         closed = _life_body("uninstantiated", "CLOSED", self.name)
@@ -302,7 +297,7 @@ class Instance:
         )
 
     async def end(self, reason: str) -> None:
-        """Sign the last statement. Nothing may be drawn or committed afterwards."""
+        """Sign the last statement. Nothing can be drawn or committed afterwards."""
         await self.turned()
         event = self._generator.close()
         await self._sign("event", _life_body(event.kind, event.reason, self.name))
@@ -312,18 +307,18 @@ class Instance:
 
     @property
     def healthy(self) -> bool:
-        """Whether the generator may be asked for a draw."""
+        """Whether the generator can draw."""
         return self._generator.healthy
 
     @property
     def failure(self) -> str:
-        """Why the generator draws no more, a code; empty while it is healthy."""
+        """The code of the generator's failure; empty while it is healthy."""
         if self.healthy:
             return ""
         return self._failure or "GENERATOR_ENDED"
 
     def selftest(self) -> None:
-        """The generator's known answers again, on demand (SP 800-90A 11.3). A failure ends it."""
+        """Test the generator's known answers again (SP 800-90A 11.3). RngUnavailableError: the generator has ended."""
         try:
             self._generator.selftest()
         except RngError as error:
@@ -331,7 +326,7 @@ class Instance:
             raise RngUnavailableError("the self-test of the generator failed: no new rounds") from None
 
     def draw(self) -> Draw:
-        """A deck's transcript; RngUnavailableError after a failure, or with too many draws not yet committed."""
+        """Draw the bytes of a deck. RngUnavailableError after a failure, or if too many draws wait for their commit."""
         if self._turning is not None:
             raise RngUnavailableError("another instance is about to begin")
         in_flight, window = self._draws_out, self._store.draw_window
@@ -349,14 +344,14 @@ class Instance:
         return draw
 
     def draw_done(self) -> None:
-        """The draw of one `draw` has been committed or accounted for."""
+        """Note that a draw was committed, or accounted for as discarded."""
         self._in_flight -= 1
         if not self._in_flight:
             self._landed.set()
 
     async def tell_failure(self) -> None:
-        """Sign the failure of the generator or its source, if there is one, once, and latch the node's guard with it:
-        it stays closed over restarts until an admin clears it. Dealt rounds go on.
+        """Sign a failure of the generator or its source once, and latch the node's guard in the same commit: it stays
+        closed over restarts until an admin clears it. Dealt rounds continue.
         """
         reason = self._failure or self.failure
         if not reason or self._failure_told:
@@ -373,7 +368,7 @@ class Instance:
             raise
 
     def random_bytes(self, n_bytes: int) -> bytes:
-        """Salts, ids and keys: from the generator's own tested entropy source."""
+        """Bytes for salts, ids and keys, from the generator's own tested entropy source."""
         try:
             return self._generator.entropy.read(n_bytes)
         except RngError as error:
@@ -385,7 +380,7 @@ class Instance:
         return format_ulid(now_ms, self.random_bytes(ULID_RANDOM_BYTES))
 
     def new_regulator_id(self, prefix: str) -> str:
-        """A 16-character id of the embedded test register: a prefix, then unbiased letters and digits."""
+        """A 16-character id of the test regulator: a prefix, then unbiased letters and digits."""
         unread = iter(self.random_bytes(256))
         letters = [
             REGULATOR_ID_ALPHABET[below(len(REGULATOR_ID_ALPHABET), unread.__next__)]
@@ -394,7 +389,7 @@ class Instance:
         return prefix + "".join(letters)
 
     async def _sign_lost(self, row: InstanceRow) -> None:
-        """In one transaction with the end of its row, which must stand as it was read."""
+        """Sign `instance_lost` and end the row in one transaction; it fails if the row has changed since."""
         now_ms = self._clock.now_ms()
         body = {
             "lost": {

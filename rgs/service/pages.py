@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 
 from rgs.core.errors import InvalidFieldError
@@ -15,7 +14,7 @@ _PREFIX = "p1"
 _KEY_PREFIX = "k1"
 _KEY_PART = re.compile(r"[A-Za-z0-9._:-]{1,96}", re.ASCII)
 _POSITION_MAX = 1 << 62
-"""Row numbers, times and statement numbers stay below it, and so inside the 64 bits of the store."""
+"""Row numbers, times and statement numbers stay below it, so that they fit the 64 bits of the store."""
 
 
 def check_page_size(page_size: int) -> int:
@@ -25,50 +24,52 @@ def check_page_size(page_size: int) -> int:
 
 def format_page_token(*position: int) -> str:
     """The token of a position. Inverse of `parse_page_token`."""
-    text = ".".join([_PREFIX, *map(str, position)])
-    return base64.urlsafe_b64encode(text.encode("ascii")).decode("ascii").rstrip("=")
+    return encode_token(".".join([_PREFIX, *map(str, position)]))
 
 
 def parse_page_token(token: str, length: int) -> tuple[int, ...]:
-    """The position of a token, zeros for an empty one; InvalidFieldError for anything else."""
+    """The position of a token, zeros for an empty one; InvalidFieldError for any other text."""
     if not token:
         return (0,) * length
     try:
-        text = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode("ascii")
-        prefix, *numbers = text.split(".")
-        position = tuple(int(number) for number in numbers)
-        if (
-            prefix == _PREFIX
-            and len(position) == length
-            and format_page_token(*position) == token
-            and min(position) > 0
-            and max(position) <= _POSITION_MAX
-        ):
-            return position
-    except (ValueError, binascii.Error):
-        pass
-    raise InvalidFieldError("page_token was not made by this list", field="page_token", value=token[:40])
+        prefix, *numbers = decode_token(token).split(".")
+        position = tuple(map(int, numbers))
+    except ValueError:
+        raise _not_ours(token) from None
+    is_whole = prefix == _PREFIX and len(position) == length and format_page_token(*position) == token
+    if not (is_whole and all(0 < number <= _POSITION_MAX for number in position)):
+        raise _not_ours(token)
+    return position
 
 
 def format_key_token(*parts: str) -> str:
     """The token of a position that is a key of names. Inverse of `parse_key_token`."""
-    return base64.urlsafe_b64encode("/".join([_KEY_PREFIX, *parts]).encode("ascii")).decode("ascii").rstrip("=")
+    return encode_token("/".join([_KEY_PREFIX, *parts]))
 
 
 def parse_key_token(token: str, length: int) -> tuple[str, ...]:
-    """The key of a token, empty names for an empty one; InvalidFieldError for anything else."""
+    """The key of a token, empty names for an empty one; InvalidFieldError for any other text."""
     if not token:
         return ("",) * length
     try:
-        text = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode("ascii")
-        prefix, *parts = text.split("/")
-        if (
-            prefix == _KEY_PREFIX
-            and len(parts) == length
-            and all(_KEY_PART.fullmatch(part) for part in parts)
-            and format_key_token(*parts) == token
-        ):
-            return tuple(parts)
-    except (ValueError, binascii.Error):
-        pass
-    raise InvalidFieldError("page_token was not made by this list", field="page_token", value=token[:40])
+        prefix, *parts = decode_token(token).split("/")
+    except ValueError:
+        raise _not_ours(token) from None
+    is_whole = prefix == _KEY_PREFIX and len(parts) == length and format_key_token(*parts) == token
+    if not (is_whole and all(_KEY_PART.fullmatch(part) for part in parts)):
+        raise _not_ours(token)
+    return tuple(parts)
+
+
+def encode_token(text: str) -> str:
+    """ASCII text as an opaque token: base64 for URLs without padding."""
+    return base64.urlsafe_b64encode(text.encode("ascii")).decode("ascii").rstrip("=")
+
+
+def decode_token(token: str) -> str:
+    """The text of a token; ValueError. Other tokens may give the same text: encode it again and compare."""
+    return base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode("ascii")
+
+
+def _not_ours(token: str) -> InvalidFieldError:
+    return InvalidFieldError("page_token was not made by this list", field="page_token", value=token[:40])

@@ -1,8 +1,7 @@
-"""What stops new sessions, purchases and rounds: switches of admins, guards of the house (ARCHITECTURE 2.19).
+"""Switches of admins and guards of the server: both stop new sessions, purchases and rounds (ARCHITECTURE 2.19).
 
-Switches stand in the store and are read again after every change; guards are closed by whoever watches the thing
-guarded. Neither ever stops a round that was dealt: it is played out and settled. Refuses nothing but what is disabled
-or guarded.
+Switches are in the store and are read again after every change. `rgs.service.admin.watch` closes and opens guards. A
+round that was dealt is always played out and settled.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from rgs.store.changes import SwitchOff
 
 @dataclass(frozen=True, slots=True)
 class GuardState:
-    """A guard. `code` says why it is closed, empty while it is open; a latched one waits for an admin."""
+    """A guard. `code` says why it is closed, empty while it is open; a latched guard waits for an admin."""
 
     name: str
     code: str = ""
@@ -29,13 +28,11 @@ class GuardState:
 
 
 GUARDS = ("rng", "self_test", "rules", "clock", "register", "store", "keys", "log")
-"""What is watched: the generator, its known answers, the certified files, the clock, the regulator, the store, the
-node key, the transparency log.
+"""Guards of: the generator, its known answers, the certified files, the clock, the regulator, the store, the node key,
+the transparency log.
 """
 STOPS_NO_ROUNDS = frozenset({"register"})
-"""Without the regulator no session is opened and nothing bought, by their own calls; a session that has its ids plays
-on.
-"""
+"""Without the regulator, calls that open a session or buy fail by themselves; a session that has its ids plays on."""
 
 
 class Permits:
@@ -48,15 +45,13 @@ class Permits:
     # --- switches -------------------------------------------------------------------------------------------------
 
     def load_switches(self, switches: Iterable[SwitchOff]) -> None:
-        """The switches as stored."""
         self._switches = {(switch.scope, switch.subject): switch for switch in switches}
 
     def switches(self) -> tuple[SwitchOff, ...]:
-        """What is disabled."""
         return tuple(self._switches.values())
 
     def verify_enabled(self, operator: str, game: str, player: str) -> None:
-        """DisabledError naming the widest switch that stands against it."""
+        """DisabledError with the widest switch that is off."""
         if not self._switches:
             return
         for scope, subject in (
@@ -85,7 +80,7 @@ class Permits:
         return not state.closed
 
     def open_guard(self, name: str, *, clear_latch: bool = False) -> bool:
-        """Open a guard; whether it was closed before. A latched one opens only where `clear_latch` says so."""
+        """Open a guard; whether it was closed before. A latched one opens only with `clear_latch`."""
         state = self._guards[name]
         if not state.closed or (state.latched and not clear_latch):
             return False
@@ -93,24 +88,21 @@ class Permits:
         return True
 
     def clear_latch(self, name: str, code: str, now_ms: int) -> None:
-        """An admin has cleared the guard: it opens, or stays closed without a latch for what `code` says."""
+        """Clear the latch of a guard: it opens, or stays closed without a latch if there is a code."""
         self._guards[name] = GuardState(name, code, since_ms=now_ms) if code else GuardState(name)
 
     def guard(self, name: str) -> GuardState:
-        """One guard."""
         return self._guards[name]
 
     def guards(self) -> tuple[GuardState, ...]:
-        """All guards."""
         return tuple(self._guards.values())
 
     @property
     def serving(self) -> bool:
-        """Whether no guard stops new rounds."""
         return not any(state.closed for state in self._guards.values() if state.name not in STOPS_NO_ROUNDS)
 
     def verify_guards(self) -> None:
-        """GuardClosedError naming the first guard that is closed and stops new rounds."""
+        """GuardClosedError with the first closed guard that stops new rounds."""
         for state in self._guards.values():
             if state.closed and state.name not in STOPS_NO_ROUNDS:
                 raise GuardClosedError(
@@ -121,6 +113,6 @@ class Permits:
                 )
 
     def verify_may_start(self, operator: str, game: str, player: str) -> None:
-        """What a new round, session or purchase asks."""
+        """Check guards and switches before a new round, session or purchase."""
         self.verify_guards()
         self.verify_enabled(operator, game, player)

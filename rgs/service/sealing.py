@@ -1,14 +1,13 @@
-"""What the store holds sealed: salt and transcript between draw and end, an operator's token of a session. AES-256-GCM
-(ARCHITECTURE 2.9; NIST SP 800-38D).
+"""Seals decks between draw and end, tokens of sessions, and private blocks beside the log, with AES-256-GCM
+(ARCHITECTURE 2.9: a deck is sealed until it is revealed; NIST SP 800-38D).
 
-key = HKDF-SHA-256(KEK epoch, info = instance), nonce = draw number in 12 bytes, associated data = SHA-256 of the
-deal core. A draw number is used once per instance, so no nonce repeats under a key. The KEK lives outside store and
-backup. Refuses to name a key, a salt, a transcript or a token in an error.
+A deck's salt and transcript: key = HKDF-SHA-256(KEK epoch, info = instance), nonce = draw number in 12 bytes,
+associated data = SHA-256 of the deal core. A draw number is used once in an instance, so that no nonce repeats under a
+key. The key-encryption key (KEK) is kept outside store and backup.
 
-A session's token, and private blocks that are kept beside the log (docs/keys.md 5), are sealed under keys of their own:
-HKDF-SHA-256(KEK epoch, info = the session's id, or the hash of the statement). A session has at most one token, and a
-statement one private block, whose hash it holds, and an opening one request: each key seals one text, and sealing it
-again gives the same bytes.
+A session's token, and a private block with its request (docs/keys.md 5), are sealed under keys of their own:
+HKDF-SHA-256(KEK epoch, info = the session's id, or the statement's hash). There is one text for each such key, and
+sealing it again gives the same bytes. No error names a key, a salt, a transcript or a token.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _INFO = b"rgs/seal/v1|"
 _INFO_TOKEN = b"rgs/token/v1|"
 _INFO_PRIVATE = b"rgs/seal-private/v1|"
 _NONCE_ONCE = bytes(12)
-"""Of a key that seals one text."""
+"""The nonce under a key that seals one text."""
 _CACHE_MAX = 1024
 
 
@@ -40,7 +39,7 @@ class DeckSealedError(UnavailableError):
 
 
 class TokenSealedError(WalletUnavailableError):
-    """The sealed token of a session cannot be opened with the keys at hand: no debit leaves without it."""
+    """The sealed token of a session cannot be opened with the keys at hand. No debit is sent without it."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ class Sealer:
         return bytes([epoch]) + cipher.encrypt(draw_no.to_bytes(12, "big"), salt + transcript, aad)
 
     def unseal(self, instance: str, draw_no: int, deal_core: bytes, sealed: bytes) -> tuple[bytes, bytes]:
-        """(salt, transcript); DeckSealedError if key or data are not the right ones."""
+        """(salt, transcript). DeckSealedError if the key is missing or the data were changed."""
         try:
             cipher = self._cipher(sealed[0], instance)
             aad = hashlib.sha256(deal_core).digest()
@@ -77,30 +76,31 @@ class Sealer:
 
     def seal_token(self, session_id: str, token: str) -> bytes:
         """One byte of epoch, then the ciphertext of the token with its tag."""
-        epoch = self._kek.current
-        return bytes([epoch]) + AESGCM(self._derived(epoch, _INFO_TOKEN + session_id.encode("ascii"))).encrypt(
-            _NONCE_ONCE, token.encode("utf-8"), None
-        )
+        return self._seal_once(_INFO_TOKEN + session_id.encode("ascii"), token.encode("utf-8"))
 
     def unseal_token(self, session_id: str, sealed: bytes) -> str:
-        """The token; TokenSealedError if key or data are not the right ones."""
-        try:
-            key = self._derived(sealed[0], _INFO_TOKEN + session_id.encode("ascii"))
-            return AESGCM(key).decrypt(_NONCE_ONCE, sealed[1:], None).decode("utf-8")
-        except (InvalidTag, KeyError, IndexError):
-            raise TokenSealedError("the sealed token of this session cannot be opened") from None
+        """The token. TokenSealedError if the key is missing or the data were changed."""
+        token = self._unseal_once(_INFO_TOKEN + session_id.encode("ascii"), sealed)
+        if token is None:
+            raise TokenSealedError("the sealed token of this session cannot be opened")
+        return token.decode("utf-8")
 
     def seal_private(self, statement_hash: bytes, private: bytes) -> bytes:
         """One byte of epoch, then the ciphertext of the private block and its salt, with its tag."""
-        epoch = self._kek.current
-        cipher = AESGCM(self._derived(epoch, _INFO_PRIVATE + statement_hash))
-        return bytes([epoch]) + cipher.encrypt(_NONCE_ONCE, private, None)
+        return self._seal_once(_INFO_PRIVATE + statement_hash, private)
 
     def unseal_private(self, statement_hash: bytes, sealed: bytes) -> bytes | None:
-        """What was sealed; None where the key-encryption key is not here any more, or the bytes are others."""
+        """The private block and its salt; None if the key is missing or the data were changed."""
+        return self._unseal_once(_INFO_PRIVATE + statement_hash, sealed)
+
+    def _seal_once(self, info: bytes, plain: bytes) -> bytes:
+        """Seal the one text of a key."""
+        epoch = self._kek.current
+        return bytes([epoch]) + AESGCM(self._derived(epoch, info)).encrypt(_NONCE_ONCE, plain, None)
+
+    def _unseal_once(self, info: bytes, sealed: bytes) -> bytes | None:
         try:
-            cipher = AESGCM(self._derived(sealed[0], _INFO_PRIVATE + statement_hash))
-            return cipher.decrypt(_NONCE_ONCE, sealed[1:], None)
+            return AESGCM(self._derived(sealed[0], info)).decrypt(_NONCE_ONCE, sealed[1:], None)
         except (InvalidTag, KeyError, IndexError):
             return None
 

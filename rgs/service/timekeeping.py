@@ -1,9 +1,8 @@
-"""What the store says of this process's clock: at the start, and from time to time (docs/node.md, *Trusted time*).
+"""Compares this process's clock with the store, at the start and periodically (docs/node.md, *Trusted time*).
 
-At the start the wall clock is compared with the newest time that the store holds, with what the last run on the same
-boot of the machine left, with the database's own clock where there is one, and with a latch that nobody has cleared.
-Later only the database's clock speaks. Refuses to say that time is trusted: the clock does, and whoever decides by time
-asks it then.
+At the start the wall clock is compared with the newest time in the store, with the record of the last run on the same
+boot of the machine, and with the database's clock if it has one; a latch that nobody has cleared counts, too. Later
+only the database's clock is asked. The clock itself says whether time is trusted: ask it when time decides something.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ from rgs.store.interface import Store, StoreReads
 
 CLOCK_GUARD: Final = "clock"
 SET_KEY: Final = "clock_set"
-"""Key of `meta`: when an admin last vouched for a wall clock. All periods begin anew then."""
+"""Key of `meta`: when an admin last vouched for a wall clock. All periods start again then."""
 ASK_PERIOD_MS: Final = 10_000
 """How often the database's clock is asked while time is trusted; every second while it is not."""
 KEEP_PERIOD_MS: Final = 600_000
-"""How often what the next run compares with is stored."""
+"""How often the record for the next run is stored."""
 
 
 class Timekeeping:
-    """One process's. `node` names the machine: what a run leaves is for the next one there."""
+    """The checks of one process. `node` names the machine: the record of a run is for the next run there."""
 
     def __init__(self, *, store: StoreReads, clock: TrustedClock, node: str) -> None:
         self._store = store
@@ -36,7 +35,7 @@ class Timekeeping:
         self._ask_ms = self._keep_ms = 0
 
     async def begin(self) -> None:
-        """Look before anything is signed or decided. StoreError."""
+        """Compare all clocks before anything is signed or decided. StoreError."""
         store, clock = self._store, self._clock
         await self.ask()
         kept = await store.meta(self._key)
@@ -54,26 +53,26 @@ class Timekeeping:
                 clock.distrust(latch.code)
 
     async def ask(self) -> None:
-        """Ask the database for its time, where it has a clock of its own. StoreError."""
+        """Ask the database for its time, if it has a clock of its own. StoreError."""
         asked_ms = self._clock.running_ms()
         told_ms = await self._store.clock_ms()
         if told_ms is not None:
             self._clock.hear(told_ms, asked_ms)
 
     async def look(self) -> None:
-        """As `ask`, no oftener than it is worth. StoreError."""
+        """`ask` if it is time to. StoreError."""
         now_ms = self._clock.running_ms()
         if now_ms >= self._ask_ms or not self._clock.is_trusted:
             self._ask_ms = now_ms + ASK_PERIOD_MS
             await self.ask()
 
     async def is_trusted(self) -> bool:
-        """Whether time is trusted, the database asked just now. StoreError."""
+        """Whether time is trusted after asking the database now. StoreError."""
         await self.ask()
         return self._clock.is_trusted
 
     async def keep(self, store: Store) -> None:
-        """Store what the next run compares with, now and then, while time is trusted. StoreError."""
+        """Store the record for the next run periodically, while time is trusted. StoreError."""
         now_ms = self._clock.running_ms()
         if now_ms >= self._keep_ms and self._clock.is_trusted:
             await store.commit(Change(records=(MetaSet(self._key, self._clock.run()),)))
@@ -82,15 +81,15 @@ class Timekeeping:
     # --- an admin's word ------------------------------------------------------------------------------------------
 
     def vouched(self) -> tuple[Record, ...]:
-        """What an admin's word leaves in the store."""
+        """The records to store when an admin vouches for the wall clock."""
         return () if self._clock.is_trusted else (MetaSet(SET_KEY, str(self._clock.wall_ms())),)
 
     async def accept(self) -> None:
-        """An admin has vouched for this node's wall clock, to whichever of its processes."""
+        """Trust the wall clock after an admin has vouched for it, to any process of this node."""
         if not self._clock.is_trusted:
             self._clock.accept()
             self._keep_ms = 0
         try:
             self._clock.counts_from(int(await self._store.meta(SET_KEY) or 0))
         except StoreError:
-            return  # as accepted
+            return  # the clock stays accepted

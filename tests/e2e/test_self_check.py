@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from rgs.core.statements import parse_line
-from rgs.integrity.launcher import HOPELESS
+from rgs.integrity.isolation import HOPELESS
 from tests.e2e.served import rgs_here
 from tests.house import read_statement
 from tests.installed import QUIET, Installation, checkout, installed, replace

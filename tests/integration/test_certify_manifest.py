@@ -21,9 +21,8 @@ from certification.manifest import class_of, format_manifest, make_manifest
 from rgs.core.jurisdictions import load_jurisdiction
 from rgs.core.rulesets import SHIPPED_RULESETS, load_ruleset
 from rgs.integrity import manifest_verify
-from rgs.integrity.manifest import LOCK
 from rgs.integrity.manifest import make_manifest as measure
-from rgs.integrity.manifest_verify import UnverifiableError, parse_lock
+from rgs.integrity.manifest_verify import LOCK, UnverifiableError, parse_lock
 from rgs.node.software_identity import modules_of
 from tests.installed import ROOT, Installation, checkout, replace
 
@@ -293,7 +292,7 @@ def test_what_is_no_manifest_is_said(content: bytes, told: str, alone: Path, tmp
 def test_what_cannot_be_compared_is_said(alone: Path, written: Path, tmp_path: Path) -> None:
     gone = tmp_path / "gone.json"
     assert _verify(alone, gone, "--root", ROOT)[1][0].endswith("gone.json cannot be read: No such file or directory")
-    told = f"certify manifest verify: {tmp_path} is no virtual environment with one Python in it"
+    told = f"certify manifest verify: {tmp_path} is not a virtual environment with one Python"
     assert _verify(alone, written, "--root", ROOT, "--venv", tmp_path) == (2, [told])
     assert _verify(alone, written, "--root", gone) == (2, [f"certify manifest verify: {gone} is no folder"])
     assert _verify(alone, written)[0] == 2
@@ -305,7 +304,7 @@ def test_a_record_that_is_none_is_refused(tmp_path: Path) -> None:
     info.mkdir()
     for text in ("x.py\n", "x.py,md5=1,2\n", "x.py,sha256=1,2,3\n"):
         (info / "RECORD").write_text(text)
-        with pytest.raises(UnverifiableError, match="has a line that is none"):
+        with pytest.raises(UnverifiableError, match="has a malformed line"):
             manifest_verify.read_record(info)
     (info / "RECORD").write_bytes(b"\xff")
     with pytest.raises(UnverifiableError, match="no RECORD that can be read"):

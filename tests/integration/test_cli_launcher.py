@@ -20,7 +20,7 @@ import pytest
 
 import rgs
 from rgs.core.errors import FormatError, InvalidFieldError, RgsError, VerificationError
-from rgs.integrity.launcher import HOPELESS, SurroundingsError
+from rgs.integrity.isolation import HOPELESS, SurroundingsError
 from rgs.integrity.manifest import Manifest, ManifestError, make_manifest
 from rgs.node.clock import SystemClock
 from rgs.node.config import Config
@@ -74,8 +74,7 @@ print(json.dumps([early, len(measured)]))
     assert done.returncode == 0, done.stderr
     early, measured = json.loads(done.stdout.splitlines()[-1])
     assert early == [
-        *("rgs", "rgs.__main__", "rgs.integrity", "rgs.integrity.imports", "rgs.integrity.launcher"),
-        *("rgs.integrity.manifest", "rgs.integrity.run"),
+        *("rgs", "rgs.__main__", "rgs.integrity", "rgs.integrity.isolation", "rgs.integrity.launcher"),
     ]
     assert measured > 20
 
@@ -157,9 +156,9 @@ def test_a_reader_that_goes_away_is_no_traceback_and_no_success() -> None:
     script = """
 import os, sys
 from rgs.cli import run
-from rgs.integrity.manifest import Entry, Manifest
+from rgs.integrity.manifest import ManifestEntry, Manifest
 os.close(int(sys.argv[1]))
-entries = tuple(Entry(f"rng/{at}.py", "0" * 64, 1) for at in range(2000))
+entries = tuple(ManifestEntry(f"rng/{at}.py", "0" * 64, 1) for at in range(2000))
 sys.exit(run(["manifest"], Manifest(entries, locked=True)))
 """
     read_end, write_end = os.pipe()

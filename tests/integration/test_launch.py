@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from rgs.integrity import launcher, manifest_verify
+from rgs.integrity import isolation, manifest_verify
 from rgs.integrity.manifest import Manifest, ManifestError
 from rgs.node.software_identity import verify_certified
 from tests.installed import ROOT, SITE, Installation, checkout, installed, replace
@@ -301,12 +301,23 @@ def test_variables_that_load_code_are_refused(name: str, sources: Installation, 
     told = f"rgs: {name} would load code that nobody has certified: unset it"
     for command in (sources.command("serve"), [sources.python, "-m", "rgs", "serve"]):  # before it begins itself again
         done = sources.run(command, cwd=sources.root, **{name: str(tmp_path)})
-        assert done.returncode == launcher.HOPELESS
+        assert done.returncode == isolation.HOPELESS
         assert done.stderr.splitlines()[-1] == told  # the linker may have said something, too
 
 
+def test_a_tool_of_the_launcher_that_cannot_be_read_is_a_refusal_in_one_line(sources: Installation) -> None:
+    for name in ("isolation", "manifest_machine", "imports"):
+        tool = sources.root / f"rgs/integrity/{name}.py"
+        content = tool.read_bytes()
+        tool.unlink()
+        try:
+            assert sources.refusal() == f"{tool} cannot be read: No such file or directory"
+        finally:
+            tool.write_bytes(content)
+
+
 def test_an_empty_variable_loads_nothing() -> None:
-    launcher.verify_environment({"LD_PRELOAD": "", "PATH": "/bin"})
+    isolation.verify_environment({"LD_PRELOAD": "", "PATH": "/bin"})
 
 
 # --- without effect --------------------------------------------------------------------------------------------------
@@ -352,7 +363,7 @@ def test_what_is_said_to_python_is_not_heard(sources: Installation, tmp_path: Pa
         (tmp_path / name).write_bytes(FOOLED)
     loud = {"PYTHONPATH": str(tmp_path), "PYTHONHOME": str(tmp_path), "PYTHONSTARTUP": str(tmp_path / "structlog.py")}
     assert sources.refusal(**loud, PYTHONOPTIMIZE="2", PYTHONPYCACHEPREFIX=str(tmp_path)) == ""
-    assert launcher.unheard({**loud, "HOME": "/", "PYTHONX": ""}) == {"HOME": "/"}, "nor handed on"
+    assert isolation.unheard({**loud, "HOME": "/", "PYTHONX": ""}) == {"HOME": "/"}, "nor handed on"
     (sources.venv / "structlog.py").write_bytes(FOOLED)
     try:
         assert sources.refusal() == "", "nor is the folder that it is started in"
@@ -361,34 +372,34 @@ def test_what_is_said_to_python_is_not_heard(sources: Installation, tmp_path: Pa
 
 
 def test_a_process_is_isolated_by_all_of_it_or_not_at_all() -> None:
-    asked = "from rgs.integrity.launcher import is_isolated\nprint(is_isolated())"
+    asked = "from rgs.integrity.isolation import is_isolated\nprint(is_isolated())"
     code = f"import sys\nsys.path[:0] = [{str(ROOT)!r}]\n{asked}"
 
     def told(flags: list[str]) -> str:
         done = subprocess.run([sys.executable, *flags, "-c", code], capture_output=True, text=True, check=True)
         return done.stdout.strip()
 
-    flags = list(launcher.FLAGS)
+    flags = list(isolation.FLAGS)
     assert told(flags) == "True"
     for without in ("-I", "-S", "-B"):
         assert told([flag for flag in flags if flag != without]) == "False", without
     assert told(flags[:3]) == "False"
     place = str(ROOT / "rgs/integrity/launcher.py")
-    assert launcher.isolated_command("serve") == [sys.executable, *flags, place, "serve"]
+    assert isolation.isolated_command("serve") == [sys.executable, *flags, place, "serve"]
 
 
 def test_a_python_without_a_program_starts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "")
-    with pytest.raises(launcher.SurroundingsError, match="does not know its own program"):
-        launcher.isolated_command("serve")
+    with pytest.raises(isolation.SurroundingsError, match="does not know its own program"):
+        isolation.isolated_command("serve")
 
 
 def test_an_archive_before_the_standard_library_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     archive = tmp_path / "python311.zip"
     archive.write_bytes(b"")
     monkeypatch.setattr(sys, "path", [str(archive), *sys.path])
-    with pytest.raises(launcher.SurroundingsError, match=r"unlisted  .*python311\.zip"):
-        launcher.standard_library()
+    with pytest.raises(isolation.SurroundingsError, match=r"unlisted  .*python311\.zip"):
+        isolation.standard_library()
 
 
 def test_a_manifest_is_compared_before_any_library_runs(
@@ -411,7 +422,7 @@ def test_a_manifest_is_compared_before_any_library_runs(
         f"rgs: this is not the software of {home}/certified.json, 1 differences: changed {named}: structlog/_base.py\n"
     )
     serve, job = ["serve", "--home", str(home)], ["reconcile", "job", "x", "--home", str(home)]
-    for command, status in ((serve, launcher.HOPELESS), (job, 1)):
+    for command, status in ((serve, isolation.HOPELESS), (job, 1)):
         done = here.launch(*command)
         assert (done.returncode, done.stderr) == (status, told)
     verify = _verify(alone, written, here)

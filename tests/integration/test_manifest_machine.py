@@ -130,8 +130,8 @@ def test_looking_at_the_machine_does_not_start_openssl(tmp_path: Path) -> None:
     code = f"""
 import sys
 sys.path.insert(0, {str(Path(manifest_verify.__file__).parents[1])!r})
-from rgs.integrity import launcher as launch
-launch.verify_machine()
+from rgs.integrity.isolation import verify_machine
+verify_machine()
 first = 'legacy' in open('/proc/self/maps').read()
 import hashlib
 print(first, 'legacy' in open('/proc/self/maps').read())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rgs.integrity import launcher
+from rgs.integrity.isolation import FLAGS
 from tests.installed import Installation, checkout
 
 FOOLED = b"import os\nos._exit(66)\n"
@@ -24,14 +24,17 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Installation:
 IMPORTS = """
 import sys
 sys.path[:0] = [{root!r}]
-from rgs.integrity import launcher as launch
+from rgs.integrity import isolation, launcher
 del sys.path[0]
 for name in [name for name in sys.modules if name.split(".")[0] in ("rgs", "certification", "rng")]:
     del sys.modules[name]
-sys.path[:] = launch.standard_library()
-found = launch.measure_surroundings()
+sys.path[:] = isolation.standard_library()
+for name in launcher.TOOLS:
+    launcher.run_tool(name)
+found = isolation.measure_surroundings()
+launcher.verify_tools(found)
 {between}
-launch.import_measured(found)
+isolation.import_measured(found)
 import importlib
 for name in {names}:
     try:
@@ -44,7 +47,7 @@ for name in {names}:
 def _imported(here: Installation, names: list[str], between: str = "") -> dict[str, str]:
     """Where modules come from after the launcher has measured; `between` is done between measuring and importing."""
     code = IMPORTS.format(root=str(here.root), names=names, between=between)
-    done = here.run([here.python, *launcher.FLAGS, "-c", code])
+    done = here.run([here.python, *FLAGS, "-c", code])
     assert done.returncode == 0, done.stderr
     return dict(line.split(" ", 1) for line in done.stdout.splitlines())
 

@@ -14,7 +14,7 @@ import pytest
 
 from rgs.cli import export, init, migrate, party
 from rgs.core.replay import KeyBook, Replay, Rulebook
-from rgs.integrity.launcher import HOPELESS
+from rgs.integrity.isolation import HOPELESS
 from rgs.service.callers import Role
 from rgs.store.address import PostgresAddress
 from rgs.v1 import common_pb2, session_pb2

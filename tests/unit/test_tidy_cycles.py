@@ -29,6 +29,10 @@ PLANTED = {
         "rgs/a.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from rgs.b import X",
         "rgs/b.py": "from rgs.a import y",
     },
+    "by a name": {
+        "rgs/a.py": "import importlib\ndef f() -> None:\n    importlib.import_module('rgs.b')",
+        "rgs/b.py": "import rgs.a",
+    },
     "three": {"rgs/a.py": "import rgs.b", "rgs/b.py": "import rgs.c", "rgs/c.py": "import rgs.a"},
     "over rooms": {"rgs/a.py": "import certification.b", "certification/b.py": "import rgs.a"},
     "by a dot": {"rgs/p/a.py": "from .b import x", "rgs/p/b.py": "from . import a"},

@@ -16,7 +16,7 @@ from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 
 from rgs.devkit.client import Identity
 from rgs.devkit.processes.child import Child
-from rgs.integrity.launcher import isolated_command
+from rgs.integrity.isolation import isolated_command
 from rgs.node.config import load_config
 
 START_S: Final = 60

@@ -1,4 +1,4 @@
-"""What admins order and what watches over the server: switches, guards, voids, allow-list, returns, erasure, recovery.
+"""Orders of admins and the server's own checks: switches, guards, voids, allow-list, returns, erasure, recovery.
 
-Every change is a signed event. Nobody who plays comes here.
+Every change is a signed event. No call of a player leads here.
 """

@@ -1,8 +1,8 @@
-"""What admins do (ARCHITECTURE 2.19, 2.20; GLI-19 2.4.1): switches, guards, malfunctions and voids, each change a
-signed event.
+"""Orders of admins: switches, guards, malfunctions and voids. Each change is a signed event (ARCHITECTURE 2.19, 2.20:
+new rounds stop, a void needs two admins; GLI-19 2.4.1).
 
-A malfunction pauses a round; it is resumed, or void in two steps by two different admins, never after settlement.
-Refuses free text: reasons are codes. Refuses to stop a round that was dealt in any way but these.
+A malfunction pauses a round. The round is resumed, or two different admins void it, never after settlement. Nothing
+else stops a round that was dealt. Reasons are codes, never free text.
 """
 
 from __future__ import annotations
@@ -36,15 +36,7 @@ from rgs.service.play.decks import Decks
 from rgs.service.play.notices import Notices, notice_of
 from rgs.service.play.settlement import voided
 from rgs.service.timekeeping import CLOCK_GUARD
-from rgs.store.changes import (
-    Change,
-    Record,
-    StoreError,
-    SwitchOff,
-    SwitchOn,
-    VoidProposal,
-    VoidProposalEnd,
-)
+from rgs.store.changes import Change, Record, StoreError, SwitchOff, SwitchOn, VoidProposal, VoidProposalEnd
 from rgs.store.interface import Store
 
 _CODE = re.compile(r"[A-Z][A-Z0-9_]{0,62}")
@@ -53,21 +45,21 @@ ROUNDS_MAX = 100
 ENABLED, DISABLED = "enabled", "disabled"
 OPEN = "OPEN"
 _DONE = {RoundStatus.OPEN.value.encode(): RoundStatus.OPEN, RoundStatus.VOID.value.encode(): RoundStatus.VOID}
-"""What the stored answer for a round of a list says: its status after it."""
+"""Stored answer for a round of a list -> the round's status after the order."""
 
 
 def check_code(text: str, field: str) -> str:
     """A code in UPPER_SNAKE; InvalidFieldError naming the field otherwise."""
     if _CODE.fullmatch(text) is None:
         raise InvalidFieldError(
-            f"{field} is no code (UPPER_SNAKE, at most 63 characters)", field=field, value=text[:80]
+            f"{field} must be a code in UPPER_SNAKE, at most 63 characters", field=field, value=text[:80]
         )
     return text
 
 
 @dataclass(frozen=True, slots=True)
 class VoidResult:
-    """What became of one round of a list: its event or final, or the reason of the refusal."""
+    """The outcome for one round of a list: the event or final, or the reason of the refusal."""
 
     round_id: str
     status: RoundStatus | None
@@ -76,9 +68,9 @@ class VoidResult:
 
 
 class Admin:
-    """Mutating calls of admins: the repeat of an order gets its stored answer.
+    """Mutating calls of admins. A repeated order gets its stored answer.
 
-    `verify_admin` says since when an event tells that a party is an admin, and refuses one who is none any more.
+    `verify_admin` gives the time of the event that made a party an admin, and refuses one who is no longer an admin.
     """
 
     def __init__(
@@ -109,7 +101,9 @@ class Admin:
     # --- switches -------------------------------------------------------------------------------------------------
 
     async def set_switch(self, order: Order, scope: str, subject: str, *, enabled: bool, reason: str) -> Reply:
-        """Disable or enable; the signed event. `subject`: empty, `operator`, `game` or `operator/player` by scope."""
+        """Disable or enable; the signed event. `subject` depends on the scope: empty, `operator`, `game` or
+        `operator/player`.
+        """
         check_code(reason, "reason")
         _check_subject(scope, subject)
         if (known := await self._orders.known(order)) is not None:
@@ -134,25 +128,23 @@ class Admin:
         return Reply(b"", signed.envelope)
 
     def switches(self) -> tuple[SwitchOff, ...]:
-        """What is disabled."""
         return self._permits.switches()
 
     # --- guards ---------------------------------------------------------------------------------------------------
 
     def guards(self) -> tuple[GuardState, ...]:
-        """All guards of this node."""
         return self._permits.guards()
 
     async def clear_guard(self, order: Order, name: str, reason: str) -> Reply:
-        """Clear a guard, its latch with it; the signed event. It opens if what it guards is sound, looked at now.
+        """Clear a guard and its latch; the signed event. The guard opens if a check now finds no fault.
 
-        A generator that has failed stays failed: its latch is gone, but the guard opens with the next start only. A
-        wall clock that was set is right if the admin says so. ClocksDifferError while the database's clock says
-        otherwise: nothing is changed or signed then.
+        A failed generator stays failed: its latch goes, but the guard opens with the next start only. A wall clock that
+        was set is trusted because the admin says so. ClocksDifferError while the database's clock contradicts it:
+        nothing is changed or signed then.
         """
         check_code(reason, "reason")
         if name not in GUARDS:
-            raise NotFoundError(f"there is no guard {name[:40]}", kind="guard", field="name", value=name[:40])
+            raise NotFoundError(f"unknown guard {name[:40]}", kind="guard", field="name", value=name[:40])
         if (known := await self._orders.known(order)) is not None:
             return known
         code = await self._watch.examine(name)
@@ -188,30 +180,14 @@ class Admin:
                 )
             session = await self._session(round_)
             now_ms = max(self._clock.now_ms(), session.last_ms)
-            draft = event_draft(
-                EventCode.MALFUNCTION,
-                now_ms,
-                actor=order.caller.party,
-                reason=code,
-                before="IN_PLAY",
-                after="PAUSED",
-                session_id=round_.session_id,
-                round_id=round_id,
-            )
-            paused = replace(round_, version=round_.version + 1, malfunction_code=code)
-            change = Change(
-                session=replace(session, version=session.version + 1),
-                round=paused,
-                drafts=(draft,),
-                answer=order.answer(now_ms),
-                pauses=True,
-            )
+            change = pause(session, round_, code, now_ms, actor=order.caller.party)
+            change.answer = order.answer(now_ms)
             (signed,) = await self._store.commit(change)
         self._notices.tell(notice_of(session, round_id, RoundStatus.OPEN, code))
         return Reply(b"", signed.envelope)
 
     async def resume_round(self, order: Order, round_id: str, reason: str) -> Reply:
-        """The malfunction is resolved: the round goes on where it stood; the signed event."""
+        """End the pause of a malfunction: the round resumes where it stood; the signed event."""
         check_code(reason, "reason")
         async with self._locks.of((await self._round(round_id)).session_id):
             if (known := await self._orders.known(order)) is not None:
@@ -242,7 +218,7 @@ class Admin:
         return Reply(b"", signed.envelope)
 
     async def propose_void(self, order: Order, round_ids: Sequence[str], reason: str) -> tuple[VoidResult, ...]:
-        """First of two: each round by itself; a refusal of one stops no other."""
+        """The first of two steps, for each round by itself: a refusal of one does not stop the others."""
         check_code(reason, "reason")
 
         async def propose(item: Order, round_: Round) -> None:
@@ -251,13 +227,13 @@ class Admin:
         return await self._each(order, round_ids, propose)
 
     async def approve_void(self, order: Order, round_ids: Sequence[str]) -> tuple[VoidResult, ...]:
-        """Second of two, by another admin: the rounds are void, their stakes back, everything revealed that can be."""
+        """The second step, by another admin: the rounds are void, stakes return, and decks are revealed if possible."""
         return await self._each(order, round_ids, self._approve)
 
     async def _each(
         self, order: Order, round_ids: Sequence[str], do: Callable[[Order, Round], Awaitable[None]]
     ) -> tuple[VoidResult, ...]:
-        """What `do` did to each round under its session's lock; the stored answer where it was done before."""
+        """Do the step for each round under its session's lock, or take the stored answer of an earlier try."""
         _check_rounds(round_ids)
         await self._orders.begin(order)
         results = []
@@ -299,7 +275,7 @@ class Admin:
         await self._store.commit(change)
 
     def _verify_reason(self, round_: Round, reason: str) -> None:
-        """A deck that can be opened is revealed; looked at when proposed and again when approved."""
+        """InvalidFieldError unless DECK_UNRECOVERABLE is given exactly for a deck that cannot be opened."""
         can_open = self._decks.can_open(round_)
         if can_open == (reason == DECK_UNRECOVERABLE):
             raise InvalidFieldError(
@@ -361,6 +337,26 @@ class Admin:
         row = await self._store.statement_of_hash(bytes.fromhex(round_.malfunction))
         logged_ms = 0 if row is None else parse_time(json.loads(parse_envelope(row.envelope).payload)["time"])
         return max(self._clock.now_ms(), session.last_ms, logged_ms)
+
+
+def pause(session: Session, round_: Round, code: str, now_ms: int, *, actor: str = "") -> Change:
+    """Log a malfunction and pause the round, as one change."""
+    draft = event_draft(
+        EventCode.MALFUNCTION,
+        now_ms,
+        actor=actor,
+        reason=code,
+        before="IN_PLAY",
+        after="PAUSED",
+        session_id=round_.session_id,
+        round_id=round_.round_id,
+    )
+    return Change(
+        session=replace(session, version=session.version + 1),
+        round=replace(round_, version=round_.version + 1, malfunction_code=code),
+        drafts=(draft,),
+        pauses=True,
+    )
 
 
 def _check_rounds(round_ids: Sequence[str]) -> None:

@@ -1,9 +1,9 @@
-"""The allow-list as admins change it at the running server (ARCHITECTURE section 3): each change with its signed event,
-in one commit, and in force at once. What was changed at the machine (`rgs init`, `rgs party`) is told by an event too,
-as soon as a server sees it, and before an admin whom it lets in proposes or approves anything.
+"""The allow-list, which admins change at the running server. Each change and its signed event are one commit, and take
+effect at once. Changes made at the host (`rgs init`, `rgs party`) get an event too, as soon as a server sees them, and
+before an admin whom they let in can propose or approve anything.
 
-Refuses certificates of admins: they are added at the machine (`rgs party add`), so that no admin can make himself the
-second one that a void needs.
+Certificates of admins are added at the host only (`rgs party add`), so that no admin can make himself the second one
+that a void needs.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _HEX = frozenset("0123456789abcdef")
 _FINGERPRINT_CHARACTERS = 64
 ALLOWED, DENIED = "allowed", "denied"
 ENDS_SOON_MS = 30 * 86_400_000
-"""A certificate that ends within so long is added with a warning."""
+"""Adding a certificate that ends sooner logs a warning."""
 AT_THE_MACHINE = "AT_THE_MACHINE"
-"""Reason of a change that no call has ordered."""
+"""Reason of a change that was made at the host."""
 _TOLD = "certificate"
-"""Where the store keeps what was told of a certificate last: its state, and when, in milliseconds."""
+"""Key of `meta`, with the fingerprint: the state in the last event of a certificate, and its time in milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Presented:
-    """A certificate that was read and is fit for a client: hex SHA-256 of its DER form, whom its one URI names, the
-    last moment of its validity.
+    """A certificate that is fit for a client: hex SHA-256 of its DER form, role and party of its one URI, and the last
+    moment of its validity.
     """
 
     fingerprint: str
@@ -48,20 +48,22 @@ class Presented:
 
 
 Identify = Callable[[bytes, int], Presented]
-"""(PEM, now in milliseconds) -> whom it names; FormatError or InvalidFieldError saying what is wrong with it."""
+"""(PEM, now in milliseconds) -> the certificate; FormatError or InvalidFieldError."""
 
 
 def ends_soon(last_ms: int, now_ms: int) -> bool:
-    """Whether whoever adds a certificate is to be warned of its end."""
+    """Whether a certificate ends so soon that adding it logs a warning."""
     return last_ms - now_ms < ENDS_SOON_MS
 
 
-async def _nobody_asks() -> None:
-    """Where no gate stands."""
+async def _no_gate() -> None:
+    """Nothing to refresh where no gate checks certificates."""
 
 
 class Certificates:
-    """Adds, removes, lists. `admit` refuses callers whose jurisdiction does not allow this server's authorities."""
+    """Adds, removes and lists certificates. `admit` refuses a caller whose jurisdiction does not allow the authorities
+    of this server.
+    """
 
     def __init__(
         self,
@@ -82,17 +84,17 @@ class Certificates:
         self._orders = orders
         self._identify = identify
         self._admit = admit
-        self.refresh: Callable[[], Awaitable[None]] = _nobody_asks
-        """Called after every change: the gate's."""
+        self.refresh: Callable[[], Awaitable[None]] = _no_gate
+        """Called after every change; the gate sets it."""
 
     async def list(self, *, removed_too: bool) -> list[PartyRow]:
-        """The allow-list, in the order of its growth."""
+        """The allow-list, oldest entry first."""
         return await self._parties.all() if removed_too else await self._parties.allowed()
 
     async def add(
         self, order: Order, pem: bytes, jurisdiction: str, reason: str, encode: Callable[[PartyRow], bytes]
     ) -> Reply:
-        """Allow a certificate; `encode` makes the answer of its row. A party keeps its role and jurisdiction."""
+        """Allow a certificate; `encode` makes the answer from its row. A party keeps its role and jurisdiction."""
         check_code(reason, "reason")
         if (known := await self._orders.known(order)) is not None:
             return known
@@ -132,7 +134,7 @@ class Certificates:
         return Reply(body, signed.envelope)
 
     async def remove(self, order: Order, fingerprint: str, reason: str) -> Reply:
-        """Deny a certificate, from the next message on."""
+        """Deny a certificate; this holds from the next message on."""
         check_code(reason, "reason")
         if len(fingerprint) != _FINGERPRINT_CHARACTERS or not set(fingerprint) <= _HEX:
             limit = "64 hexadecimal digits in lowercase"
@@ -157,16 +159,16 @@ class Certificates:
         return Reply(b"", signed.envelope)
 
     async def look(self) -> None:
-        """Tell what has changed since the last look; to be called once a second, by one process for all."""
+        """Sign events for changes since the last look. One process calls this once a second."""
         changes = await self._parties.changes()
         if changes != self._changes:
             await self._tell()
             self._changes = changes
 
     async def verify_admin(self, party: str) -> int:
-        """When an event has told, in milliseconds, that a certificate lets this admin in; told now unless it was.
+        """The time, in milliseconds, of the event that allows this admin's certificate; it is signed now if need be.
 
-        UnauthenticatedError where none does any more.
+        UnauthenticatedError if no certificate of this admin is allowed.
         """
         since_ms = [
             told_ms
@@ -178,7 +180,7 @@ class Certificates:
         return min(since_ms)
 
     async def _tell(self) -> Sequence[tuple[PartyRow, int]]:
-        """Sign an event for each row that stands otherwise than was told last; all rows, with when they were told."""
+        """Sign an event for each row that differs from its last event; all rows, with the times of their events."""
         found = []
         for row in await self._parties.all():
             state = ALLOWED if row.removed_ms is None else DENIED
@@ -202,7 +204,7 @@ class Certificates:
     async def _verify_new(self, row: PartyRow) -> None:
         if row.role == Role.ADMIN:
             raise InvalidFieldError(
-                "certificates of admins are added at the machine: `rgs party add`", field="certificate", value=row.role
+                "certificates of admins are added at the host: `rgs party add`", field="certificate", value=row.role
             )
         if (row.role == Role.OPERATOR) != bool(row.jurisdiction):
             raise InvalidFieldError(

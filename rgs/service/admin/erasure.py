@@ -1,10 +1,10 @@
 """The erasure of a player at the end of the legal retention period (ARCHITECTURE 2.14; requirement PR-03).
 
-Everything that tells who played goes: private blocks with their salts, the pseudonym and the ids beside them. What was
-played stays and verifies; totals stay, and nobody's. One event says that it was done, and not of whom.
+Everything that identifies the player goes: private blocks with their salts, the pseudonym and the ids beside them. The
+rounds stay and verify; totals stay without a name. One event records the erasure, without the player.
 
-Refuses while a session of the player is open, money or a report of it is on its way, or the retention period of the
-last one has not passed: the law that asks for the record goes before the wish to be forgotten (GDPR 17(3)(b)).
+RetentionError while a session of the player is open, money or a report of it is on its way, or the retention period of
+the last one has not passed: the legal duty to keep the record prevails (GDPR 17(3)(b)).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DAY_MS = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """How much it was."""
+    """How many sessions and private blocks are erased."""
 
     sessions: int
     blocks: int
@@ -33,7 +33,7 @@ class Erased:
 
 
 class Erasable:
-    """Says whether a player may be erased; changes nothing."""
+    """Checks whether a player may be erased; changes nothing."""
 
     def __init__(self, *, store: StoreReads, clock: Clock, retention_days: int) -> None:
         """`retention_days` begin with the close of a session."""
@@ -42,7 +42,7 @@ class Erasable:
         self._retention_days = retention_days
 
     async def look(self, operator: str, player: str) -> Erased:
-        """How much an erasure would be. NotFoundError, RetentionError, StoreError."""
+        """What an erasure would erase. NotFoundError, RetentionError, StoreError."""
         blocks = 0
         sessions: list[str] = []
         before = ROW_MAX
@@ -69,8 +69,8 @@ class Erasable:
         until_ms = session.close_ms + self._retention_days * _DAY_MS
         if self._clock.now_ms() < until_ms:
             raise RetentionError(
-                f"session {name} of this player has to be kept until {format_time(until_ms)}: the law asks for"
-                f" {self._retention_days} days (`retention_days`), and goes before the wish to be forgotten",
+                f"session {name} of this player has to be kept until {format_time(until_ms)}: the law requires"
+                f" {self._retention_days} days (`retention_days`)",
                 session_id=name,
                 limit=self._retention_days,
             )

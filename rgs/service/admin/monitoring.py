@@ -1,16 +1,16 @@
-"""Returns as they are measured while the house plays, against the exact ones (GL-27, UKGC live return monitoring;
+"""Measures returns while the server plays, and compares them with the exact ones (GL-27, UKGC live return monitoring;
 docs/monitoring.md).
 
-A duty that one process leads: it reads the signed openings and finals since its last commit, adds them to the tallies
-of `rgs.core.returns`, and commits tallies, how far it has read and the alarms together. So each round is counted
-once, whoever dies in between, and nothing of it lies on the path of play.
+One process leads this duty. It reads the signed openings and finals since its last commit, adds them to the tallies of
+`rgs.core.returns`, and commits tallies, position and alarms together. So each round is counted once, whichever process
+dies, and play does not wait for it.
 
-Rounds are counted **in the order of their start**: which rounds end first follows from their cards (who raises at once
-holds good ones), so that those that happen to have ended are no fair sample. A round that is still open is waited for;
-after PATIENCE_MS it is passed over, and counted when it ends.
+Rounds are counted **in the order of their start**. Which rounds end first depends on their cards (good cards are raised
+at once), so that the ended rounds alone are no fair sample. An open round is waited for; after PATIENCE_MS it is passed
+over, and counted when it ends.
 
-Refuses to judge a ruleset without a certificate, and to stop play, unless the house's settings say that an alarm does:
-an alarm is a reason to look, and what it stops are new rounds of one game.
+A ruleset without a certificate is not judged. An alarm stops new rounds of one game only if the settings say so: it is
+a reason to examine the game.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ from rgs.store.interface import Store
 from rgs.store.returns import PassedOverCounted, RoundPassedOver, RoundToCount, StatementsRead, TallyKept
 
 BATCH = 200
-"""Statements of one commit: some 15 ms."""
+"""Statements of one commit, which takes about 15 ms."""
 BATCHES_MAX = 10
-"""Commits of one look at an instance that has played for long unseen: it goes on with the next look."""
+"""Commits for one instance in one look; the next look continues."""
 INSTANCES_MAX = 1_000
-"""Instances looked at in one go."""
+"""Instances in one look."""
 PATIENCE_MS = 900_000
-"""So long is a round waited for that is still open."""
+"""How long an open round is waited for."""
 LATE_PERIOD_MS = 60_000
-"""Between two looks at rounds that were passed over."""
+"""Time between two looks at rounds that were passed over."""
 ALARM_PARTY = "rgs"
-"""Who disables a game where an alarm does."""
+"""The party that disables a game after an alarm."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One ruleset as it stands. `readings` is empty where it has no certificate in this version."""
+    """The measured returns of a ruleset. `readings` is empty if this version has no certificate for it."""
 
     ruleset_id: str
     ruleset_sha256: str
@@ -63,7 +63,7 @@ class Measured:
 
 
 class _Batch:
-    """What one commit is to hold: the tallies that rounds are added to, and the other records."""
+    """The content of one commit: the tallies that rounds are added to, and the other records."""
 
     def __init__(self, kept: Mapping[str, TallyKept]) -> None:
         self._kept = kept
@@ -78,7 +78,7 @@ class _Batch:
         tally.add(played(ruleset, opening, _body(row.final)), row.currency or NO_CURRENCY)
 
     def tally_records(self) -> list[Record]:
-        """The tallies, after what changed in them is final."""
+        """The records of the tallies, once all rounds of the batch are added."""
         return [
             TallyKept(sha256, ruleset.id, self._kept[sha256].version + 1 if sha256 in self._kept else 1, text)
             for sha256, (ruleset, tally) in self.tallies.items()
@@ -87,7 +87,7 @@ class _Batch:
 
 
 class Monitoring:
-    """Counts (`look`, by the process that leads) and shows (`measured`, by any)."""
+    """Counts rounds (`look`, in the process that leads) and gives the results (`measured`, in any)."""
 
     def __init__(self, *, store: Store, clock: Clock, alarm_stops: bool = False) -> None:
         self._store = store
@@ -100,7 +100,7 @@ class Monitoring:
         self._rulesets: dict[str, Ruleset | None] = {}
 
     async def look(self) -> int:
-        """Count what can be counted now; how many statements were read. StoreError."""
+        """Count all rounds that can be counted now; how many statements were read. StoreError."""
         read = 0
         for instance, after_no in await self._store.unread_instances(INSTANCES_MAX):
             at, goes_on, batches = after_no, True, 0
@@ -129,7 +129,7 @@ class Monitoring:
 
     async def _read(self, instance: str, after_no: int) -> tuple[int, bool]:
         """Count a batch; how many statements it was, and whether more may follow at once."""
-        # While one waits for a round, the rest need not be fetched every second.
+        # While a round is waited for, later ones need not be read every second.
         limit = 1 if self._waits.get(instance) == after_no else BATCH
         rows = await self._store.rounds_to_count(instance, after_no, limit)
         batch, read_no, goes_on = await self._batch(), after_no, len(rows) == limit
@@ -173,7 +173,7 @@ class Monitoring:
             batch.add(ruleset, opening, row)
 
     async def _commit(self, batch: _Batch) -> None:
-        """Tallies, reading and alarms, whole or not at all."""
+        """Commit tallies, position and alarms together."""
         drafts: list[Draft] = []
         told: list[tuple[str, Reading]] = []
         for ruleset, tally in batch.tallies.values():
@@ -181,8 +181,9 @@ class Monitoring:
             alarms = [] if laws is None else tally.alarms(laws)
             told += [(ruleset.id, alarm) for alarm in alarms]
             if alarms and self.alarm_stops and not await self._is_disabled(ruleset.id):
-                batch.records.append(self._disabled(ruleset.id))
-                drafts.append(self._switched(ruleset.id))
+                record, draft = self._stop(ruleset.id)
+                batch.records.append(record)
+                drafts.append(draft)
         drafts += [alarm_draft(ruleset_id, alarm, self._clock.now_ms()) for ruleset_id, alarm in told]
         records = (*batch.tally_records(), *batch.records)
         await self._store.commit(Change(drafts=tuple(drafts), records=records))
@@ -194,23 +195,22 @@ class Monitoring:
     async def _is_disabled(self, ruleset_id: str) -> bool:
         return any((one.scope, one.subject) == ("game", ruleset_id) for one in await self._store.switches())
 
-    def _disabled(self, ruleset_id: str) -> SwitchOff:
-        code = EventCode.RETURN_OUT_OF_BAND.value
-        return SwitchOff("game", ruleset_id, code, ALARM_PARTY, self._clock.now_ms())
-
-    def _switched(self, ruleset_id: str) -> Draft:
-        return event_draft(
+    def _stop(self, ruleset_id: str) -> tuple[SwitchOff, Draft]:
+        """The switch that disables a game, and its event."""
+        reason, now_ms = EventCode.RETURN_OUT_OF_BAND.value, self._clock.now_ms()
+        draft = event_draft(
             EventCode.SWITCH_CHANGED,
-            self._clock.now_ms(),
+            now_ms,
             actor=ALARM_PARTY,
             subject=f"game {ruleset_id}",
             before=ENABLED,
             after=DISABLED,
-            reason=EventCode.RETURN_OUT_OF_BAND.value,
+            reason=reason,
         )
+        return SwitchOff("game", ruleset_id, reason, ALARM_PARTY, now_ms), draft
 
     async def _ruleset(self, ruleset_id: str, sha256: str) -> Ruleset | None:
-        """The ruleset of this hash, shipped or from the store's artifacts; None where neither has it."""
+        """The ruleset of this hash, shipped or from the store's artifacts; None if neither has it."""
         if sha256 not in self._rulesets:
             self._rulesets[sha256] = _shipped(ruleset_id, sha256) or await self._kept_ruleset(sha256)
         return self._rulesets[sha256]
@@ -224,7 +224,7 @@ class Monitoring:
 
 
 def alarm_draft(ruleset_id: str, alarm: Reading, time_ms: int) -> Draft:
-    """The event of an alarm: what was expected before, what was measured behind it."""
+    """The event of an alarm: `before` has the exact return, `after` the measured one."""
     evidence = "no fair deal gives this" if math.isinf(alarm.evidence) else f"ln E {alarm.evidence:.2f}"
     measured = f"{alarm.rounds} rounds, {evidence}, limit {alarm.limit:.2f}"
     if alarm.measured is not None:

@@ -1,8 +1,8 @@
-"""What admins order: the identity of a mutating request, and its stored answer (ARCHITECTURE 2.16).
+"""Orders of admins: the identity of a mutating request, and its stored answer (ARCHITECTURE 2.16: repeats are safe).
 
-The answer is stored in the commit that has the effect, so that a repeat gets it and does nothing. An order over a list
-has one answer for each item; its content is stored before the first, so that no other list comes under its id. Refuses
-a request id that was used with other content.
+The answer is stored in the commit with the effect, so that a repeat gets it and does nothing. An order over a list has
+one answer for each item; its content is stored before the first item, so that its id cannot be used for another list. A
+request id that was used with other content is refused.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rgs.store.interface import Store
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Who orders what under which id; `digest` is over all of it."""
+    """An order: caller, method and request id; `digest` covers its whole content."""
 
     caller: Caller
     method: str
@@ -36,7 +36,7 @@ class Order:
 
 
 def order_of(caller: Caller, method: str, request_id: str, **content: object) -> Order:
-    """The order with its digest over method, party, request id and content; InvalidFieldError if the id is no UUID."""
+    """The order, with its digest over method, party, request id and content. InvalidFieldError if the id is no UUID."""
     check_request_id(request_id)
     told = {name: value if isinstance(value, list) else str(value) for name, value in content.items()}
     digest = request_digest({**told, "method": method, "party": caller.party, "request_id": request_id})
@@ -51,12 +51,12 @@ class Orders:
         self._clock = clock
 
     async def known(self, order: Order) -> Reply | None:
-        """The stored answer of an order that came before; None for a new one."""
+        """The stored answer of an earlier try; None for a new order."""
         answer = await self._store.answer(order.caller.party, order.method, order.request_id)
         return None if answer is None else reply_of(answer, order.digest)
 
     async def begin(self, order: Order) -> None:
-        """Store the content of an order over a list, unless it is stored; IdempotencyConflictError if it is other."""
+        """Store the content of an order over a list once. IdempotencyConflictError if its id has other content."""
         if await self.known(order) is None:
             try:
                 await self._store.commit(Change(answer=order.answer(self._clock.now_ms())))

@@ -1,7 +1,8 @@
-"""What waits outside, for people: credits that are owed, reports that were set aside, how much is unknown since when.
+"""Pending credits and held reports, and how much of the outbox is unknown since when (ARCHITECTURE 2.17: one way
+forward).
 
-ARCHITECTURE 2.17. Refuses an operator the sight of another's, and to cancel money: what is owed is paid. What was
-refused is told again once an admin says so, or closed out by an admin with a reason, where it can never be taken.
+An operator sees its own credits only. A credit is never cancelled. A report that the regulator refused is sent again
+once an admin says so; one that can never be accepted is closed out by an admin with a reason.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ LOG_PERIOD_MS = 60_000
 
 @dataclass(frozen=True, slots=True)
 class OwedCredit:
-    """A credit that the operator's wallet has not taken yet."""
+    """A credit that the operator's wallet has not accepted yet."""
 
     affair: Affair
     operator: str
@@ -40,7 +41,7 @@ class OwedCredit:
 
 
 class Outbox:
-    """Reads, and the one order of an admin."""
+    """Reads the outbox, and releases held reports."""
 
     def __init__(
         self,
@@ -59,7 +60,7 @@ class Outbox:
         self._logged_ms = 0
 
     async def owed_credits(self, caller: Caller, page_size: int, page_token: str) -> tuple[tuple[OwedCredit, ...], str]:
-        """Credits owed, oldest first: an operator's own, those of all for other parties."""
+        """Pending credits, oldest first: an operator's own, for other roles all."""
         limit = check_page_size(page_size)
         (after,) = parse_key_token(page_token, 1)
         operator = caller.party if caller.role is Role.OPERATOR else ""
@@ -75,11 +76,11 @@ class Outbox:
         return tuple(found), format_key_token(rows[limit - 1].affair_id) if len(rows) > limit else ""
 
     async def figures(self) -> tuple[tuple[OutboxRow, ...], tuple[CircuitReading, ...]]:
-        """What waits by kind and stage, and how this process finds its connections."""
+        """The outbox by kind and stage, and the state of this process's connections."""
         return tuple(await self._store.outbox()), tuple(self._readings())
 
     async def log(self) -> None:
-        """A line in the technical log, once a minute while something waits: how much, how much of it unknown."""
+        """Log the size of the outbox, and how much of it is unknown, once a minute while it is not empty."""
         running_ms, now_ms = self._clock.running_ms(), self._clock.now_ms()
         if running_ms - self._logged_ms < LOG_PERIOD_MS:
             return
@@ -94,7 +95,7 @@ class Outbox:
             )
 
     async def held_reports(self, page_size: int, page_token: str) -> tuple[tuple[ReportsHeld, ...], str]:
-        """What the central system has refused, by kind and subject."""
+        """The reports that the regulator refused, by kind and subject."""
         limit = check_page_size(page_size)
         kind, subject = parse_key_token(page_token, 2)
         rows = await self._store.held_reports((kind, subject), limit + 1)
@@ -104,7 +105,7 @@ class Outbox:
     async def release_reports(
         self, order: Order, kind: str, subject: str, reason: str, *, close_out: bool = False
     ) -> Reply:
-        """Tell again what was set aside, or with `close_out` drop it for good; the signed event."""
+        """Send a held report again, or with `close_out` drop it for good; the signed event."""
         check_code(reason, "reason")
         if (known := await self._orders.known(order)) is not None:
             return known

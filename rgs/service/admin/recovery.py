@@ -1,17 +1,17 @@
-"""A restored store brought up to its log, and what is said of it (docs/keys.md).
+"""Brings a restored store up to its transparency log, and signs that it was done (docs/keys.md).
 
-First the gap is imported, with nothing signed; then an instance of its own pauses every round that is open, for what
-its player has decided in the gap is not known: two admins void them. Last, one commit tells STORE_RECOVERED with the
-epochs before and after and gives the store the new one: its signature is that of the change, and the next
-`instance_start` bears it. Cut short anywhere, it is run again.
+First the statements that the store lacks (the gap) are imported; nothing is signed. Then an instance pauses every open
+round, because what its player decided in the gap is not known: two admins void them. Last, one commit signs
+STORE_RECOVERED with the old and the new store epoch, and gives the store the new one. The next `instance_start` names
+it. If recovery is cut short, it is run again from the start.
 
-The log does not say who played: the private blocks lie beside it, sealed (rgs.store.privates), and come back with the
-statements; with that of an opening the request that has opened the session, so that a repeat finds it. Where they are
-lost, sessions that were opened in the gap stand without player and without regulator's ids.
+The log does not say who played. The private blocks lie beside it, sealed (`rgs.store.privates`), and are imported with
+the statements. The block of an opening brings the request that opened the session, so that a repeat finds it. Where
+blocks are lost, sessions that were opened in the gap have no player and no regulator's ids.
 
-Returns that were credited bet by bet are owed again under their ids: a wallet that has them says so.
+Returns that were credited bet by bet are owed again under their ids: a wallet that has taken one says so.
 
-Refuses to settle anything, to guess players, and to end an affair that the log does not tell of: reconciliation does.
+Recovery settles nothing, guesses no player, and ends no operation that the log does not mention: reconciliation does.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from rgs.core.rounds import Round
 from rgs.core.sessions import Session
 from rgs.core.statements import KINDS, UnhandledKindError, parse_canonical, private_hash
 from rgs.core.times import format_date, parse_time
-from rgs.ports.regulator import StageReport
+from rgs.service.admin.admin import pause
 from rgs.service.events import EventCode, event_draft
 from rgs.service.instance import Instance
-from rgs.service.play.settlement import owed_return
+from rgs.service.play.settlement import owed_return, stage_count, stage_report
 from rgs.service.sealing import Sealer
 from rgs.store.changes import Affair, Change, DayCount, MetaSet
 from rgs.store.interface import LOG_EPOCH, RECOVERING, Store, StoreReads
@@ -45,7 +45,7 @@ _PAGE = 200
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """What was done: the rounds that wait for their void, with why, and the epochs."""
+    """The rounds that wait for their void, and the store's epochs before and after."""
 
     paused: tuple[Round, ...]
     before: str
@@ -53,7 +53,7 @@ class Recovered:
 
 
 def with_privates(gap: Sequence[Missing], sealed: SealedPrivates, sealer: Sealer) -> list[Missing]:
-    """The gap, each statement with its private block where that can be opened, and is the one that was signed for."""
+    """The gap, each statement with its private block if the block can be opened and is the one that was signed."""
     return [_with_private(missing, sealed, sealer) for missing in gap]
 
 
@@ -70,7 +70,7 @@ def _with_private(missing: Missing, sealed: SealedPrivates, sealer: Sealer) -> M
 
 
 async def plan_import(reads: StoreReads, gap: Sequence[Missing]) -> Import:
-    """The rows of a gap, over what the store has."""
+    """The rows to import for a gap, beside those that the store has."""
     planned = Import()
     for row in await reads.instances(alive_only=False):
         planned.instances[row.instance] = InstanceState(
@@ -99,7 +99,7 @@ async def plan_import(reads: StoreReads, gap: Sequence[Missing]) -> Import:
 
 
 def _count(planned: Import, missing: Missing) -> set[str]:
-    """Take the statement's number and draw into its instance's row; another instance that it ends."""
+    """Take the statement's number and draw into its instance's row; the names of other instances that it ends."""
     body, time_ms = missing.body, parse_time(missing.body["time"])
     if missing.kind == "instance_start":
         planned.instances[missing.instance] = InstanceState(
@@ -127,7 +127,7 @@ def _count(planned: Import, missing: Missing) -> set[str]:
 
 
 async def _link(planned: Import, reads: StoreReads, missing: Missing) -> tuple[str, int]:
-    """Take one link of a session; the round and seat that it is about."""
+    """Take one link of a session; its round and seat, empty and 0 if it has none."""
     body, kind, block = missing.body, missing.kind, _block(missing)
     session = await _session(planned, reads, missing)
     states = planned.new_sessions if session.session_id in planned.new_sessions else planned.sessions
@@ -141,21 +141,21 @@ async def _link(planned: Import, reads: StoreReads, missing: Missing) -> tuple[s
         case "round_final":
             ended = await _end(planned, reads, missing)
             planned.ended.append((ended, after.currency))
-            planned.days.append(_played(after, ended))
+            planned.days.append(stage_count(after, ended))
             if not after.is_seamless:
-                planned.reports.append((_report(after, ended), missing.hash.hex()))
+                planned.reports.append((stage_report(after, ended), missing.hash.hex()))
             return ended.round_id, ended.seat_no
         case "purchase":
             bought = int(body["amount_minor"])
             planned.days.append(DayCount(after.operator, after.currency, day, purchases=1, bought_minor=bought))
-        case "money_leg" if body["direction"] == "credit" and after.player:  # whether it was taken, the wallet knows
+        case "money_leg" if body["direction"] == "credit" and after.player:  # the wallet knows whether it took it
             amount_minor, time_ms = int(body["amount_minor"]), parse_time(body["time"])
             owed = owed_return(after, body["transaction_id"], amount_minor, body["round_id"], time_ms)
             planned.owed.append(owed)
         case "participation_end":
             paid = int(body["paid_out_minor"])
             planned.days.append(DayCount(after.operator, after.currency, day, ends=1, final_balance_minor=paid))
-            # All of its stages were told before its end was: the central system takes no end before them.
+            # All of its stages were reported before its end was: the regulator takes no end before them.
             planned.reports = [row for row in planned.reports if row[0].session_id != after.session_id]
         case "session_open" | "money_leg" | "session_close":
             pass
@@ -188,7 +188,7 @@ async def _session(planned: Import, reads: StoreReads, missing: Missing) -> Sess
 
 
 def _opening(missing: Missing) -> Affair:
-    """The affair that has opened the session: by it a repeat of its request finds the session, for ever."""
+    """The operation that opened the session: by it a repeat of its request finds the session at any time."""
     body, request = missing.body, missing.request
     session_id = str(body["session_id"])
     return Affair(
@@ -219,55 +219,13 @@ async def _end(planned: Import, reads: StoreReads, missing: Missing) -> Round:
     return ended
 
 
-def _played(session: Session, ended: Round) -> DayCount:
-    return DayCount(
-        session.operator,
-        session.currency,
-        format_date(ended.end_ms),
-        stages=1,
-        staked_minor=ended.staked_minor,
-        returned_minor=ended.returned_minor,
-    )
-
-
-def _report(session: Session, ended: Round) -> StageReport:
-    """Told to the central system (again, perhaps: it knows a stage by its number)."""
-    return StageReport(
-        session_id=session.session_id,
-        stage_no=ended.stage_no,
-        regulator_session_id=session.regulator_session_id,
-        regulator_participation_id=session.regulator_participation_id,
-        available_minor=ended.balance_before_minor,
-        staked_minor=ended.staked_minor,
-        returned_minor=ended.returned_minor,
-        opening_hash=ended.opening_hash,
-        end_ms=ended.end_ms,
-    )
-
-
 async def sign_recovery(store: Store, instance: Instance, clock: Clock) -> Recovered:
-    """Pause what is open, then end the store's epoch. The instance has declared the lost ones lost at its start."""
+    """Pause open rounds, then begin a new epoch of the store. The instance has signed at its start which are lost."""
     paused: list[Round] = []
     for round_ in await _open_rounds(store):
         session = await store.session(round_.session_id)
         if not round_.malfunction and session is not None:
-            now_ms = max(clock.now_ms(), session.last_ms)
-            draft = event_draft(
-                EventCode.MALFUNCTION,
-                now_ms,
-                reason=REASON,
-                before="IN_PLAY",
-                after="PAUSED",
-                session_id=round_.session_id,
-                round_id=round_.round_id,
-            )
-            change = Change(
-                session=replace(session, version=session.version + 1),
-                round=replace(round_, version=round_.version + 1, malfunction_code=REASON),
-                drafts=(draft,),
-                pauses=True,
-            )
-            await store.commit(change)
+            await store.commit(pause(session, round_, REASON, max(clock.now_ms(), session.last_ms)))
         paused.append(round_)
     now_ms = clock.now_ms()
     before, after = await store.meta("store_epoch"), instance.new_id(now_ms)

@@ -1,19 +1,19 @@
-"""Who looks after the guards (ARCHITECTURE 2.19; GLI-19 2.3.2): each stops what it must while its thing is not
-sound, and no more.
+"""Closes and opens the guards (ARCHITECTURE 2.19: a closed guard stops new rounds, never dealt ones; GLI-19 2.3.2).
 
-    rng        the generator draws no more: latched, in the commit of its RNG_FAILED, until an admin clears it
-    self_test  its known answers, asked again from time to time and on demand
-    rules      the certified files hash to what was measured at the start, looked at from time to time and on demand;
-               interpreter, libraries and the rest of the server too, once a day and on demand
-    clock      time is not trusted (`rgs.node.clock`): until the database's clock vouches for the wall clock, or an
-    admin
-               does; latched, so that no restart makes it trusted
-    register   the central system has left the last calls unanswered; rounds of sessions that have their ids go on
-    store      a commit failed: until one succeeds, which is the one that tells of it
-    log        the transparency log does not agree with the store, or statements wait too long for it: until it is sound
+A guard is closed while:
 
-A guard closes in memory first and is told of by a signed event as soon as the store takes it. Refuses to open what an
-admin has to clear, and to stop a round that was dealt. Its own pauses are counted on the clock that nobody sets.
+    rng        the generator has failed; latched, in the commit of its RNG_FAILED, until an admin clears it
+    self_test  its known answers differ; tested periodically and on demand
+    rules      the certified files differ from the start; checked periodically and on demand, and with them interpreter,
+               libraries and the rest of the server once a day and on demand
+    clock      time is not trusted, until the database's clock or an admin vouches for the wall clock; latched, so that
+               a restart does not make it trusted
+    register   the regulator has left the last calls unanswered; rounds of sessions that have their ids go on
+    store      a commit has failed; the event that opens the guard is the commit that succeeds again
+    log        the transparency log does not agree with the store, or statements wait too long for it
+
+A guard closes in memory at once, and its event is signed as soon as the store takes it. Only an admin opens a latched
+guard. Periods are counted on the monotonic clock.
 """
 
 from __future__ import annotations
@@ -27,20 +27,7 @@ import structlog
 
 from rgs.core.clock import APART_MS, TrustedClock
 from rgs.core.errors import ClocksDifferError, RegulatorUnavailableError, RgsError, RngUnavailableError
-from rgs.ports.regulator import (
-    CentralSystem,
-    DayAlignment,
-    ModuleReport,
-    ParticipationEnd,
-    Purchase,
-    RegulatorParticipation,
-    RegulatorReceipt,
-    RegulatorSession,
-    Rejection,
-    SessionClose,
-    SessionOpening,
-    StageReport,
-)
+from rgs.ports import regulator
 from rgs.service.events import EventCode, Events, event_draft
 from rgs.service.instance import RNG_GUARD, Instance
 from rgs.service.permits import Permits
@@ -49,49 +36,51 @@ from rgs.store.changes import Change, Draft, InstanceLostError, LatchCleared, La
 from rgs.store.interface import Store
 
 REGISTER_FAILURES_MAX = 3
-"""So many calls in a row without an answer, and the register counts as down."""
+"""After so many unanswered calls in a row the regulator counts as down."""
 REGISTER_QUIET_MS = 60_000
-"""After so long without a failing call nothing says any more that it is."""
+"""After so long without a failed call the regulator no longer counts as down."""
 UNTOLD_MAX = 256
-"""Changes of guards that wait for the store to take their events; of more, the log alone is told."""
+"""Events of guards that may wait for the store; further changes stand in the technical log only."""
 RULES_CLOSED_PERIOD_MS = 10_000
-"""How often the certified files are looked at while they are not what they were."""
+"""How often the certified files are checked while they differ."""
 RESTART_NEEDED = "RESTART_NEEDED"
-"""Why a guard stays closed that an admin has cleared: what it guards is sound in a new process only."""
+"""Code of a cleared guard that stays closed until a new process starts."""
 UNANSWERED, COMMIT_FAILED, SELF_TEST_FAILED = "UNANSWERED", "COMMIT_FAILED", "SELF_TEST_FAILED"
 
 _Answer = TypeVar("_Answer")
 
 
 class CountedCentral:
-    """A central system, with a count of the calls in a row that it has left unanswered."""
+    """The regulator, with a count of the calls in a row that it has left unanswered."""
 
-    def __init__(self, central: CentralSystem, clock: TrustedClock) -> None:
+    def __init__(self, central: regulator.CentralSystem, clock: TrustedClock) -> None:
         self._central = central
         self._clock = clock
         self.failures = 0
         self.failed_ms = 0
-        """When the last unanswered call was given up, by the clock that nobody sets."""
+        """When the last unanswered call was given up, by the monotonic clock."""
 
-    async def open_session(self, opening: SessionOpening) -> RegulatorSession:
+    async def open_session(self, opening: regulator.SessionOpening) -> regulator.RegulatorSession:
         return await self._counted(self._central.open_session(opening))
 
-    async def buy_participation(self, purchase: Purchase) -> RegulatorParticipation:
+    async def buy_participation(self, purchase: regulator.Purchase) -> regulator.RegulatorParticipation:
         return await self._counted(self._central.buy_participation(purchase))
 
-    async def report_stages(self, transaction_id: str, stages: Sequence[StageReport]) -> RegulatorReceipt:
+    async def report_stages(
+        self, transaction_id: str, stages: Sequence[regulator.StageReport]
+    ) -> regulator.RegulatorReceipt:
         return await self._counted(self._central.report_stages(transaction_id, stages))
 
-    async def end_participation(self, end: ParticipationEnd) -> RegulatorReceipt:
+    async def end_participation(self, end: regulator.ParticipationEnd) -> regulator.RegulatorReceipt:
         return await self._counted(self._central.end_participation(end))
 
-    async def close_session(self, close: SessionClose) -> RegulatorReceipt:
+    async def close_session(self, close: regulator.SessionClose) -> regulator.RegulatorReceipt:
         return await self._counted(self._central.close_session(close))
 
-    async def align_day(self, alignment: DayAlignment) -> RegulatorReceipt:
+    async def align_day(self, alignment: regulator.DayAlignment) -> regulator.RegulatorReceipt:
         return await self._counted(self._central.align_day(alignment))
 
-    async def report_modules(self, report: ModuleReport) -> RegulatorReceipt:
+    async def report_modules(self, report: regulator.ModuleReport) -> regulator.RegulatorReceipt:
         return await self._counted(self._central.report_modules(report))
 
     async def close(self) -> None:
@@ -106,10 +95,11 @@ class CountedCentral:
             raise
         except RgsError as refusal:
             self.failures = 0  # a refusal is an answer
-            if refusal.metadata.get("rejection") == Rejection.TRANSACTION_CONFLICT:
+            if refusal.metadata.get("rejection") == regulator.Rejection.TRANSACTION_CONFLICT:
                 # Nobody else makes our ids: what stands there under this one is unknown, and asked again.
                 raise RegulatorUnavailableError(
-                    f"the central system contradicts itself: {refusal}", refusal=Rejection.TRANSACTION_CONFLICT
+                    f"the regulator contradicts itself: {refusal}",
+                    refusal=regulator.Rejection.TRANSACTION_CONFLICT,
                 ) from None
             raise
         self.failures = 0
@@ -118,23 +108,23 @@ class CountedCentral:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What is looked at besides store, generator and register, and how often.
+    """Checks besides those of store, generator and regulator, and their periods.
 
-    `measure` hashes the certified files: a code, empty if they are what they were.
+    `measure` hashes the certified files: a code, empty if nothing has changed.
     """
 
     measure: Callable[[], str]
     rules_period_ms: int
     self_test_period_ms: int
     log: Callable[[], str] = lambda: ""
-    """What stands against the transparency log, a code, empty if nothing does."""
+    """The fault of the transparency log as a code, empty if there is none."""
     surroundings: Callable[[], str] = lambda: ""
-    """As `measure`, of everything else that the server runs on."""
+    """As `measure`, for everything else that the server runs on."""
     surroundings_period_ms: int = 86_400_000
 
 
 class Watch:
-    """Looks once a second (`look`), and at once where a commit fails or an admin asks (`examine`)."""
+    """Checks once a second (`look`), and at once if a commit fails or an admin asks (`examine`)."""
 
     def __init__(
         self,
@@ -152,7 +142,7 @@ class Watch:
         self._node = node
         self._time = time
         self._followed = -1
-        """How often switches had changed when they were read last."""
+        """The store's count of switch changes at the last reading."""
         self._store = store
         self._instance = instance
         self._permits = permits
@@ -160,26 +150,26 @@ class Watch:
         self._clock = clock
         self._central = central
         self._watched = watched
-        # Both were looked at when the process and its generator began.
+        # Files and generator were checked when the process began.
         self._measured_ms = self._surveyed_ms = self._tested_ms = clock.running_ms()
         self._untold: list[tuple[Draft, tuple[Record, ...]]] = []
-        """Events, each with what it leaves in the store."""
+        """Events that are not signed yet, each with its records."""
         self._jump_ms = 0
-        """The last jump that was seen."""
+        """The last jump of the clock."""
         self._jumped = ""
-        """The last instance that has signed a TIME_JUMP."""
+        """The last instance that signed a TIME_JUMP."""
         self._latched: set[str] = set()
-        """Guards whose latch this process has seen in the store: only that one can be found cleared."""
+        """Guards whose latch this process has seen in the store: only such a latch can be found cleared."""
         store.on_failure = self._commit_failed
 
     async def begin(self) -> None:
-        """Before anything is signed: what the store has to say of the clock, and what was left closed. StoreError."""
+        """Check the clock against the store, and close what was left latched, before anything is signed. StoreError."""
         await self._time.begin()
         await self.follow()
         self._close_clock()
 
     async def look(self) -> None:
-        """See what is sound, close and open guards, and tell of it as far as the store takes it."""
+        """Check everything, close and open guards, and sign the events as far as the store takes them."""
         await self._look_at_clock()
         self._look_at_register()
         self._look_at_generator()
@@ -189,7 +179,7 @@ class Watch:
         await self._tell()
 
     async def follow(self) -> None:
-        """Take up switches, and latches of this node, that any process has changed. StoreError."""
+        """Apply switches, and latches of this node, that any process has changed. StoreError."""
         changes = await self._store.changes("switches")
         if changes != self._followed:
             self._permits.load_switches(await self._store.switches())
@@ -206,7 +196,7 @@ class Watch:
                 await self.cleared(name, await self.examine(name))
 
     async def examine(self, name: str) -> str:
-        """What stands against opening a guard now, a code; empty if nothing does."""
+        """The fault that keeps a guard from opening now, as a code; empty if there is none."""
         match name:
             case "rng":
                 return RESTART_NEEDED if self._instance.failure else ""
@@ -214,7 +204,7 @@ class Watch:
                 return RESTART_NEEDED if self._failed_test() else ""
             case "rules":
                 return await asyncio.to_thread(self._survey)
-            case "clock":  # an admin's word stands for the wall clock's own jump, and for no other clock
+            case "clock":  # an admin can vouch for the wall clock, not against the database's clock
                 await self._time.ask()
                 return self._clock.differs
             case "register":
@@ -222,13 +212,13 @@ class Watch:
                 return ""
             case "log":
                 return self._watched.log()
-            case "store":  # the event that an admin's word makes is the commit that shows it
+            case "store":  # the commit of the admin's event shows whether it works
                 return ""
-            case _:  # looked after elsewhere, and opened there
+            case _:  # closed and opened elsewhere
                 return self._permits.guard(name).code
 
     def verify_clock(self) -> None:
-        """ClocksDifferError where the database's clock, heard by `examine`, contradicts an admin's word."""
+        """ClocksDifferError if the database's clock, asked by `examine`, contradicts this node's wall clock."""
         if self._clock.differs:
             ahead_ms = self._clock.apart_ms
             raise ClocksDifferError(
@@ -240,11 +230,11 @@ class Watch:
             )
 
     def clearing(self, name: str) -> tuple[Record, ...]:
-        """What an admin's clearing of a guard leaves in the store, in the commit that tells of it."""
+        """The records of clearing a guard, for the commit with the event."""
         return (LatchCleared(self._node, name), *(self._time.vouched() if name == CLOCK_GUARD else ()))
 
     async def cleared(self, name: str, code: str) -> None:
-        """An admin has cleared the guard, and it was examined: it opens, or stays closed for what `code` says."""
+        """Open the guard that an admin has cleared, or keep it closed if `examine` gave a code."""
         if name == CLOCK_GUARD and not code:
             await self._time.accept()
             self._let_go()
@@ -257,13 +247,13 @@ class Watch:
         jump_ms = self._clock.take_jump()
         was_open = self._close_clock()
         self._jump_ms = jump_ms or self._jump_ms
-        # Each instance tells its first at once: by it replay knows why later dates are before the instance's start.
+        # Each instance signs its first at once: it tells replay why later dates are before the instance's start.
         is_first = self._jumped != self._instance.name
         is_noted = any(draft.body["code"] == EventCode.TIME_JUMP for draft, _ in self._untold)
         if (jump_ms and was_open) or (is_first and not is_noted and (jump_ms or self._clock.is_held)):
             now_ms, told = self._clock.now_ms(), f"{self._jump_ms:+d} ms"
             self._untold.append((event_draft(EventCode.TIME_JUMP, now_ms, subject=CLOCK_GUARD, after=told), ()))
-        elif jump_ms and not self._clock.is_held:  # what time follows now was told when it was seen
+        elif jump_ms and not self._clock.is_held:  # a held clock's jump has its event already
             self._events.count(EventCode.TIME_JUMP, EventCode.TIME_JUMP)
         if self._clock.is_trusted and self._permits.guard(CLOCK_GUARD).closed:
             self._open(CLOCK_GUARD, LatchCleared(self._node, CLOCK_GUARD))
@@ -306,7 +296,7 @@ class Watch:
         self._measured_ms = now_ms
         if survey_due:
             self._surveyed_ms = now_ms
-        # What has closed the guard may be any of it.
+        # Any part may have closed the guard.
         code = await asyncio.to_thread(self._survey if survey_due or closed else self._watched.measure)
         if code:
             self._close("rules", code)
@@ -314,7 +304,7 @@ class Watch:
             self._open("rules")
 
     def _survey(self) -> str:
-        """Everything, the certified files first."""
+        """Hash everything, the certified files first."""
         return self._watched.measure() or self._watched.surroundings()
 
     def _look_at_self_test(self) -> None:
@@ -325,7 +315,7 @@ class Watch:
             self._look_at_generator()
 
     def _failed_test(self) -> bool:
-        """Run the self-test: whether it failed, which ends the generator."""
+        """Run the self-test; whether it failed. A failure ends the generator."""
         self._tested_ms = self._clock.running_ms()
         try:
             self._instance.selftest()
@@ -340,7 +330,7 @@ class Watch:
     # --- in memory first, then signed -----------------------------------------------------------------------------
 
     def _close(self, name: str, code: str, *records: Record, latched: bool = False) -> bool:
-        """Close the guard, latched where `records` leave a latch; whether it was open."""
+        """Close the guard, latched if there are `records`; whether it was open."""
         latched = latched or bool(records)
         now_ms = self._clock.now_ms()
         if not self._permits.close_guard(name, code, now_ms, latched=latched):
@@ -353,7 +343,7 @@ class Watch:
         return True
 
     def _open(self, name: str, *records: Record) -> None:
-        """Open the guard, with its latch where `records` clear one."""
+        """Open the guard, a latched one if there are `records`."""
         code = self._permits.guard(name).code
         if self._permits.open_guard(name, clear_latch=bool(records)):
             structlog.get_logger().warning("guard_opened", guard=name, code=code)
@@ -368,7 +358,7 @@ class Watch:
             self._untold.append((draft, records))
 
     async def _tell(self) -> None:
-        """Sign what is not told yet. With the store's guard closed, that commit is the probe that opens it."""
+        """Sign the waiting events. While the store's guard is closed, that commit is the probe that opens it."""
         if self._instance.failure and await self._try(self._instance.tell_failure()):
             self._latched.add(RNG_GUARD)
         store = self._permits.guard("store")
@@ -404,5 +394,5 @@ class Watch:
         try:
             await commit
         except StoreError:
-            return False  # the store's guard is closed by it; again with the next look
+            return False  # this has closed the store's guard; the next look tries again
         return True

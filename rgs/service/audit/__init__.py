@@ -1,4 +1,4 @@
-"""What auditors and regulators read: signed statements, the transparency log, events and totals.
+"""Reads for auditors and regulators: signed statements, the transparency log, events and totals.
 
-Reads alone: nothing here changes a row.
+Nothing here changes a row.
 """

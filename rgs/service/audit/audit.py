@@ -1,8 +1,8 @@
-"""Signed statements as they were signed: by hash, number, session, round, or range of an instance; and the key path.
+"""Reads signed statements by hash, number, session, round, or range of an instance, and the key statements.
 
 An operator reads the statements of its own sessions and the key path of its instances; auditors, regulators and labs
-read all. The private block goes to its operator, to auditors and to regulators, never to a lab. Refuses to re-serialize
-anything.
+read all. A private block goes to its operator, to auditors and to regulators, never to a lab. Envelopes are served as
+the bytes that were signed.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _OF_A_SEAT = ("round_opening", "round_final")
 _ROUND_ROWS_MAX = 1_000
 """Statements of one round: two a seat."""
 _OPEN_TO_OPERATORS = frozenset({"instance_start", "instance_end", "instance_lost", "artifact"})
-"""Part of the key path, or a name and a hash: an operator needs them to verify its own rounds."""
+"""The key path, and names with hashes: an operator needs them to verify its own rounds."""
 
 
-class Audit:
-    """Reads only."""
+class StatementReader:
+    """Statements, filtered by what the caller may see."""
 
     def __init__(self, *, store: Store, key_statements: Sequence[bytes]) -> None:
         self._store = store
@@ -38,7 +38,7 @@ class Audit:
         return self._key_statements
 
     def take_key_statements(self, key_statements: Sequence[bytes]) -> None:
-        """The key bundle has grown."""
+        """Replace the key statements after the key bundle has grown."""
         self._key_statements = tuple(key_statements)
 
     async def get_statement(self, caller: Caller, *, hash: bytes, instance: str, statement_no: int) -> StatementRow:  # noqa: A002
@@ -109,7 +109,7 @@ class Audit:
         return seen[0]
 
     async def _seen_by(self, caller: Caller, rows: list[StatementRow]) -> list[StatementRow]:
-        """What of the rows this party may see, private blocks taken out where they are not for it."""
+        """The rows that this party may see, without the private blocks that it may not."""
         if caller.role is Role.LAB:
             return [replace(row, private=b"") for row in rows]
         if caller.role is not Role.OPERATOR:

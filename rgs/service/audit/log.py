@@ -1,16 +1,14 @@
-"""The transparency log as parties read it over the contract: checkpoint, a statement with its proof, consistency, all
-entries in order (ARCHITECTURE 2.15; docs/log.md).
+"""The transparency log over the contract: the checkpoint, a statement with its proof, consistency, all entries in order
+(ARCHITECTURE 2.15: the log is a standard one; docs/log.md).
 
-Nothing is served that no published checkpoint covers. Which statements a party sees is `rgs.service.audit.audit`'s to
-say; checkpoints and proofs are everybody's who may call. Files are read on threads, a bundle at a time. Refuses a
-resume token of another shard, or of a log that does not have what it had when the token was made.
+Only entries that a published checkpoint covers are served. `rgs.service.audit.audit` decides which statements a party
+sees; every caller may read checkpoints and proofs. Files are read on threads, a bundle at a time. A resume token of
+another shard is refused, and one of a log whose entries have changed since.
 """
 
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,8 +21,9 @@ from rgs.core.statements.lines import format_key_bundle
 from rgs.core.tlog.merkle import leaf_hash
 from rgs.core.tlog.note import parse_note, parse_vkey, verify_note
 from rgs.core.values import check_range
-from rgs.service.audit.audit import Audit
+from rgs.service.audit.audit import StatementReader
 from rgs.service.callers import Caller
+from rgs.service.pages import decode_token, encode_token
 from rgs.store.interface import StatementRow
 from rgs.store.sequence import read_place
 from rgs.tlog.directory import LogRefusedError
@@ -33,14 +32,14 @@ from rgs.tlog.sequencer import ORDER_FILE
 
 _VERSION: Final = "e1"
 _MARK_BYTES: Final = 8
-"""Of the hash of the last entry given, in a token: to notice another log, not to withstand a forger."""
+"""A token holds so many bytes of the last entry's hash: enough to notice another log, not to stop a forger."""
 _TOKEN_MAX: Final = 256
 
 _T = TypeVar("_T")
 
 
 class LogUnreadableError(RgsError):
-    """The log's files are not what was signed, or missing."""
+    """The log's files are missing, or are not those that were signed."""
 
     reason = "LOG_UNREADABLE"
 
@@ -58,7 +57,7 @@ class PublishedCheckpoint:
 
 @dataclass(frozen=True, slots=True)
 class Consistency:
-    """That the tree of `new` leaves begins with that of `old`: 32 bytes each."""
+    """Proof that the tree of `new` leaves begins with the tree of `old`: hashes of 32 bytes."""
 
     origin: str
     old: int
@@ -68,7 +67,7 @@ class Consistency:
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """One entry, and the token of the place behind it."""
+    """One entry, and the token to resume behind it."""
 
     index: int
     entry: bytes
@@ -76,15 +75,17 @@ class LogEntry:
 
 
 class PublicLog:
-    """Reads only. `folder` holds the shards; `vkey_of` gives this node's verifier key under the name of a shard."""
+    """Reads the log. `folder` holds the shards; `vkey_of` gives this node's verifier key for the name of a shard."""
 
-    def __init__(self, *, audit: Audit, folder: Path, vkey_of: Callable[[str], str]) -> None:
+    def __init__(self, *, audit: StatementReader, folder: Path, vkey_of: Callable[[str], str]) -> None:
         self._audit = audit
         self._folder = folder
         self._vkey_of = vkey_of
 
     async def checkpoint(self, origin: str) -> PublishedCheckpoint:
-        """The newest one of a shard, or of the newest shard. NotFoundError, InvalidFieldError, LogUnreadableError."""
+        """The newest checkpoint of a shard, without `origin` of the newest. NotFoundError, InvalidFieldError,
+        LogUnreadableError.
+        """
         shard = await self._shard(origin)
         vkey = self._vkey_of(shard.origin)
         try:
@@ -115,7 +116,7 @@ class PublicLog:
         return row, await _read(self._prove, row, extra)
 
     async def consistency(self, origin: str, old: int, new: int) -> Consistency:
-        """Between two sizes up to the newest checkpoint's, which `new` 0 stands for. InvalidFieldError,
+        """Proof between two sizes, up to that of the newest checkpoint; `new` 0 means that one. InvalidFieldError,
         NotFoundError, LogUnreadableError.
         """
         shard = await self._shard(origin)
@@ -127,9 +128,9 @@ class PublicLog:
     async def entries(
         self, *, origin: str, start_index: int, resume_token: str, follow: bool
     ) -> AsyncIterator[LogEntry | None]:
-        """The entries from a place on, up to the size of the checkpoint that is published now; with `follow` those
-        behind it too, None while there is nothing new, until all of a shard was given that another one follows.
-        InvalidFieldError, NotFoundError, LogUnreadableError.
+        """The entries from a place on, up to the size of the published checkpoint. With `follow` later ones too, None
+        while there is nothing new; the stream ends with the shard, once another shard follows it. InvalidFieldError,
+        NotFoundError, LogUnreadableError.
         """
         mark = ""
         if resume_token:
@@ -153,7 +154,7 @@ class PublicLog:
                     index += 1
             if not follow:
                 return
-            # In this order: a shard that another one follows does not grow any more.
+            # The newest shard is read first: once another one follows this shard, this one does not grow.
             newest = await self._shard("")
             shard = await self._shard(shard.origin)
             if shard.size < index:
@@ -202,29 +203,27 @@ def _mark(leaf: bytes) -> str:
 
 
 def _format_token(origin: str, index: int, mark: str) -> str:
-    """The token of a place: the next index, and what stands before it. Inverse of `_parse_token`."""
-    text = f"{_VERSION} {origin} {index} {mark}"
-    return base64.urlsafe_b64encode(text.encode("ascii")).decode("ascii").rstrip("=")
+    """The token of a place: the next index, and the mark of the entry before it. Inverse of `_parse_token`."""
+    return encode_token(f"{_VERSION} {origin} {index} {mark}")
 
 
 def _parse_token(token: str) -> tuple[str, int, str]:
     try:
         if len(token) > _TOKEN_MAX:
             raise ValueError
-        text = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode("ascii")
-        version, origin, number, mark = text.split(" ")
+        version, origin, number, mark = decode_token(token).split(" ")
         parse_origin(origin)
         index = int(number)
         is_whole = version == _VERSION and index > 0 and len(mark) == 2 * _MARK_BYTES
         if is_whole and _format_token(origin, index, mark) == token:
             return origin, index, mark
-    except (ValueError, binascii.Error, FormatError):
+    except (ValueError, FormatError):
         pass
     raise InvalidFieldError("resume_token was not made by this stream", field="resume_token", value=token[:40])
 
 
 def _parse_resume(token: str, origin: str, start_index: int) -> tuple[str, int, str]:
-    """Shard, index and mark of a token that stands beside nothing that it contradicts."""
+    """Shard, index and mark of a token. InvalidFieldError if another field of the request contradicts it."""
     of, index, mark = _parse_token(token)
     if origin not in {"", of}:
         raise InvalidFieldError(

@@ -1,8 +1,7 @@
-"""What auditors, regulators and admins read of the whole house: significant events and running totals (ARCHITECTURE
-section 3; GLI-19 2.8.8).
+"""Significant events and running totals, for auditors, regulators and admins (GLI-19 2.8.8).
 
-Events are read from their signed statements, totals from the rows that the commits of round ends keep. Refuses to add
-anything up itself.
+Events are read from their signed statements. Totals are read from rows that the commits of round ends keep up to date;
+nothing is added up here.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from rgs.service.pages import check_page_size, format_key_token, format_page_tok
 from rgs.store.interface import Store, TotalsFilter, TotalsKey, TotalsRow
 
 EXPORT_ROWS = 500
-"""Lines of the totals in one message of an export."""
+"""Totals in one message of an export."""
 _FIRST_DAY, _LAST_DAY = "0001-01-01", "9999-12-31"
 
 
 @dataclass(frozen=True, slots=True)
 class EventRow:
-    """A significant event as its statement says it; what it does not say is empty."""
+    """A significant event from its statement; fields that the statement does not have are empty."""
 
     code: str
     time_ms: int
@@ -44,7 +43,7 @@ _OPTIONAL = ("subject", "before", "after", "actor", "reason", "session_id", "rou
 
 
 class Reports:
-    """Reads only."""
+    """Pages of events and totals."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -69,7 +68,7 @@ class Reports:
         return tuple(rows[:limit]), _token(rows[limit - 1].key) if len(rows) > limit else ""
 
     async def export_totals(self, wanted: TotalsFilter) -> AsyncIterator[list[TotalsRow]]:
-        """All of them in pieces, as each stands when its piece is read."""
+        """All totals in pieces; each piece as it is when it is read."""
         wanted, after = _checked(wanted), TotalsKey()
         while rows := await self._store.totals(wanted, after=after, limit=EXPORT_ROWS):
             yield rows
@@ -87,7 +86,7 @@ def _token(key: TotalsKey) -> str:
 
 
 def totals_filter(first_day: str, last_day: str, *, operator: str, player: str = "", game: str = "") -> TotalsFilter:
-    """What is asked for; days and names may be empty."""
+    """The filter of a request; days and names may be empty."""
     return TotalsFilter(first_day, last_day, operator, player, game)
 
 
@@ -98,7 +97,7 @@ def _checked(wanted: TotalsFilter) -> TotalsFilter:
     if wanted.player:
         check_reference(wanted.player, "player")
         if not wanted.operator:
-            raise InvalidFieldError("a player is one of an operator: give it too", field="operator", value="")
+            raise InvalidFieldError("a player needs its operator: give operator too", field="operator", value="")
     first_day, last_day = wanted.first_day or _FIRST_DAY, wanted.last_day or _LAST_DAY
     for field, value in (("first_day", wanted.first_day), ("last_day", wanted.last_day)):
         try:

@@ -138,13 +138,9 @@ def _ended(session: Session, returned_minor: int) -> Session:
     )
 
 
-def _ending(session: Session, round_: Round, body: dict[str, Any], now_ms: int) -> Change:
-    draft = Draft(
-        "round_final", {**body, "time": format_time(now_ms)}, round_id=round_.round_id, seat_no=round_.seat_no
-    )
-    if session.is_seamless:
-        return _credited(Change(session=session, round=round_, drafts=(draft,)), session, round_, now_ms)
-    report = StageReport(
+def stage_report(session: Session, round_: Round) -> StageReport:
+    """The regulator's report of a round that has ended."""
+    return StageReport(
         session_id=session.session_id,
         stage_no=round_.stage_no,
         regulator_session_id=session.regulator_session_id,
@@ -155,7 +151,11 @@ def _ending(session: Session, round_: Round, body: dict[str, Any], now_ms: int) 
         opening_hash=round_.opening_hash,
         end_ms=round_.end_ms,
     )
-    counted = DayCount(
+
+
+def stage_count(session: Session, round_: Round) -> DayCount:
+    """A round that has ended, as a part of its day's totals."""
+    return DayCount(
         session.operator,
         session.currency,
         format_date(round_.end_ms),
@@ -163,6 +163,15 @@ def _ending(session: Session, round_: Round, body: dict[str, Any], now_ms: int) 
         staked_minor=round_.staked_minor,
         returned_minor=round_.returned_minor,
     )
+
+
+def _ending(session: Session, round_: Round, body: dict[str, Any], now_ms: int) -> Change:
+    draft = Draft(
+        "round_final", {**body, "time": format_time(now_ms)}, round_id=round_.round_id, seat_no=round_.seat_no
+    )
+    if session.is_seamless:
+        return _credited(Change(session=session, round=round_, drafts=(draft,)), session, round_, now_ms)
+    report, counted = stage_report(session, round_), stage_count(session, round_)
     return Change(session=session, round=round_, drafts=(draft,), report=report, counted=counted)
 
 

@@ -1,4 +1,4 @@
-"""Three-way reconciliation: sources read, books compared, reports written, signed and shown as pages.
+"""Three-way reconciliation: reads the sources, compares them, writes and signs reports, shows them as pages.
 
-Works over files; knows no server. How two rows are matched is `rgs.core.reconcile`'s to say.
+Works over files and knows no server. `rgs.core.reconcile` decides how rows are matched.
 """

@@ -1,7 +1,4 @@
-"""Charts as plain numbers for a template to draw as SVG: bars and their labels, no library, no script.
-
-Refuses to scale two things on two axes: one chart, one unit.
-"""
+"""Charts as plain numbers, which a template draws as SVG: bars and labels, no script. A chart has one unit."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ NUMBER: Final = 130
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One rectangle: place and size in the chart's units, which series it is of, what a pointer is told."""
+    """One rectangle: place and size in the chart's units, its series, and the text that a pointer shows."""
 
     x: float
     y: int
@@ -52,7 +49,7 @@ class Chart:
 def stacked(
     rows: Sequence[tuple[str, Sequence[int]]], series: Sequence[str], told: Callable[[int], str] = "{:,}".format
 ) -> Chart:
-    """One bar a row, made of one part a series; parts of nothing are left out. `told` writes a number for people."""
+    """One bar a row, with one part for each series; empty parts are left out. `told` formats a number for people."""
     most = max((sum(parts) for _, parts in rows), default=0) or 1
     room = WIDTH - LABEL - NUMBER
     lines = []
@@ -69,7 +66,7 @@ def stacked(
 
 
 def sources(totals: Sequence[Mapping[str, Any]], name: str, word: str) -> list[tuple[str, Chart]]:
-    """(currency, one bar a day and source) of one amount: what the three books say of the same days."""
+    """(currency, chart with one bar for each day and source) of one amount: the three sources side by side."""
     sums: dict[tuple[str, str, str], int] = {}
     for row in totals:
         key = (row["currency"], row["date"], row["source"])

@@ -1,10 +1,8 @@
-"""The signatures of a reconciliation report: ours verified, the operator's added and verified.
+"""The signatures of a reconciliation report: verifies ours, adds and verifies the operator's.
 
 `report.jsonl` holds export lines: first the `report` statement under a node key, then any number of `countersignature`
-statements, each over the hash of the first and under a key of the party's own, which is brought from outside by its
-keyid (docs/reconciliation.md).
-
-Refuses to countersign files that are not those that the report names.
+statements. Each of these is over the hash of the first and under a key of the party's own, whose keyid is brought from
+outside (docs/reconciliation.md). Before a countersignature the files are compared with those that the report names.
 """
 
 from __future__ import annotations
@@ -21,7 +19,6 @@ from rgs.core.replay import KeyBook
 from rgs.core.replay.reading import read_statement
 from rgs.core.statements import (
     KINDS,
-    Envelope,
     ExportLine,
     Signer,
     format_canonical,
@@ -35,10 +32,10 @@ from rgs.core.statements import (
     verify_signature,
 )
 from rgs.core.times import format_time
-from rgs.service.reconciliation.files import REPORT, REPORT_NAME, SIGNED
+from rgs.service.reconciliation.files import REPORT, REPORT_NAME, SIGNED, sha256_of
 
 COUNTERKEYS: Final = "countersigners.txt"
-"""Public keys of countersigners, one a line in hex: a convenience, checked against the keyid brought from outside."""
+"""Public keys of countersigners, one a line in hex, checked against the keyid that is brought from outside."""
 COUNTERSIGNATURES_MAX: Final = 16
 PUBLIC_KEY_BYTES: Final = 32
 _SIZE_MAX: Final = 256 * 1024 * 1024
@@ -63,41 +60,37 @@ def _lines(folder: Path) -> list[bytes]:
 
 
 def verify_files(folder: Path, sha256: str) -> int:
-    """The files of a report are those that report.json names, and that one is `sha256`'s; their number."""
+    """Compare report.json with `sha256`, and the other files with report.json; their number. VerificationError."""
     content = _read(folder, REPORT)
     if hashlib.sha256(content).hexdigest() != sha256:
         raise VerificationError(f"{REPORT} is not the file that was signed", check="report")
     files: dict[str, str] = json.loads(content)["files"]
     for name, due in sorted(files.items()):
-        digest = hashlib.sha256()
         try:
-            with (folder / Path(name).name).open("rb") as file:
-                while chunk := file.read(1 << 20):
-                    digest.update(chunk)
+            found = sha256_of(folder / Path(name).name)
         except OSError as error:
             raise VerificationError(f"{name}: {error.strerror}", check="report") from None
-        if digest.hexdigest() != due:
+        if found != due:
             raise VerificationError(f"{name} is not the file that the report names", check="report")
     return len(files) + 1
 
 
-def _report_of(line: bytes) -> tuple[Envelope, str, str]:
-    """(envelope, its hash, SHA-256 of the report) of the first line, not yet verified."""
+def _report_of(line: bytes) -> tuple[str, str]:
+    """(hash of the envelope, SHA-256 of the report) of the first line, not yet verified."""
     try:
         data = parse_line(line).envelope
-        envelope = parse_envelope(data)
-        kind, body = parse_statement(envelope)
+        kind, body = parse_statement(parse_envelope(data))
     except FormatError as error:
         raise VerificationError(f"{SIGNED}: {error.message}", check="report") from None
     if kind.name != "report" or body["name"] != REPORT_NAME:
         raise VerificationError(f"{SIGNED} does not begin with the report of a reconciliation", check="report")
-    return envelope, leaf_hash(data).hex(), body["sha256"]
+    return leaf_hash(data).hex(), body["sha256"]
 
 
 def countersign(folder: Path, signer: Signer, party: str, now_ms: int) -> None:
     """Append the party's countersignature. Raises VerificationError where the files are not the report's."""
     lines = _lines(folder)
-    _, statement, sha256 = _report_of(lines[0] if lines else b"")
+    statement, sha256 = _report_of(lines[0] if lines else b"")
     verify_files(folder, sha256)
     body = {"kind": "countersignature", "party": party, "statement": statement, "time": format_time(now_ms)}
     envelope = seal_envelope(KINDS["countersignature"].payload_type, format_canonical(body), signer)
@@ -108,12 +101,12 @@ def countersign(folder: Path, signer: Signer, party: str, now_ms: int) -> None:
 
 
 def add_countersignature(folder: Path, envelope: bytes, public_key: bytes, party: str) -> int:
-    """Append a countersignature that was made elsewhere; how many there are. One that is there is not added again.
+    """Append a countersignature that was made elsewhere, unless it is there; how many there are.
 
-    FormatError, VerificationError: it is no countersignature, of another report or party, or not by this key.
+    FormatError, VerificationError if it is malformed, of another report or party, or not by this key.
     """
     lines = _lines(folder)
-    _, statement, sha256 = _report_of(lines[0])
+    statement, sha256 = _report_of(lines[0])
     verify_files(folder, sha256)
     parsed = parse_envelope(envelope)
     kind, body = parse_statement(parsed)
@@ -135,7 +128,7 @@ def add_countersignature(folder: Path, envelope: bytes, public_key: bytes, party
 
 
 def verify_report(folder: Path, bundle: bytes, root: str | None, countersigners: frozenset[str]) -> list[str]:
-    """What holds, one line each. Raises VerificationError at the first thing that does not.
+    """Lines that say what was verified. VerificationError at the first fault.
 
     `countersigners` are keyids that were brought from outside; each must have signed.
     """
@@ -143,7 +136,7 @@ def verify_report(folder: Path, bundle: bytes, root: str | None, countersigners:
     if root is not None and not keys.anchored:
         raise VerificationError(f"the root of the key bundle is {keys.root}, not {root}", check="root")
     lines = _lines(folder)
-    _, statement, sha256 = _report_of(lines[0] if lines else b"")
+    statement, sha256 = _report_of(lines[0] if lines else b"")
     signed = read_statement(lines[0], keys)
     told = [f"{verify_files(folder, sha256)} files are those that were signed, SHA-256 {sha256}"]
     told.append(f"signed by node {signed.key.name}, {'ANCHORED' if keys.anchored else 'UNANCHORED'}")

@@ -1,14 +1,13 @@
-"""The folder in which a node keeps what operators submit for reconciliation, and the reports.
+"""The folder in which a node keeps the submissions of operators for reconciliation, and the reports.
 
     run.lock                             held while a reconciliation runs, with its report's id in it
     <operator>/submissions/<id>/         rows.jsonl, and submission.json, which says what they are
     <operator>/reports/<id>/             run.json (what was asked), inputs/, report/, then summary.json or failed.json
     <operator>/resolutions.jsonl         how breaks were settled; proposals.jsonl beside it
 
-An id is a hash of who asked and his request id: the same request finds what it made. What has a name here is whole;
-what was left half by a process that died is removed by `sweep`. Only the server's user may look (mode 0700).
-
-Refuses an operator more than STORED_MAX submissions or reports, or more than `stored_mb` in all.
+An id is a hash of the caller and the request id, so that the same request finds what it made. Files and folders under
+these names are whole; `sweep` removes what a dead process has left unfinished. Only the server's user may read the
+folder (mode 0700). An operator has at most STORED_MAX submissions and reports each, and at most `stored_mb` in all.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from rgs.service.pages import check_page_size, format_key_token, parse_key_token
 
 STORED_MAX: Final = 2_000
 RETRY_MS: Final = 10_000
-"""When to come again where another is under way."""
+"""When to try again while another submission or run is under way."""
 MEGABYTE: Final = 1 << 20
 RUN, SUMMARY, FAILED, INPUTS, REPORT_FOLDER = "run.json", "summary.json", "failed.json", "inputs", "report"
 # The files of a report.
@@ -52,12 +51,14 @@ Document = dict[str, Any]
 
 
 def entry_id(caller: Caller, method: str, request_id: str) -> str:
-    """The id of what this request makes."""
+    """The id of the submission or report that this request makes."""
     return hashlib.sha256(f"{caller.role.value}/{caller.party}/{method}/{request_id}".encode()).hexdigest()[:32]
 
 
 def operator_of(caller: Caller, operator: str) -> str:
-    """Whose books are meant: an operator's own, for others the one that is named. InvalidFieldError, NotFoundError."""
+    """The operator that a request is about: the caller, or for other roles the given one. InvalidFieldError,
+    NotFoundError.
+    """
     if caller.role is not Role.OPERATOR:
         return check_name(operator, "operator")
     if operator not in {"", caller.party}:
@@ -67,17 +68,28 @@ def operator_of(caller: Caller, operator: str) -> str:
 
 def write_document(path: Path, document: Document) -> None:
     """Put a document in place, whole and durable."""
+    write_whole(path, json.dumps(document, sort_keys=True).encode("ascii"))
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Put a file in place, whole and durable: a crash leaves the old one or the new one."""
     new = path.with_name(f".{path.name}.new")
-    with new.open("w", encoding="ascii") as file:
-        json.dump(document, file, sort_keys=True)
+    with new.open("wb") as file:
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())
     new.replace(path)
     sync(path.parent)
 
 
+def sha256_of(path: Path) -> str:
+    """Hex SHA-256 of a file. OSError."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def read_document(path: Path) -> Document | None:
-    """A document, None where there is none."""
+    """A document; None if there is no file."""
     try:
         found: Document = json.loads(path.read_text("ascii"))
     except (FileNotFoundError, NotADirectoryError):
@@ -103,11 +115,10 @@ class Shelf:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def of(self, operator: str) -> Path:
-        """The operator's folder."""
         return self._folder / operator
 
     def entry(self, operator: str, shelf: str, entry: str, field: str) -> Path:
-        """The folder of a submission or report. NotFoundError, also for an id that is none."""
+        """The folder of a submission or report. NotFoundError, for a malformed id too."""
         path = self.of(operator) / shelf / entry
         if _ID.fullmatch(entry) is None or not path.is_dir():
             raise NotFoundError(f"there is no {field} {entry[:40]}", kind=field, field=field, value=entry[:40])
@@ -119,7 +130,7 @@ class Shelf:
         with contextlib.suppress(FileNotFoundError):
             if sum(1 for _ in (own / shelf).iterdir()) >= STORED_MAX:
                 raise ReconciliationFullError(
-                    f"there are {STORED_MAX} {shelf} of {operator}: the house has to put some away",
+                    f"{operator} has {STORED_MAX} {shelf}, the limit: the operator of the RGS has to move some away",
                     field=shelf, limit=STORED_MAX,
                 )  # fmt: skip
         left = self._stored_mb * MEGABYTE
@@ -132,9 +143,9 @@ class Shelf:
         return left
 
     def full(self, operator: str) -> ReconciliationFullError:
-        """What is said to an operator whose files are too many."""
+        """The error for an operator whose files take too much room."""
         return ReconciliationFullError(
-            f"the files of {operator} take {self._stored_mb} MB: the house has to put some away",
+            f"the files of {operator} take {self._stored_mb} MB: the operator of the RGS has to move some away",
             field="reconciliation_stored_mb", limit=self._stored_mb,
         )  # fmt: skip
 
@@ -159,7 +170,7 @@ class Shelf:
     # --- the one run at a time ---
 
     def lock(self, entry: str) -> int:
-        """Hold the lock for this report: its descriptor, which the process that runs inherits.
+        """Take the lock for this report; its descriptor, which the process of the run inherits.
 
         ReconciliationBusyError.
         """
@@ -169,13 +180,13 @@ class Shelf:
         except BlockingIOError:
             os.close(descriptor)
             raise ReconciliationBusyError(
-                "this node runs another reconciliation: again when it has ended", retry_after_ms=RETRY_MS
+                "this node runs another reconciliation: try again when it has ended", retry_after_ms=RETRY_MS
             ) from None
         os.pwrite(descriptor, entry.encode("ascii"), 0)
         return descriptor
 
     def running(self) -> str:
-        """The id of the report that is being made, empty where none is."""
+        """The id of the report that is being made; empty if there is none."""
         try:
             descriptor = os.open(self._folder / _LOCK, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -189,7 +200,7 @@ class Shelf:
         return ""
 
     def sweep(self) -> None:
-        """Remove what processes that died have left half: submissions nobody writes, runs that nobody runs."""
+        """Remove unfinished submissions and runs of processes that are gone."""
         running = self.running()
         for path in self._folder.glob("*/submissions/.*"):
             with contextlib.suppress(FileNotFoundError, BlockingIOError), held(path / ROWS):
@@ -200,7 +211,7 @@ class Shelf:
 
 
 def clear_run(folder: Path) -> None:
-    """Remove all of a run but what was asked."""
+    """Remove all files of a run but its request."""
     for path in folder.iterdir():
         if path.name != RUN:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -208,7 +219,7 @@ def clear_run(folder: Path) -> None:
 
 @contextlib.contextmanager
 def held(path: Path) -> Iterator[int]:
-    """An existing file under its lock. FileNotFoundError, BlockingIOError."""
+    """Lock an existing file. FileNotFoundError, BlockingIOError."""
     descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -218,10 +229,12 @@ def held(path: Path) -> Iterator[int]:
 
 
 def check_file(name: str, allowed: frozenset[str], folder: Path) -> Path:
-    """A file of a report. InvalidFieldError for a name that is none, NotFoundError where there is no such file."""
+    """The path of a file of a report. InvalidFieldError for an unknown name, NotFoundError if the report lacks it."""
     if name not in allowed:
         limit = ", ".join(sorted(allowed))
-        raise InvalidFieldError(f"file {name[:40]} is none of {limit}", field="file", limit=limit, value=name[:40])
+        raise InvalidFieldError(
+            f"unknown file {name[:40]}; known files: {limit}", field="file", limit=limit, value=name[:40]
+        )
     for path in (folder / REPORT_FOLDER / name, folder / INPUTS / name):
         if path.is_file():
             return path

@@ -1,7 +1,7 @@
 """The reconciliation report as one HTML page that stands alone: no script, no font, nothing is loaded.
 
-Summary first, owed players first, details to open, readable on paper and in the dark. Every value is escaped by the
-template engine. Refuses to show anything that report.json does not say.
+The summary comes first, then owed players; details can be opened. The page can be read on paper and in dark mode. The
+template engine escapes every value. The page shows only what report.json says.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from rgs.service.reconciliation.charts import LABEL, WIDTH, sources, stacked
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
 _NBSP: Final = "\u00a0"
-"""An amount is not torn from its currency at the end of a line."""
+"""Keeps an amount and its currency on one line."""
 _ROWS_MAX: Final = 200
-"""Breaks of one class on the page; the rest is in breaks.csv."""
+"""Breaks of one class on the page; all of them are in breaks.csv."""
 
 
 @lru_cache(maxsize=1)
@@ -34,9 +34,7 @@ def _template() -> Template:
         keep_trailing_newline=True,
     )
     environment.filters["number"] = "{:,}".format
-    environment.filters["money"] = lambda amount_minor, currency: format_money(amount_minor, currency).replace(
-        " ", _NBSP
-    )
+    environment.filters["money"] = _money
     return environment.get_template("reconciliation.html.j2")
 
 

@@ -1,11 +1,8 @@
-"""Three-way reconciliation, the use case: files in, a folder with the report out. Knows no server and no command line.
+"""Three-way reconciliation: reads files and writes a folder with the report. It knows no server and no command line.
 
-What it implements: ARCHITECTURE 1 (reconcile): the record counts as far as it verifies; the operator's receipts and
-wallet statement and the regulator's register are matched against it by id. The report is the same bytes for the same
-inputs; it is signed as a `report` statement where a key is given.
-
-Refuses a folder that holds anything already, and to leave half a report: the folder is filled under a name of its own
-and put in place whole.
+The signed record counts as far as it verifies. The operator's receipts and wallet statement and the regulator's rows
+are matched with it by id. The same inputs give the same bytes of the report, which is signed as a `report` statement if
+a key is given. The output folder must be empty or absent: it is filled under another name and put in place whole.
 """
 
 from __future__ import annotations
@@ -54,18 +51,9 @@ from rgs.core.replay import KeyBook, Rulebook
 from rgs.core.statements import KINDS, ExportLine, Signer, format_canonical, format_line, seal_envelope
 from rgs.core.statements.lines import KEY_BUNDLE_BYTES_MAX
 from rgs.core.times import format_date, format_time, parse_date
-from rgs.service.reconciliation.files import (
-    BREAKS_CSV,
-    PAGE,
-    PARTICIPATIONS_CSV,
-    REJECTS_CSV,
-    REPORT,
-    REPORT_NAME,
-    SIGNED,
-    TOTALS_CSV,
-)
+from rgs.service.reconciliation import files
 from rgs.service.reconciliation.page import render_page
-from rgs.service.reconciliation.sources import Outside, Rows, Verified, read_mapping
+from rgs.service.reconciliation.sources import Outside, RowFiles, VerifiedExport, read_mapping
 from rgs.store.reconciliation import MEMORY_MB_MIN, Comparison
 
 MEMORY_MB: Final = 2048
@@ -83,7 +71,7 @@ _TOTAL_COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ReconcileRequest:
-    """What is compared. Times are milliseconds since 1970; `period` is from..to, its end excluded."""
+    """What to compare. Times are milliseconds since 1970; `period` is (from, to), its end excluded."""
 
     statements: Path
     keys: Path
@@ -108,7 +96,7 @@ class ReconcileRequest:
 
 @dataclass(frozen=True, slots=True)
 class Reconciled:
-    """What a run came to; `document` is the report."""
+    """The result of a run; `document` is the report."""
 
     verdict: str
     open_breaks: int
@@ -119,7 +107,7 @@ class Reconciled:
 
 
 class Reconciliation:
-    """Runs reconciliations. `version` names the software; without a signer the report is unsigned and says so."""
+    """Runs reconciliations. `version` names the software. Without a signer the report is unsigned, and says so."""
 
     def __init__(self, *, version: str, signer: Signer | None = None, rulebook: Rulebook | None = None) -> None:
         self._version = version
@@ -127,7 +115,7 @@ class Reconciliation:
         self._rulebook = rulebook or Rulebook()
 
     def run(self, request: ReconcileRequest) -> Reconciled:
-        """Compare, and put the report into `request.out`. Raises RgsError where it could not run at all."""
+        """Compare, and put the report into `request.out`. RgsError if the comparison cannot run."""
         _verify_request(request)
         keys = _read_keys(request)
         unfinished = request.out.with_name(f".{request.out.name}.unfinished")
@@ -136,7 +124,7 @@ class Reconciliation:
         work = unfinished / "work"
         work.mkdir(parents=True)
         try:
-            done = _Run(request, keys, self._rulebook, self._version, self._signer, unfinished).run()
+            done = _ReconciliationRun(request, keys, self._rulebook, self._version, self._signer, unfinished).run()
             if request.out.exists():
                 request.out.rmdir()
             unfinished.rename(request.out)
@@ -173,8 +161,8 @@ def _read_keys(request: ReconcileRequest) -> KeyBook:
     return keys
 
 
-class _Run:
-    """One run over one folder."""
+class _ReconciliationRun:
+    """One run, in one folder."""
 
     def __init__(
         self,
@@ -188,16 +176,15 @@ class _Run:
         self._request, self._keys, self._rulebook = request, keys, rulebook
         self._version, self._signer, self._folder = version, signer, folder
         self._work = (folder / "work").resolve()
-        self._rows = Rows(self._work)
+        self._rows = RowFiles(self._work)
         self._inputs: list[Input] = []
         self._rejects: list[tuple[str, int, str]] = []
         self._days_in_part: set[str] = set()
-        """Days of which the period covers a part: what the register says of the whole day is not compared."""
+        """Days that the period covers in part: the regulator's totals of such a day are not compared."""
         given = [path.resolve() for path in (request.wallet, request.receipts, request.regulator) if path is not None]
         self._store = Comparison(self._work, memory_mb=request.memory_mb, files=given)
 
     def run(self) -> Reconciled:
-        """All of it."""
         try:
             extract = Extract(self._rulebook, overdue_s=self._request.overdue_s, operator=self._request.operator)
             verified = self._verify(extract)
@@ -213,7 +200,7 @@ class _Run:
             self._store.join(terms)
             for found in self._compare(terms):
                 self._tell(found)
-            self._load_breaks()
+            self._rows.load_into(self._store)
             earlier = self._load_earlier()
             return self._report(terms, extract, verified, earlier)
         finally:
@@ -223,8 +210,8 @@ class _Run:
 
     # --- reading ---
 
-    def _verify(self, extract: Extract) -> Verified:
-        verified = Verified(self._keys, self._rulebook, extract)
+    def _verify(self, extract: Extract) -> VerifiedExport:
+        verified = VerifiedExport(self._keys, self._rulebook, extract)
         self._inputs.append(verified.read(self._request.statements, self._rows, self._tell))
         names, operator = ", ".join(sorted(extract.operators)), self._request.operator
         if operator is None and len(extract.operators) > 1:
@@ -237,7 +224,7 @@ class _Run:
         return verified
 
     def _name_nameless(self, extract: Extract, terms: Terms) -> None:
-        """Find by other ids what has lost its own; what is found nowhere is a reject."""
+        """Find rows without private block by their other ids; those that are not found are rejects."""
         left = self._store.name_nameless(terms)
         nowhere = [
             ("statements", 0, f"{statement}: {NO_BLOCK}")
@@ -307,7 +294,7 @@ class _Run:
     def _totals_declared(self, terms: Terms) -> Iterator[Break]:
         sums: dict[str, dict[tuple[str, str, str], dict[str, int]]] = defaultdict(lambda: defaultdict(dict))
         for day, operator, currency, _game, source, *numbers in self._store.totals(terms):
-            kept = sums[source][format_date(day * 86_400_000), operator, currency]
+            kept = sums[source][format_date(day * DAY_MS), operator, currency]
             for name, value in zip(("rounds", "bought", "paid_out", "staked", "returned"), numbers, strict=True):
                 kept[name] = kept.get(name, 0) + int(value)
         for date, operator, currency, rounds, bought, staked, returned, paid_out in self._store.declared():
@@ -330,26 +317,21 @@ class _Run:
         row = (str(priority_of(found)), str(found.time_ms), subject, found.break_id, found.kind.value, document)
         self._rows.add("breaks", row)
 
-    def _load_breaks(self) -> None:
-        self._rows.load_into(self._store)
-
     # --- the earlier report, the resolutions ---
 
     def _load_earlier(self) -> str:
-        """Take in the breaks of an earlier report; the SHA-256 of that report, empty where there is none."""
+        """Load the breaks of an earlier report; the SHA-256 of that report, empty if none is given."""
         if self._request.earlier is None:
             return ""
         try:
-            content = (self._request.earlier / REPORT).read_bytes()
+            content = (self._request.earlier / files.REPORT).read_bytes()
             document = json.loads(content)
-            due = document["files"][BREAKS_CSV]
-            digest = hashlib.sha256()
-            with (self._request.earlier / BREAKS_CSV).open("rb") as file:
-                while chunk := file.read(1 << 20):
-                    digest.update(chunk)
-            if digest.hexdigest() != due:
-                raise VerificationError(f"{BREAKS_CSV} of the earlier report is not the one it names", check="earlier")
-            with (self._request.earlier / BREAKS_CSV).open(encoding="utf-8", newline="") as text:
+            due = document["files"][files.BREAKS_CSV]
+            if files.sha256_of(self._request.earlier / files.BREAKS_CSV) != due:
+                raise VerificationError(
+                    f"{files.BREAKS_CSV} of the earlier report is not the one it names", check="earlier"
+                )
+            with (self._request.earlier / files.BREAKS_CSV).open(encoding="utf-8", newline="") as text:
                 for row in csv.DictReader(text):
                     self._rows.add("earlier", (row["break_id"], row["class"], row["subject"]))
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -361,22 +343,22 @@ class _Run:
 
     # --- the report ---
 
-    def _report(self, terms: Terms, extract: Extract, verified: Verified, earlier: str) -> Reconciled:
+    def _report(self, terms: Terms, extract: Extract, verified: VerifiedExport, earlier: str) -> Reconciled:
         request, store, summary = self._request, self._store, verified.summary
         resolutions: dict[str, Resolution] = {}
         entries, last = 0, ""
         if request.resolutions is not None:
             resolutions, entries, last = _read_resolutions(request.resolutions)
         findings = BreakFindings(terms.as_of_ms, resolutions)
-        files = {BREAKS_CSV: self._write_breaks(findings)}
+        hashes = {files.BREAKS_CSV: self._write_breaks(findings)}
         totals = [_total_row(row) for row in store.totals(terms)]
-        files[TOTALS_CSV] = self._write_csv(
-            TOTALS_CSV, _TOTAL_COLUMNS, ([row[name] for name in _TOTAL_COLUMNS] for row in totals)
+        hashes[files.TOTALS_CSV] = self._write_csv(
+            files.TOTALS_CSV, _TOTAL_COLUMNS, ([row[name] for name in _TOTAL_COLUMNS] for row in totals)
         )
-        files[REJECTS_CSV] = self._write_csv(REJECTS_CSV, ("source", "line", "reason"), self._rejects)
-        store.write_participations(self._work / PARTICIPATIONS_CSV)
-        (self._work / PARTICIPATIONS_CSV).rename(self._folder / PARTICIPATIONS_CSV)
-        files[PARTICIPATIONS_CSV] = _sha256(self._folder / PARTICIPATIONS_CSV)
+        hashes[files.REJECTS_CSV] = self._write_csv(files.REJECTS_CSV, ("source", "line", "reason"), self._rejects)
+        store.write_participations(self._work / files.PARTICIPATIONS_CSV)
+        (self._work / files.PARTICIPATIONS_CSV).rename(self._folder / files.PARTICIPATIONS_CSV)
+        hashes[files.PARTICIPATIONS_CSV] = files.sha256_of(self._folder / files.PARTICIPATIONS_CSV)
         counts = store.counts()
         open_breaks, resolved = findings.open.total(), findings.resolved.total()
         verdict = verdict_of(open_breaks, len(self._rejects), allow_rejects=request.allow_rejects)
@@ -400,7 +382,7 @@ class _Run:
             "cut_off_s": request.cut_off_s,
             "days_in_part": sorted(self._days_in_part),
             "difference": None,
-            "files": files,
+            "files": hashes,
             "format": FORMAT,
             "identity": identity_rows(store.identity()),
             "inputs": [asdict(found) for found in self._inputs],
@@ -409,7 +391,7 @@ class _Run:
                 "anchored": self._keys.anchored,
                 "development": summary.has_development_keys,
                 "root": self._keys.root,
-                "sha256": _sha256(request.keys),
+                "sha256": files.sha256_of(request.keys),
             },
             "open": open_breaks,
             "operator": request.operator or ", ".join(sorted(extract.operators)),
@@ -441,17 +423,17 @@ class _Run:
             }  # fmt: skip
         content = format_report(document)
         sha256 = hashlib.sha256(content).hexdigest()
-        (self._folder / REPORT).write_bytes(content)
-        (self._folder / PAGE).write_text(render_page(document, sha256), encoding="utf-8")
+        (self._folder / files.REPORT).write_bytes(content)
+        (self._folder / files.PAGE).write_text(render_page(document, sha256), encoding="utf-8")
         if self._signer is not None:
             self._sign(self._signer, sha256, terms.as_of_ms)
         return Reconciled(verdict, open_breaks, resolved, len(self._rejects), document, sha256)
 
     def _sign(self, signer: Signer, sha256: str, as_of_ms: int) -> None:
-        """The `report` statement, dated as of the report: the same inputs give the same envelope."""
-        body = {"kind": "report", "name": REPORT_NAME, "sha256": sha256, "time": format_time(as_of_ms)}
+        """Write the `report` statement, dated as of the report: the same inputs give the same envelope."""
+        body = {"kind": "report", "name": files.REPORT_NAME, "sha256": sha256, "time": format_time(as_of_ms)}
         envelope = seal_envelope(KINDS["report"].payload_type, format_canonical(body), signer)
-        (self._folder / SIGNED).write_bytes(format_line(ExportLine(envelope, None)) + b"\n")
+        (self._folder / files.SIGNED).write_bytes(format_line(ExportLine(envelope, None)) + b"\n")
 
     def _write_breaks(self, findings: BreakFindings) -> str:
         def rows() -> Iterator[list[str]]:
@@ -463,7 +445,7 @@ class _Run:
                 said = {**told, **resolved, "state": state, "owed": owed, "found": found, "time": told["time"]}
                 yield [said.get(name, "") for name in _BREAK_COLUMNS]
 
-        return self._write_csv(BREAKS_CSV, _BREAK_COLUMNS, rows())
+        return self._write_csv(files.BREAKS_CSV, _BREAK_COLUMNS, rows())
 
     def _write_csv(self, name: str, columns: Sequence[str], rows: Any) -> str:
         path = self._folder / name
@@ -472,12 +454,12 @@ class _Run:
             writer.writerow(columns)
             for row in rows:
                 writer.writerow([escape_cell(str(cell)) for cell in row])
-        return _sha256(path)
+        return files.sha256_of(path)
 
 
 def _total_row(row: Sequence[Any]) -> dict[str, Any]:
     day, *rest = row
-    values = (format_date(day * 86_400_000), *rest[:4], *(int(value) for value in rest[4:]))
+    values = (format_date(day * DAY_MS), *rest[:4], *(int(value) for value in rest[4:]))
     return dict(zip(_TOTAL_COLUMNS, values, strict=True))
 
 
@@ -487,11 +469,3 @@ def _read_resolutions(path: Path) -> tuple[dict[str, Resolution], int, str]:
     except OSError as error:
         raise InvalidFieldError(f"{path}: {error.strerror}", field="resolutions") from None
     return read_resolutions(content.splitlines())
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()

@@ -1,11 +1,11 @@
-"""What a reconciliation over the wire came to: read, resolved by two admins, countersigned by the operator.
+"""Reports of reconciliations over gRPC: read them, resolve breaks (two admins), countersign (the operator).
 
-Reads the files that the run left (`rgs.service.reconciliation.files`) and changes none of them but by adding: a
-resolution is a new entry in the operator's chain of resolutions (`rgs.core.reconcile.resolutions`), which the next run
-takes in; a countersignature is a further line of report.jsonl. Proposals are lines of a file, too.
+The files of a run (`rgs.service.reconciliation.files`) are only added to. A resolution is a new entry in the operator's
+chain of resolutions (`rgs.core.reconcile.resolutions`), which the next run reads. A countersignature is a further line
+of report.jsonl. A proposal is a line of a file, too.
 
-Refuses a resolution by one person, of a break that the report does not name, and the signed statements to admins: they
-carry private blocks.
+One person cannot resolve a break, and nobody one that the report does not name. Admins cannot read the signed
+statements, because they carry private blocks.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import asyncio
 import csv
 import fcntl
 import json
-import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,41 +28,26 @@ from rgs.core.reconcile.resolutions import Resolution, format_entry, read_resolu
 from rgs.core.times import format_time
 from rgs.service.callers import Caller, Role
 from rgs.service.pages import check_page_size, format_page_token, parse_page_token
+from rgs.service.reconciliation import files
 from rgs.service.reconciliation.countersigning import COUNTERKEYS, add_countersignature
-from rgs.service.reconciliation.files import (
-    BREAKS_CSV,
-    FAILED,
-    PAGE,
-    PARTICIPATIONS_CSV,
-    PROPOSALS,
-    REJECTS_CSV,
-    REPORT,
-    REPORT_FOLDER,
-    RESOLUTIONS,
-    RUN,
-    SIGNED,
-    SUMMARY,
-    TOTALS_CSV,
-    Document,
-    Shelf,
-    check_file,
-    read_document,
-    sync,
-)
+from rgs.service.reconciliation.files import Document, Shelf
 from rgs.service.reconciliation.runs import DONE, state_of
 
 STATEMENTS: Final = "statements.jsonl"
 CHUNK: Final = 64 * 1024
 FILES: Final = frozenset(
-    {REPORT, PAGE, SIGNED, BREAKS_CSV, TOTALS_CSV, PARTICIPATIONS_CSV, REJECTS_CSV, COUNTERKEYS, STATEMENTS}
-    | {"wallet.jsonl", "receipts.jsonl", "regulator.jsonl", "keys.json", RESOLUTIONS}
+    {
+        *(files.REPORT, files.PAGE, files.SIGNED, COUNTERKEYS, STATEMENTS, files.RESOLUTIONS, "keys.json"),
+        *(files.BREAKS_CSV, files.TOTALS_CSV, files.PARTICIPATIONS_CSV, files.REJECTS_CSV),
+        *("wallet.jsonl", "receipts.jsonl", "regulator.jsonl"),
+    }
 )
 _FORMULA: Final = tuple("=+-@\t\r")
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A run as its asker sees it; `summary` and `failure` are empty where it has none."""
+    """A run as callers see it; `summary` and `failure` are empty where it has none."""
 
     report_id: str
     operator: str
@@ -76,7 +60,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Settling:
-    """How a break was settled, as an admin says."""
+    """How a break was settled, in an admin's words."""
 
     break_id: str
     reason: str
@@ -92,7 +76,7 @@ class ReconciliationReports:
 
     async def page(self, operator: str, page_size: int, page_token: str) -> tuple[list[Report], str]:
         """An operator's reports, newest first, and the token of the next page."""
-        found, token = await asyncio.to_thread(self._shelf.page, operator, "reports", RUN, page_size, page_token)
+        found, token = await asyncio.to_thread(self._shelf.page, operator, "reports", files.RUN, page_size, page_token)
         return [await asyncio.to_thread(self._report, operator, entry) for entry, _ in found], token
 
     async def report(self, operator: str, report_id: str) -> Report:
@@ -103,7 +87,7 @@ class ReconciliationReports:
         """The bytes of a file of a report, in order. InvalidFieldError, NotFoundError, ReportNotDoneError."""
         allowed = FILES - {STATEMENTS} if caller.role is Role.ADMIN else FILES
         folder = await asyncio.to_thread(self._done, operator, report_id)
-        path = await asyncio.to_thread(check_file, file, allowed, folder)
+        path = await asyncio.to_thread(files.check_file, file, allowed, folder)
         with path.open("rb") as opened:
             while chunk := await asyncio.to_thread(opened.read, CHUNK):
                 yield chunk
@@ -117,13 +101,16 @@ class ReconciliationReports:
         if kind and kind not in set(BreakClass):
             limit = ", ".join(BreakClass)
             raise InvalidFieldError(
-                f"break_class {kind[:40]} is none of {limit}", field="break_class", limit=limit, value=kind[:40]
+                f"unknown break_class {kind[:40]}; known classes: {limit}",
+                field="break_class",
+                limit=limit,
+                value=kind[:40],
             )
         folder = await asyncio.to_thread(self._done, operator, report_id)
 
         def read() -> tuple[list[dict[str, str]], str]:
             found: list[dict[str, str]] = []
-            with (folder / REPORT_FOLDER / BREAKS_CSV).open("rb") as file:
+            with (folder / files.REPORT_FOLDER / files.BREAKS_CSV).open("rb") as file:
                 for at, row in break_rows(file, start):
                     if not kind or row["class"] == kind:
                         if len(found) == size:
@@ -134,9 +121,9 @@ class ReconciliationReports:
         return await asyncio.to_thread(read)
 
     async def resolve(self, caller: Caller, request_id: str, operator: str, report_id: str, settling: Settling) -> int:
-        """Propose, or enter what another admin proposed in the same words; the number of the entry, 0 for a proposal.
+        """Propose, or confirm what another admin proposed in the same words; the entry's number, 0 for a proposal.
 
-        Saying the same again changes nothing. InvalidFieldError, NotFoundError, ReportNotDoneError.
+        A repeat changes nothing. InvalidFieldError, NotFoundError, ReportNotDoneError.
         """
         check_request_id(request_id)
         folder = await asyncio.to_thread(self._done, operator, report_id)
@@ -151,7 +138,7 @@ class ReconciliationReports:
 
         def add() -> int:
             with _locked(folder / ".countersigning"):
-                return add_countersignature(folder / REPORT_FOLDER, envelope, public_key, caller.party)
+                return add_countersignature(folder / files.REPORT_FOLDER, envelope, public_key, caller.party)
 
         try:
             return await asyncio.to_thread(add)
@@ -162,11 +149,14 @@ class ReconciliationReports:
 
     def _report(self, operator: str, report_id: str) -> Report:
         folder = self._shelf.entry(operator, "reports", report_id, "report_id")
-        run = read_document(folder / RUN)
+        run = files.read_document(folder / files.RUN)
         if run is None:
             raise NotFoundError(f"there is no report {report_id}", kind="report", field="report_id", value=report_id)
         state = state_of(self._shelf, folder)
-        summary, failure = read_document(folder / SUMMARY) or {}, read_document(folder / FAILED) or {}
+        summary, failure = (
+            files.read_document(folder / files.SUMMARY) or {},
+            files.read_document(folder / files.FAILED) or {},
+        )
         return Report(report_id, operator, run["party"], run["time_ms"], state, summary, failure)
 
     def _done(self, operator: str, report_id: str) -> Path:
@@ -179,46 +169,45 @@ class ReconciliationReports:
 
     def _resolve(self, party: str, own: Path, folder: Path, settling: Settling) -> int:
         with _locked(own / ".resolving"):
-            lines = _lines(own / RESOLUTIONS)
+            lines = _lines(own / files.RESOLUTIONS)
             known, count, last = read_resolutions(lines)
             entered = known.get(settling.break_id)
             if entered is not None and party in {entered.resolved_by, entered.approved_by} and _same(entered, settling):
                 said = [json.loads(line)["break_id"] for line in lines]
                 return count - said[::-1].index(settling.break_id)
-            proposals = [json.loads(line) for line in _lines(own / PROPOSALS)]
+            proposals = [json.loads(line) for line in _lines(own / files.PROPOSALS)]
             proposed = next((row for row in reversed(proposals) if row["break_id"] == settling.break_id), None)
-            is_same = proposed is not None and (proposed["reason"], proposed["evidence"]) == (
-                settling.reason,
-                settling.evidence,
-            )
+            words = (settling.reason, settling.evidence)
+            by = party
+            if proposed is not None and (proposed["reason"], proposed["evidence"]) == words:
+                if proposed["by"] == party:
+                    return 0
+                by = proposed["by"]
             time = format_time(self._clock.now_ms())
-            if proposed is not None and is_same and proposed["by"] == party:
-                return 0
-            by = proposed["by"] if proposed is not None and is_same else party
-            # A proposal is checked as the entry that it would become, by somebody who is not there.
+            # A proposal is checked as the entry that it would become; the second admin is made up.
             resolution = Resolution(
                 settling.break_id, settling.reason, settling.evidence, by, party if by != party else "nobody-yet", time
             )
             entry = format_entry(resolution, count + 1, last)
-            with (folder / REPORT_FOLDER / BREAKS_CSV).open("rb") as file:
+            with (folder / files.REPORT_FOLDER / files.BREAKS_CSV).open("rb") as file:
                 if all(row["break_id"] != settling.break_id for _, row in break_rows(file)):
                     raise NotFoundError(
                         f"the report names no break {settling.break_id}", kind="break", field="break_id",
                         value=settling.break_id,
                     )  # fmt: skip
             if by != party:
-                _append(own / RESOLUTIONS, entry)
+                _append(own / files.RESOLUTIONS, entry)
                 return count + 1
             row: dict[str, Any] = {
                 "break_id": settling.break_id, "by": party, "evidence": settling.evidence, "reason": settling.reason,
                 "time": time,
             }  # fmt: skip
-            _append(own / PROPOSALS, json.dumps(row, sort_keys=True, separators=(",", ":")).encode("ascii"))
+            _append(own / files.PROPOSALS, json.dumps(row, sort_keys=True, separators=(",", ":")).encode("ascii"))
             return 0
 
 
 def break_rows(file: BinaryIO, start: int = 0) -> Iterator[tuple[int, dict[str, str]]]:
-    """(where it begins, row) of breaks.csv from byte `start` on, 0 for the first row. InvalidFieldError."""
+    """(byte at which it begins, row) of breaks.csv from byte `start` on, 0 for the first row. InvalidFieldError."""
     at = 0
 
     def texts() -> Iterator[str]:
@@ -256,15 +245,8 @@ def _lines(path: Path) -> list[bytes]:
 
 
 def _append(path: Path, line: bytes) -> None:
-    """A line more, or none: never half of one."""
-    content = path.read_bytes() if path.exists() else b""
-    new = path.with_name(f".{path.name}.new")
-    with new.open("wb") as file:
-        file.write(content + line + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
-    sync(path.parent)
+    """Add a line, whole or not at all."""
+    files.write_whole(path, (path.read_bytes() if path.exists() else b"") + line + b"\n")
 
 
 @contextmanager

@@ -1,12 +1,11 @@
-"""Reconciliations over the wire: begun here, run in a process of their own (docs/reconciliation.md, "Over gRPC").
+"""Starts reconciliations that are asked for over gRPC, each in a process of its own (docs/reconciliation.md).
 
-A run is named by its request, and its request is written down first. The process exports what was signed, lays the
-other books beside it under fixed names and runs the use case of `rgs.service.reconciliation.reconciliation` over these
-files, so that `rgs reconcile` over the same files gives the same report. One at a time on a node: the process inherits
-a lock. What ends without a summary is interrupted; the same request begins it again, and `Shelf.sweep` removes what it
-left.
+The request names the run and is written first. The process exports the signed statements, puts the other files beside
+them under fixed names, and runs `rgs.service.reconciliation.reconciliation` over them: `rgs reconcile` over the same
+files gives the same report. A node runs one at a time: the process inherits a lock. A run that ends without a summary
+is interrupted. The same request starts it again, and `Shelf.sweep` removes its files.
 
-Refuses to run with nothing to compare with, and with submissions of another operator or kind.
+A run needs something to compare with. Submissions of another operator or kind are refused.
 """
 
 from __future__ import annotations
@@ -24,27 +23,17 @@ from rgs.core.errors import InvalidFieldError, NotFoundError
 from rgs.core.times import TIME_MS_MAX
 from rgs.service.admin.orders import order_of
 from rgs.service.callers import Caller, verify_same_content
-from rgs.service.reconciliation.files import (
-    FAILED,
-    RUN,
-    SUBMISSION,
-    SUMMARY,
-    Document,
-    Shelf,
-    clear_run,
-    entry_id,
-    read_document,
-    write_document,
-)
+from rgs.service.reconciliation import files
+from rgs.service.reconciliation.files import Document, Shelf
 from rgs.service.reconciliation.submissions import RECEIPTS, REGISTER, WALLET
 
 METHOD: Final = "RunReconciliation"
 SUBMISSIONS_MAX: Final = 400
-"""Submissions of one kind in one run: a year and more of days."""
+"""Submissions of one kind in one run: more than a year of days."""
 ENDED: Final = "RECONCILIATION_FAILED"
-"""The reason of a process that told none; not taken from the store's error, for the server itself has no duckdb."""
+"""The reason if a process gave none. It is not the store's error code: the server itself has no duckdb."""
 EXIT_S: Final = 5.0
-"""How long a process that has told its end may still be there."""
+"""How long a process that has written its result may take to end."""
 CUT_OFF_S_MAX: Final = 366 * 86_400
 RUNNING, DONE, FAILED_STATE, INTERRUPTED = "running", "done", "failed", "interrupted"
 _HEX: Final = frozenset("0123456789abcdef")
@@ -63,7 +52,7 @@ Begin = Callable[[Path, int, int], Awaitable[Job]]
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What is to be compared: submissions by kind, and the fields of `ReconcileRequest` that a caller may set."""
+    """What to compare: submissions by kind, and the fields of `ReconcileRequest` that a caller may set."""
 
     operator: str
     wallet: Sequence[str]
@@ -77,7 +66,7 @@ class RunRequest:
 
 
 class ReconciliationRuns:
-    """Begins runs, and ends them with the server."""
+    """Starts runs, and ends them with the server."""
 
     def __init__(self, shelf: Shelf, clock: Clock, begin: Begin, *, memory_mb: int) -> None:
         self._shelf = shelf
@@ -88,11 +77,11 @@ class ReconciliationRuns:
         self._stopping = False
 
     async def start(self) -> None:
-        """Remove what a process that died has left half."""
+        """Remove unfinished files of processes that are gone."""
         await asyncio.to_thread(self._shelf.sweep)
 
     async def stop(self) -> None:
-        """End what runs here: it leaves nothing but its request."""
+        """Kill the running process: only the request of its run stays."""
         self._stopping = True
         for job, _ in self._jobs.values():
             with contextlib.suppress(ProcessLookupError):
@@ -101,12 +90,12 @@ class ReconciliationRuns:
             await asyncio.wait(self._jobs)
 
     async def run(self, caller: Caller, request_id: str, request: RunRequest) -> str:
-        """Begin a run; the id of its report. InvalidFieldError, NotFoundError, ReconciliationBusyError and more."""
+        """Start a run; the id of its report. InvalidFieldError, NotFoundError, ReconciliationBusyError and more."""
         order = order_of(caller, METHOD, request_id, **asdict(request))
-        entry = entry_id(caller, METHOD, request_id)
+        entry = files.entry_id(caller, METHOD, request_id)
         _verify(request)
         folder = self._shelf.of(request.operator) / "reports" / entry
-        known = await asyncio.to_thread(read_document, folder / RUN)
+        known = await asyncio.to_thread(files.read_document, folder / files.RUN)
         if known is not None:
             verify_same_content(bytes.fromhex(known["digest"]), order.digest, request_id, METHOD)
             if state_of(self._shelf, folder) != INTERRUPTED:
@@ -130,7 +119,7 @@ class ReconciliationRuns:
         return entry
 
     async def _ended(self) -> None:
-        """Wait for processes that have told their end, and hold the lock until they are gone."""
+        """Wait for processes that have written their result: they hold the lock until they end."""
         over = [task for task, (_, folder) in self._jobs.items() if is_over(folder)]
         if over:
             await asyncio.wait(over, timeout=EXIT_S)
@@ -140,7 +129,9 @@ class ReconciliationRuns:
         for source, entries in ((WALLET, request.wallet), (RECEIPTS, request.receipts), (REGISTER, request.register)):
             for entry in entries:
                 field = f"{source}_submission_ids"
-                found = read_document(self._shelf.entry(request.operator, "submissions", entry, field) / SUBMISSION)
+                found = files.read_document(
+                    self._shelf.entry(request.operator, "submissions", entry, field) / files.SUBMISSION
+                )
                 if found is None or found["source"] != source:
                     raise NotFoundError(
                         f"{entry} is no submission of {source}", kind="submission", field=field, value=entry
@@ -154,29 +145,29 @@ class ReconciliationRuns:
 
 
 def fail(folder: Path, reason: str, message: str) -> None:
-    """The run has failed: nothing is kept but what was asked, and why. Paths of the house are not told."""
-    clear_run(folder)
-    write_document(folder / FAILED, {"message": message.replace(f"{folder}{os.sep}", ""), "reason": reason})
+    """Mark the run as failed: only its request and the reason are kept. Paths of this host are left out."""
+    files.clear_run(folder)
+    files.write_document(folder / files.FAILED, {"message": message.replace(f"{folder}{os.sep}", ""), "reason": reason})
 
 
 def is_over(folder: Path) -> bool:
-    """Whether the run has told its end."""
-    return (folder / SUMMARY).exists() or (folder / FAILED).exists()
+    """Whether the run has a result."""
+    return (folder / files.SUMMARY).exists() or (folder / files.FAILED).exists()
 
 
 def state_of(shelf: Shelf, folder: Path) -> str:
-    """How far a run is."""
-    if (folder / SUMMARY).exists():
+    """The state of a run."""
+    if (folder / files.SUMMARY).exists():
         return DONE
-    if (folder / FAILED).exists():
+    if (folder / files.FAILED).exists():
         return FAILED_STATE
     return RUNNING if shelf.running() == folder.name else INTERRUPTED
 
 
 def _lay_out(folder: Path, document: Document) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    clear_run(folder)
-    write_document(folder / RUN, document)
+    files.clear_run(folder)
+    files.write_document(folder / files.RUN, document)
 
 
 def _verify(request: RunRequest) -> None:

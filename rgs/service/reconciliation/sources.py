@@ -1,10 +1,9 @@
-"""Reading the sources of a reconciliation: streamed, hashed as they are read, every refused row with line and reason.
+"""Reads the sources of a reconciliation: streamed, hashed as they are read, each refused row with line and reason.
 
-The statements go through the replay of `rgs.core.replay`; the others through the strict readers of
-`rgs.core.reconcile`, or, where a wallet statement is in our own layout and nothing in it is doubtful, straight into the
-store. What is written for the store to load has been checked field by field.
-
-Refuses what cannot be read at all: a missing file, an empty one, a header that names a column twice.
+Statements go through the replay of `rgs.core.replay`, the other sources through the strict readers of
+`rgs.core.reconcile`. A wallet statement in our own layout without anything unusual goes straight into the store. Every
+field of a row that the store loads has been checked. A missing or empty file, or a header that names a column twice, is
+an error.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ PLAIN_HEADER: Final = (
 )
 _ODD: Final = (b'"', b"\r", b"\x00", b"\n\n", b"\\N")
 _WINDOW: Final = 1 << 15
-"""Half of the longest line: where every window of this size has a line feed, no line is longer than 64 KiB."""
+"""Half of the longest line: if every window of this size has a line feed, no line is longer than 64 KiB."""
 _PLAIN_TYPES: Final = dict.fromkeys(PLAIN_HEADER.decode().strip().split(","), "VARCHAR") | {
     "amount_minor": "BIGINT",
     "balance_after_minor": "BIGINT",
@@ -47,8 +46,8 @@ _PLAIN_TYPES: Final = dict.fromkeys(PLAIN_HEADER.decode().strip().split(","), "V
 RowReader = Callable[[Record, FieldReader], tuple[str, Row]]
 
 
-class Rows:
-    """The files of checked rows, one a table, that the store loads."""
+class RowFiles:
+    """The files of checked rows, one for each table, that the store loads."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -56,14 +55,14 @@ class Rows:
         self.counts: Counter[str] = Counter()
 
     def add(self, table: str, row: Row) -> None:
-        """One row. Its fields hold neither tabs nor line feeds: they were checked to be printable."""
+        """Add a row. Its fields hold neither tabs nor line feeds: they were checked to be printable."""
         if table not in self._files:
             self._files[table] = (self._folder / f"{table}.tsv").open("wb")
         self._files[table].write("\t".join(row).encode() + b"\n")
         self.counts[table] += 1
 
     def load_into(self, store: Comparison) -> None:
-        """Close the files and load each; they are removed as they are taken in."""
+        """Close the files, load each and remove it."""
         for table, file in sorted(self._files.items()):
             file.close()
             path = self._folder / f"{table}.tsv"
@@ -72,7 +71,6 @@ class Rows:
         self._files.clear()
 
     def close(self) -> None:
-        """Let go of the files."""
         for file in self._files.values():
             file.close()
 
@@ -119,11 +117,11 @@ def read_mapping(path: Path | None) -> tuple[Mapping, tzinfo | None]:
 # --- the statements -------------------------------------------------------------------------------------------------
 
 
-class Verified:
-    """The verifying pass over an export: every statement through the replay, its facts into rows, its faults to breaks.
+class VerifiedExport:
+    """Verifies an export: every statement goes through the replay; its facts become rows, its faults breaks.
 
-    A statement that fails any check counts for nothing but this: it is a break of its own, and what hangs on it is not
-    reported a second time.
+    A statement that fails a check is one break, and counts for nothing else: rows that depend on it are not reported a
+    second time.
     """
 
     def __init__(self, keys: KeyBook, rulebook: Rulebook, extract: Extract) -> None:
@@ -131,7 +129,7 @@ class Verified:
         self._extract = extract
         self.summary = self._replay.summary
 
-    def read(self, path: Path, rows: Rows, tell: Callable[[Break], None]) -> Input:
+    def read(self, path: Path, rows: RowFiles, tell: Callable[[Break], None]) -> Input:
         """Read the file. `tell` gets each break as it is found."""
         digest = hashlib.sha256()
         number = 0
@@ -172,7 +170,7 @@ class Verified:
 
 
 def _export_lines(file: BinaryIO, digest: Any) -> Iterator[bytes | None]:
-    """The lines of an export without their line feeds; None for one that is cut off or too long. Bounded memory."""
+    """The lines of an export without line feeds; None for one that is cut off or too long. Memory is bounded."""
     while line := file.readline(LINE_BYTES_MAX + 1):
         digest.update(line)
         yield line[:-1] if line.endswith(b"\n") else None
@@ -184,15 +182,15 @@ def _export_lines(file: BinaryIO, digest: Any) -> Iterator[bytes | None]:
 
 
 class Outside:
-    """Reads a file of an outside party into rows, or for a plain wallet statement into the store itself."""
+    """Reads a file of another party into rows, or a plain wallet statement straight into the store."""
 
-    def __init__(self, store: Comparison, rows: Rows) -> None:
+    def __init__(self, store: Comparison, rows: RowFiles) -> None:
         self._store = store
         self._rows = rows
         self.rejects: list[Reject] = []
 
     def read(self, source: str, path: Path, mapping: Mapping, zone: tzinfo | None, read_row: RowReader) -> Input:
-        """Read the file as what it is by mapping or name. InvalidFieldError."""
+        """Read the file in the format that mapping or name say. InvalidFieldError."""
         form = mapping.format or _form_of(path)
         with _opened(path) as file:
             if not file.read(1):
@@ -231,7 +229,7 @@ class Outside:
             yield from json_records(chunks, encoding=mapping.encoding)
 
     def _plain(self, path: Path, form: str) -> Input | None:
-        """The fast way for a wallet statement in our own layout without anything odd; None: take the strict one."""
+        """The fast way for a wallet statement in our own layout; None if something in it needs the strict reader."""
         if form == "jsonl":
             return None
         digest, lines = hashlib.sha256(), 0
@@ -260,7 +258,7 @@ class Outside:
 
 
 def _is_doubtful(seen: bytes) -> bool:
-    """Whether the strict reader has to look: quotes, other than ASCII, blank lines, what might be a long line."""
+    """Whether the strict reader is needed: quotes, non-ASCII bytes, blank lines, perhaps a long line."""
     return (
         not seen.isascii()
         or any(odd in seen for odd in _ODD)
@@ -276,7 +274,7 @@ def _form_of(path: Path) -> str:
 
 
 def _texts(record: dict[str, Any]) -> Record | RowRefusedError:
-    """The values of a Parquet row as texts; a type that would need rounding is refused."""
+    """The values of a Parquet row as texts; a type that would need rounding is an error."""
     texts: Record = {}
     for name, value in record.items():
         if value is None:

@@ -1,12 +1,12 @@
-"""What operators submit for reconciliation: rows over the wire into files that `rgs reconcile` reads
-(docs/reconciliation.md, "Over gRPC").
+"""Submissions of operators for reconciliation: rows over gRPC become files that `rgs reconcile` reads
+(docs/reconciliation.md).
 
-Every row goes through the strict reader of its source before it is written, as one canonical line of JSON: sorted keys,
-no white space, every value a text, absent ones left out. A submission appears whole, with its SHA-256, or not at all;
-the same request id with the same content is the same submission.
+The strict reader of its source checks each row before it is written as one canonical line of JSON: sorted keys, no
+white space, every value a text, absent ones left out. A submission appears whole, with its SHA-256, or not at all. The
+same request id with the same content is the same submission.
 
-Refuses the first row that cannot be read, with its number; more rows than the setting allows; an end that does not
-count what came; a second submission of one operator at the same time in this process.
+The first row that cannot be read ends the submission with an error that has its number; so do too many rows, a wrong
+count at the end, and a second submission of one operator at the same time in this process.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from pathlib import Path
 from typing import Any, Final
 
 from rgs.core.clock import Clock
-from rgs.core.errors import FormatError, IdempotencyConflictError, InvalidFieldError, ReconciliationBusyError
+from rgs.core.errors import FormatError, InvalidFieldError, ReconciliationBusyError
 from rgs.core.ids import check_name, check_request_id
 from rgs.core.money import parse_currency
 from rgs.core.reconcile.lines import Record, RowRefusedError
 from rgs.core.reconcile.mapping import Mapping
 from rgs.core.reconcile.rows import FieldReader, read_receipt, read_wallet
 from rgs.core.times import parse_date
-from rgs.service.callers import Caller
+from rgs.service.callers import Caller, verify_same_content
 from rgs.service.reconciliation.files import RETRY_MS, ROWS, SUBMISSION, Document, Shelf, entry_id, sync, write_document
 
 DAY_MS: Final = 86_400_000
 WALLET, RECEIPTS, REGISTER = "wallet", "receipts", "register"
 _METHODS: Final = {WALLET: "SubmitWalletStatement", RECEIPTS: "SubmitReceipts", REGISTER: "SubmitRegister"}
 _TIME_AT: Final = {WALLET: 5, RECEIPTS: 3}
-"""Where the time stands in a checked row."""
+"""The place of the time in a checked row."""
 _PLAIN: Final = FieldReader(Mapping())
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a submission says of itself. `operator` is the caller, but for a register."""
+    """The header of a submission. `operator` is the caller, except for a register's."""
 
     request_id: str
     first_day: str
@@ -78,12 +78,12 @@ class Submissions:
         self._rows_max = rows_max
         self._uploading: set[str] = set()
 
-    async def begin(self, caller: Caller, source: str, header: Header) -> Upload:
+    async def begin(self, caller: Caller, source: str, header: Header) -> SubmissionUpload:
         """Take a submission. InvalidFieldError, ReconciliationBusyError, ReconciliationFullError."""
         first_ms, end_ms = _verify_header(source, header)
         if header.operator in self._uploading:
             raise ReconciliationBusyError(
-                f"another submission of {header.operator} is under way: again when it has ended",
+                f"another submission of {header.operator} is under way: try again when it has ended",
                 operator=header.operator,
                 retry_after_ms=RETRY_MS,
             )
@@ -94,7 +94,7 @@ class Submissions:
                 caller, _METHODS[source], header.request_id
             )  # fmt: skip
             days = (first_ms, end_ms)
-            return Upload(self, folder, (source, header, caller.party), days, (self._rows_max, left))
+            return SubmissionUpload(self, folder, (source, header, caller.party), days, (self._rows_max, left))
         except BaseException:
             self._uploading.discard(header.operator)
             raise
@@ -107,20 +107,17 @@ class Submissions:
         return [submission_of(entry, document) for entry, document in found], token
 
     def full(self, operator: str) -> Exception:
-        """What is said when an operator's files have become too many."""
         return self._shelf.full(operator)
 
     def now_ms(self) -> int:
-        """The time that a submission gets."""
         return self._clock.now_ms()
 
     def ended(self, operator: str) -> None:
-        """The operator's upload is over."""
         self._uploading.discard(operator)
 
 
-class Upload:
-    """A submission on its way. `add` what comes, then `finish` it; `close` in any case."""
+class SubmissionUpload:
+    """A submission that is being written: `add` rows, then `finish`; `close` in any case."""
 
     def __init__(
         self,
@@ -138,13 +135,13 @@ class Upload:
         shutil.rmtree(self._new, ignore_errors=True)
         self._new.mkdir(mode=0o700)
         self._file = (self._new / ROWS).open("wb")
-        fcntl.flock(self._file, fcntl.LOCK_EX)  # so that nobody takes it for a dead process's
+        fcntl.flock(self._file, fcntl.LOCK_EX)  # `Shelf.sweep` leaves a locked file alone
         self._digest = hashlib.sha256()
         self._rows = 0
         self._ends_in_line = False
 
     async def add(self, records: list[Record]) -> None:
-        """Check and write rows. InvalidFieldError, which names the row."""
+        """Check and write rows. InvalidFieldError with the number of the row."""
         await asyncio.to_thread(self._add, records)
 
     async def add_data(self, data: bytes) -> None:
@@ -157,7 +154,7 @@ class Upload:
         rows = self._rows + self._ends_in_line
         if total_rows != rows:
             raise InvalidFieldError(
-                f"total_rows is {total_rows}, and {rows} rows came", field="total_rows", limit=rows, value=total_rows
+                f"total_rows is {total_rows}, but {rows} rows came", field="total_rows", limit=rows, value=total_rows
             )
         return await asyncio.to_thread(self._finish, rows)
 
@@ -220,16 +217,13 @@ class Upload:
 
     def _same_as(self, again: Submission) -> Submission:
         stored = submission_of(self._folder.name, json.loads((self._folder / SUBMISSION).read_text("ascii")))
-        if (stored.header, stored.sha256) != (again.header, again.sha256):
-            raise IdempotencyConflictError(
-                f"request_id {again.header.request_id} was used before for {_METHODS[self._source]} with other content",
-                field="request_id", value=again.header.request_id, method=_METHODS[self._source],
-            )  # fmt: skip
+        kept, new = (stored.header, stored.sha256), (again.header, again.sha256)
+        verify_same_content(kept, new, again.header.request_id, _METHODS[self._source])
         return stored
 
 
 def _verify_header(source: str, header: Header) -> tuple[int, int]:
-    """First millisecond of the days, and the first behind them. InvalidFieldError."""
+    """The first millisecond of the days, and the first one after them. InvalidFieldError."""
     check_request_id(header.request_id)
     check_name(header.operator, "operator")
     days = []
@@ -238,7 +232,7 @@ def _verify_header(source: str, header: Header) -> tuple[int, int]:
         try:
             days.append(parse_date(text))
         except FormatError:
-            raise InvalidFieldError(f"{field} is no day YYYY-MM-DD", field=field, value=text[:40]) from None
+            raise InvalidFieldError(f"{field} must be a day YYYY-MM-DD", field=field, value=text[:40]) from None
     if days[1] < days[0]:
         raise InvalidFieldError(
             f"last_day {header.last_day} is before first_day", field="last_day", limit=header.first_day,

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from rgs.integrity import launcher
+from rgs.integrity import isolation
 from rgs.node.config import CONFIG_FILE, DEFAULT_HOME, SETTINGS
 
 
 def test_the_launcher_knows_the_places_of_the_settings() -> None:
-    home, settings, certified = launcher.HOME
+    home, settings, certified = isolation.HOME
     assert (Path(home), settings, certified) == (DEFAULT_HOME, CONFIG_FILE, SETTINGS["certified"].default)
 
 
@@ -35,7 +35,7 @@ def test_where_the_launcher_looks_for_a_manifest(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "named").mkdir()
     (tmp_path / "named" / "rgs.toml").write_text('certified = "below/it.json"\n')
-    assert launcher.certified_of(arguments, environment) == tmp_path / told
+    assert isolation.certified_of(arguments, environment) == tmp_path / told
     (tmp_path / "named" / "rgs.toml").write_text("certified =")
-    with pytest.raises(launcher.SurroundingsError, match=r"rgs\.toml cannot be read"):
-        launcher.certified_of(["serve", "--home", "named"], {})
+    with pytest.raises(isolation.SurroundingsError, match=r"rgs\.toml cannot be read"):
+        isolation.certified_of(["serve", "--home", "named"], {})

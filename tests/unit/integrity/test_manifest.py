@@ -14,15 +14,15 @@ import pytest
 from rgs.core.statements import format_canonical, parse_canonical
 from rgs.integrity.manifest import (
     FORMAT,
-    LOCK,
-    Entry,
     Manifest,
+    ManifestEntry,
     ManifestError,
     find_lock,
     make_manifest,
     measure,
     package_folder,
 )
+from rgs.integrity.manifest_verify import LOCK
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -47,7 +47,7 @@ def test_every_file_is_listed_by_its_logical_path_in_order(tmp_path: Path) -> No
         "rng/data/rules.toml",
         "rng/stray.pyc",
     ]
-    assert manifest.entries[0] == Entry("rng/a.py", hashlib.sha256(b"a").hexdigest(), 1)
+    assert manifest.entries[0] == ManifestEntry("rng/a.py", hashlib.sha256(b"a").hexdigest(), 1)
     assert not manifest.locked
 
 
@@ -61,7 +61,7 @@ def test_the_lock_has_one_logical_path_in_a_checkout_and_in_a_wheel(tmp_path: Pa
         folder.mkdir(exist_ok=True)
         manifest = measure(packages, find_lock(folder))
         assert manifest.locked
-        assert Entry(LOCK, hashlib.sha256(b"grpcio==1").hexdigest(), 9) in manifest.entries
+        assert ManifestEntry(LOCK, hashlib.sha256(b"grpcio==1").hexdigest(), 9) in manifest.entries
     assert find_lock(tmp_path / "nowhere") is None
 
 
@@ -72,7 +72,7 @@ def test_without_a_lock_nothing_may_be_served() -> None:
 
 
 def test_the_content_is_canonical_and_its_hash_names_it() -> None:
-    manifest = Manifest((Entry("rng/a.py", "0" * 64, 12),), locked=True)
+    manifest = Manifest((ManifestEntry("rng/a.py", "0" * 64, 12),), locked=True)
     document = parse_canonical(manifest.content)
     assert document == {
         "entries": [{"bytes": "12", "path": "rng/a.py", "sha256": "0" * 64}],
@@ -155,6 +155,7 @@ def installation(tmp_path: Path) -> Path:
         "rgs/integrity/__init__.py": b"",
         "rgs/integrity/manifest.py": (ROOT / "rgs/integrity/manifest.py").read_bytes(),
         "rgs/integrity/imports.py": (ROOT / "rgs/integrity/imports.py").read_bytes(),
+        "rgs/integrity/manifest_verify.py": (ROOT / "rgs/integrity/manifest_verify.py").read_bytes(),
         "rgs/core/__init__.py": b"",
         "rng/__init__.py": b"",
         "rng/deck.py": b'WORD = "honest"\n',

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from rgs.cli import run
-from rgs.integrity.manifest import Entry, Manifest
+from rgs.integrity.manifest import Manifest, ManifestEntry
 
 USAGE = re.compile(r"\[(INVALID_FIELD|UNKNOWN_FIELD|MALFORMED) field=")
 """An option, argument or setting that is not understood: status 2."""
-MANIFEST = Manifest((Entry("rng/x.py", "0" * 64, 1),), locked=True)
+MANIFEST = Manifest((ManifestEntry("rng/x.py", "0" * 64, 1),), locked=True)
 
 
 @dataclass

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from rgs.core.errors import InvalidFieldError
-from rgs.integrity.launcher import HOPELESS, isolated_command
+from rgs.integrity.isolation import HOPELESS, isolated_command
 from rgs.node import workers
 from rgs.node.workers import Plan, ServingAlreadyError, Supervisor, port_kept, serving_alone, worker_command
 

@@ -97,7 +97,7 @@ def test_a_cell_is_told_as_it_was_before_it_was_escaped(cell: str, plain: str) -
 def test_a_name_that_is_no_file_of_a_report_is_told_by_its_beginning(tmp_path: Path) -> None:
     with pytest.raises(InvalidFieldError) as error:
         check_file("x" * 41, frozenset({"report.json"}), tmp_path)
-    assert error.value.message == f"file {'x' * 40} is none of report.json"
+    assert error.value.message == f"unknown file {'x' * 40}; known files: report.json"
     assert told(error) == {"field": "file", "limit": "report.json", "value": "x" * 40}
 
 

@@ -8,7 +8,7 @@ from rgs.core.replay import KeyBook, Replay, Rulebook
 from rgs.core.statements import Ed25519Signer, ExportLine, format_line
 from rgs.core.tlog.checkpoints import Checkpoint, format_checkpoint
 from rgs.core.tlog.note import Note, cosign, format_note, sign_text
-from rgs.service.cosigned import PERIOD_MS, Cosigned, CosignedNews, parse_cosigned
+from rgs.service.cosigned import PERIOD_MS, CosignedCheckpoint, CosignedNews, parse_cosigned
 from tests.house import House, key_bundle, read_statement
 
 ORIGIN = "rgs.example/rounds/2026h2"
@@ -27,7 +27,7 @@ def note(size: int, *, cosigned: bool = True) -> bytes:
 def test_the_logs_own_signature_makes_nothing_known() -> None:
     assert parse_cosigned(b"") is None
     assert parse_cosigned(note(3, cosigned=False)) is None
-    assert parse_cosigned(note(3)) == Cosigned(ORIGIN, 3, "03" * 32)
+    assert parse_cosigned(note(3)) == CosignedCheckpoint(ORIGIN, 3, "03" * 32)
 
 
 async def test_start_and_events_name_it_and_the_replay_takes_both(tmp_path: Path) -> None:

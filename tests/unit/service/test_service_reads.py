@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from rgs.core.errors import InvalidFieldError, NotFoundError, UnknownRulesetError
 from rgs.core.statements import Ed25519Signer, leaf_hash
 from rgs.core.times import format_date
-from rgs.service.audit.audit import Audit
+from rgs.service.audit.audit import StatementReader
 from rgs.service.books import Books
 from rgs.service.callers import Caller, Role
 from rgs.service.pages import PAGE_SIZE_MAX, check_page_size, format_page_token, parse_page_token
@@ -320,7 +320,7 @@ async def test_every_party_sees_what_is_for_it(tmp_path: Path, house: House, ann
 
 
 def test_the_key_path_is_given_as_it_is(house: House) -> None:
-    assert Audit(store=house.store, key_statements=[b"a", b"b"]).key_statements() == (b"a", b"b")
+    assert StatementReader(store=house.store, key_statements=[b"a", b"b"]).key_statements() == (b"a", b"b")
 
 
 # --- catalog ----------------------------------------------------------------------------------------------------------
