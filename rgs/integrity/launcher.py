@@ -6,7 +6,8 @@ serve …`; whoever starts a server for others to rely on does so at once (docs/
     -I -S   no PYTHON* variable is heard, no .pth file, sitecustomize or usercustomize is run, no folder is on the path
     -B -X   bytecode is neither read nor written: the prefix lies below the null device, where nothing can lie imports
     from listings of hashes alone (`rgs.integrity.imports`): ours, the standard library, what the lock pins and its own
-            RECORDs list. No folder is searched, so that nothing that lies beside them can be imported
+            RECORDs list. No folder is searched, so that nothing that lies beside them can be imported. `rgs.devkit` is
+            not listed: no isolated process can import it, so a change of it is no change of the server
 
 First the files of the machine are looked at that bring in other code; then everything is hashed, and compared with
 `certified.json` of the home; then the first module is imported that is not of the standard library or one of the three
@@ -149,9 +150,7 @@ def measure_surroundings(objects: Sequence[str] | None = None) -> Surroundings:
         findings = [finding for finding in beside if "/" in finding.path or _is_meant(finding.path, folders)]
         lock = files[verifier.LOCK].read_text("utf-8") if verifier.LOCK in files else ""
         found: Surroundings = verifier.measure(folders, lock, sys.executable, stdlib, objects)
-        found.server = {
-            name: verifier.digest(path) for name, path in files.items() if not name.startswith(f"{verifier.PROTOS}/")
-        }
+        found.server = {name: verifier.digest(path) for name, path in files.items() if verifier.is_server(name)}
         places, refused = machine.examine([*machine.folder_of_python(), *found.openssl])
         found.machine = verifier.machine_of(places)
         findings += verifier.misled(Path(sys.executable), stdlib)
@@ -207,6 +206,7 @@ def verify_certified(path: Path, found: Surroundings) -> None:
     except verifier.UnverifiableError as error:
         raise SurroundingsError(str(error)) from None
     listed = {entry["path"]: entry["sha256"] for entry in content["files"]}
+    listed = {name: sha256 for name, sha256 in listed.items() if not name.startswith(verifier.DEVKIT)}
     if not contract:
         listed = {name: sha256 for name, sha256 in listed.items() if not name.startswith(protos)}
     findings = [
