@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 import pytest
 
@@ -318,17 +318,20 @@ def test_a_reconciliation_that_is_not_clean_is_seen(folder: Path, played: Played
 def test_two_silent_peers_leave_something_open_or_the_demo_fails(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Silent:
-        def write_statements(self) -> tuple[Path, Path]:
-            return folder / "wallet.csv", folder / "regulator.jsonl"
+    class Silent(NamedTuple):
+        statement: Path
 
+        def write_statement(self) -> Path:
+            return self.statement
+
+    peers = cast("Peers", (Silent(folder / "wallet.csv"), Silent(folder / "regulator.jsonl")))
     report = json.loads((folder / "reconciliation" / "report.json").read_bytes())
     monkeypatch.setattr(reconcile, "run_command", lambda *_: None)
     monkeypatch.setattr(reconcile, "reconcile", lambda *_: Found(0, report))
     evidence = Evidence(tmp_path)
     shutil.copy(folder / "keys.json", evidence.keys)
     with pytest.raises(DemoError, match="nothing is open"):
-        reconcile.open_breaks(evidence, "", cast("Peers", Silent()), [])
+        reconcile.open_breaks(evidence, "", peers, [])
 
 
 def test_an_export_that_differs_is_seen(played: Played, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ transaction ids of its own. Refuses to judge a peer that it cannot reach: that i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum, unique
 from typing import Any, Final, Generic, TypeVar
@@ -56,9 +56,10 @@ class Check(Generic[Kit]):
     run: Callable[[Kit], Awaitable[None]]
 
 
-def check(run: Callable[[Kit], Awaitable[None]]) -> Check[Kit]:
-    """The check that a function is: its name, and the sentence of its docstring."""
-    return Check(run.__name__, (run.__doc__ or "").rstrip("."), run)
+def checks(*functions: Callable[[Kit], Awaitable[None]]) -> Iterator[Check[Kit]]:
+    """The checks that functions are: each by its name, and the sentence of its docstring."""
+    for run in functions:
+        yield Check(run.__name__, (run.__doc__ or "").rstrip("."), run)
 
 
 @dataclass(frozen=True, slots=True)

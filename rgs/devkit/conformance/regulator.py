@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from rgs.core.times import format_date
-from rgs.devkit.conformance.kit import Check, CheckSkippedError, check, demand, demand_accepted, demand_reason
+from rgs.devkit.conformance.kit import Check, CheckSkippedError, checks, demand, demand_accepted, demand_reason
 from rgs.devkit.conformance.regulator_kit import (
     BOUGHT_MINOR,
     CAP_MINOR,
@@ -342,28 +342,11 @@ async def read_back(kit: RegulatorKit) -> None:
 
 
 CHECKS: Final[tuple[Check[RegulatorKit], ...]] = (
-    check(session_id),
-    check(session_repeat),
-    check(session_parallel),
-    check(session_conflict),
-    check(session_reference),
-    check(session_close),
-    check(session_seated),
-    check(session_closed),
-    check(session_unknown),
-    check(purchase_id),
-    check(purchase_repeat),
-    check(purchase_once),
-    check(purchase_conflict),
-    check(purchase_top_up),
-    check(purchase_gap),
-    check(purchase_cap),
-    check(purchase_not_positive),
-    check(seat_once),
-    check(seat_ended),
-    check(stages),
-    check(stage_repeat),
-    check(stage_conflict),
+    *checks(session_id, session_repeat, session_parallel, session_conflict, session_reference),
+    *checks(session_close, session_seated, session_closed, session_unknown),
+    *checks(purchase_id, purchase_repeat, purchase_once, purchase_conflict, purchase_top_up),
+    *checks(purchase_gap, purchase_cap, purchase_not_positive, seat_once, seat_ended),
+    *checks(stages, stage_repeat, stage_conflict),
     Check("stage_gap", "Stages are numbered without a gap", stage_refused("STAGE_GAP", stage_no=3)),
     Check(
         "stage_available",
@@ -375,19 +358,7 @@ CHECKS: Final[tuple[Check[RegulatorKit], ...]] = (
         "No stage stakes more than is left",
         stage_refused("STAKE_NOT_COVERED", staked_minor=LEFT_MINOR + 1),
     ),
-    check(stage_unknown),
-    check(stage_batch),
-    check(stage_none),
-    check(end_repeat),
-    check(end_once),
-    check(end_balance),
-    check(end_rounds),
-    check(end_unknown),
-    check(dates),
-    check(day_aligned),
-    check(day_over),
-    check(modules),
-    check(modules_malformed),
-    check(fields_malformed),
-    check(read_back),
+    *checks(stage_unknown, stage_batch, stage_none),
+    *checks(end_repeat, end_once, end_balance, end_rounds, end_unknown),
+    *checks(dates, day_aligned, day_over, modules, modules_malformed, fields_malformed, read_back),
 )

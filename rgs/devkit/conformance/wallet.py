@@ -6,10 +6,10 @@ else meanwhile. Refuses to guess: where the contract leaves two answers open, bo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from rgs.devkit.conformance.kit import Check, check, demand, demand_accepted, demand_reason
+from rgs.devkit.conformance.kit import Check, checks, demand, demand_accepted, demand_reason
 from rgs.devkit.conformance.wallet_kit import (
     ACCEPTED,
     AMOUNT_MINOR,
@@ -55,29 +55,26 @@ async def credit_gives_money(kit: WalletKit) -> None:
 
 async def credit_of_nothing(kit: WalletKit) -> None:
     """A credit of 0 is entered like any other."""
-    before = await kit.balance()
-    movement = kit.movement(pb.LEG_PAYOUT, amount_minor=0)
-    receipt_of(await kit.credit(movement), movement, ACCEPTED)
-    await kit.demand_moved(before, 0)
+    async with kit.moves(0):
+        movement = kit.movement(pb.LEG_PAYOUT, amount_minor=0)
+        receipt_of(await kit.credit(movement), movement, ACCEPTED)
 
 
 async def debit_repeat(kit: WalletKit) -> None:
     """A repeated debit is DUPLICATE and takes nothing more."""
     movement = await kit.taken()
-    before = await kit.balance()
-    for _ in range(3):
-        receipt_of(await kit.debit(movement), movement, DUPLICATE)
-    await kit.demand_moved(before, 0)
+    async with kit.moves(0):
+        for _ in range(3):
+            receipt_of(await kit.debit(movement), movement, DUPLICATE)
 
 
 async def credit_repeat(kit: WalletKit) -> None:
     """A repeated credit is DUPLICATE and gives nothing more."""
     movement = kit.movement(pb.LEG_PAYOUT)
     receipt_of(await kit.credit(movement), movement, ACCEPTED)
-    before = await kit.balance()
-    for _ in range(3):
-        receipt_of(await kit.credit(movement), movement, DUPLICATE)
-    await kit.demand_moved(before, 0)
+    async with kit.moves(0):
+        for _ in range(3):
+            receipt_of(await kit.credit(movement), movement, DUPLICATE)
 
 
 async def repeat_same_answer(kit: WalletKit) -> None:
@@ -114,12 +111,11 @@ async def seamless_legs(kit: WalletKit) -> None:
 async def round_ended(kit: WalletKit) -> None:
     """A return of 0 tells that a round has ended: entered once, whatever the repeats."""
     bet = await kit.taken(leg=pb.LEG_BET, round_reference=kit.new_id())
-    before = await kit.balance()
-    lost = {"amount_minor": 0, "reference": bet.reference, "round_reference": bet.round_reference}
-    back = kit.movement(pb.LEG_RETURN, **lost)
-    receipt_of(await kit.credit(back), back, ACCEPTED)
-    receipt_of(await kit.credit(back), back, DUPLICATE)
-    await kit.demand_moved(before, 0)
+    async with kit.moves(0):
+        lost = {"amount_minor": 0, "reference": bet.reference, "round_reference": bet.round_reference}
+        back = kit.movement(pb.LEG_RETURN, **lost)
+        receipt_of(await kit.credit(back), back, ACCEPTED)
+        receipt_of(await kit.credit(back), back, DUPLICATE)
 
 
 async def balances_add_up(kit: WalletKit) -> None:
@@ -140,72 +136,26 @@ async def balances_add_up(kit: WalletKit) -> None:
 # --- one id, one meaning ----------------------------------------------------------------------------------------------
 
 
-def conflict(**fields: Any) -> Callable[[WalletKit], Any]:
-    """A check that a debit's id with other values is refused and moves nothing; "" stands for one of the kit's."""
+def conflict(
+    send: str = "debit", first: pb.Leg.ValueType = pb.LEG_PURCHASE, **fields: Any
+) -> Callable[[WalletKit], Awaitable[None]]:
+    """A check that the id of a movement, sent again with other values, is refused and moves nothing.
+
+    `first` is the leg of the movement, `send` the method that gets the other values; "" stands for one of the kit's.
+    """
 
     async def tried(kit: WalletKit) -> None:
         named = {"player": kit.second_player, "currency": kit.other_currency, "reference": kit.new_id()}
-        bet = "round_reference" in fields
-        movement = kit.movement(pb.LEG_BET, round_reference=kit.new_id()) if bet else kit.movement()
-        receipt_of(await kit.debit(movement), movement, ACCEPTED)
-        before = await kit.balance()
-        other = {name: value or named.get(name, kit.new_id()) for name, value in fields.items()}
-        demand_reason(await kit.debit(changed(movement, **other)), "TRANSACTION_CONFLICT")
-        await kit.demand_moved(before, 0)
+        movement = kit.movement(first, round_reference=kit.new_id() if first == pb.LEG_BET else "")
+        accepted = await (kit.credit if first == pb.LEG_PAYOUT else kit.debit)(movement)
+        receipt_of(accepted, movement, ACCEPTED)
+        async with kit.moves(0):
+            other = changed(
+                movement, **{name: value or named.get(name, kit.new_id()) for name, value in fields.items()}
+            )
+            demand_reason(await getattr(kit, send)(other), "TRANSACTION_CONFLICT")
 
     return tried
-
-
-async def conflict_leg(kit: WalletKit) -> None:
-    """A purchase's id for a bet is a conflict."""
-    movement = await kit.taken()
-    before = await kit.balance()
-    bet = changed(movement, leg=pb.LEG_BET, round_reference=kit.new_id())
-    demand_reason(await kit.debit(bet), "TRANSACTION_CONFLICT")
-    await kit.demand_moved(before, 0)
-
-
-async def conflict_debit_as_credit(kit: WalletKit) -> None:
-    """A debit's id in a credit is a conflict."""
-    movement = await kit.taken()
-    before = await kit.balance()
-    demand_reason(await kit.credit(changed(movement, leg=pb.LEG_PAYOUT)), "TRANSACTION_CONFLICT")
-    await kit.demand_moved(before, 0)
-
-
-async def conflict_credit_as_debit(kit: WalletKit) -> None:
-    """A credit's id in a debit is a conflict."""
-    movement = kit.movement(pb.LEG_PAYOUT)
-    receipt_of(await kit.credit(movement), movement, ACCEPTED)
-    before = await kit.balance()
-    demand_reason(await kit.debit(changed(movement, leg=pb.LEG_PURCHASE)), "TRANSACTION_CONFLICT")
-    await kit.demand_moved(before, 0)
-
-
-async def conflict_credit_amount(kit: WalletKit) -> None:
-    """A credit's id with another amount is a conflict."""
-    movement = kit.movement(pb.LEG_PAYOUT)
-    receipt_of(await kit.credit(movement), movement, ACCEPTED)
-    before = await kit.balance()
-    demand_reason(await kit.credit(changed(movement, amount_minor=2 * AMOUNT_MINOR)), "TRANSACTION_CONFLICT")
-    await kit.demand_moved(before, 0)
-
-
-async def conflict_rollback_amount(kit: WalletKit) -> None:
-    """A rollback must restate the debit; otherwise the debit stands."""
-    movement = await kit.taken()
-    before = await kit.balance()
-    demand_reason(await kit.rollback(changed(movement, amount_minor=2 * AMOUNT_MINOR)), "TRANSACTION_CONFLICT")
-    await kit.demand_moved(before, 0)
-
-
-async def conflict_rollback_credit(kit: WalletKit) -> None:
-    """A credit cannot be rolled back."""
-    movement = kit.movement(pb.LEG_PAYOUT)
-    receipt_of(await kit.credit(movement), movement, ACCEPTED)
-    before = await kit.balance()
-    demand_reason(await kit.rollback(changed(movement, leg=pb.LEG_PURCHASE)), "TRANSACTION_CONFLICT")
-    await kit.demand_moved(before, 0)
 
 
 # --- rollbacks --------------------------------------------------------------------------------------------------------
@@ -213,46 +163,41 @@ async def conflict_rollback_credit(kit: WalletKit) -> None:
 
 async def rollback_debit(kit: WalletKit) -> None:
     """A rollback gives the debit back."""
-    before = await kit.balance()
-    movement = await kit.taken()
-    receipt_of(await kit.rollback(movement), movement, ROLLED_BACK)
-    await kit.demand_moved(before, 0)
+    async with kit.moves(0):
+        movement = await kit.taken()
+        receipt_of(await kit.rollback(movement), movement, ROLLED_BACK)
 
 
 async def rollback_repeat(kit: WalletKit) -> None:
     """A repeated rollback gives nothing more."""
     movement = await kit.taken()
     receipt_of(await kit.rollback(movement), movement, ROLLED_BACK)
-    before = await kit.balance()
-    for _ in range(3):
-        receipt_of(await kit.rollback(movement), movement, ROLLED_BACK)
-    await kit.demand_moved(before, 0)
+    async with kit.moves(0):
+        for _ in range(3):
+            receipt_of(await kit.rollback(movement), movement, ROLLED_BACK)
 
 
 async def rollback_unknown(kit: WalletKit) -> None:
     """A rollback of an unknown debit is ROLLED_BACK and moves nothing."""
-    before = await kit.balance()
-    movement = kit.movement()
-    receipt_of(await kit.rollback(movement), movement, ROLLED_BACK)
-    await kit.demand_moved(before, 0)
+    async with kit.moves(0):
+        movement = kit.movement()
+        receipt_of(await kit.rollback(movement), movement, ROLLED_BACK)
 
 
 async def tombstone(kit: WalletKit) -> None:
     """A debit that arrives after its rollback takes nothing."""
-    before = await kit.balance()
-    movement = kit.movement()
-    await kit.rollback(movement)
-    demand_reason(await kit.debit(movement), "TRANSACTION_ROLLED_BACK")
-    await kit.demand_moved(before, 0)
+    async with kit.moves(0):
+        movement = kit.movement()
+        await kit.rollback(movement)
+        demand_reason(await kit.debit(movement), "TRANSACTION_ROLLED_BACK")
 
 
 async def debit_after_rollback(kit: WalletKit) -> None:
     """A debit that is sent again after its rollback takes nothing."""
-    before = await kit.balance()
-    movement = await kit.taken()
-    receipt_of(await kit.rollback(movement), movement, ROLLED_BACK)
-    demand_reason(await kit.debit(movement), "TRANSACTION_ROLLED_BACK")
-    await kit.demand_moved(before, 0)
+    async with kit.moves(0):
+        movement = await kit.taken()
+        receipt_of(await kit.rollback(movement), movement, ROLLED_BACK)
+        demand_reason(await kit.debit(movement), "TRANSACTION_ROLLED_BACK")
 
 
 async def rollback_refused_debit(kit: WalletKit) -> None:
@@ -275,19 +220,17 @@ async def amount_zero(kit: WalletKit) -> None:
 
 async def amount_negative(kit: WalletKit) -> None:
     """Amounts below 0 are refused."""
-    before = await kit.balance()
-    demand_reason(await kit.debit(kit.movement(amount_minor=-AMOUNT_MINOR)), "INVALID_FIELD")
-    demand_reason(await kit.credit(kit.movement(pb.LEG_PAYOUT, amount_minor=-AMOUNT_MINOR)), "INVALID_FIELD")
-    demand_reason(await kit.rollback(kit.movement(amount_minor=-AMOUNT_MINOR)), "INVALID_FIELD")
-    await kit.demand_moved(before, 0)
+    async with kit.moves(0):
+        demand_reason(await kit.debit(kit.movement(amount_minor=-AMOUNT_MINOR)), "INVALID_FIELD")
+        demand_reason(await kit.credit(kit.movement(pb.LEG_PAYOUT, amount_minor=-AMOUNT_MINOR)), "INVALID_FIELD")
+        demand_reason(await kit.rollback(kit.movement(amount_minor=-AMOUNT_MINOR)), "INVALID_FIELD")
 
 
 async def amount_18_digits(kit: WalletKit) -> None:
     """An amount of 18 digits is read exactly."""
-    before = await kit.balance()
-    largest = kit.movement(amount_minor=AMOUNT_MINOR_MAX - AMOUNT_MINOR_MAX % 100)
-    demand_reason(await kit.debit(largest), "INSUFFICIENT_FUNDS", "LIMIT_REACHED")
-    await kit.demand_moved(before, 0)
+    async with kit.moves(0):
+        largest = kit.movement(amount_minor=AMOUNT_MINOR_MAX - AMOUNT_MINOR_MAX % 100)
+        demand_reason(await kit.debit(largest), "INSUFFICIENT_FUNDS", "LIMIT_REACHED")
 
 
 async def amount_19_digits(kit: WalletKit) -> None:
@@ -297,21 +240,19 @@ async def amount_19_digits(kit: WalletKit) -> None:
 
 async def precision(kit: WalletKit) -> None:
     """Every minor unit counts."""
-    before = await kit.balance()
-    for amount_minor in (101, 333, 199):
-        await kit.taken(amount_minor=amount_minor)
-    credit = kit.movement(pb.LEG_PAYOUT, amount_minor=101)
-    receipt_of(await kit.credit(credit), credit, ACCEPTED)
-    await kit.demand_moved(before, 101 - 101 - 333 - 199)
+    async with kit.moves(101 - 101 - 333 - 199):
+        for amount_minor in (101, 333, 199):
+            await kit.taken(amount_minor=amount_minor)
+        credit = kit.movement(pb.LEG_PAYOUT, amount_minor=101)
+        receipt_of(await kit.credit(credit), credit, ACCEPTED)
 
 
 async def currency_other(kit: WalletKit) -> None:
     """A currency that the account has not is refused."""
-    before = await kit.balance()
-    reasons = ("CURRENCY_MISMATCH", "ACCOUNT_UNKNOWN")
-    demand_reason(await kit.debit(kit.movement(currency=kit.other_currency)), *reasons)
-    demand_reason(await kit.credit(kit.movement(pb.LEG_PAYOUT, currency=kit.other_currency)), *reasons)
-    await kit.demand_moved(before, 0)
+    async with kit.moves(0):
+        reasons = ("CURRENCY_MISMATCH", "ACCOUNT_UNKNOWN")
+        demand_reason(await kit.debit(kit.movement(currency=kit.other_currency)), *reasons)
+        demand_reason(await kit.credit(kit.movement(pb.LEG_PAYOUT, currency=kit.other_currency)), *reasons)
 
 
 async def currency_malformed(kit: WalletKit) -> None:
@@ -368,46 +309,51 @@ async def refusal_final(kit: WalletKit) -> None:
     await kit.demand_moved(before, 100)
 
 
+_DOUBLE: Final = 2 * AMOUNT_MINOR
+
 CHECKS: Final[tuple[Check[WalletKit], ...]] = (
-    check(balance_is_told),
-    check(debit_takes_money),
-    check(credit_gives_money),
-    check(credit_of_nothing),
-    check(debit_repeat),
-    check(credit_repeat),
-    check(repeat_same_answer),
-    check(attempt_id_ignored),
-    check(seamless_legs),
-    check(round_ended),
-    check(balances_add_up),
-    Check("conflict_amount", "A debit's id with another amount is a conflict", conflict(amount_minor=2 * AMOUNT_MINOR)),
+    *checks(balance_is_told, debit_takes_money, credit_gives_money, credit_of_nothing),
+    *checks(debit_repeat, credit_repeat, repeat_same_answer, attempt_id_ignored),
+    *checks(seamless_legs, round_ended, balances_add_up),
+    Check("conflict_amount", "A debit's id with another amount is a conflict", conflict(amount_minor=_DOUBLE)),
     Check("conflict_player", "A debit's id with another player is a conflict", conflict(player="")),
     Check("conflict_currency", "A debit's id with another currency is a conflict", conflict(currency="")),
     Check("conflict_reference", "A debit's id with another reference is a conflict", conflict(reference="")),
-    Check("conflict_round", "A bet's id with another round is a conflict", conflict(round_reference="")),
-    check(conflict_leg),
-    check(conflict_credit_amount),
-    check(conflict_debit_as_credit),
-    check(conflict_credit_as_debit),
-    check(conflict_rollback_amount),
-    check(conflict_rollback_credit),
-    check(rollback_debit),
-    check(rollback_repeat),
-    check(rollback_unknown),
-    check(rollback_refused_debit),
-    check(tombstone),
-    check(debit_after_rollback),
-    check(amount_zero),
-    check(amount_negative),
-    check(amount_18_digits),
-    check(amount_19_digits),
-    check(precision),
-    check(currency_other),
-    check(currency_malformed),
-    check(ids_malformed),
-    check(leg_malformed),
-    check(player_unknown),
-    check(funds_insufficient),
-    check(refusal_final),
+    Check(
+        "conflict_round",
+        "A bet's id with another round is a conflict",
+        conflict(first=pb.LEG_BET, round_reference=""),
+    ),
+    Check(
+        "conflict_leg",
+        "A purchase's id for a bet is a conflict",
+        conflict(leg=pb.LEG_BET, round_reference=""),
+    ),
+    Check(
+        "conflict_credit_amount",
+        "A credit's id with another amount is a conflict",
+        conflict("credit", pb.LEG_PAYOUT, amount_minor=_DOUBLE),
+    ),
+    Check("conflict_debit_as_credit", "A debit's id in a credit is a conflict", conflict("credit", leg=pb.LEG_PAYOUT)),
+    Check(
+        "conflict_credit_as_debit",
+        "A credit's id in a debit is a conflict",
+        conflict("debit", pb.LEG_PAYOUT, leg=pb.LEG_PURCHASE),
+    ),
+    Check(
+        "conflict_rollback_amount",
+        "A rollback must restate the debit; otherwise the debit stands",
+        conflict("rollback", amount_minor=_DOUBLE),
+    ),
+    Check(
+        "conflict_rollback_credit",
+        "A credit cannot be rolled back",
+        conflict("rollback", pb.LEG_PAYOUT, leg=pb.LEG_PURCHASE),
+    ),
+    *checks(rollback_debit, rollback_repeat, rollback_unknown, rollback_refused_debit),
+    *checks(tombstone, debit_after_rollback),
+    *checks(amount_zero, amount_negative, amount_18_digits, amount_19_digits, precision),
+    *checks(currency_other, currency_malformed, ids_malformed, leg_malformed),
+    *checks(player_unknown, funds_insufficient, refusal_final),
     *STANDING,
 )

@@ -5,7 +5,8 @@ Refuses nothing by itself: what the wallet does wrong is raised as CheckFailedEr
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -79,6 +80,13 @@ class WalletKit:
         """The player's balance; CheckFailedError if it is not told."""
         minor: int = demand_accepted(await self.told_balance()).balance_minor
         return minor
+
+    @asynccontextmanager
+    async def moves(self, minor: int) -> AsyncIterator[None]:
+        """CheckFailedError unless what runs inside moves the balance by so much."""
+        before = await self.balance()
+        yield
+        await self.demand_moved(before, minor)
 
     async def demand_moved(self, before_minor: int, moved_minor: int) -> None:
         """CheckFailedError unless the balance has moved by so much since."""

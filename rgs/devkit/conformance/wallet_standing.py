@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from rgs.devkit.conformance.kit import Check, CheckSkippedError, check, demand, demand_reason
+from rgs.devkit.conformance.kit import Check, CheckSkippedError, checks, demand, demand_reason
 from rgs.devkit.conformance.wallet_kit import (
     ACCEPTED,
     AMOUNT_MINOR,
@@ -107,12 +107,11 @@ async def parallel_overdraw(kit: WalletKit) -> None:
 
 async def parallel_rollback(kit: WalletKit) -> None:
     """A debit and its rollback at once come to nothing."""
-    before = await kit.balance()
-    for _ in range(4):
-        movement = kit.movement()
-        _, undone = await asyncio.gather(kit.debit(movement), kit.rollback(movement))
-        receipt_of(undone, movement, ROLLED_BACK)
-    await kit.demand_moved(before, 0)
+    async with kit.moves(0):
+        for _ in range(4):
+            movement = kit.movement()
+            _, undone = await asyncio.gather(kit.debit(movement), kit.rollback(movement))
+            receipt_of(undone, movement, ROLLED_BACK)
 
 
 # --- tokens -----------------------------------------------------------------------------------------------------------
@@ -122,9 +121,8 @@ async def token_expired(kit: WalletKit) -> None:
     """An expired token stops a new debit."""
     if not kit.expired_token:
         raise CheckSkippedError("needs --expired-token")
-    before = await kit.balance()
-    demand_reason(await kit.debit(kit.movement(), token=kit.expired_token), "TOKEN_EXPIRED")
-    await kit.demand_moved(before, 0)
+    async with kit.moves(0):
+        demand_reason(await kit.debit(kit.movement(), token=kit.expired_token), "TOKEN_EXPIRED")
 
 
 async def token_expired_repeat(kit: WalletKit) -> None:
@@ -132,21 +130,12 @@ async def token_expired_repeat(kit: WalletKit) -> None:
     if not kit.expired_token:
         raise CheckSkippedError("needs --expired-token")
     movement = await kit.taken()
-    before = await kit.balance()
-    receipt_of(await kit.debit(movement, token=kit.expired_token), movement, DUPLICATE)
-    await kit.demand_moved(before, 0)
+    async with kit.moves(0):
+        receipt_of(await kit.debit(movement, token=kit.expired_token), movement, DUPLICATE)
 
 
 STANDING: Final[tuple[Check[WalletKit], ...]] = (
-    check(lookup_transaction),
-    check(lookup_refused),
-    check(lookup_tombstone),
-    check(lookup_unknown),
-    check(lookup_other_player),
-    check(parallel_repeats),
-    check(parallel_debits),
-    check(parallel_overdraw),
-    check(parallel_rollback),
-    check(token_expired),
-    check(token_expired_repeat),
+    *checks(lookup_transaction, lookup_refused, lookup_tombstone, lookup_unknown, lookup_other_player),
+    *checks(parallel_repeats, parallel_debits, parallel_overdraw, parallel_rollback),
+    *checks(token_expired, token_expired_repeat),
 )

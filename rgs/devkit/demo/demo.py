@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
@@ -90,12 +91,13 @@ def play_and_prove(evidence: Evidence, steps: Steps, rounds: int, sessions: int)
             server = running.enter_context(ServerProcess(evidence.home, evidence.server, PARTY))
             step.what = f"simulated peers, witness, server at {server.address}"
             server.await_serving()
-            peers.await_listening()
+            for peer in peers:
+                peer.await_listening()
             witness.await_listening()
 
         def verify_running() -> None:
-            server.verify_running()
-            peers.verify_running()
+            for process in (server, *peers):
+                process.verify_running()
 
         client = running.enter_context(Client(server.address, Identity.of_party(config, PARTY)))
         parts = _parts(client, rounds, sessions, verify_running)
@@ -105,9 +107,8 @@ def play_and_prove(evidence: Evidence, steps: Steps, rounds: int, sessions: int)
             verify_running()  # says more than that nobody answers
             raise
         with steps.step("all stopped by SIGTERM, last statement signed and witnessed"):
-            server.stop()
-            witness.stop()
-            peers.stop()
+            for process in (server, witness, *peers):
+                process.stop()
     played = [session for part in parts for session in part.player.sessions]
     with steps.step("export of the statements") as step:
         run_command("rgs", "export", "--home", str(evidence.home), "--out", str(evidence.statements))
@@ -127,8 +128,9 @@ def play_and_prove(evidence: Evidence, steps: Steps, rounds: int, sessions: int)
         audit = audit_log(evidence, config, root)
         verify_audit(audit, played)
         step.what = f"audit of the transparency log, {audit['checkpoint']['size']} entries"
+    faults = sum((peer.faults() for peer in peers), Counter[str]())
     repeats = sum(part.player.repeats for part in parts)
-    proof = Proof(compared, listed, moved_minor, replay, midway, end, audit, peers.faults(), repeats)
+    proof = Proof(compared, listed, moved_minor, replay, midway, end, audit, faults, repeats)
     report(steps.console, evidence, played, proof, root)
 
 
@@ -158,7 +160,8 @@ def _live(
         step.what = f"reconciliation of the files so far: {midway.open_breaks} breaks open"
     left = sum(part.rounds - part.player.played for part in parts)
     with steps.step(f"faults off: asked again, {left} rounds more, all closed", left) as step:
-        peers.behave()
+        for peer in peers:
+            peer.behave()
         _together(parts, _finish, step.advance)
         verify_owed(client, [])
     played = [session for part in parts for session in part.player.sessions]

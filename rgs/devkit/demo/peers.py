@@ -8,11 +8,9 @@ answer as tests do.
 
 from __future__ import annotations
 
-from collections import Counter
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from rgs.devkit.demo.evidence import Evidence
 from rgs.devkit.processes.simulator import SimulatorProcess
@@ -41,7 +39,7 @@ lost_request = 80
 duplicate = 80
 reorder = 40
 restart = 30
-conflicting_retry = {conflicts}
+conflicting_retry = 80
 [[schedule]]
 fault = "lost_reply"
 method = "{first}"
@@ -52,8 +50,6 @@ method = "{first}"
 call = 2
 """
 _FIRST: Final = {WALLET: "Debit", REGULATOR: "OpenSession"}
-_CONFLICTS: Final = {WALLET: 80, REGULATOR: 80}
-"""Of a thousand repeats, how many are refused as a conflict."""
 SILENT_WALLET: Final = """\
 [[schedule]]
 fault = "lost_reply"
@@ -73,14 +69,19 @@ fault = "lost_request"
 """Nothing arrives."""
 
 
+class Peers(NamedTuple):
+    """Both processes."""
+
+    wallet: SimulatorProcess
+    regulator: SimulatorProcess
+
+
 def start_peers(evidence: Evidence, operator: str, running: ExitStack) -> Peers:
     """Start both, until `running` ends, and write where the server finds them. Both misbehave from the first call."""
 
     def start(kind: str, export: Path, output: Path) -> SimulatorProcess:
         plan = evidence.home / f"{kind}-faults.toml"
-        write_new(
-            plan, _ROUGH.format(kind=kind, first=_FIRST[kind], conflicts=_CONFLICTS[kind]).encode("utf-8"), PUBLIC_MODE
-        )
+        write_new(plan, _ROUGH.format(kind=kind, first=_FIRST[kind]).encode("utf-8"), PUBLIC_MODE)
         return running.enter_context(SimulatorProcess(kind, evidence.home, plan, export, output))
 
     wallet = start(WALLET, evidence.wallet, evidence.wallet_said)
@@ -90,39 +91,3 @@ def start_peers(evidence: Evidence, operator: str, running: ExitStack) -> Peers:
     )
     write_new(evidence.home / "outward.toml", found.encode("utf-8"), PUBLIC_MODE)
     return Peers(wallet, regulator)
-
-
-@dataclass(frozen=True, slots=True)
-class Peers:
-    """Both processes."""
-
-    wallet: SimulatorProcess
-    regulator: SimulatorProcess
-
-    def await_listening(self) -> None:
-        """Returns once both take calls. UnavailableError."""
-        self.wallet.await_listening()
-        self.regulator.await_listening()
-
-    def behave(self) -> None:
-        """No faults from now on."""
-        self.wallet.behave()
-        self.regulator.behave()
-
-    def write_statements(self) -> tuple[Path, Path]:
-        """The files of both books as they stand now: the wallet's and the regulator's."""
-        return self.wallet.write_statement(), self.regulator.write_statement()
-
-    def faults(self) -> Counter[str]:
-        """What both have committed so far, by name."""
-        return self.wallet.faults() + self.regulator.faults()
-
-    def verify_running(self) -> None:
-        """UnavailableError if one has ended."""
-        self.wallet.verify_running()
-        self.regulator.verify_running()
-
-    def stop(self) -> None:
-        """Both write their statements and end. UnavailableError."""
-        self.wallet.stop()
-        self.regulator.stop()

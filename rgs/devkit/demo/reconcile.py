@@ -57,8 +57,8 @@ def open_breaks(evidence: Evidence, root: str, peers: Peers, sessions: Sequence[
     """Reconcile the files so far, in the folder `midway`. DemoError if nothing is open: something has to be."""
     so_far = Evidence(evidence.midway)
     make_folder(so_far.folder)
-    for ours, theirs in zip((so_far.wallet, so_far.regulator), peers.write_statements(), strict=True):
-        shutil.copyfile(theirs, ours)
+    for peer, copy in zip(peers, (so_far.wallet, so_far.regulator), strict=True):
+        shutil.copyfile(peer.write_statement(), copy)
     shutil.copyfile(evidence.keys, so_far.keys)
     write_receipts(so_far.receipts, sessions)
     run_command("rgs", "export", "--home", str(evidence.home), "--out", str(so_far.statements))

@@ -25,12 +25,10 @@ from rgs.core.errors import (
     JurisdictionError,
     ParticipationEndedError,
     ParticipationOpenError,
-    RegulatorUnavailableError,
     RgsError,
 )
 from rgs.devkit.simulators.faults import Call, Fault, Faults
-from rgs.devkit.simulators.serving import Method, NobodyError, WireError
-from rgs.devkit.simulators.wallet import put_aside
+from rgs.devkit.simulators.serving import Method, Simulator, WireError
 from rgs.ports.regulator import (
     DayAlignment,
     DayTotals,
@@ -53,7 +51,7 @@ _FOREIGN: Final = "X"
 """First character of an id that was never issued."""
 
 
-class SimulatedCentralSystem:
+class SimulatedCentralSystem(Simulator):
     """The central system. `new_id(prefix)` makes ids as `EmbeddedRegister` wants them; `now_ms` is injected."""
 
     service = "rgs.regulator.v1.CentralSystemService"
@@ -69,53 +67,39 @@ class SimulatedCentralSystem:
         *,
         counts: bool = False,
     ) -> None:
-        self.faults = faults
-        self._path = path
         self._now_ms = now_ms
         self._new_id = new_id
         self._test_register = not counts
         self._seen: set[str] = set()
         """Transaction ids answered since the start, for lies about repeats."""
-        self._turn = asyncio.Lock()
-        """One message at a time, so that looking up and lying is one step and a plan has one outcome."""
-        self._open()
+        super().__init__(path, faults)
 
     def _open(self) -> None:
-        self._store = RegisterStore(self._path)
-        self._book = EmbeddedRegister(self._store, self._new_id, self._now_ms, CLOCKS_APART_MS)
+        self.store = RegisterStore(self._path)
+        self._book = EmbeddedRegister(self.store, self._new_id, self._now_ms, CLOCKS_APART_MS)
 
-    @property
-    def store(self) -> RegisterStore:
-        """The book's file."""
-        return self._store
+    def _forget(self) -> None:
+        self._seen.clear()
+
+    async def close(self) -> None:
+        await self._book.close()
 
     def methods(self) -> Mapping[str, Method]:
         return {
-            "OpenSession": Method(pb.OpenSessionRequest, self._told(self._open_session)),
-            "BuyParticipation": Method(pb.BuyParticipationRequest, self._told(self._buy)),
-            "EndParticipation": Method(pb.EndParticipationRequest, self._told(self._end)),
-            "ReportStages": Method(pb.ReportStagesRequest, self._told(self._report)),
-            "AlignDay": Method(pb.AlignDayRequest, self._told(self._align)),
-            "CloseSession": Method(pb.CloseSessionRequest, self._told(self._close_session)),
-            "ReportModules": Method(pb.ReportModulesRequest, self._told(self._report_modules)),
-            "GetSession": Method(pb.GetSessionRequest, self._told(self._get_session)),
-            "GetParticipation": Method(pb.GetParticipationRequest, self._told(self._get_participation)),
+            "OpenSession": Method(pb.OpenSessionRequest, self._open_session),
+            "BuyParticipation": Method(pb.BuyParticipationRequest, self._buy),
+            "EndParticipation": Method(pb.EndParticipationRequest, self._end),
+            "ReportStages": Method(pb.ReportStagesRequest, self._report),
+            "AlignDay": Method(pb.AlignDayRequest, self._align),
+            "CloseSession": Method(pb.CloseSessionRequest, self._close_session),
+            "ReportModules": Method(pb.ReportModulesRequest, self._report_modules),
+            "GetSession": Method(pb.GetSessionRequest, self._get_session),
+            "GetParticipation": Method(pb.GetParticipationRequest, self._get_participation),
         }
 
     def subject(self, request: Any) -> str:
         """The transaction id of a message that tells something."""
         return getattr(request, "transaction_id", "")
-
-    async def restart(self, *, empty: bool) -> None:
-        async with self._turn:
-            await self._book.close()
-            if empty:
-                put_aside(self._path)
-                self._seen.clear()
-            self._open()
-
-    async def close(self) -> None:
-        await self._book.close()
 
     # --- the methods --------------------------------------------------------------------------------------------------
 
@@ -226,39 +210,38 @@ class SimulatedCentralSystem:
         return pb.ReportModulesResponse(transaction_id=request.transaction_id, test_register=self._test_register)
 
     async def _get_session(self, request: pb.GetSessionRequest, _call: Call) -> pb.GetSessionResponse:
-        def look() -> pb.GetSessionResponse:
-            with self._store.transaction("", self._now_ms()) as book:
-                state = book.session(request.regulator_session_id)
-            if state is None:
-                raise WireError(Rejection.UNKNOWN_SESSION, "there is no such session")
-            return pb.GetSessionResponse(
-                regulator_session_id=state.regulator_session_id,
-                reference=state.reference,
-                operator=state.operator,
-                seated=state.seated,
-                closed=bool(state.closed),
-            )
-
-        return await asyncio.to_thread(look)
+        state = await self._read(lambda book: book.session(request.regulator_session_id))
+        if state is None:
+            raise WireError(Rejection.UNKNOWN_SESSION, "there is no such session")
+        return pb.GetSessionResponse(
+            regulator_session_id=state.regulator_session_id,
+            reference=state.reference,
+            operator=state.operator,
+            seated=state.seated,
+            closed=bool(state.closed),
+        )
 
     async def _get_participation(self, request: pb.GetParticipationRequest, _call: Call) -> pb.GetParticipationResponse:
-        def look() -> pb.GetParticipationResponse:
-            with self._store.transaction("", self._now_ms()) as book:
-                state = book.participation(request.regulator_participation_id)
-            if state is None:
-                raise WireError(Rejection.UNKNOWN_PARTICIPATION, "there is no such participation")
-            return pb.GetParticipationResponse(
-                regulator_participation_id=state.regulator_participation_id,
-                regulator_session_id=state.regulator_session_id,
-                reference=state.reference,
-                player=state.player,
-                purchases=state.purchases,
-                stages=state.stages,
-                bought_minor=state.bought_minor,
-                staked_minor=state.staked_minor,
-                returned_minor=state.returned_minor,
-                ended=bool(state.ended),
-            )
+        state = await self._read(lambda book: book.participation(request.regulator_participation_id))
+        if state is None:
+            raise WireError(Rejection.UNKNOWN_PARTICIPATION, "there is no such participation")
+        return pb.GetParticipationResponse(
+            regulator_participation_id=state.regulator_participation_id,
+            regulator_session_id=state.regulator_session_id,
+            reference=state.reference,
+            player=state.player,
+            purchases=state.purchases,
+            stages=state.stages,
+            bought_minor=state.bought_minor,
+            staked_minor=state.staked_minor,
+            returned_minor=state.returned_minor,
+            ended=bool(state.ended),
+        )
+
+    async def _read(self, read: Callable[[RegisterBook], Read]) -> Read:
+        def look() -> Read:
+            with self.store.transaction("", self._now_ms()) as book:
+                return read(book)
 
         return await asyncio.to_thread(look)
 
@@ -286,21 +269,11 @@ class SimulatedCentralSystem:
     def _commit(self, call: Call, fault: Fault, request: Any) -> None:
         self.faults.commit(call, fault, request.transaction_id)
 
-    def _told(self, method: Callable[[Any, Call], Any]) -> Callable[[Any, Call], Any]:
-        """The method with the book's errors in the words of the contract, and the lies that all methods share."""
+    async def answer(self, method: Method, request: Any, call: Call) -> Message:
+        """As every simulator, with the lies that all methods share."""
+        return await super().answer(replace(method, answer=partial(self._lied, method.answer)), request, call)
 
-        async def answer(request: Any, call: Call) -> Any:
-            try:
-                async with self._turn:
-                    return await self._answered(method, request, call)
-            except RegulatorUnavailableError:
-                raise NobodyError from None
-            except RgsError as error:
-                raise _refusal(error) from None
-
-        return answer
-
-    async def _answered(self, method: Callable[[Any, Call], Any], request: Any, call: Call) -> Any:
+    async def _lied(self, method: Callable[[Any, Call], Awaitable[Message]], request: Any, call: Call) -> Message:
         transaction_id = self.subject(request)
         if transaction_id and Fault.ALIGNMENT_RUNNING in call.faults:
             self._commit(call, Fault.ALIGNMENT_RUNNING, request)
@@ -313,14 +286,9 @@ class SimulatedCentralSystem:
             self._seen.add(transaction_id)
         return response
 
-
-def _refusal(error: RgsError) -> WireError:
-    metadata = dict(error.metadata)
-    if error.field is not None:
-        metadata["field"] = error.field
-    reason = metadata.pop("rejection", "")
-    if not reason and isinstance(error, JurisdictionError):
-        reason = Rejection.JURISDICTION_REFUSED
-    if not reason and isinstance(error, InvalidFieldError | FormatError):
-        reason = Rejection.INVALID_FIELD
-    return WireError(reason, error.message, metadata)
+    def _reason(self, error: RgsError, _request: Any) -> str:
+        if rejection := error.metadata.get("rejection", ""):
+            return rejection
+        if isinstance(error, JurisdictionError):
+            return Rejection.JURISDICTION_REFUSED
+        return Rejection.INVALID_FIELD if isinstance(error, InvalidFieldError | FormatError) else ""

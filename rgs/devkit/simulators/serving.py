@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NoReturn, Protocol
+from pathlib import Path
+from typing import Any, Final, NoReturn
 
 import grpc
 from google.protobuf.any_pb2 import Any as AnyMessage
@@ -23,7 +25,7 @@ from google.rpc.status_pb2 import Status
 from grpc_status.rpc_status import to_status
 
 from rgs.adapters.grpc.peer import RefusalRow
-from rgs.core.errors import InvalidFieldError
+from rgs.core.errors import InvalidFieldError, RegulatorUnavailableError, RgsError, WalletUnavailableError
 from rgs.devkit.simulators.faults import Call, Fault, Faults
 
 MESSAGE_BYTES_MAX: Final = 1024 * 1024
@@ -56,29 +58,76 @@ class Method:
     answer: Callable[[Any, Call], Awaitable[Message]]
 
 
-class Simulator(Protocol):
-    """What stands behind the wire."""
+class Simulator(ABC):
+    """A book behind the wire, and the lies about it. A subclass names its contract and answers each method."""
 
     service: str
     domain: str
     refusals: Mapping[str, RefusalRow]
-    faults: Faults
 
+    def __init__(self, path: Path, faults: Faults) -> None:
+        self.faults = faults
+        self._path = path
+        self._turn = asyncio.Lock()
+        """One message at a time, so that looking up and lying is one step and a plan has one outcome."""
+        self._open()
+
+    @abstractmethod
     def methods(self) -> Mapping[str, Method]:
-        """By name."""
-        ...
+        """The methods of the contract by name."""
 
+    @abstractmethod
     def subject(self, request: Any) -> str:
         """The transaction id of a request, "" where it has none."""
-        ...
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Close the book."""
+
+    @abstractmethod
+    def _open(self) -> None:
+        """Open the book."""
+
+    @abstractmethod
+    def _forget(self) -> None:
+        """Forget what was lied about: the book has gone."""
+
+    @abstractmethod
+    def _reason(self, error: RgsError, request: Any) -> str:
+        """The contract's reason for what the book refuses."""
 
     async def restart(self, *, empty: bool) -> None:
-        """Start anew, with the books or without."""
-        ...
+        """Start anew, with the book or without."""
+        async with self._turn:
+            await self.close()
+            if empty:
+                put_aside(self._path)
+                self._forget()
+            self._open()
 
-    async def close(self) -> None:
-        """Close the books."""
-        ...
+    async def answer(self, method: Method, request: Any, call: Call) -> Message:
+        """What the method answers. WireError, NobodyError."""
+        try:
+            async with self._turn:
+                return await method.answer(request, call)
+        except (WalletUnavailableError, RegulatorUnavailableError):
+            raise NobodyError from None
+        except RgsError as error:
+            metadata = {name: value for name, value in error.metadata.items() if name != "rejection"}
+            if error.field is not None:
+                metadata["field"] = error.field
+            raise WireError(self._reason(error, request), error.message, metadata) from None
+
+
+def put_aside(path: Path) -> None:
+    """Move a book's file, and its log, out of the way: nothing is deleted."""
+    number = 1
+    while (aside := path.with_name(f"{path.name}.lost-{number}")).exists():
+        number += 1
+    for suffix in ("", "-wal", "-shm"):
+        found = path.with_name(path.name + suffix)
+        if found.exists():
+            found.rename(aside.with_name(aside.name + suffix))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,10 +224,10 @@ class SimulatorServer:
             self._commit(call, Fault.DELAY, subject)
             await asyncio.sleep(max(0.0, remaining_s) + AFTER_DEADLINE_S)
         try:
-            response = await method.answer(request, call)
+            response = await self._simulator.answer(method, request, call)
             if Fault.DUPLICATE in faults:
                 self._commit(call, Fault.DUPLICATE, subject)
-                await method.answer(request, call)
+                await self._simulator.answer(method, request, call)
         finally:
             await self._deliver_held(subject)
         for fault in sorted(_RESTARTS & faults):
@@ -193,7 +242,7 @@ class SimulatorServer:
     async def _deliver_held(self, subject: str) -> None:
         for method, request, call in self._held.pop(subject, ()):
             with contextlib.suppress(WireError, NobodyError):  # nobody is there to be told
-                await method.answer(request, call)
+                await self._simulator.answer(method, request, call)
 
     def _commit(self, call: Call, fault: Fault, subject: str) -> None:
         self._simulator.faults.commit(call, fault, subject)

@@ -29,11 +29,10 @@ from rgs.core.errors import (
     RgsError,
     TransactionRolledBackError,
     WalletRefusedError,
-    WalletUnavailableError,
 )
 from rgs.core.times import parse_time
 from rgs.devkit.simulators.faults import Call, Fault, Faults
-from rgs.devkit.simulators.serving import Method, NobodyError, WireError
+from rgs.devkit.simulators.serving import Method, Simulator, WireError
 from rgs.ports.amounts import AMOUNT_MINOR_MAX
 from rgs.ports.wallet import CREDIT_LEGS, DEBIT_LEGS, Leg, Receipt, TransactionStatus, format_reference
 from rgs.store.wallet import Movement, WalletEntry, WalletStore
@@ -66,7 +65,7 @@ _REASON_OF: Final[tuple[tuple[type[RgsError], str], ...]] = (
 )
 
 
-class SimulatedWallet:
+class SimulatedWallet(Simulator):
     """The wallet. `opening_minor` is what a new account of `currency` gets; `now_ms` the injected clock."""
 
     service = "rgs.wallet.v1.WalletService"
@@ -76,49 +75,35 @@ class SimulatedWallet:
     def __init__(
         self, path: Path, now_ms: Callable[[], int], faults: Faults, *, opening_minor: int, currency: str = "EUR"
     ) -> None:
-        self.faults = faults
-        self._path = path
         self._now_ms = now_ms
         self._opening_minor = opening_minor
         self._currency = currency
         self._skewed: dict[str, int] = {}
         """Transactions that are entered with another amount, and which."""
-        self._turn = asyncio.Lock()
-        """One message at a time, so that looking up and lying is one step and a plan has one outcome."""
-        self._open()
+        super().__init__(path, faults)
 
     def _open(self) -> None:
-        self._store = WalletStore(self._path)
-        self._book = EmbeddedWallet(self._store, self._now_ms)
+        self.store = WalletStore(self._path)
+        self._book = EmbeddedWallet(self.store, self._now_ms)
 
-    @property
-    def store(self) -> WalletStore:
-        """The book's file."""
-        return self._store
+    def _forget(self) -> None:
+        self._skewed.clear()
+
+    async def close(self) -> None:
+        await self._book.close()
 
     def methods(self) -> Mapping[str, Method]:
         return {
-            "Debit": Method(pb.DebitRequest, self._told(self._debit)),
-            "Credit": Method(pb.CreditRequest, self._told(self._credit)),
-            "Rollback": Method(pb.RollbackRequest, self._told(self._rollback)),
-            "GetTransaction": Method(pb.GetTransactionRequest, self._told(self._get_transaction)),
-            "GetBalance": Method(pb.GetBalanceRequest, self._told(self._get_balance)),
+            "Debit": Method(pb.DebitRequest, self._debit),
+            "Credit": Method(pb.CreditRequest, self._credit),
+            "Rollback": Method(pb.RollbackRequest, self._rollback),
+            "GetTransaction": Method(pb.GetTransactionRequest, self._get_transaction),
+            "GetBalance": Method(pb.GetBalanceRequest, self._get_balance),
         }
 
     def subject(self, request: Any) -> str:
         """The transaction id of a message that moves money."""
         return request.movement.transaction_id if hasattr(request, "movement") else ""
-
-    async def restart(self, *, empty: bool) -> None:
-        async with self._turn:
-            await self._book.close()
-            if empty:
-                put_aside(self._path)
-                self._skewed.clear()
-            self._open()
-
-    async def close(self) -> None:
-        await self._book.close()
 
     # --- the methods --------------------------------------------------------------------------------------------------
 
@@ -258,7 +243,7 @@ class SimulatedWallet:
         movement = getattr(request, "movement", request)
 
         def look() -> tuple[WalletEntry | None, WalletEntry | None]:
-            with self._store.transaction(self._now_ms()) as book:
+            with self.store.transaction(self._now_ms()) as book:
                 return book.entries_of(movement.operator, movement.transaction_id)
 
         return await asyncio.to_thread(look)
@@ -323,31 +308,13 @@ class SimulatedWallet:
     def _commit(self, call: Call, fault: Fault, movement: pb.Movement) -> None:
         self.faults.commit(call, fault, movement.transaction_id)
 
-    def _told(self, method: Callable[[Any, Call], Any]) -> Callable[[Any, Call], Any]:
-        """The method with the book's errors in the words of the contract."""
-
-        async def answer(request: Any, call: Call) -> Any:
-            try:
-                async with self._turn:
-                    return await method(request, call)
-            except WalletUnavailableError:
-                raise NobodyError from None
-            except RgsError as error:
-                raise await self._refusal(error, request) from None
-
-        return answer
-
-    async def _refusal(self, error: RgsError, request: Any) -> WireError:
-        reason = next((reason for kind, reason in _REASON_OF if isinstance(error, kind)), "")
+    def _reason(self, error: RgsError, request: Any) -> str:
         if isinstance(error, WalletRefusedError):
-            reason = error.metadata["refusal"]
             movement = getattr(request, "movement", request)
-            if reason == "ACCOUNT_UNKNOWN" and not movement.player.startswith(UNKNOWN):
-                reason = "CURRENCY_MISMATCH"
-        metadata = dict(error.metadata)
-        if error.field is not None:
-            metadata["field"] = error.field
-        return WireError(reason, error.message, metadata)
+            refusal = error.metadata["refusal"]
+            has_account = refusal == "ACCOUNT_UNKNOWN" and not movement.player.startswith(UNKNOWN)
+            return "CURRENCY_MISMATCH" if has_account else refusal
+        return next((reason for kind, reason in _REASON_OF if isinstance(error, kind)), "")
 
 
 def _as_entered(asked: dict[str, Any]) -> Movement:
@@ -361,13 +328,3 @@ def _as_entered(asked: dict[str, Any]) -> Movement:
 def _account(movement: pb.Movement) -> dict[str, str]:
     return {"operator": movement.operator, "player": movement.player, "currency": movement.currency}
 
-
-def put_aside(path: Path) -> None:
-    """Move a book's file, and its log, out of the way: nothing is deleted."""
-    number = 1
-    while (aside := path.with_name(f"{path.name}.lost-{number}")).exists():
-        number += 1
-    for suffix in ("", "-wal", "-shm"):
-        found = path.with_name(path.name + suffix)
-        if found.exists():
-            found.rename(aside.with_name(aside.name + suffix))
