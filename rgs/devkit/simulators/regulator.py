@@ -10,11 +10,13 @@ Refuses to be taken for a regulator: whoever runs it knows that it is a simulato
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from rgs.adapters.embedded.regulator import EmbeddedRegister
@@ -42,13 +44,15 @@ from rgs.ports.regulator import (
     StageReport,
 )
 from rgs.regulator.v1 import regulator_pb2 as pb
-from rgs.store.register import RegisterStore
+from rgs.store.register import RegisterStore, RegisterTransaction
 
 NO_CAP_MINOR: Final = 10**17
 CLOCKS_APART_MS: Final = 1_000
 """By so much the sender's clock may be ahead of this one's: two machines' clocks are never the same."""
 _FOREIGN: Final = "X"
 """First character of an id that was never issued."""
+
+State = TypeVar("State")
 
 
 class SimulatedCentralSystem(Simulator):
@@ -238,8 +242,8 @@ class SimulatedCentralSystem(Simulator):
             ended=bool(state.ended),
         )
 
-    async def _read(self, read: Callable[[RegisterBook], Read]) -> Read:
-        def look() -> Read:
+    async def _read(self, read: Callable[[RegisterTransaction], State]) -> State:
+        def look() -> State:
             with self.store.transaction("", self._now_ms()) as book:
                 return read(book)
 

@@ -327,4 +327,3 @@ def _as_entered(asked: dict[str, Any]) -> Movement:
 
 def _account(movement: pb.Movement) -> dict[str, str]:
     return {"operator": movement.operator, "player": movement.player, "currency": movement.currency}
-
