@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from types import TracebackType
-from typing import Final, Protocol, Self, TypeVar, cast
+from typing import Final, Self, TypeVar, cast
 
 import grpc
 from google.protobuf.message import Message
@@ -24,6 +24,7 @@ from google.rpc.error_details_pb2 import ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
 from grpc_status.rpc_status import from_call
 
+from rgs.devkit.requests import Requests
 from rgs.node.config import Config
 from rgs.node.files import read_whole
 from rgs.v1.admin_pb2_grpc import AdminServiceStub
@@ -121,6 +122,7 @@ class Client:
     def __init__(self, address: str, identity: Identity) -> None:
         self.address = address
         self._entropy = EntropySource()
+        self.requests = Requests(self.request_id)
         self.channel = grpc.secure_channel(address, identity.credentials())
         self.sessions = SessionServiceStub(self.channel)
         self.play = PlayServiceStub(self.channel)
@@ -156,18 +158,8 @@ class Client:
         self.close()
 
 
-class Rounds(Protocol):
-    """How rounds are played: by unary calls or over the stream, with the same answers."""
-
-    def start_round(self, request: StartRoundRequest) -> StartRoundResponse: ...
-
-    def act(self, request: ActRequest) -> ActResponse: ...
-
-    def close(self) -> None: ...
-
-
 class UnaryRounds:
-    """Each request is a call of its own."""
+    """Rounds are played by unary calls: each request is a call of its own."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -182,11 +174,14 @@ class UnaryRounds:
         """Nothing is held."""
 
 
-class StreamRounds:
-    """All requests on one Play stream, one at a time; a stream that ends is opened again and the request repeated."""
+class StreamRounds(UnaryRounds):
+    """Rounds are played over one Play stream, one request at a time, with the same answers.
+
+    A stream that ends is opened again, and the request is repeated.
+    """
 
     def __init__(self, client: Client) -> None:
-        self._client = client
+        super().__init__(client)
         self._requests: SimpleQueue[PlayRequest | None] = SimpleQueue()
         self._responses: Iterator[PlayResponse] | None = None
 

@@ -16,16 +16,10 @@ from typing import Final
 import grpc
 
 from rgs.core.errors import RgsError
-from rgs.devkit.client import Client, OutcomeUnknownError, Request, Response, Rounds, StreamRounds, UnaryRounds
+from rgs.devkit.client import Client, OutcomeUnknownError, Request, Response, StreamRounds, UnaryRounds
 from rgs.devkit.demo.strategy import SIDE_BET, decide, stakes
 from rgs.v1.common_pb2 import ACTION_FOLD, ROUND_STATUS_SETTLED, RoundView, SessionView
-from rgs.v1.play_pb2 import ActRequest, StartRoundRequest
-from rgs.v1.session_pb2 import (
-    BuyParticipationRequest,
-    CloseSessionRequest,
-    EndParticipationRequest,
-    OpenSessionRequest,
-)
+from rgs.v1.session_pb2 import BuyParticipationRequest, EndParticipationRequest
 
 CURRENCY: Final = "EUR"
 BUY_IN_MINOR: Final = 20_000
@@ -144,7 +138,7 @@ class DemoPlayer:
     def play_on(self, rounds: int, told: Callable[[], None]) -> None:
         """The same with what the participation has: nothing is asked of wallet or regulator."""
         session = self.sessions[-1]
-        way: Rounds = StreamRounds(self._client) if self._by_stream else UnaryRounds(self._client)
+        way = StreamRounds(self._client) if self._by_stream else UnaryRounds(self._client)
         try:
             while self.played < rounds and self._has_enough(session):
                 self._play_round(session, way, self.played)
@@ -159,8 +153,7 @@ class DemoPlayer:
         self._settle_purchase()
         ended = self._ask(client.sessions.EndParticipation, self._end_request())
         self._end = None
-        close = CloseSessionRequest(request_id=client.request_id(), session_id=session.view.session_id)
-        closed = self._ask(client.sessions.CloseSession, close)
+        closed = self._ask(client.sessions.CloseSession, client.requests.close(session.view))
         session.view = closed.session
         session.others += [ended.statement, closed.statement]
         session.verify_money()
@@ -173,7 +166,7 @@ class DemoPlayer:
 
     def try_to_buy(self) -> None:
         """Ask for a further purchase until the wallet is what keeps it from coming; `play_to` asks again."""
-        self._purchase = self._purchase_request(TOP_UP_MINOR)
+        self._purchase = self._client.requests.buy(self.sessions[-1].view, TOP_UP_MINOR)
         self._until_silent(self._client.sessions.BuyParticipation, self._purchase)
 
     def _until_silent(self, method: grpc.UnaryUnaryMultiCallable[Request, Response], request: Request) -> None:
@@ -207,13 +200,7 @@ class DemoPlayer:
         time.sleep(PAUSE_S)
 
     def _open(self) -> None:
-        request = OpenSessionRequest(
-            request_id=self._client.request_id(),
-            game=self._game,
-            player=self._player,
-            currency=CURRENCY,
-            operator_reference=f"{self._player}.{self._game}",
-        )
+        request = self._client.requests.open(self._game, self._player, CURRENCY, f"{self._player}.{self._game}")
         answer = self._ask(self._client.sessions.OpenSession, request)
         session = PlayedSession(self._game, self._player, self._by_stream, answer.session, others=[answer.statement])
         session.expect(bool(answer.session.regulator_session_id), "has no id of the regulator")
@@ -221,7 +208,7 @@ class DemoPlayer:
         self._buy(BUY_IN_MINOR)
 
     def _buy(self, amount_minor: int) -> None:
-        self._purchase = self._purchase_request(amount_minor)
+        self._purchase = self._client.requests.buy(self.sessions[-1].view, amount_minor)
         self._settle_purchase()
 
     def _settle_purchase(self) -> None:
@@ -236,19 +223,9 @@ class DemoPlayer:
         session.others.append(answer.statement)
         session.expect(answer.session.balance_minor == due_minor, "bought, balance is wrong")
 
-    def _purchase_request(self, amount_minor: int) -> BuyParticipationRequest:
-        view = self.sessions[-1].view
-        return BuyParticipationRequest(
-            request_id=self._client.request_id(),
-            session_id=view.session_id,
-            purchase_no=view.next_purchase_no,
-            amount_minor=amount_minor,
-        )
-
     def _end_request(self) -> EndParticipationRequest:
         if self._end is None:
-            session_id = self.sessions[-1].view.session_id
-            self._end = EndParticipationRequest(request_id=self._client.request_id(), session_id=session_id)
+            self._end = self._client.requests.end(self.sessions[-1].view)
         return self._end
 
     def _can_buy_on(self) -> bool:
@@ -264,29 +241,14 @@ class DemoPlayer:
         topped_up = session.view.next_purchase_no > 2
         return session.view.largest_ante_minor >= (1 if topped_up else COMFORTABLE_ANTE_MINOR)
 
-    def _play_round(self, session: PlayedSession, way: Rounds, number: int) -> None:
-        before = session.view
-        started = way.start_round(
-            StartRoundRequest(
-                request_id=self._client.request_id(),
-                session_id=before.session_id,
-                stage_no=before.next_stage_no,
-                bets=stakes(self._game, number, before.largest_ante_minor),
-            )
-        )
+    def _play_round(self, session: PlayedSession, way: UnaryRounds, number: int) -> None:
+        before, requests = session.view, self._client.requests
+        started = way.start_round(requests.start(before, stakes(self._game, number, before.largest_ante_minor)))
         session.view, round_, final = started.session, started.round, b""
         session.expect(len(round_.commitment) == 32 and bool(started.opening), "a round began without its opening")
         while not final:
             session.expect(not round_.dealer_cards, "the dealer's cards were shown before the end")
-            answer = way.act(
-                ActRequest(
-                    request_id=self._client.request_id(),
-                    session_id=before.session_id,
-                    round_id=round_.round_id,
-                    round_version=round_.round_version,
-                    action=decide(round_),
-                )
-            )
+            answer = way.act(requests.act(before, round_, decide(round_)))
             session.expect(
                 answer.round.round_id == round_.round_id and answer.round.commitment == round_.commitment,
                 f"round {round_.round_id} changed its id or commitment",

@@ -25,7 +25,6 @@ from rgs.v1.common_pb2 import (
     PHASE_PREFLOP,
     PHASE_RIVER,
     Action,
-    Bet,
     RoundView,
 )
 
@@ -37,12 +36,12 @@ _WEAK: Final = frozenset({"", "high_card"})
 _GIVING_WAY: Final = (ACTION_CHECK, ACTION_FOLD)
 
 
-def stakes(game: str, number: int, largest_ante_minor: int) -> list[Bet]:
+def stakes(game: str, number: int, largest_ante_minor: int) -> dict[str, int]:
     """The bets of the round with this number: an ante from the list, a side bet every third round while affordable."""
     ante_minor = min(ANTES_MINOR[number % len(ANTES_MINOR)], largest_ante_minor)
-    bets = [Bet(bet="ante", amount_minor=ante_minor)]
+    bets = {"ante": ante_minor}
     if number % SIDE_BET_EVERY == 0 and ante_minor < largest_ante_minor - SIDE_BET_MINOR:
-        bets.append(Bet(bet=SIDE_BET[game], amount_minor=SIDE_BET_MINOR))
+        bets[SIDE_BET[game]] = SIDE_BET_MINOR
     return bets
 
 

@@ -20,15 +20,9 @@ from rgs.devkit.terminal.prompt import Desk
 from rgs.devkit.terminal.proof import Keys, SessionProof
 from rgs.devkit.terminal.screen import line
 from rgs.v1.catalog_pb2 import Game
-from rgs.v1.common_pb2 import ROUND_STATUS_OPEN, SESSION_STATUS_CLOSED, Action, Bet, RoundView, SessionView
-from rgs.v1.play_pb2 import ActRequest, GetRoundRequest, StartRoundRequest
-from rgs.v1.session_pb2 import (
-    BuyParticipationRequest,
-    CloseSessionRequest,
-    EndParticipationRequest,
-    GetSessionRequest,
-    OpenSessionRequest,
-)
+from rgs.v1.common_pb2 import ROUND_STATUS_OPEN, SESSION_STATUS_CLOSED, Action, RoundView, SessionView
+from rgs.v1.play_pb2 import GetRoundRequest
+from rgs.v1.session_pb2 import GetSessionRequest
 
 BUY_IN_MINOR: Final = 10_000
 ANTE_MINOR: Final = 100
@@ -65,13 +59,7 @@ class Sitting:
 
     def open(self, player: str) -> None:
         """A new session. CallError."""
-        request = OpenSessionRequest(
-            request_id=self._client.request_id(),
-            game=self._game.ruleset.id,
-            player=player,
-            currency=self._game.currency,
-            operator_reference=f"play.{player}",
-        )
+        request = self._client.requests.open(self._game.ruleset.id, player, self._game.currency, f"play.{player}")
         answer = self._send(self._client.sessions.OpenSession, request)
         self._session = answer.session
         self._proof = SessionProof(self._client, self._keys, answer.session.session_id)
@@ -124,12 +112,7 @@ class Sitting:
         amount_minor = self._amount(answer)
         if amount_minor is None:
             return
-        request = BuyParticipationRequest(
-            request_id=self._client.request_id(),
-            session_id=session.session_id,
-            purchase_no=session.next_purchase_no,
-            amount_minor=amount_minor,
-        )
+        request = self._client.requests.buy(session, amount_minor)
         bought = self._send(self._client.sessions.BuyParticipation, request)
         self._session = bought.session
         self._verify(bought.statement)
@@ -144,16 +127,14 @@ class Sitting:
             case "back":
                 return
         if session.participation_id:
-            end = EndParticipationRequest(request_id=self._client.request_id(), session_id=session.session_id)
-            ended = self._send(self._client.sessions.EndParticipation, end)
+            ended = self._send(self._client.sessions.EndParticipation, self._client.requests.end(session))
             self._session = ended.session
             self._verify(ended.statement)
         if not self.is_broken:
             self._close()
 
     def _close(self) -> None:
-        request = CloseSessionRequest(request_id=self._client.request_id(), session_id=self._session.session_id)
-        closed = self._send(self._client.sessions.CloseSession, request)
+        closed = self._send(self._client.sessions.CloseSession, self._client.requests.close(self._session))
         view = self._session = closed.session
         self._verify(closed.statement)
         bought, staked, returned, back = (
@@ -212,14 +193,7 @@ class Sitting:
         self._bets = bets
 
     def _deal(self) -> None:
-        session = self._session
-        request = StartRoundRequest(
-            request_id=self._client.request_id(),
-            session_id=session.session_id,
-            stage_no=session.next_stage_no,
-            bets=[Bet(bet=bet, amount_minor=amount) for bet, amount in self._bets.items()],
-        )
-        answer = self._send(self._client.play.StartRound, request)
+        answer = self._send(self._client.play.StartRound, self._client.requests.start(self._session, self._bets))
         self._session, self._round = answer.session, answer.round
         self._verify(answer.opening)
 
@@ -239,14 +213,7 @@ class Sitting:
             if self._desk.choose("keep_round", "back", default="back") == "keep_round":
                 raise LeftError
             return
-        request = ActRequest(
-            request_id=self._client.request_id(),
-            session_id=self._session.session_id,
-            round_id=round_.round_id,
-            round_version=round_.round_version,
-            action=actions[chosen],
-        )
-        answer = self._send(self._client.play.Act, request)
+        answer = self._send(self._client.play.Act, self._client.requests.act(self._session, round_, actions[chosen]))
         self._session, self._round = answer.session, answer.round
         if answer.final:
             self._verify(answer.final)
