@@ -19,7 +19,7 @@ import grpc.aio
 
 from bench.homes import PARTY, make_home
 from bench.process import Subject
-from rgs.devkit.client import Identity
+from rgs.devkit.client import ClientIdentity
 from rgs.node.config import load_config
 from rgs.v1 import play_pb2
 
@@ -58,7 +58,7 @@ async def measure(home: Path, streams: int, unread: int) -> None:
     process = subject.process_id
 
     def channel(party: str = PARTY) -> Any:
-        credentials = Identity.of_party(config, party).credentials()
+        credentials = ClientIdentity.of_party(config, party).credentials()
         return grpc.aio.secure_channel(subject.address, credentials, options=(("grpc.use_local_subchannel_pool", 1),))
 
     quiet = channel(OTHER)

@@ -88,7 +88,7 @@ class OutcomeUnknownError(CallError):
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ClientIdentity:
     """The files of a party: the authority of servers, its own certificate, its own key."""
 
     ca: Path
@@ -96,7 +96,7 @@ class Identity:
     key: Path
 
     @classmethod
-    def of_party(cls, config: Config, party: str) -> Identity:
+    def of_party(cls, config: Config, party: str) -> ClientIdentity:
         """The files that `rgs init` made for a party."""
         stem = config.tls / "clients" / party
         return cls(config.ca, stem.with_name(f"{party}.pem"), stem.with_name(f"{party}.key"))
@@ -119,7 +119,7 @@ def address_of(config: Config) -> str:
 class Client:
     """One channel and its stubs. Thread-safe, but for the Play streams: each belongs to one thread."""
 
-    def __init__(self, address: str, identity: Identity) -> None:
+    def __init__(self, address: str, identity: ClientIdentity) -> None:
         self.address = address
         self._entropy = EntropySource()
         self.requests = Requests(self.request_id)

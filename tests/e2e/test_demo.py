@@ -24,7 +24,7 @@ from rgs.core.statements import parse_envelope, parse_line, parse_statement
 from rgs.core.statements.lines import format_key_bundle, parse_key_bundle
 from rgs.core.tlog.checkpoints import parse_checkpoint
 from rgs.core.tlog.note import parse_note
-from rgs.devkit.client import Client, Identity
+from rgs.devkit.client import Client, ClientIdentity
 from rgs.devkit.demo import checks, reconcile
 from rgs.devkit.demo import demo as devkit_demo
 from rgs.devkit.demo import log as demo_log
@@ -245,7 +245,7 @@ class Played:
 def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
     folder = tmp_path_factory.mktemp("played")
     with serving(folder) as served:
-        identity = Identity.of_party(load_config(served.home), PARTY)
+        identity = ClientIdentity.of_party(load_config(served.home), PARTY)
         with Client(served.address, identity) as client:
             sessions = [
                 session

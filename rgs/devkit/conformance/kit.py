@@ -39,7 +39,7 @@ class CheckSkippedError(Exception):
 
 
 @unique
-class Verdict(StrEnum):
+class CheckVerdict(StrEnum):
     """How a check ended."""
 
     PASSED = "passed"
@@ -48,7 +48,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Check(Generic[Kit]):
+class ConformanceCheck(Generic[Kit]):
     """One check: its stable name, what the contract says, and how it is tried."""
 
     name: str
@@ -56,19 +56,19 @@ class Check(Generic[Kit]):
     run: Callable[[Kit], Awaitable[None]]
 
 
-def checks(*functions: Callable[[Kit], Awaitable[None]]) -> Iterator[Check[Kit]]:
+def checks(*functions: Callable[[Kit], Awaitable[None]]) -> Iterator[ConformanceCheck[Kit]]:
     """The checks that functions are: each by its name, and the sentence of its docstring."""
     for run in functions:
-        yield Check(run.__name__, (run.__doc__ or "").rstrip("."), run)
+        yield ConformanceCheck(run.__name__, (run.__doc__ or "").rstrip("."), run)
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class CheckResult:
     """What came of a check."""
 
     name: str
     says: str
-    verdict: Verdict
+    verdict: CheckVerdict
     why: str
     took_ms: int
 
@@ -84,7 +84,7 @@ class Answered:
         return self.reason or "an acceptance"
 
 
-class Caller:
+class ContractCaller:
     """Calls methods of one contract, and reads refusals as strictly as the game server does."""
 
     def __init__(self, domain: str, refusals: Mapping[str, RefusalRow], deadline_ms: int) -> None:
@@ -131,20 +131,20 @@ async def verify_reachable(channel: grpc.aio.Channel, target: str, deadline_ms: 
 
 
 async def run_checks(
-    checks: Sequence[Check[Kit]], kit: Kit, tell: Callable[[Result], None] = lambda _: None
-) -> list[Result]:
+    checks: Sequence[ConformanceCheck[Kit]], kit: Kit, tell: Callable[[CheckResult], None] = lambda _: None
+) -> list[CheckResult]:
     """All of them in order, whatever becomes of one."""
     results = []
     for check in checks:
         begun_ms = monotonic_ms()
-        verdict, why = Verdict.PASSED, ""
+        verdict, why = CheckVerdict.PASSED, ""
         try:
             await check.run(kit)
         except CheckFailedError as error:
-            verdict, why = Verdict.FAILED, str(error)
+            verdict, why = CheckVerdict.FAILED, str(error)
         except CheckSkippedError as error:
-            verdict, why = Verdict.SKIPPED, str(error)
-        result = Result(check.name, check.says, verdict, why, monotonic_ms() - begun_ms)
+            verdict, why = CheckVerdict.SKIPPED, str(error)
+        result = CheckResult(check.name, check.says, verdict, why, monotonic_ms() - begun_ms)
         results.append(result)
         tell(result)
     return results
@@ -167,34 +167,34 @@ def demand_accepted(answered: Answered) -> Any:
     return answered.response
 
 
-def print_table(title: str, results: Sequence[Result]) -> None:
+def print_table(title: str, results: Sequence[CheckResult]) -> None:
     """The results as a table, and a line that sums them up."""
     table = Table(title=title, title_justify="left", show_lines=False)
     for column in ("check", "verdict", "what the contract says / what was found"):
         table.add_column(column, overflow="fold")
     for result in results:
-        style = {Verdict.FAILED: "bold red", Verdict.SKIPPED: "yellow"}.get(result.verdict, "green")
+        style = {CheckVerdict.FAILED: "bold red", CheckVerdict.SKIPPED: "yellow"}.get(result.verdict, "green")
         table.add_row(result.name, f"[{style}]{result.verdict}[/]", result.why or result.says)
     console = Console()
     console.print(table)
-    counts = {verdict: sum(result.verdict is verdict for result in results) for verdict in Verdict}
+    counts = {verdict: sum(result.verdict is verdict for result in results) for verdict in CheckVerdict}
     console.print(f"{len(results)} checks: " + ", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
 
 
-def format_junit(suite: str, results: Sequence[Result]) -> bytes:
+def format_junit(suite: str, results: Sequence[CheckResult]) -> bytes:
     """The results as JUnit XML."""
     root = ET.Element(
         "testsuite",
         name=suite,
         tests=str(len(results)),
-        failures=str(sum(result.verdict is Verdict.FAILED for result in results)),
-        skipped=str(sum(result.verdict is Verdict.SKIPPED for result in results)),
+        failures=str(sum(result.verdict is CheckVerdict.FAILED for result in results)),
+        skipped=str(sum(result.verdict is CheckVerdict.SKIPPED for result in results)),
     )
     for result in results:
         case = ET.SubElement(root, "testcase", classname=suite, name=result.name, time=f"{result.took_ms / 1000:.3f}")
-        if result.verdict is Verdict.FAILED:
+        if result.verdict is CheckVerdict.FAILED:
             ET.SubElement(case, "failure", message=result.why).text = result.says
-        elif result.verdict is Verdict.SKIPPED:
+        elif result.verdict is CheckVerdict.SKIPPED:
             ET.SubElement(case, "skipped", message=result.why)
     ET.indent(root)
     document: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)

@@ -7,11 +7,17 @@ answers open, both pass.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any, Final
 
 from rgs.core.times import format_date
-from rgs.devkit.conformance.kit import Check, CheckSkippedError, checks, demand, demand_accepted, demand_reason
+from rgs.devkit.conformance.kit import (
+    CheckSkippedError,
+    ConformanceCheck,
+    checks,
+    demand,
+    demand_accepted,
+    demand_reason,
+)
 from rgs.devkit.conformance.regulator_kit import (
     BOUGHT_MINOR,
     CAP_MINOR,
@@ -20,7 +26,7 @@ from rgs.devkit.conformance.regulator_kit import (
     PARALLEL,
     STAKED_MINOR,
     RegulatorKit,
-    Seat,
+    RegulatorSeat,
     demand_id,
     timestamp,
 )
@@ -175,7 +181,7 @@ async def seat_ended(kit: RegulatorKit) -> None:
 # --- stages -----------------------------------------------------------------------------------------------------------
 
 
-async def played(kit: RegulatorKit) -> tuple[Seat, pb.Stage]:
+async def played(kit: RegulatorKit) -> tuple[RegulatorSeat, pb.Stage]:
     """A seat and its first stage, told."""
     seat = await kit.seated()
     stage = kit.stage(seat, 1, BOUGHT_MINOR)
@@ -198,15 +204,15 @@ async def stage_repeat(kit: RegulatorKit) -> None:
     demand_accepted(await kit.send(kit.report(stage, kit.stage(seat, 2, LEFT_MINOR))))
 
 
-def stage_refused(reason: str, **changed: Any) -> Callable[[RegulatorKit], Any]:
-    """A check that a second stage with these values is refused."""
+def stage_refused(name: str, says: str, reason: str, **changed: Any) -> ConformanceCheck[RegulatorKit]:
+    """A second stage with these values is refused."""
 
     async def tried(kit: RegulatorKit) -> None:
         seat, _ = await played(kit)
         values: dict[str, Any] = {"stage_no": 2, "available_minor": LEFT_MINOR, **changed}
         demand_reason(await kit.send(kit.report(kit.stage(seat, **values))), reason)
 
-    return tried
+    return ConformanceCheck(name, says, tried)
 
 
 async def stage_conflict(kit: RegulatorKit) -> None:
@@ -341,22 +347,24 @@ async def read_back(kit: RegulatorKit) -> None:
     demand(found == due, f"purchases, stages, bought, staked, returned, ended are {found}, not {due}")
 
 
-CHECKS: Final[tuple[Check[RegulatorKit], ...]] = (
+CHECKS: Final[tuple[ConformanceCheck[RegulatorKit], ...]] = (
     *checks(session_id, session_repeat, session_parallel, session_conflict, session_reference),
     *checks(session_close, session_seated, session_closed, session_unknown),
     *checks(purchase_id, purchase_repeat, purchase_once, purchase_conflict, purchase_top_up),
     *checks(purchase_gap, purchase_cap, purchase_not_positive, seat_once, seat_ended),
     *checks(stages, stage_repeat, stage_conflict),
-    Check("stage_gap", "Stages are numbered without a gap", stage_refused("STAGE_GAP", stage_no=3)),
-    Check(
+    stage_refused("stage_gap", "Stages are numbered without a gap", "STAGE_GAP", stage_no=3),
+    stage_refused(
         "stage_available",
         "The balance before a stage follows from what came before it",
-        stage_refused("AVAILABLE_MISMATCH", available_minor=LEFT_MINOR + 1),
+        "AVAILABLE_MISMATCH",
+        available_minor=LEFT_MINOR + 1,
     ),
-    Check(
+    stage_refused(
         "stage_covered",
         "No stage stakes more than is left",
-        stage_refused("STAKE_NOT_COVERED", staked_minor=LEFT_MINOR + 1),
+        "STAKE_NOT_COVERED",
+        staked_minor=LEFT_MINOR + 1,
     ),
     *checks(stage_unknown, stage_batch, stage_none),
     *checks(end_repeat, end_once, end_balance, end_rounds, end_unknown),

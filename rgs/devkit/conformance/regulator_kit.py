@@ -13,7 +13,7 @@ from typing import Any, Final
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from rgs.core.ids import REGULATOR_ID_ALPHABET, REGULATOR_ID_CHARACTERS
-from rgs.devkit.conformance.kit import Answered, Caller, demand, demand_accepted
+from rgs.devkit.conformance.kit import Answered, ContractCaller, demand, demand_accepted
 from rgs.regulator.v1 import regulator_pb2 as pb
 
 CAP_MINOR: Final = 1_000
@@ -34,7 +34,7 @@ def timestamp(time_ms: int) -> Timestamp:
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class RegulatorSeat:
     """A session with one participation of BOUGHT_MINOR, and the purchase that made it."""
 
     session: str
@@ -47,7 +47,7 @@ class RegulatorKit:
     """The system under test, and what it is tried with. `new_id` makes ULIDs, `now_ms` tells the time."""
 
     stub: Any
-    caller: Caller
+    caller: ContractCaller
     new_id: Callable[[], str]
     now_ms: Callable[[], int]
     operator: str
@@ -87,12 +87,12 @@ class RegulatorKit:
         }
         return pb.BuyParticipationRequest(**{**fields, **changed})
 
-    def top_up(self, seat: Seat, **changed: Any) -> pb.BuyParticipationRequest:
+    def top_up(self, seat: RegulatorSeat, **changed: Any) -> pb.BuyParticipationRequest:
         """A second purchase of the seat's participation, up to the cap."""
         fields: dict[str, Any] = {"reference": seat.purchase.reference, "purchase_no": 2}
         return self.purchase(seat.session, **{**fields, **changed})
 
-    def stage(self, seat: Seat, stage_no: int, available_minor: int, **changed: Any) -> pb.Stage:
+    def stage(self, seat: RegulatorSeat, stage_no: int, available_minor: int, **changed: Any) -> pb.Stage:
         fields: dict[str, Any] = {
             "regulator_session_id": seat.session,
             "regulator_participation_id": seat.participation,
@@ -109,7 +109,9 @@ class RegulatorKit:
     def report(self, *stages: pb.Stage) -> pb.ReportStagesRequest:
         return pb.ReportStagesRequest(transaction_id=self.new_id(), stages=stages)
 
-    def end(self, seat: Seat, final_balance_minor: int = BOUGHT_MINOR, **changed: Any) -> pb.EndParticipationRequest:
+    def end(
+        self, seat: RegulatorSeat, final_balance_minor: int = BOUGHT_MINOR, **changed: Any
+    ) -> pb.EndParticipationRequest:
         fields: dict[str, Any] = {
             "transaction_id": self.new_id(),
             "regulator_session_id": seat.session,
@@ -142,12 +144,12 @@ class RegulatorKit:
         session: str = demand_accepted(await self.send(self.opening())).regulator_session_id
         return session
 
-    async def seated(self) -> Seat:
+    async def seated(self) -> RegulatorSeat:
         """A seat of its own."""
         session = await self.opened()
         purchase = self.purchase(session)
         right = demand_accepted(await self.send(purchase))
-        return Seat(session, right.regulator_participation_id, purchase)
+        return RegulatorSeat(session, right.regulator_participation_id, purchase)
 
 
 def demand_id(text: str) -> None:

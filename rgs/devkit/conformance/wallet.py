@@ -6,10 +6,9 @@ else meanwhile. Refuses to guess: where the contract leaves two answers open, bo
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from rgs.devkit.conformance.kit import Check, checks, demand, demand_accepted, demand_reason
+from rgs.devkit.conformance.kit import ConformanceCheck, checks, demand, demand_accepted, demand_reason
 from rgs.devkit.conformance.wallet_kit import (
     ACCEPTED,
     AMOUNT_MINOR,
@@ -137,9 +136,9 @@ async def balances_add_up(kit: WalletKit) -> None:
 
 
 def conflict(
-    send: str = "debit", first: pb.Leg.ValueType = pb.LEG_PURCHASE, **fields: Any
-) -> Callable[[WalletKit], Awaitable[None]]:
-    """A check that the id of a movement, sent again with other values, is refused and moves nothing.
+    name: str, says: str, send: str = "debit", first: pb.Leg.ValueType = pb.LEG_PURCHASE, **fields: Any
+) -> ConformanceCheck[WalletKit]:
+    """The id of a movement, sent again with other values, is refused and moves nothing.
 
     `first` is the leg of the movement, `send` the method that gets the other values; "" stands for one of the kit's.
     """
@@ -149,13 +148,34 @@ def conflict(
         movement = kit.movement(first, round_reference=kit.new_id() if first == pb.LEG_BET else "")
         accepted = await (kit.credit if first == pb.LEG_PAYOUT else kit.debit)(movement)
         receipt_of(accepted, movement, ACCEPTED)
+        other = {field: value or named.get(field, kit.new_id()) for field, value in fields.items()}
         async with kit.moves(0):
-            other = changed(
-                movement, **{name: value or named.get(name, kit.new_id()) for name, value in fields.items()}
-            )
-            demand_reason(await getattr(kit, send)(other), "TRANSACTION_CONFLICT")
+            demand_reason(await getattr(kit, send)(changed(movement, **other)), "TRANSACTION_CONFLICT")
 
-    return tried
+    return ConformanceCheck(f"conflict_{name}", says, tried)
+
+
+_OTHER: Final = 2 * AMOUNT_MINOR
+CONFLICTS: Final = (
+    conflict("amount", "A debit's id with another amount is a conflict", amount_minor=_OTHER),
+    conflict("player", "A debit's id with another player is a conflict", player=""),
+    conflict("currency", "A debit's id with another currency is a conflict", currency=""),
+    conflict("reference", "A debit's id with another reference is a conflict", reference=""),
+    conflict("round", "A bet's id with another round is a conflict", first=pb.LEG_BET, round_reference=""),
+    conflict("leg", "A purchase's id for a bet is a conflict", leg=pb.LEG_BET, round_reference=""),
+    conflict(
+        "credit_amount", "A credit's id with another amount is a conflict", "credit", pb.LEG_PAYOUT, amount_minor=_OTHER
+    ),
+    conflict("debit_as_credit", "A debit's id in a credit is a conflict", "credit", leg=pb.LEG_PAYOUT),
+    conflict("credit_as_debit", "A credit's id in a debit is a conflict", first=pb.LEG_PAYOUT, leg=pb.LEG_PURCHASE),
+    conflict(
+        "rollback_amount",
+        "A rollback must restate the debit; otherwise the debit stands",
+        "rollback",
+        amount_minor=_OTHER,
+    ),
+    conflict("rollback_credit", "A credit cannot be rolled back", "rollback", pb.LEG_PAYOUT, leg=pb.LEG_PURCHASE),
+)
 
 
 # --- rollbacks --------------------------------------------------------------------------------------------------------
@@ -309,47 +329,11 @@ async def refusal_final(kit: WalletKit) -> None:
     await kit.demand_moved(before, 100)
 
 
-_DOUBLE: Final = 2 * AMOUNT_MINOR
-
-CHECKS: Final[tuple[Check[WalletKit], ...]] = (
+CHECKS: Final[tuple[ConformanceCheck[WalletKit], ...]] = (
     *checks(balance_is_told, debit_takes_money, credit_gives_money, credit_of_nothing),
     *checks(debit_repeat, credit_repeat, repeat_same_answer, attempt_id_ignored),
     *checks(seamless_legs, round_ended, balances_add_up),
-    Check("conflict_amount", "A debit's id with another amount is a conflict", conflict(amount_minor=_DOUBLE)),
-    Check("conflict_player", "A debit's id with another player is a conflict", conflict(player="")),
-    Check("conflict_currency", "A debit's id with another currency is a conflict", conflict(currency="")),
-    Check("conflict_reference", "A debit's id with another reference is a conflict", conflict(reference="")),
-    Check(
-        "conflict_round",
-        "A bet's id with another round is a conflict",
-        conflict(first=pb.LEG_BET, round_reference=""),
-    ),
-    Check(
-        "conflict_leg",
-        "A purchase's id for a bet is a conflict",
-        conflict(leg=pb.LEG_BET, round_reference=""),
-    ),
-    Check(
-        "conflict_credit_amount",
-        "A credit's id with another amount is a conflict",
-        conflict("credit", pb.LEG_PAYOUT, amount_minor=_DOUBLE),
-    ),
-    Check("conflict_debit_as_credit", "A debit's id in a credit is a conflict", conflict("credit", leg=pb.LEG_PAYOUT)),
-    Check(
-        "conflict_credit_as_debit",
-        "A credit's id in a debit is a conflict",
-        conflict("debit", pb.LEG_PAYOUT, leg=pb.LEG_PURCHASE),
-    ),
-    Check(
-        "conflict_rollback_amount",
-        "A rollback must restate the debit; otherwise the debit stands",
-        conflict("rollback", amount_minor=_DOUBLE),
-    ),
-    Check(
-        "conflict_rollback_credit",
-        "A credit cannot be rolled back",
-        conflict("rollback", pb.LEG_PAYOUT, leg=pb.LEG_PURCHASE),
-    ),
+    *CONFLICTS,
     *checks(rollback_debit, rollback_repeat, rollback_unknown, rollback_refused_debit),
     *checks(tombstone, debit_after_rollback),
     *checks(amount_zero, amount_negative, amount_18_digits, amount_19_digits, precision),

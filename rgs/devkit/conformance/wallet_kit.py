@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rgs.devkit.conformance.kit import Answered, Caller, demand, demand_accepted
+from rgs.devkit.conformance.kit import Answered, ContractCaller, demand, demand_accepted
 from rgs.wallet.v1 import wallet_pb2 as pb
 
 AMOUNT_MINOR: Final = 100
@@ -27,7 +27,7 @@ class WalletKit:
     """The wallet under test, and whom it is tried with. `new_id` makes ULIDs."""
 
     stub: Any
-    caller: Caller
+    caller: ContractCaller
     new_id: Callable[[], str]
     operator: str
     player: str

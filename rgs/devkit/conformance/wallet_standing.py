@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from rgs.devkit.conformance.kit import Check, CheckSkippedError, checks, demand, demand_reason
+from rgs.devkit.conformance.kit import CheckSkippedError, ConformanceCheck, checks, demand, demand_reason
 from rgs.devkit.conformance.wallet_kit import (
     ACCEPTED,
     AMOUNT_MINOR,
@@ -134,7 +134,7 @@ async def token_expired_repeat(kit: WalletKit) -> None:
         receipt_of(await kit.debit(movement, token=kit.expired_token), movement, DUPLICATE)
 
 
-STANDING: Final[tuple[Check[WalletKit], ...]] = (
+STANDING: Final[tuple[ConformanceCheck[WalletKit], ...]] = (
     *checks(lookup_transaction, lookup_refused, lookup_tombstone, lookup_unknown, lookup_other_player),
     *checks(parallel_repeats, parallel_debits, parallel_overdraw, parallel_rollback),
     *checks(token_expired, token_expired_repeat),

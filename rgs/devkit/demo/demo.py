@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rgs.core.amounts import format_money
-from rgs.devkit.client import CallError, Client, Identity
+from rgs.devkit.client import CallError, Client, ClientIdentity
 from rgs.devkit.demo.checks import verify_export, verify_history, verify_keys, verify_owed, verify_wallet
 from rgs.devkit.demo.evidence import Evidence
 from rgs.devkit.demo.log import audit_log, start_witness, verify_audit
@@ -99,7 +99,7 @@ def play_and_prove(evidence: Evidence, steps: Steps, rounds: int, sessions: int)
             for process in (server, *peers):
                 process.verify_running()
 
-        client = running.enter_context(Client(server.address, Identity.of_party(config, PARTY)))
+        client = running.enter_context(Client(server.address, ClientIdentity.of_party(config, PARTY)))
         parts = _parts(client, rounds, sessions, verify_running)
         try:
             midway, listed = _live(client, evidence, steps, peers, parts, root)

@@ -55,7 +55,7 @@ class Steps:
         self._began = time.monotonic()
 
     @contextmanager
-    def step(self, what: str, total: int | None = None) -> Iterator[Step]:
+    def step(self, what: str, total: int | None = None) -> Iterator[DemoStep]:
         """One step: a line when it is done, and how long it took."""
         began = time.monotonic()
         columns = (BarColumn(_BAR), MofNCompleteColumn()) if total else ()
@@ -66,7 +66,7 @@ class Steps:
             transient=True,
             disable=not self.console.is_terminal,
         ) as progress:
-            step = Step(what, progress, progress.add_task(what, total=total))
+            step = DemoStep(what, progress, progress.add_task(what, total=total))
             yield step
         line = Text.assemble(("  ✓ ", "green"), step.what)
         line.append(" " * max(1, _STEP_WIDTH - len(line)))
@@ -94,7 +94,7 @@ class Steps:
         return time.monotonic() - self._began
 
 
-class Step:
+class DemoStep:
     """One step under way; `what` may become more exact while it runs."""
 
     def __init__(self, what: str, progress: Progress, task: TaskID) -> None:

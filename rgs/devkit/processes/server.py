@@ -14,7 +14,7 @@ from typing import Final
 import grpc
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 
-from rgs.devkit.client import Identity
+from rgs.devkit.client import ClientIdentity
 from rgs.devkit.processes.child import Child
 from rgs.integrity.launcher import isolated_command
 from rgs.node.config import load_config
@@ -32,7 +32,7 @@ class ServerProcess(Child):
     """
 
     def __init__(self, home: Path, output: Path, party: str) -> None:
-        self._identity = Identity.of_party(load_config(home), party)
+        self._identity = ClientIdentity.of_party(load_config(home), party)
         self.address = free_address()
         super().__init__("the server", output, isolated_command("serve", "--home", str(home), "--listen", self.address))
 

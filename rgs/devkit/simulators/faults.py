@@ -96,7 +96,7 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class FaultPlan:
     """What is to go wrong."""
 
     schedule: tuple[Planned, ...] = ()
@@ -118,14 +118,14 @@ class Call:
 class Faults:
     """A plan at work: counts the calls. `tell` gets a line for every fault that is committed."""
 
-    def __init__(self, plan: Plan, tell: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, plan: FaultPlan, tell: Callable[[str], None] = lambda _: None) -> None:
         self._plan = plan
         self._tell = tell
         self._calls: Counter[str] = Counter()
         self.is_on = True
         self.committed: Counter[Fault] = Counter()
 
-    def follow(self, plan: Plan) -> None:
+    def follow(self, plan: FaultPlan) -> None:
         """From now on by another plan; calls are counted on."""
         self._plan = plan
 
@@ -159,7 +159,7 @@ def chance(seed: str, method: str, number: int, per_mille: Sequence[tuple[Fault,
     return None
 
 
-def parse_plan(text: str) -> Plan:
+def parse_plan(text: str) -> FaultPlan:
     """A plan from TOML or JSON. InvalidFieldError, UnknownFieldError."""
     try:
         document: Any = json.loads(text) if text.lstrip().startswith("{") else tomllib.loads(text)
@@ -179,14 +179,14 @@ def parse_plan(text: str) -> Plan:
 
 def make_plan(
     schedule: Sequence[Planned], per_mille: Mapping[str, object], *, seed: str = "", until_call: int = 0
-) -> Plan:
+) -> FaultPlan:
     """A plan of checked parts. InvalidFieldError."""
     shares = tuple((_fault(name), _number(share, "per_mille", 0, PER_MILLE)) for name, share in per_mille.items())
     if (total := sum(share for _, share in shares)) > PER_MILLE:
         raise InvalidFieldError(
             f"the chances come to {total} of {PER_MILLE}", field="per_mille", limit=PER_MILLE, value=total
         )
-    return Plan(tuple(schedule), shares, seed, until_call)
+    return FaultPlan(tuple(schedule), shares, seed, until_call)
 
 
 def parse_planned(text: str) -> Planned:

@@ -30,7 +30,7 @@ from rgs.core.errors import (
     RgsError,
 )
 from rgs.devkit.simulators.faults import Call, Fault, Faults
-from rgs.devkit.simulators.serving import Method, Simulator, WireError
+from rgs.devkit.simulators.serving import SimulatedMethod, Simulator, WireError
 from rgs.ports.regulator import (
     DayAlignment,
     DayTotals,
@@ -88,17 +88,17 @@ class SimulatedCentralSystem(Simulator):
     async def close(self) -> None:
         await self._book.close()
 
-    def methods(self) -> Mapping[str, Method]:
+    def methods(self) -> Mapping[str, SimulatedMethod]:
         return {
-            "OpenSession": Method(pb.OpenSessionRequest, self._open_session),
-            "BuyParticipation": Method(pb.BuyParticipationRequest, self._buy),
-            "EndParticipation": Method(pb.EndParticipationRequest, self._end),
-            "ReportStages": Method(pb.ReportStagesRequest, self._report),
-            "AlignDay": Method(pb.AlignDayRequest, self._align),
-            "CloseSession": Method(pb.CloseSessionRequest, self._close_session),
-            "ReportModules": Method(pb.ReportModulesRequest, self._report_modules),
-            "GetSession": Method(pb.GetSessionRequest, self._get_session),
-            "GetParticipation": Method(pb.GetParticipationRequest, self._get_participation),
+            "OpenSession": SimulatedMethod(pb.OpenSessionRequest, self._open_session),
+            "BuyParticipation": SimulatedMethod(pb.BuyParticipationRequest, self._buy),
+            "EndParticipation": SimulatedMethod(pb.EndParticipationRequest, self._end),
+            "ReportStages": SimulatedMethod(pb.ReportStagesRequest, self._report),
+            "AlignDay": SimulatedMethod(pb.AlignDayRequest, self._align),
+            "CloseSession": SimulatedMethod(pb.CloseSessionRequest, self._close_session),
+            "ReportModules": SimulatedMethod(pb.ReportModulesRequest, self._report_modules),
+            "GetSession": SimulatedMethod(pb.GetSessionRequest, self._get_session),
+            "GetParticipation": SimulatedMethod(pb.GetParticipationRequest, self._get_participation),
         }
 
     def subject(self, request: Any) -> str:
@@ -273,7 +273,7 @@ class SimulatedCentralSystem(Simulator):
     def _commit(self, call: Call, fault: Fault, request: Any) -> None:
         self.faults.commit(call, fault, request.transaction_id)
 
-    async def answer(self, method: Method, request: Any, call: Call) -> Message:
+    async def answer(self, method: SimulatedMethod, request: Any, call: Call) -> Message:
         """As every simulator, with the lies that all methods share."""
         return await super().answer(replace(method, answer=partial(self._lied, method.answer)), request, call)
 

@@ -51,7 +51,7 @@ class NobodyError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
+class SimulatedMethod:
     """One method of the contract: what it takes, and who answers it."""
 
     request: type[Message]
@@ -73,7 +73,7 @@ class Simulator(ABC):
         self._open()
 
     @abstractmethod
-    def methods(self) -> Mapping[str, Method]:
+    def methods(self) -> Mapping[str, SimulatedMethod]:
         """The methods of the contract by name."""
 
     @abstractmethod
@@ -105,7 +105,7 @@ class Simulator(ABC):
                 self._forget()
             self._open()
 
-    async def answer(self, method: Method, request: Any, call: Call) -> Message:
+    async def answer(self, method: SimulatedMethod, request: Any, call: Call) -> Message:
         """What the method answers. WireError, NobodyError."""
         try:
             async with self._turn:
@@ -144,7 +144,7 @@ class SimulatorServer:
 
     def __init__(self, simulator: Simulator, listen: str, tls: ServerTls) -> None:
         self._simulator = simulator
-        self._held: defaultdict[str, list[tuple[Method, Any, Call]]] = defaultdict(list)
+        self._held: defaultdict[str, list[tuple[SimulatedMethod, Any, Call]]] = defaultdict(list)
         """Messages that were reordered, by transaction id."""
         self._outage_left = 0
         self._late: set[asyncio.Task[Any]] = set()
@@ -182,7 +182,7 @@ class SimulatorServer:
         await self.drain()
         await self._simulator.close()
 
-    def _handler(self, name: str, method: Method) -> grpc.RpcMethodHandler[Any, Any]:
+    def _handler(self, name: str, method: SimulatedMethod) -> grpc.RpcMethodHandler[Any, Any]:
         async def handle(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Message:
             call = self._simulator.faults.next(name)
             # A task of its own: what was begun is done, though the caller may have gone.
@@ -205,7 +205,7 @@ class SimulatorServer:
         if not task.cancelled():
             task.exception()  # looked at, so that nobody warns of it: the caller may have gone
 
-    async def _answer(self, method: Method, request: Any, call: Call, remaining_s: float | None) -> Message:
+    async def _answer(self, method: SimulatedMethod, request: Any, call: Call, remaining_s: float | None) -> Message:
         faults, subject = call.faults, self._simulator.subject(request)
         if Fault.OUTAGE in faults:
             self._outage_left = max(self._outage_left, call.outage_calls)

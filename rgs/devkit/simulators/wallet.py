@@ -32,7 +32,7 @@ from rgs.core.errors import (
 )
 from rgs.core.times import parse_time
 from rgs.devkit.simulators.faults import Call, Fault, Faults
-from rgs.devkit.simulators.serving import Method, Simulator, WireError
+from rgs.devkit.simulators.serving import SimulatedMethod, Simulator, WireError
 from rgs.ports.amounts import AMOUNT_MINOR_MAX
 from rgs.ports.wallet import CREDIT_LEGS, DEBIT_LEGS, Leg, Receipt, TransactionStatus, format_reference
 from rgs.store.wallet import Movement, WalletEntry, WalletStore
@@ -92,13 +92,13 @@ class SimulatedWallet(Simulator):
     async def close(self) -> None:
         await self._book.close()
 
-    def methods(self) -> Mapping[str, Method]:
+    def methods(self) -> Mapping[str, SimulatedMethod]:
         return {
-            "Debit": Method(pb.DebitRequest, self._debit),
-            "Credit": Method(pb.CreditRequest, self._credit),
-            "Rollback": Method(pb.RollbackRequest, self._rollback),
-            "GetTransaction": Method(pb.GetTransactionRequest, self._get_transaction),
-            "GetBalance": Method(pb.GetBalanceRequest, self._get_balance),
+            "Debit": SimulatedMethod(pb.DebitRequest, self._debit),
+            "Credit": SimulatedMethod(pb.CreditRequest, self._credit),
+            "Rollback": SimulatedMethod(pb.RollbackRequest, self._rollback),
+            "GetTransaction": SimulatedMethod(pb.GetTransactionRequest, self._get_transaction),
+            "GetBalance": SimulatedMethod(pb.GetBalanceRequest, self._get_balance),
         }
 
     def subject(self, request: Any) -> str:
