@@ -15,8 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from types import TracebackType
-from typing import Final, Self, TypeVar, cast
+from typing import Any, Final, Self, TypeVar, cast
 
 import grpc
 from google.protobuf.message import Message
@@ -146,15 +145,23 @@ class Client:
         except grpc.RpcError as error:
             raise refusal_of(error) from None
 
+    def pages(self, method: grpc.UnaryUnaryMultiCallable[Request, Response], request: Request) -> Iterator[Response]:
+        """All pages of a list, each when it is wanted. CallError, OutcomeUnknownError."""
+        listing: Any = request  # every request of a list has a page token, and every page the next one
+        while True:
+            page: Any = self.call(method, listing)
+            yield page
+            if not page.next_page_token:
+                return
+            listing.page_token = page.next_page_token
+
     def close(self) -> None:
         self.channel.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -20,7 +20,7 @@ from rgs.devkit.demo.player import DemoError, PlayedRound, PlayedSession
 from rgs.store.wallet import WalletStore
 from rgs.v1.admin_pb2 import ListOwedCreditsRequest
 from rgs.v1.audit_pb2 import ListKeyStatementsRequest
-from rgs.v1.history_pb2 import GetRoundRecordRequest, ListRoundsRequest, RoundSummary
+from rgs.v1.history_pb2 import GetRoundRecordRequest, ListRoundsRequest
 
 _PAGE: Final = 50
 
@@ -42,7 +42,8 @@ def verify_history(client: Client, sessions: Iterable[PlayedSession]) -> int:
     for session in sessions:
         by_player.setdefault(session.player, []).append(session)
     for player, played in by_player.items():
-        rows = _history_of(client, player)
+        request = ListRoundsRequest(player=player, page_size=_PAGE)
+        rows = [row for page in client.pages(client.history.ListRounds, request) for row in page.rounds]
         expected = [_summary(round_) for session in reversed(played) for round_ in reversed(session.rounds)]
         if [(row.round_id, row.game_code, row.staked_minor, row.returned_minor) for row in rows] != expected:
             raise DemoError(f"the history of {player} lists {len(rows)} rounds that are not the {len(expected)} played")
@@ -50,18 +51,6 @@ def verify_history(client: Client, sessions: Iterable[PlayedSession]) -> int:
         for session in played:
             _verify_found(client, session, session.rounds[len(session.rounds) // 2])
     return listed
-
-
-def _history_of(client: Client, player: str) -> list[RoundSummary]:
-    rows: list[RoundSummary] = []
-    token = ""
-    while True:
-        request = ListRoundsRequest(player=player, page_size=_PAGE, page_token=token)
-        page = client.call(client.history.ListRounds, request)
-        rows += page.rounds
-        token = page.next_page_token
-        if not token:
-            return rows
 
 
 def _summary(round_: PlayedRound) -> tuple[str, str, int, int]:
@@ -82,14 +71,8 @@ def _verify_found(client: Client, session: PlayedSession, round_: PlayedRound) -
 def verify_owed(client: Client, sessions: Iterable[PlayedSession]) -> int:
     """The server lists exactly these sessions' balances as owed to players; the sum, in minor units. DemoError."""
     due = {session.view.session_id: session.view.balance_minor for session in sessions}
-    owed: dict[str, int] = {}
-    token = ""
-    while True:
-        page = client.call(client.admin.ListOwedCredits, ListOwedCreditsRequest(page_size=_PAGE, page_token=token))
-        owed |= {credit.session_id: credit.amount_minor for credit in page.credits}
-        token = page.next_page_token
-        if not token:
-            break
+    pages = client.pages(client.admin.ListOwedCredits, ListOwedCreditsRequest(page_size=_PAGE))
+    owed = {credit.session_id: credit.amount_minor for page in pages for credit in page.credits}
     if owed != due:
         raise DemoError(f"owed are {len(due)} credits of {sum(due.values())}, the server lists {owed}")
     return sum(owed.values())

@@ -25,7 +25,7 @@ from rgs.devkit.demo.checks import verify_export, verify_history, verify_keys, v
 from rgs.devkit.demo.evidence import Evidence
 from rgs.devkit.demo.log import audit_log, start_witness, verify_audit
 from rgs.devkit.demo.peers import SILENT_REGULATOR, SILENT_WALLET, Peers, start_peers
-from rgs.devkit.demo.player import CURRENCY, DemoError, DemoPlayer, PlayedSession
+from rgs.devkit.demo.player import CURRENCY, DemoError, DemoPlayer, PlayedSession, verify_figures
 from rgs.devkit.demo.reconcile import Found, open_breaks, reconcile, run_command, verify_clean, write_receipts
 from rgs.devkit.demo.report import Proof, Steps, report
 from rgs.devkit.processes.server import ServerProcess
@@ -245,6 +245,4 @@ def verify_replay(summary: Mapping[str, Any], played: list[PlayedSession]) -> No
         "staked_minor": {"EUR": sum(session.view.staked_minor for session in played)},
         "returned_minor": {"EUR": sum(session.view.returned_minor for session in played)},
     }
-    for name, value in due.items():
-        if summary.get(name) != value:
-            raise DemoError(f"replay: {name} is {summary.get(name)}, expected is {value}")
+    verify_figures("replay", summary, due)

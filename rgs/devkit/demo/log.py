@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rgs.devkit.demo.evidence import Evidence
-from rgs.devkit.demo.player import DemoError, PlayedSession
+from rgs.devkit.demo.player import DemoError, PlayedSession, verify_figures
 from rgs.devkit.demo.reconcile import run_command
 from rgs.devkit.processes.witness import WitnessProcess
 from rgs.node.config import CONFIG_FILE, Config
@@ -78,6 +78,4 @@ def verify_audit(document: Mapping[str, Any], sessions: Sequence[PlayedSession])
         "draws_exposed": 0,
         "lines": document["checkpoint"]["size"],
     }
-    for name, value in due.items():
-        if document["summary"][name] != value:
-            raise DemoError(f"the log: {name} is {document['summary'][name]}, expected is {value}")
+    verify_figures("the log", document["summary"], due)

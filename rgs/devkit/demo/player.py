@@ -9,9 +9,9 @@ thing that is not as it should be.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import grpc
 
@@ -37,6 +37,13 @@ class DemoError(RgsError):
     """Something is not as it should be; the message says what, `where` says where to look."""
 
     reason = "DEMO_FAILED"
+
+
+def verify_figures(what: str, found: Mapping[str, Any], due: Mapping[str, Any]) -> None:
+    """DemoError naming the first figure of `due` that was found otherwise, or not at all."""
+    for name, value in due.items():
+        if found.get(name) != value:
+            raise DemoError(f"{what}: {name} is {found.get(name)}, expected is {value}")
 
 
 @dataclass(frozen=True, slots=True)

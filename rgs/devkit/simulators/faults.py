@@ -88,11 +88,9 @@ class Planned:
         """Whether it is this call's."""
         if self.method not in ("", method):
             return False
-        # An outage is begun by one call and counted over all methods by the server.
-        return self.call in (0, call) if self.fault is Fault.OUTAGE else self._covers(call)
-
-    def _covers(self, call: int) -> bool:
-        return self.call == 0 or self.call <= call < self.call + self.calls
+        # One call begins an outage; the server counts its calls over all methods.
+        calls = 1 if self.fault is Fault.OUTAGE else self.calls
+        return self.call == 0 or self.call <= call < self.call + calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +141,16 @@ class Faults:
         return Call(method, number, frozenset(faults), outage_calls)
 
     def commit(self, call: Call, fault: Fault, subject: str) -> None:
-        """Say that a fault takes place now."""
+        """Count a fault that takes place now, and tell it."""
         self.committed[fault] += 1
         self._tell(f"fault {self.committed.total()}: {call.method} call {call.number} {subject or '-'}: {fault}")
+
+    def commit_if_due(self, call: Call, fault: Fault, subject: str) -> bool:
+        """Commit the fault if the plan has it for this call; whether it has."""
+        is_due = fault in call.faults
+        if is_due:
+            self.commit(call, fault, subject)
+        return is_due
 
 
 def chance(seed: str, method: str, number: int, per_mille: Sequence[tuple[Fault, int]]) -> Fault | None:

@@ -109,8 +109,7 @@ class SimulatedCentralSystem(Simulator):
 
     async def _open_session(self, request: pb.OpenSessionRequest, call: Call) -> pb.OpenSessionResponse:
         cap_minor = request.participation_cap_minor
-        if Fault.NO_CAP in call.faults and cap_minor > 0:
-            self._commit(call, Fault.NO_CAP, request)
+        if cap_minor > 0 and self._commit_if_due(call, Fault.NO_CAP, request):
             cap_minor = NO_CAP_MINOR
         opening = SessionOpening(
             transaction_id=request.transaction_id,
@@ -157,9 +156,8 @@ class SimulatedCentralSystem(Simulator):
         try:
             await self._book.end_participation(end)
         except ParticipationEndedError:
-            if Fault.ENDS_TWICE not in call.faults:
+            if not self._commit_if_due(call, Fault.ENDS_TWICE, request):
                 raise
-            self._commit(call, Fault.ENDS_TWICE, request)
         return pb.EndParticipationResponse(transaction_id=request.transaction_id, test_register=self._test_register)
 
     async def _report(self, request: pb.ReportStagesRequest, call: Call) -> pb.ReportStagesResponse:
@@ -183,8 +181,7 @@ class SimulatedCentralSystem(Simulator):
             for stage in request.stages
         ):
             raise InvalidFieldError("this system keeps no bonus money", field="stages")
-        if Fault.CHANGED_HASH in call.faults:
-            self._commit(call, Fault.CHANGED_HASH, request)
+        if self._commit_if_due(call, Fault.CHANGED_HASH, request):
             stages = [replace(stage, final_hash=stage.final_hash[::-1]) for stage in stages]
         await self._book.report_stages(request.transaction_id, stages)
         return pb.ReportStagesResponse(transaction_id=request.transaction_id, test_register=self._test_register)
@@ -200,9 +197,8 @@ class SimulatedCentralSystem(Simulator):
         try:
             await self._book.close_session(SessionClose(request.transaction_id, request.regulator_session_id, close_ms))
         except ParticipationOpenError:
-            if Fault.CLOSES_SEATED not in call.faults:
+            if not self._commit_if_due(call, Fault.CLOSES_SEATED, request):
                 raise
-            self._commit(call, Fault.CLOSES_SEATED, request)
         return pb.CloseSessionResponse(transaction_id=request.transaction_id, test_register=self._test_register)
 
     async def _report_modules(self, request: pb.ReportModulesRequest, call: Call) -> pb.ReportModulesResponse:
@@ -256,22 +252,17 @@ class SimulatedCentralSystem(Simulator):
         if not timestamp.seconds:
             raise InvalidFieldError("a time is missing", field="time")
         time_ms, now_ms = timestamp.ToMilliseconds(), self._now_ms()
-        if time_ms > now_ms and Fault.FUTURE_DATES in call.faults:
-            self._commit(call, Fault.FUTURE_DATES, request)
-            return now_ms
-        return time_ms
+        return now_ms if time_ms > now_ms and self._commit_if_due(call, Fault.FUTURE_DATES, request) else time_ms
 
     def _issued(self, regulator_id: str, call: Call, request: Any) -> str:
-        if Fault.WRONG_ID in call.faults:
-            self._commit(call, Fault.WRONG_ID, request)
+        if self._commit_if_due(call, Fault.WRONG_ID, request):
             return regulator_id.lower()
-        if Fault.NEW_IDS in call.faults and request.transaction_id in self._seen:
-            self._commit(call, Fault.NEW_IDS, request)
+        if request.transaction_id in self._seen and self._commit_if_due(call, Fault.NEW_IDS, request):
             return _FOREIGN + regulator_id[1:]
         return regulator_id
 
-    def _commit(self, call: Call, fault: Fault, request: Any) -> None:
-        self.faults.commit(call, fault, request.transaction_id)
+    def _commit_if_due(self, call: Call, fault: Fault, request: Any) -> bool:
+        return self.faults.commit_if_due(call, fault, request.transaction_id)
 
     async def answer(self, method: SimulatedMethod, request: Any, call: Call) -> Message:
         """As every simulator, with the lies that all methods share."""
@@ -279,11 +270,9 @@ class SimulatedCentralSystem(Simulator):
 
     async def _lied(self, method: Callable[[Any, Call], Awaitable[Message]], request: Any, call: Call) -> Message:
         transaction_id = self.subject(request)
-        if transaction_id and Fault.ALIGNMENT_RUNNING in call.faults:
-            self._commit(call, Fault.ALIGNMENT_RUNNING, request)
+        if transaction_id and self._commit_if_due(call, Fault.ALIGNMENT_RUNNING, request):
             raise WireError(ALIGNMENT_RUNNING, "an alignment is running: send it again later")
-        if transaction_id in self._seen and Fault.CONFLICTING_RETRY in call.faults:
-            self._commit(call, Fault.CONFLICTING_RETRY, request)
+        if transaction_id in self._seen and self._commit_if_due(call, Fault.CONFLICTING_RETRY, request):
             raise WireError(Rejection.TRANSACTION_CONFLICT, "the transaction id was used with other data")
         response = await method(request, call)
         if transaction_id:

@@ -33,7 +33,6 @@ AFTER_DEADLINE_S: Final = 0.05
 """How long after the caller's deadline a delayed message takes its effect, in seconds."""
 RETRY_MS: Final = 500
 """What RetryInfo says with "later", in milliseconds."""
-_RESTARTS: Final = frozenset({Fault.RESTART, Fault.RESTART_EMPTY})
 
 
 class WireError(Exception):
@@ -206,36 +205,31 @@ class SimulatorServer:
             task.exception()  # looked at, so that nobody warns of it: the caller may have gone
 
     async def _answer(self, method: SimulatedMethod, request: Any, call: Call, remaining_s: float | None) -> Message:
-        faults, subject = call.faults, self._simulator.subject(request)
-        if Fault.OUTAGE in faults:
+        faults, subject = self._simulator.faults, self._simulator.subject(request)
+        if Fault.OUTAGE in call.faults:
             self._outage_left = max(self._outage_left, call.outage_calls)
         if self._outage_left:
             self._outage_left -= 1
-            self._commit(call, Fault.OUTAGE, subject)
+            faults.commit(call, Fault.OUTAGE, subject)
             raise NobodyError
-        if Fault.LOST_REQUEST in faults:
-            self._commit(call, Fault.LOST_REQUEST, subject)
+        if faults.commit_if_due(call, Fault.LOST_REQUEST, subject):
             raise NobodyError
-        if Fault.REORDER in faults and subject:
-            self._commit(call, Fault.REORDER, subject)
+        if subject and faults.commit_if_due(call, Fault.REORDER, subject):
             self._held[subject].append((method, request, call))
             raise NobodyError
-        if Fault.DELAY in faults and remaining_s is not None:
-            self._commit(call, Fault.DELAY, subject)
+        if remaining_s is not None and faults.commit_if_due(call, Fault.DELAY, subject):
             await asyncio.sleep(max(0.0, remaining_s) + AFTER_DEADLINE_S)
         try:
             response = await self._simulator.answer(method, request, call)
-            if Fault.DUPLICATE in faults:
-                self._commit(call, Fault.DUPLICATE, subject)
+            if faults.commit_if_due(call, Fault.DUPLICATE, subject):
                 await self._simulator.answer(method, request, call)
         finally:
             await self._deliver_held(subject)
-        for fault in sorted(_RESTARTS & faults):
-            self._commit(call, fault, subject)
-            await self._simulator.restart(empty=fault is Fault.RESTART_EMPTY)
-            raise NobodyError
-        if Fault.LOST_REPLY in faults:
-            self._commit(call, Fault.LOST_REPLY, subject)
+        for fault in (Fault.RESTART, Fault.RESTART_EMPTY):
+            if faults.commit_if_due(call, fault, subject):
+                await self._simulator.restart(empty=fault is Fault.RESTART_EMPTY)
+                raise NobodyError
+        if faults.commit_if_due(call, Fault.LOST_REPLY, subject):
             raise NobodyError
         return response
 
@@ -243,9 +237,6 @@ class SimulatorServer:
         for method, request, call in self._held.pop(subject, ()):
             with contextlib.suppress(WireError, NobodyError):  # nobody is there to be told
                 await self._simulator.answer(method, request, call)
-
-    def _commit(self, call: Call, fault: Fault, subject: str) -> None:
-        self._simulator.faults.commit(call, fault, subject)
 
     async def _refuse(self, context: grpc.aio.ServicerContext[Any, Any], error: WireError) -> NoReturn:
         code = self._simulator.refusals[error.reason].code

@@ -112,15 +112,12 @@ class SimulatedWallet(Simulator):
         asked = await self._asked(movement, call, DEBIT_LEGS)
         known, undone = await self._entries(movement)
         self._refuse_retry(call, movement, known or undone)
-        if self._lies(call, Fault.NO_CONFLICT, known, asked):
+        if self._hides_conflict(call, known, asked):
             return pb.DebitResponse(receipt=self._receipt(movement, self._as_repeat(known), call))
         expired = request.session_token.startswith(EXPIRED)
-        if expired and (known is None or Fault.TOKEN_FIRST in call.faults):
-            if known is not None:
-                self._commit(call, Fault.TOKEN_FIRST, movement)
+        if expired and (known is None or self._commit_if_due(call, Fault.TOKEN_FIRST, movement)):
             raise WireError("TOKEN_EXPIRED", "the session token has expired")
-        if Fault.ZERO_TAKEN in call.faults and movement.amount_minor == 0:
-            self._commit(call, Fault.ZERO_TAKEN, movement)
+        if movement.amount_minor == 0 and self._commit_if_due(call, Fault.ZERO_TAKEN, movement):
             balance = await self._book.get_balance(**_account(movement))
             zero = Receipt(movement.transaction_id, TransactionStatus.ACCEPTED, balance.balance_minor, "0")
             return pb.DebitResponse(receipt=self._receipt(movement, zero, call))
@@ -131,9 +128,8 @@ class SimulatedWallet(Simulator):
         try:
             receipt = await self._book.debit(**asked)
         except TransactionRolledBackError:
-            if Fault.LATE_DEBIT not in call.faults:
+            if not self._commit_if_due(call, Fault.LATE_DEBIT, movement):
                 raise
-            self._commit(call, Fault.LATE_DEBIT, movement)
             receipt = await self._again(self._book.debit, asked)
         return pb.DebitResponse(receipt=self._receipt(movement, receipt, call))
 
@@ -142,10 +138,9 @@ class SimulatedWallet(Simulator):
         asked = await self._asked(movement, call, CREDIT_LEGS)
         known, undone = await self._entries(movement)
         self._refuse_retry(call, movement, known or undone)
-        if Fault.ZERO_REFUSED in call.faults and movement.amount_minor == 0:
-            self._commit(call, Fault.ZERO_REFUSED, movement)
+        if movement.amount_minor == 0 and self._commit_if_due(call, Fault.ZERO_REFUSED, movement):
             raise WireError("INVALID_FIELD", "a credit of 0", {"field": "amount_minor"})
-        if self._lies(call, Fault.NO_CONFLICT, known, asked):
+        if self._hides_conflict(call, known, asked):
             return pb.CreditResponse(receipt=self._receipt(movement, self._as_repeat(known), call))
         if self._doubles(call, known, asked, "credit"):
             return pb.CreditResponse(receipt=self._receipt(movement, await self._again(self._book.credit, asked), call))
@@ -157,15 +152,13 @@ class SimulatedWallet(Simulator):
         known, undone = await self._entries(movement)
         if undone is not None:
             self._refuse_retry(call, movement, undone)
-        if self._lies(call, Fault.NO_CONFLICT, undone or known, asked):
+        if self._hides_conflict(call, undone or known, asked):
             rolled_back = replace(self._as_repeat(undone or known), status=TransactionStatus.ROLLED_BACK)
             return pb.RollbackResponse(receipt=self._receipt(movement, rolled_back, call))
         new = known is None and undone is None and movement.amount_minor > 0
-        if new and Fault.ROLLBACK_REFUSED in call.faults:
-            self._commit(call, Fault.ROLLBACK_REFUSED, movement)
+        if new and self._commit_if_due(call, Fault.ROLLBACK_REFUSED, movement):
             raise WireError(TRANSACTION_UNKNOWN, "there is no such debit")
-        if new and Fault.NO_TOMBSTONE in call.faults:
-            self._commit(call, Fault.NO_TOMBSTONE, movement)
+        if new and self._commit_if_due(call, Fault.NO_TOMBSTONE, movement):
             balance = await self._book.get_balance(**_account(movement))
             none = Receipt(movement.transaction_id, TransactionStatus.ROLLED_BACK, balance.balance_minor, "0")
             return pb.RollbackResponse(receipt=self._receipt(movement, none, call))
@@ -176,8 +169,7 @@ class SimulatedWallet(Simulator):
         receipt = await self._book.get_transaction(**named)
         known, undone = await self._entries(request)
         entry = undone or known
-        if receipt is not None and Fault.FORGETFUL in call.faults:
-            self.faults.commit(call, Fault.FORGETFUL, request.transaction_id)
+        if receipt is not None and self.faults.commit_if_due(call, Fault.FORGETFUL, request.transaction_id):
             receipt = None
         if receipt is None or entry is None:
             raise WireError(TRANSACTION_UNKNOWN, "there is no such transaction")
@@ -196,10 +188,7 @@ class SimulatedWallet(Simulator):
         await self._open_account(request.operator, request.player)
         account = {"operator": request.operator, "player": request.player, "currency": request.currency}
         balance = await self._book.get_balance(**account)
-        more = 0
-        if Fault.WRONG_BALANCE in call.faults:
-            self.faults.commit(call, Fault.WRONG_BALANCE, request.player)
-            more = 1
+        more = int(self.faults.commit_if_due(call, Fault.WRONG_BALANCE, request.player))
         return pb.GetBalanceResponse(
             player=balance.player, currency=balance.currency, balance_minor=balance.balance_minor + more
         )
@@ -214,12 +203,11 @@ class SimulatedWallet(Simulator):
             raise InvalidFieldError("leg is none of this contract's", field="leg", value=movement.leg)
         format_reference(legs, leg, movement.reference, movement.round_reference)
         if movement.transaction_id not in self._skewed and movement.amount_minor > 0:
-            if Fault.WRONG_AMOUNT in call.faults:
-                self._commit(call, Fault.WRONG_AMOUNT, movement)
+            rest_minor = movement.amount_minor % _ROUND_MINOR
+            if self._commit_if_due(call, Fault.WRONG_AMOUNT, movement):
                 self._skewed[movement.transaction_id] = 1
-            elif Fault.ROUNDED in call.faults and movement.amount_minor % _ROUND_MINOR:
-                self._commit(call, Fault.ROUNDED, movement)
-                self._skewed[movement.transaction_id] = -(movement.amount_minor % _ROUND_MINOR)
+            elif rest_minor and self._commit_if_due(call, Fault.ROUNDED, movement):
+                self._skewed[movement.transaction_id] = -rest_minor
         return {
             **_account(movement),
             "amount_minor": movement.amount_minor + self._skewed.get(movement.transaction_id, 0),
@@ -251,8 +239,8 @@ class SimulatedWallet(Simulator):
     async def _refuse_uncovered(self, movement: pb.Movement, call: Call) -> None:
         """Refuse what is not covered without keeping it, so that the same id may succeed later."""
         balance = await self._book.get_balance(**_account(movement))
-        if balance.balance_minor < movement.amount_minor <= AMOUNT_MINOR_MAX:
-            self._commit(call, Fault.NOT_FINAL, movement)
+        is_uncovered = balance.balance_minor < movement.amount_minor <= AMOUNT_MINOR_MAX
+        if is_uncovered and self._commit_if_due(call, Fault.NOT_FINAL, movement):
             raise WireError("INSUFFICIENT_FUNDS", "the account does not cover the debit")
 
     async def _again(self, move: Callable[..., Any], asked: dict[str, Any]) -> Receipt:
@@ -262,36 +250,26 @@ class SimulatedWallet(Simulator):
         return replace(receipt, transaction_id=asked["transaction_id"])
 
     def _refuse_retry(self, call: Call, movement: pb.Movement, known: WalletEntry | None) -> None:
-        if known is not None and Fault.CONFLICTING_RETRY in call.faults:
-            self._commit(call, Fault.CONFLICTING_RETRY, movement)
+        if known is not None and self._commit_if_due(call, Fault.CONFLICTING_RETRY, movement):
             raise WireError("TRANSACTION_CONFLICT", "the transaction id stands for another movement")
 
-    def _lies(self, call: Call, fault: Fault, known: WalletEntry | None, asked: dict[str, Any]) -> bool:
+    def _hides_conflict(self, call: Call, known: WalletEntry | None, asked: dict[str, Any]) -> bool:
         """Whether a known id comes with other values, and is to be answered as a repeat all the same."""
-        if known is None or fault not in call.faults or known.movement == _as_entered(asked):
-            return False
-        self.faults.commit(call, fault, asked["transaction_id"])
-        return True
+        is_conflict = known is not None and known.movement != _as_entered(asked)
+        return is_conflict and self.faults.commit_if_due(call, Fault.NO_CONFLICT, asked["transaction_id"])
 
     def _doubles(self, call: Call, known: WalletEntry | None, asked: dict[str, Any], kind: str) -> bool:
         """Whether a repeat, with the very same values, is to move the money again."""
-        if known is None or known.kind != kind or known.movement != _as_entered(asked):
-            return False
-        if Fault.DOUBLE_ENTRY not in call.faults:
-            return False
-        self.faults.commit(call, Fault.DOUBLE_ENTRY, asked["transaction_id"])
-        return True
+        is_repeat = known is not None and known.kind == kind and known.movement == _as_entered(asked)
+        return is_repeat and self.faults.commit_if_due(call, Fault.DOUBLE_ENTRY, asked["transaction_id"])
 
     def _as_repeat(self, known: WalletEntry | None) -> Receipt:
-        assert known is not None  # noqa: S101 - `_lies` has seen it
+        assert known is not None  # noqa: S101 - `_hides_conflict` has seen it
         balance_minor = known.balance_after_minor or 0
         return Receipt(known.transaction_id or "", TransactionStatus.DUPLICATE, balance_minor, str(known.entry_no))
 
     def _receipt(self, movement: pb.Movement, receipt: Receipt, call: Call) -> pb.Receipt:
-        more = 0
-        if Fault.WRONG_ECHO in call.faults:
-            self._commit(call, Fault.WRONG_ECHO, movement)
-            more = 1
+        more = int(self._commit_if_due(call, Fault.WRONG_ECHO, movement))
         time = Timestamp()
         time.FromMilliseconds(self._now_ms())
         return pb.Receipt(
@@ -305,8 +283,8 @@ class SimulatedWallet(Simulator):
             entry_time=time,
         )
 
-    def _commit(self, call: Call, fault: Fault, movement: pb.Movement) -> None:
-        self.faults.commit(call, fault, movement.transaction_id)
+    def _commit_if_due(self, call: Call, fault: Fault, movement: pb.Movement) -> bool:
+        return self.faults.commit_if_due(call, fault, movement.transaction_id)
 
     def _reason(self, error: RgsError, request: Any) -> str:
         if isinstance(error, WalletRefusedError):

@@ -111,15 +111,10 @@ class SessionProof:
         """Verify the session from its first link. VerificationError."""
         self._chain = Chain(self._session_id, Sequence(is_whole=True, head=0))
         self.links = []
-        token = ""
-        while True:
-            request = ListStatementsRequest(session_id=self._session_id, page_size=_PAGE, page_token=token)
-            page = self._client.call(self._client.audit.ListStatements, request)
+        request = ListStatementsRequest(session_id=self._session_id, page_size=_PAGE)
+        for page in self._client.pages(self._client.audit.ListStatements, request):
             for stored in page.statements:
                 self._verify(stored)
-            token = page.next_page_token
-            if not token:
-                return
 
     def verify_shown(self, session: SessionView, round_: RoundView | None) -> None:
         """VerificationError unless ids, amounts and cards of the views are those of the statements taken so far."""

@@ -11,7 +11,6 @@ import sys
 import termios
 import tty
 from io import TextIOWrapper
-from types import TracebackType
 from typing import Any, Final, Self, TextIO
 
 from rich.console import Console
@@ -51,9 +50,7 @@ class Keyboard:
             tty.setcbreak(self._source.fileno(), termios.TCSADRAIN)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._is_terminal:
             termios.tcsetattr(self._source.fileno(), termios.TCSADRAIN, self._before)
 
