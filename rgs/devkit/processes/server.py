@@ -37,14 +37,7 @@ class ServerProcess(Child):
         super().__init__("the server", output, isolated_command("serve", "--home", str(home), "--listen", self.address))
 
     def await_serving(self) -> None:
-        """Returns once its health is SERVING. UnavailableError if it ends before, or takes too long and is ended."""
-        try:
-            self._await_serving()
-        except BaseException:
-            self.kill()
-            raise
-
-    def _await_serving(self) -> None:
+        """Returns once its health is SERVING. UnavailableError if it ends before, or takes too long."""
         last = time.monotonic() + START_S
         with grpc.secure_channel(self.address, self._identity.credentials()) as channel:
             check = channel.unary_unary(

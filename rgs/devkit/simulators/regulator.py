@@ -31,18 +31,7 @@ from rgs.core.errors import (
 )
 from rgs.devkit.simulators.faults import Call, Fault, Faults
 from rgs.devkit.simulators.serving import SimulatedMethod, Simulator, WireError
-from rgs.ports.regulator import (
-    DayAlignment,
-    DayTotals,
-    ModuleReport,
-    ParticipationEnd,
-    Purchase,
-    Rejection,
-    SessionClose,
-    SessionOpening,
-    SoftwareModule,
-    StageReport,
-)
+from rgs.ports import regulator as port
 from rgs.regulator.v1 import regulator_pb2 as pb
 from rgs.store.register import RegisterStore, RegisterTransaction
 
@@ -111,7 +100,7 @@ class SimulatedCentralSystem(Simulator):
         cap_minor = request.participation_cap_minor
         if cap_minor > 0 and self._commit_if_due(call, Fault.NO_CAP, request):
             cap_minor = NO_CAP_MINOR
-        opening = SessionOpening(
+        opening = port.SessionOpening(
             transaction_id=request.transaction_id,
             reference=request.reference,
             operator=request.operator,
@@ -129,7 +118,7 @@ class SimulatedCentralSystem(Simulator):
         )
 
     async def _buy(self, request: pb.BuyParticipationRequest, call: Call) -> pb.BuyParticipationResponse:
-        purchase = Purchase(
+        purchase = port.Purchase(
             transaction_id=request.transaction_id,
             regulator_session_id=request.regulator_session_id,
             reference=request.reference,
@@ -145,7 +134,7 @@ class SimulatedCentralSystem(Simulator):
         )
 
     async def _end(self, request: pb.EndParticipationRequest, call: Call) -> pb.EndParticipationResponse:
-        end = ParticipationEnd(
+        end = port.ParticipationEnd(
             transaction_id=request.transaction_id,
             regulator_session_id=request.regulator_session_id,
             regulator_participation_id=request.regulator_participation_id,
@@ -162,7 +151,7 @@ class SimulatedCentralSystem(Simulator):
 
     async def _report(self, request: pb.ReportStagesRequest, call: Call) -> pb.ReportStagesResponse:
         stages = [
-            StageReport(
+            port.StageReport(
                 session_id="",
                 stage_no=stage.stage_no,
                 regulator_session_id=stage.regulator_session_id,
@@ -187,15 +176,17 @@ class SimulatedCentralSystem(Simulator):
         return pb.ReportStagesResponse(transaction_id=request.transaction_id, test_register=self._test_register)
 
     async def _align(self, request: pb.AlignDayRequest, _call: Call) -> pb.AlignDayResponse:
-        totals = DayTotals(**{name: getattr(request.totals, name) for name in DayTotals.__dataclass_fields__})
-        alignment = DayAlignment(request.transaction_id, request.operator, request.currency, request.day, totals)
+        totals = port.DayTotals(**{name: getattr(request.totals, name) for name in port.DayTotals.__dataclass_fields__})
+        alignment = port.DayAlignment(request.transaction_id, request.operator, request.currency, request.day, totals)
         await self._book.align_day(alignment)
         return pb.AlignDayResponse(transaction_id=request.transaction_id, test_register=self._test_register)
 
     async def _close_session(self, request: pb.CloseSessionRequest, call: Call) -> pb.CloseSessionResponse:
         close_ms = self._time(request.close_time, call, request)
         try:
-            await self._book.close_session(SessionClose(request.transaction_id, request.regulator_session_id, close_ms))
+            await self._book.close_session(
+                port.SessionClose(request.transaction_id, request.regulator_session_id, close_ms)
+            )
         except ParticipationOpenError:
             if not self._commit_if_due(call, Fault.CLOSES_SEATED, request):
                 raise
@@ -203,16 +194,16 @@ class SimulatedCentralSystem(Simulator):
 
     async def _report_modules(self, request: pb.ReportModulesRequest, call: Call) -> pb.ReportModulesResponse:
         modules = tuple(
-            SoftwareModule(module.name, module.version, module.sha256, module.sha1) for module in request.modules
+            port.SoftwareModule(module.name, module.version, module.sha256, module.sha1) for module in request.modules
         )
         report_ms = self._time(request.report_time, call, request)
-        await self._book.report_modules(ModuleReport(request.transaction_id, request.node, modules, report_ms))
+        await self._book.report_modules(port.ModuleReport(request.transaction_id, request.node, modules, report_ms))
         return pb.ReportModulesResponse(transaction_id=request.transaction_id, test_register=self._test_register)
 
     async def _get_session(self, request: pb.GetSessionRequest, _call: Call) -> pb.GetSessionResponse:
         state = await self._read(lambda book: book.session(request.regulator_session_id))
         if state is None:
-            raise WireError(Rejection.UNKNOWN_SESSION, "there is no such session")
+            raise WireError(port.Rejection.UNKNOWN_SESSION, "there is no such session")
         return pb.GetSessionResponse(
             regulator_session_id=state.regulator_session_id,
             reference=state.reference,
@@ -224,7 +215,7 @@ class SimulatedCentralSystem(Simulator):
     async def _get_participation(self, request: pb.GetParticipationRequest, _call: Call) -> pb.GetParticipationResponse:
         state = await self._read(lambda book: book.participation(request.regulator_participation_id))
         if state is None:
-            raise WireError(Rejection.UNKNOWN_PARTICIPATION, "there is no such participation")
+            raise WireError(port.Rejection.UNKNOWN_PARTICIPATION, "there is no such participation")
         return pb.GetParticipationResponse(
             regulator_participation_id=state.regulator_participation_id,
             regulator_session_id=state.regulator_session_id,
@@ -273,7 +264,7 @@ class SimulatedCentralSystem(Simulator):
         if transaction_id and self._commit_if_due(call, Fault.ALIGNMENT_RUNNING, request):
             raise WireError(ALIGNMENT_RUNNING, "an alignment is running: send it again later")
         if transaction_id in self._seen and self._commit_if_due(call, Fault.CONFLICTING_RETRY, request):
-            raise WireError(Rejection.TRANSACTION_CONFLICT, "the transaction id was used with other data")
+            raise WireError(port.Rejection.TRANSACTION_CONFLICT, "the transaction id was used with other data")
         response = await method(request, call)
         if transaction_id:
             self._seen.add(transaction_id)
@@ -283,5 +274,5 @@ class SimulatedCentralSystem(Simulator):
         if rejection := error.metadata.get("rejection", ""):
             return rejection
         if isinstance(error, JurisdictionError):
-            return Rejection.JURISDICTION_REFUSED
-        return Rejection.INVALID_FIELD if isinstance(error, InvalidFieldError | FormatError) else ""
+            return port.Rejection.JURISDICTION_REFUSED
+        return port.Rejection.INVALID_FIELD if isinstance(error, InvalidFieldError | FormatError) else ""

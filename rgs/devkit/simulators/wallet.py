@@ -12,11 +12,12 @@ own constraints allow no second row.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from rgs.adapters.embedded.wallet import EmbeddedWallet
@@ -94,9 +95,11 @@ class SimulatedWallet(Simulator):
 
     def methods(self) -> Mapping[str, SimulatedMethod]:
         return {
-            "Debit": SimulatedMethod(pb.DebitRequest, self._debit),
-            "Credit": SimulatedMethod(pb.CreditRequest, self._credit),
-            "Rollback": SimulatedMethod(pb.RollbackRequest, self._rollback),
+            "Debit": SimulatedMethod(pb.DebitRequest, self._moves(pb.DebitResponse, DEBIT_LEGS, self._debit)),
+            "Credit": SimulatedMethod(pb.CreditRequest, self._moves(pb.CreditResponse, CREDIT_LEGS, self._credit)),
+            "Rollback": SimulatedMethod(
+                pb.RollbackRequest, self._moves(pb.RollbackResponse, DEBIT_LEGS, self._rollback)
+            ),
             "GetTransaction": SimulatedMethod(pb.GetTransactionRequest, self._get_transaction),
             "GetBalance": SimulatedMethod(pb.GetBalanceRequest, self._get_balance),
         }
@@ -107,62 +110,70 @@ class SimulatedWallet(Simulator):
 
     # --- the methods --------------------------------------------------------------------------------------------------
 
-    async def _debit(self, request: pb.DebitRequest, call: Call) -> pb.DebitResponse:
+    def _moves(
+        self,
+        response: type[Message],
+        legs: tuple[Leg, Leg],
+        move: Callable[[Any, Call, dict[str, Any]], Awaitable[Receipt]],
+    ) -> Callable[[Any, Call], Awaitable[Message]]:
+        """What answers a message that moves money: `move` finds the receipt."""
+
+        async def answer(request: Any, call: Call) -> Message:
+            asked = await self._asked(request.movement, call, legs)
+            receipt = await move(request, call, asked)
+            return response(receipt=self._receipt(request.movement, receipt, call))
+
+        return answer
+
+    async def _debit(self, request: pb.DebitRequest, call: Call, asked: dict[str, Any]) -> Receipt:
         movement = request.movement
-        asked = await self._asked(movement, call, DEBIT_LEGS)
         known, undone = await self._entries(movement)
         self._refuse_retry(call, movement, known or undone)
         if self._hides_conflict(call, known, asked):
-            return pb.DebitResponse(receipt=self._receipt(movement, self._as_repeat(known), call))
+            return self._as_repeat(known)
         expired = request.session_token.startswith(EXPIRED)
         if expired and (known is None or self._commit_if_due(call, Fault.TOKEN_FIRST, movement)):
             raise WireError("TOKEN_EXPIRED", "the session token has expired")
         if movement.amount_minor == 0 and self._commit_if_due(call, Fault.ZERO_TAKEN, movement):
             balance = await self._book.get_balance(**_account(movement))
-            zero = Receipt(movement.transaction_id, TransactionStatus.ACCEPTED, balance.balance_minor, "0")
-            return pb.DebitResponse(receipt=self._receipt(movement, zero, call))
+            return Receipt(movement.transaction_id, TransactionStatus.ACCEPTED, balance.balance_minor, "0")
         if Fault.NOT_FINAL in call.faults and known is None and undone is None and movement.currency == self._currency:
             await self._refuse_uncovered(movement, call)
         if undone is None and self._doubles(call, known, asked, "debit"):
-            return pb.DebitResponse(receipt=self._receipt(movement, await self._again(self._book.debit, asked), call))
+            return await self._again(self._book.debit, asked)
         try:
-            receipt = await self._book.debit(**asked)
+            return await self._book.debit(**asked)
         except TransactionRolledBackError:
             if not self._commit_if_due(call, Fault.LATE_DEBIT, movement):
                 raise
-            receipt = await self._again(self._book.debit, asked)
-        return pb.DebitResponse(receipt=self._receipt(movement, receipt, call))
+            return await self._again(self._book.debit, asked)
 
-    async def _credit(self, request: pb.CreditRequest, call: Call) -> pb.CreditResponse:
+    async def _credit(self, request: pb.CreditRequest, call: Call, asked: dict[str, Any]) -> Receipt:
         movement = request.movement
-        asked = await self._asked(movement, call, CREDIT_LEGS)
         known, undone = await self._entries(movement)
         self._refuse_retry(call, movement, known or undone)
         if movement.amount_minor == 0 and self._commit_if_due(call, Fault.ZERO_REFUSED, movement):
             raise WireError("INVALID_FIELD", "a credit of 0", {"field": "amount_minor"})
         if self._hides_conflict(call, known, asked):
-            return pb.CreditResponse(receipt=self._receipt(movement, self._as_repeat(known), call))
+            return self._as_repeat(known)
         if self._doubles(call, known, asked, "credit"):
-            return pb.CreditResponse(receipt=self._receipt(movement, await self._again(self._book.credit, asked), call))
-        return pb.CreditResponse(receipt=self._receipt(movement, await self._book.credit(**asked), call))
+            return await self._again(self._book.credit, asked)
+        return await self._book.credit(**asked)
 
-    async def _rollback(self, request: pb.RollbackRequest, call: Call) -> pb.RollbackResponse:
+    async def _rollback(self, request: pb.RollbackRequest, call: Call, asked: dict[str, Any]) -> Receipt:
         movement = request.movement
-        asked = await self._asked(movement, call, DEBIT_LEGS)
         known, undone = await self._entries(movement)
         if undone is not None:
             self._refuse_retry(call, movement, undone)
         if self._hides_conflict(call, undone or known, asked):
-            rolled_back = replace(self._as_repeat(undone or known), status=TransactionStatus.ROLLED_BACK)
-            return pb.RollbackResponse(receipt=self._receipt(movement, rolled_back, call))
+            return replace(self._as_repeat(undone or known), status=TransactionStatus.ROLLED_BACK)
         new = known is None and undone is None and movement.amount_minor > 0
         if new and self._commit_if_due(call, Fault.ROLLBACK_REFUSED, movement):
             raise WireError(TRANSACTION_UNKNOWN, "there is no such debit")
         if new and self._commit_if_due(call, Fault.NO_TOMBSTONE, movement):
             balance = await self._book.get_balance(**_account(movement))
-            none = Receipt(movement.transaction_id, TransactionStatus.ROLLED_BACK, balance.balance_minor, "0")
-            return pb.RollbackResponse(receipt=self._receipt(movement, none, call))
-        return pb.RollbackResponse(receipt=self._receipt(movement, await self._book.rollback(**asked), call))
+            return Receipt(movement.transaction_id, TransactionStatus.ROLLED_BACK, balance.balance_minor, "0")
+        return await self._book.rollback(**asked)
 
     async def _get_transaction(self, request: pb.GetTransactionRequest, call: Call) -> pb.GetTransactionResponse:
         named = {"operator": request.operator, "player": request.player, "transaction_id": request.transaction_id}
