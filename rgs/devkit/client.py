@@ -1,9 +1,8 @@
 """A small client of the server: one channel over mutual TLS, deadlines, request ids, and repeats.
 
-Used by `rgs play` and `rgs demo`. A request that is not answered (UNAVAILABLE, DEADLINE_EXCEEDED) is sent again with
-the same request id, so that doing it twice has the effect of doing it once; play goes over unary calls or over the
-stream, with the same messages. Refuses to speak without a certificate of its own, to make up a new request id for a
-repeat, and to read silence as a failure: what stays unanswered is raised as OutcomeUnknownError.
+For `rgs play`, `rgs call` and `rgs demo`. A request without an answer (UNAVAILABLE, DEADLINE_EXCEEDED) is sent again
+with the same request id, so that it takes effect once. Play goes over unary calls or over the stream, with the same
+messages. A request that stays unanswered raises OutcomeUnknownError: it may have taken effect.
 """
 
 from __future__ import annotations
@@ -49,18 +48,18 @@ STREAM_S: Final = 60.0
 PAUSES_S: Final = (0.1, 0.2, 0.4, 0.8, 1.6)
 """Before the second to the sixth attempt; longer where the server asks for it."""
 PATIENCE_S: Final = 3.0
-"""A server that asks for a longer pause is not asked again."""
+"""A request is not repeated if the server asks for a longer pause."""
 _UNANSWERED: Final = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED})
 _UNANSWERED_REASONS: Final = frozenset({"REQUEST_SEEN"})
-"""Its answer exists, and comes with the next attempt."""
-_ANY_ADDRESS: Final = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 - what a server listens on, not what we bind
+"""The server has the answer already, and gives it at the next attempt."""
+_ANY_ADDRESS: Final = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 - a server listens there; we do not bind it
 
 Request = TypeVar("Request", bound=Message)
 Response = TypeVar("Response", bound=Message)
 
 
 class CallError(Exception):
-    """The server's refusal: `reason` is stable (docs/errors.md), the message may change."""
+    """The server refused a call: `reason` is stable (docs/errors.md), the message may change."""
 
     def __init__(self, status: Status, code: grpc.StatusCode) -> None:
         super().__init__(status.message)
@@ -83,7 +82,7 @@ class CallError(Exception):
 
 
 class OutcomeUnknownError(CallError):
-    """Not answered, however often it was sent. It may have happened: the same request id settles it, later."""
+    """No attempt was answered. The request may have taken effect: repeat it later with the same request id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +109,13 @@ class ClientIdentity:
 
 
 def address_of(config: Config) -> str:
-    """Where a client on this machine finds a node that listens as configured."""
+    """The address at which a client on this machine reaches a node with these settings."""
     host, _, port = config.listen.rpartition(":")
     return f"{_ANY_ADDRESS.get(host, host)}:{port}"
 
 
 class Client:
-    """One channel and its stubs. Thread-safe, but for the Play streams: each belongs to one thread."""
+    """One channel and its stubs. Thread-safe, except for Play streams: each belongs to one thread."""
 
     def __init__(self, address: str, identity: ClientIdentity) -> None:
         self.address = address
@@ -135,11 +134,11 @@ class Client:
         return str(uuid.UUID(bytes=self._entropy.read(16), version=4))
 
     def call(self, method: grpc.UnaryUnaryMultiCallable[Request, Response], request: Request) -> Response:
-        """Ask, and ask again while there is no answer. CallError, OutcomeUnknownError."""
+        """Send the request, and repeat it while there is no answer. CallError, OutcomeUnknownError."""
         return _patiently(lambda: self.call_once(method, request))
 
     def call_once(self, method: grpc.UnaryUnaryMultiCallable[Request, Response], request: Request) -> Response:
-        """Ask once. CallError, OutcomeUnknownError."""
+        """Send the request once. CallError, OutcomeUnknownError."""
         try:
             return method(request, timeout=TIMEOUT_S)
         except grpc.RpcError as error:
@@ -178,7 +177,7 @@ class UnaryRounds:
         return self._client.call(self._client.play.Act, request)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: unary calls hold nothing open."""
 
 
 class StreamRounds(UnaryRounds):
@@ -199,11 +198,11 @@ class StreamRounds(UnaryRounds):
         return self._ask(PlayRequest(act=request), request.request_id).act
 
     def close(self) -> None:
-        """Say that nothing more comes, and let the server end the stream."""
+        """End our side, and wait until the server ends the stream."""
         responses = self._responses
         if responses is not None:
             self._drop()
-            with suppress(grpc.RpcError):  # every answer has come: how the stream ends changes nothing
+            with suppress(grpc.RpcError):  # every answer has arrived already
                 for _ in responses:
                     pass
 
@@ -229,14 +228,14 @@ class StreamRounds(UnaryRounds):
         return response
 
     def _drop(self) -> None:
-        """Give the stream up: the next request opens another."""
+        """Give up the stream: the next request opens another."""
         self._requests.put(None)
-        self._requests = SimpleQueue()  # what the old stream has not taken is not sent by the new one
+        self._requests = SimpleQueue()  # a request that the old stream has not sent must not go out on the new one
         self._responses = None
 
 
 def _patiently(ask: Callable[[], Response]) -> Response:
-    """The answer of the first attempt that gets one; the error of the last, where none does."""
+    """The first answer in up to six attempts; the error of the last attempt if none is answered."""
     for pause_s in PAUSES_S:
         try:
             return ask()
@@ -248,10 +247,10 @@ def _patiently(ask: Callable[[], Response]) -> Response:
 
 
 def refusal_of(error: grpc.RpcError) -> CallError:
-    """What a call ended with: the server's refusal, or that nothing was answered (OutcomeUnknownError)."""
-    call = cast("grpc.Call", error)  # what the library raises is both; its stubs do not say so
+    """The error of a call: the server's refusal, or OutcomeUnknownError if there was no answer."""
+    call = cast("grpc.Call", error)  # the library raises an object that is both; its stubs do not say so
     status = from_call(call)
-    if status is None:  # not made by our server: the transport's own word
+    if status is None:  # from the transport, not from our server
         return _made_here(call.code(), call.details() or "no answer")
     return _error(status)
 

@@ -48,7 +48,7 @@ def test_it_says_what_it_did(folder: Path) -> None:
     assert "40 in rounds, 0 discarded, 0 unknown" in said
     assert "40 rounds listed" in said
     assert "97 statements over gRPC" in said  # 4 sessions of 4 statements, a purchase more, 40 rounds of 2
-    assert "owed to 2, 1 debits unheard of" in said
+    assert "owed to 2, 1 debits without an answer" in said
     assert re.search(r"again +\d+ requests sent again", said)
     assert "All of it holds." in said
     assert "✗" not in said
@@ -218,7 +218,7 @@ def test_a_server_that_dies_in_between_is_told_of(
     monkeypatch.setattr("rgs.devkit.client.PAUSES_S", (0.01,))
     assert demo.main(["--home", str(tmp_path / "demo"), "--rounds", "2", "--sessions", "3"], None) == 1
     said = " ".join(capsys.readouterr().out.split())
-    assert "✗ the server ended with status -9 while it was needed; it said last: rgs: listening" in said
+    assert "✗ the server ended with status -9 while it was needed; last line of its output: rgs: listening" in said
 
 
 def test_more_sessions_than_rounds_are_refused(tmp_path: Path) -> None:
@@ -285,7 +285,7 @@ def test_other_keys_are_seen(played: Played, tmp_path: Path) -> None:
 
 def test_credits_that_are_owed_and_should_not_be_are_seen(played: Played) -> None:
     assert checks.verify_owed(played.client, []) == 0
-    with pytest.raises(DemoError, match=r"owed are 1 credits of 0, the server lists \{\}"):
+    with pytest.raises(DemoError, match=r"1 credits of 0 are due, the server lists \{\}"):
         checks.verify_owed(played.client, played.sessions[:1])
 
 
@@ -371,7 +371,7 @@ def test_a_session_that_does_not_add_up_is_seen(played: Played, field: str) -> N
     session = deepcopy(played.sessions[0])
     session.verify_money()
     setattr(session.view, field, getattr(session.view, field) + 1)
-    with pytest.raises(DemoError, match=r"paid out|comes to"):
+    with pytest.raises(DemoError, match=r"paid out|sums up to"):
         session.verify_money()
 
 

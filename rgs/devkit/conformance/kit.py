@@ -1,7 +1,7 @@
-"""What every conformance check shares: the call and its answer, the verdicts, the table and the JUnit file.
+"""Shared by all conformance checks: calls and answers, verdicts, the table and the JUnit file.
 
 A check is a name, a sentence and a coroutine that raises CheckFailedError. Checks run one after the other, each with
-transaction ids of its own. Refuses to judge a peer that it cannot reach: that is "could not run", not a failure.
+transaction ids of its own. A peer that cannot be reached is an error, not a failed check.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ Kit = TypeVar("Kit")
 
 
 class CheckFailedError(Exception):
-    """The peer does not do what the check asks; the message says what it did."""
+    """The peer breaks the contract; the message says what it did."""
 
 
 class CheckSkippedError(Exception):
-    """The check cannot be made here; the message says what is missing."""
+    """The check cannot run; the message says what is missing."""
 
 
 @unique
@@ -49,7 +49,7 @@ class CheckVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConformanceCheck(Generic[Kit]):
-    """One check: its stable name, what the contract says, and how it is tried."""
+    """One check: its stable name, the sentence of the contract, and the function that tries it."""
 
     name: str
     says: str
@@ -57,14 +57,14 @@ class ConformanceCheck(Generic[Kit]):
 
 
 def checks(*functions: Callable[[Kit], Awaitable[None]]) -> Iterator[ConformanceCheck[Kit]]:
-    """The checks that functions are: each by its name, and the sentence of its docstring."""
+    """Make a check of each function, with its name and the sentence of its docstring."""
     for run in functions:
         yield ConformanceCheck(run.__name__, (run.__doc__ or "").rstrip("."), run)
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What came of a check."""
+    """The result of a check: verdict, reason, and milliseconds."""
 
     name: str
     says: str
@@ -75,7 +75,7 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What a call came to: a response, or the reason of a refusal (`no answer` and the code where there is none)."""
+    """A response, or the reason of a refusal (`no answer` and the code if there is none)."""
 
     response: Any
     reason: str
@@ -93,7 +93,7 @@ class ContractCaller:
         self._deadline_s = deadline_ms / 1000
 
     async def call(self, method: Any, request: Message) -> Answered:
-        """Ask once."""
+        """Send the request once."""
         try:
             response = await method(request, timeout=self._deadline_s)
         except grpc.aio.AioRpcError as error:
@@ -133,7 +133,7 @@ async def verify_reachable(channel: grpc.aio.Channel, target: str, deadline_ms: 
 async def run_checks(
     checks: Sequence[ConformanceCheck[Kit]], kit: Kit, tell: Callable[[CheckResult], None] = lambda _: None
 ) -> list[CheckResult]:
-    """All of them in order, whatever becomes of one."""
+    """Run all checks in order. `tell` receives each result."""
     results = []
     for check in checks:
         begun_ms = monotonic_ms()
@@ -158,17 +158,17 @@ def demand(holds: bool, what: str) -> None:
 
 def demand_reason(answered: Answered, *reasons: str) -> None:
     """CheckFailedError unless the call was refused with one of these reasons."""
-    demand(answered.reason in reasons, f"{' or '.join(reasons)} is due, it was {answered}")
+    demand(answered.reason in reasons, f"expected {' or '.join(reasons)}, got {answered}")
 
 
 def demand_accepted(answered: Answered) -> Any:
     """The response; CheckFailedError if there is none."""
-    demand(answered.reason == "", f"an acceptance is due, it was {answered}")
+    demand(answered.reason == "", f"expected an acceptance, got {answered}")
     return answered.response
 
 
 def print_table(title: str, results: Sequence[CheckResult]) -> None:
-    """The results as a table, and a line that sums them up."""
+    """Print the results as a table, and a line of counts."""
     table = Table(title=title, title_justify="left", show_lines=False)
     for column in ("check", "verdict", "what the contract says / what was found"):
         table.add_column(column, overflow="fold")

@@ -1,7 +1,6 @@
-"""What a central system or its gateway must do, as named checks over `rgs.regulator.v1` (docs/regulator.md).
+"""The checks of a regulator's system or its gateway, over `rgs.regulator.v1` (docs/regulator.md).
 
-Every check opens a session of its own, so that none depends on another. Refuses to guess: where the contract leaves two
-answers open, both pass.
+Every check opens a session of its own, so that none depends on another. If the contract allows two answers, both pass.
 """
 
 from __future__ import annotations
@@ -158,7 +157,7 @@ async def purchase_cap(kit: RegulatorKit) -> None:
 
 
 async def purchase_not_positive(kit: RegulatorKit) -> None:
-    """A purchase of nothing is refused."""
+    """A purchase of 0 or less is refused."""
     session = await kit.opened()
     for amount_minor in (0, -1):
         demand_reason(await kit.send(kit.purchase(session, amount_minor=amount_minor)), "AMOUNT_NOT_POSITIVE")
@@ -182,7 +181,7 @@ async def seat_ended(kit: RegulatorKit) -> None:
 
 
 async def played(kit: RegulatorKit) -> tuple[RegulatorSeat, pb.Stage]:
-    """A seat and its first stage, told."""
+    """A seat, and its first stage, which is reported."""
     seat = await kit.seated()
     stage = kit.stage(seat, 1, BOUGHT_MINOR)
     demand_accepted(await kit.send(kit.report(stage)))
@@ -198,14 +197,14 @@ async def stages(kit: RegulatorKit) -> None:
 
 
 async def stage_repeat(kit: RegulatorKit) -> None:
-    """A stage told again with the same data is passed over."""
+    """A stage reported again with the same data is ignored."""
     seat, stage = await played(kit)
     demand_accepted(await kit.send(kit.report(stage)))
     demand_accepted(await kit.send(kit.report(stage, kit.stage(seat, 2, LEFT_MINOR))))
 
 
 def stage_refused(name: str, says: str, reason: str, **changed: Any) -> ConformanceCheck[RegulatorKit]:
-    """A second stage with these values is refused."""
+    """The check that a second stage with these values is refused."""
 
     async def tried(kit: RegulatorKit) -> None:
         seat, _ = await played(kit)
@@ -216,7 +215,7 @@ def stage_refused(name: str, says: str, reason: str, **changed: Any) -> Conforma
 
 
 async def stage_conflict(kit: RegulatorKit) -> None:
-    """A stage told again with other data is a conflict."""
+    """A stage reported again with other data is a conflict."""
     seat, stage = await played(kit)
     other = kit.stage(seat, 1, BOUGHT_MINOR, opening_hash="0" * 64, end_time=stage.end_time)
     demand_reason(await kit.send(kit.report(other)), "STAGE_CONFLICT")
@@ -238,7 +237,7 @@ async def stage_batch(kit: RegulatorKit) -> None:
 
 
 async def stage_none(kit: RegulatorKit) -> None:
-    """A report of nothing is refused."""
+    """A report without stages is refused."""
     demand_reason(await kit.send(kit.report()), "INVALID_FIELD")
 
 
@@ -293,7 +292,7 @@ async def dates(kit: RegulatorKit) -> None:
 def _alignment(kit: RegulatorKit, time_ms: int, **totals: int) -> pb.AlignDayRequest:
     return pb.AlignDayRequest(
         transaction_id=kit.new_id(),
-        operator=f"nobody-{kit.new_id().lower()}",  # an operator without a session: its days are empty
+        operator=f"nobody-{kit.new_id().lower()}",  # an operator without sessions: its days are empty
         currency=kit.currency,
         day=format_date(time_ms),
         totals=pb.DayTotals(**totals),
@@ -301,7 +300,7 @@ def _alignment(kit: RegulatorKit, time_ms: int, **totals: int) -> pb.AlignDayReq
 
 
 async def day_aligned(kit: RegulatorKit) -> None:
-    """A day's totals must be those of what was told."""
+    """A day's totals must match the reports."""
     alignment = _alignment(kit, kit.now_ms() - 2 * DAY_MS)
     for _ in range(2):
         demand_accepted(await kit.send(alignment))
@@ -338,7 +337,7 @@ async def read_back(kit: RegulatorKit) -> None:
     seat, _ = await played(kit)
     session = await kit.send(pb.GetSessionRequest(regulator_session_id=seat.session))
     if "UNIMPLEMENTED" in session.reason:
-        raise CheckSkippedError("the system offers no read-back")
+        raise CheckSkippedError("the system does not offer reading back")
     told = demand_accepted(session)
     demand((told.seated, told.closed) == (1, False), f"seated {told.seated}, closed {told.closed}; it is 1 and open")
     held = demand_accepted(await kit.send(pb.GetParticipationRequest(regulator_participation_id=seat.participation)))

@@ -1,7 +1,4 @@
-"""The central system under test as the checks see it: sessions of their own, messages with fields changed.
-
-Refuses nothing by itself: what the system does wrong is raised as CheckFailedError.
-"""
+"""Helpers of the regulator checks: new sessions and seats, and messages with fields changed."""
 
 from __future__ import annotations
 
@@ -20,14 +17,14 @@ CAP_MINOR: Final = 1_000
 BOUGHT_MINOR: Final = 500
 STAKED_MINOR: Final = 30
 FUTURE_MS: Final = 3_600_000
-"""How far ahead a time lies that must be refused: no clock is so wrong."""
+"""A time so far ahead must be refused: no clock is so wrong."""
 PARALLEL: Final = 8
 NOBODY: Final = "0" * REGULATOR_ID_CHARACTERS
 _ID: Final = re.compile(f"[{REGULATOR_ID_ALPHABET}]{{{REGULATOR_ID_CHARACTERS}}}")
 
 
 def timestamp(time_ms: int) -> Timestamp:
-    """Milliseconds since 1970 as the contract has them."""
+    """Milliseconds since 1970 as a message of the contract."""
     moment = Timestamp()
     moment.FromMilliseconds(time_ms)
     return moment
@@ -44,7 +41,7 @@ class RegulatorSeat:
 
 @dataclass(frozen=True, slots=True)
 class RegulatorKit:
-    """The system under test, and what it is tried with. `new_id` makes ULIDs, `now_ms` tells the time."""
+    """The system under test, and the values to test it with. `new_id` makes ULIDs, `now_ms` is the clock."""
 
     stub: Any
     caller: ContractCaller
@@ -56,7 +53,7 @@ class RegulatorKit:
     currency: str
 
     async def send(self, request: Any) -> Answered:
-        """One attempt of any message of the contract, by its type's name."""
+        """Send any message of the contract; its type names the method."""
         method = getattr(self.stub, type(request).__name__.removesuffix("Request"))
         if hasattr(request, "attempt_id"):
             request.attempt_id = self.new_id()
@@ -140,12 +137,12 @@ class RegulatorKit:
         return pb.ReportModulesRequest(**{**fields, **changed})
 
     async def opened(self) -> str:
-        """The id of a session of its own."""
+        """Open a session. Returns its id."""
         session: str = demand_accepted(await self.send(self.opening())).regulator_session_id
         return session
 
     async def seated(self) -> RegulatorSeat:
-        """A seat of its own."""
+        """Open a session and buy a seat in it."""
         session = await self.opened()
         purchase = self.purchase(session)
         right = demand_accepted(await self.send(purchase))
@@ -153,5 +150,5 @@ class RegulatorKit:
 
 
 def demand_id(text: str) -> None:
-    """CheckFailedError unless it has the form of a regulator's id."""
+    """CheckFailedError unless the text is a well-formed regulator's id."""
     demand(_ID.fullmatch(text) is not None, f"{text[:40]!r} is not {REGULATOR_ID_CHARACTERS} of 0-9 A-Z")

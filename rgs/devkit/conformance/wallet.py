@@ -1,7 +1,7 @@
-"""What a wallet must do, as named checks over `rgs.wallet.v1.WalletService` (docs/wallet.md).
+"""The checks of an operator's wallet, over `rgs.wallet.v1.WalletService` (docs/wallet.md).
 
-Every check moves hundreds of minor units of one test player, who should have some ten thousand and be used by nobody
-else meanwhile. Refuses to guess: where the contract leaves two answers open, both pass.
+Every check moves hundreds of minor units of one test player. Give the player some ten thousand, and use it for nothing
+else meanwhile. If the contract allows two answers, both pass.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rgs.wallet.v1 import wallet_pb2 as pb
 
 
 async def balance_is_told(kit: WalletKit) -> None:
-    """GetBalance tells balance, player and currency of the account."""
+    """GetBalance answers with balance, player and currency of the account."""
     told = demand_accepted(await kit.told_balance())
     demand((told.player, told.currency) == (kit.player, kit.currency), "the answer names another account")
     demand(told.balance_minor >= 10 * AMOUNT_MINOR, f"the test player has {told.balance_minor}, too little to go on")
@@ -108,7 +108,7 @@ async def seamless_legs(kit: WalletKit) -> None:
 
 
 async def round_ended(kit: WalletKit) -> None:
-    """A return of 0 tells that a round has ended: entered once, whatever the repeats."""
+    """A return of 0 reports the end of a round: it is entered once, however often it is repeated."""
     bet = await kit.taken(leg=pb.LEG_BET, round_reference=kit.new_id())
     async with kit.moves(0):
         lost = {"amount_minor": 0, "reference": bet.reference, "round_reference": bet.round_reference}
@@ -138,9 +138,10 @@ async def balances_add_up(kit: WalletKit) -> None:
 def conflict(
     name: str, says: str, send: str = "debit", first: pb.Leg.ValueType = pb.LEG_PURCHASE, **fields: Any
 ) -> ConformanceCheck[WalletKit]:
-    """The id of a movement, sent again with other values, is refused and moves nothing.
+    """The check that a known id with other values is refused and moves nothing.
 
-    `first` is the leg of the movement, `send` the method that gets the other values; "" stands for one of the kit's.
+    `first` is the leg of the first transfer, `send` the method that gets the other values. "" stands for a value of
+    the kit.
     """
 
     async def tried(kit: WalletKit) -> None:
@@ -316,7 +317,7 @@ async def funds_insufficient(kit: WalletKit) -> None:
 
 
 async def refusal_final(kit: WalletKit) -> None:
-    """A refused debit takes nothing later, though it would be covered."""
+    """A refused debit takes nothing later, even if it is covered then."""
     before = await kit.balance()
     movement = kit.movement(amount_minor=before - before % 100 + 100)
     demand_reason(await kit.debit(movement), "INSUFFICIENT_FUNDS")
@@ -324,7 +325,7 @@ async def refusal_final(kit: WalletKit) -> None:
     receipt_of(await kit.credit(topped_up), topped_up, ACCEPTED)
     again = await kit.debit(movement)
     if not again.reason:
-        await kit.rollback(movement)  # the player is not left without money by a wallet that fails here
+        await kit.rollback(movement)  # a wallet that fails here must not leave the player without money
     demand_reason(again, "INSUFFICIENT_FUNDS")
     await kit.demand_moved(before, 100)
 

@@ -1,10 +1,8 @@
-"""A fresh home, a server between two misbehaving peers, hundreds of rounds over mutual TLS, then the proof.
+"""Play hundreds of rounds on a new server between two misbehaving peers, then prove all of them.
 
-Every part is the real one, as processes of their own: `rgs init`, `rgs simulate`, `rgs serve`, `rgs export`, and over
-the files alone `certify replay`, `rgs reconcile` and `certify log`. What it used and found stays in the evidence folder
-(`rgs.devkit.demo.evidence`).
-
-Refuses to share a store, and to call a part of the proof good that was not made.
+Each part is a process of its own: `rgs init`, `rgs simulate`, `rgs serve`, `rgs export`; then, over files alone,
+`certify replay`, `rgs reconcile` and `certify log`. All files stay in the evidence folder
+(`rgs.devkit.demo.evidence`). A part of the proof that fails ends the demo with an error.
 """
 
 from __future__ import annotations
@@ -39,18 +37,15 @@ PARTY: Final = "demo-operator"
 ROUNDS: Final = 400
 SESSIONS: Final = 16
 SESSIONS_MIN: Final = 3
-"""One player that leaves, one that buys, one that plays on while the peers are silent."""
+"""While the peers are silent one player leaves, one buys, and one goes on playing."""
 SESSIONS_MAX: Final = 64
 AT_HOME: Final = "simulators/wallet.db"
-"""Where the simulated wallet has its book, in the home."""
+"""The simulated wallet's book, below the home."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One player's part: how many rounds in all, and what he is at when wallet and central system fall silent.
-
-    One of three has played all and wants to leave, one buys again, one plays on.
-    """
+    """One player, and its number of rounds in all. While the peers are silent it leaves, buys or goes on playing."""
 
     player: DemoPlayer
     rounds: int
@@ -70,14 +65,14 @@ class Part:
         return self.rounds if self.leaves else self.rounds - max(1, self.rounds // 4)
 
     def play_before(self, told: Callable[[], None]) -> None:
-        """Play these; who plays on afterwards has enough for a round then."""
+        """Play these rounds, and buy enough for a further round unless the player leaves."""
         self.player.play_to(self.before, told)
         if not self.leaves:
             self.player.make_ready()
 
 
 def play_and_prove(evidence: Evidence, steps: Steps, rounds: int, sessions: int) -> None:
-    """The whole demo, a step a line; DemoError or CallError where a part of it does not hold."""
+    """Run the whole demo, one line for each step. DemoError or CallError if a part fails."""
     with steps.step("development CA, certificates, keys and store"):
         run_command("rgs", "init", "--home", str(evidence.home))
         config = load_config(evidence.home)
@@ -104,7 +99,7 @@ def play_and_prove(evidence: Evidence, steps: Steps, rounds: int, sessions: int)
         try:
             midway, listed = _live(client, evidence, steps, peers, parts, root)
         except CallError:
-            verify_running()  # says more than that nobody answers
+            verify_running()  # its error says more
             raise
         with steps.step("all stopped by SIGTERM, last statement signed and witnessed"):
             for process in (server, witness, *peers):
@@ -137,7 +132,7 @@ def play_and_prove(evidence: Evidence, steps: Steps, rounds: int, sessions: int)
 def _live(
     client: Client, evidence: Evidence, steps: Steps, peers: Peers, parts: Sequence[Part], root: str
 ) -> tuple[Found, int]:
-    """What is done while the server runs: what was open midway, and how many rounds the histories list."""
+    """The steps while the server runs. Returns the reconciliation midway, and the number of rounds in the histories."""
     before = sum(part.before for part in parts)
     with steps.step(f"{before} rounds in {len(parts)} sessions at once, peers at fault", before) as step:
         _together(parts, Part.play_before, step.advance)
@@ -148,7 +143,7 @@ def _live(
         _together(buying, lambda part, _: part.player.try_to_buy())
         owed_minor = verify_owed(client, [part.player.sessions[-1] for part in leaving])
         owed = format_money(owed_minor, CURRENCY)
-        step.what = f"wallet silent: {owed} owed to {len(leaving)}, {len(buying)} debits unheard of"
+        step.what = f"wallet silent: {owed} owed to {len(leaving)}, {len(buying)} debits without an answer"
     with steps.step("central system silent") as step:
         peers.regulator.misbehave(SILENT_REGULATOR)
         playing = [part for part in parts if not part.leaves and not part.buys]
@@ -179,7 +174,7 @@ def _finish(part: Part, told: Callable[[], None]) -> None:
 def _together(
     parts: Sequence[Part], do: Callable[[Part, Callable[[], None]], None], told: Callable[[], None] = lambda: None
 ) -> None:
-    """All players at once; the first failure stops the others."""
+    """Run all players at once; the first failure stops the others."""
     failed = threading.Event()
 
     def advance() -> None:
@@ -224,13 +219,13 @@ def replay_offline(evidence: Evidence, root: str) -> Mapping[str, Any]:
             failure = document["failure"]
             raise DemoError(f"replay: check {failure['check']}: {failure['message']} ({failure['place']})")
     if not documents or "summary" not in documents[-1]:
-        raise DemoError("the replay has not come to its summary")
+        raise DemoError("the replay wrote no summary")
     summary: Mapping[str, Any] = documents[-1]["summary"]
     return summary
 
 
 def verify_replay(summary: Mapping[str, Any], played: list[PlayedSession]) -> None:
-    """DemoError unless the replay has seen exactly what was played, anchored, and every draw of it."""
+    """DemoError unless the replay is anchored and saw exactly the rounds and draws that were played."""
     rounds = sum(len(session.rounds) for session in played)
     due = {
         "verdict": "ANCHORED",

@@ -1,6 +1,6 @@
-"""The folder in which a demo leaves its evidence: made by the demo, marked, locked while it runs, emptied by the next.
+"""The folder of a demo's files. A demo creates and marks it, locks it while it runs, and empties an old one first.
 
-Refuses to touch a folder that a demo has not made, a link, and a folder in which anything lies that no demo puts there.
+Refuses to touch a folder that no demo has made, a link, and a folder that holds a file of another origin.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _Named:
 
 
 class Evidence:
-    """What a demo leaves behind, by path."""
+    """The files of a demo."""
 
     home = _Named("home")  # the node's home: store, wallet, log, and keys
     server = _Named("server.txt")  # what the server wrote on stdout and stderr
@@ -62,9 +62,9 @@ _NAMES: Final = ("log.state.part", *(found.name for found in vars(Evidence).valu
 
 @contextmanager
 def claim(folder: Path) -> Iterator[Evidence]:
-    """The folder, empty but for its mark, held until the end. FileRefusedError, UnavailableError."""
+    """Lock the folder, and empty it except for its mark. FileRefusedError, UnavailableError."""
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise FileRefusedError(f"{folder} is no folder: name another with --home", path=folder)
+        raise FileRefusedError(f"{folder} is not a folder: name another with --home", path=folder)
     if not folder.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
         make_folder(folder)
@@ -73,19 +73,19 @@ def claim(folder: Path) -> Iterator[Evidence]:
         mark.write_bytes(_MARK_TEXT)
     if mark.is_symlink() or not mark.is_file() or mark.read_bytes() != _MARK_TEXT:
         raise FileRefusedError(
-            f"{folder} was not made by a demo, and is left alone: name another with --home", path=folder
+            f"{folder} was not made by a demo, and stays as it is: name another with --home", path=folder
         )
     with mark.open("rb") as held:
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise UnavailableError(f"another demo is at work in {folder}", path=folder) from None
+            raise UnavailableError(f"another demo runs in {folder}", path=folder) from None
         _empty(folder)
         yield Evidence(folder)
 
 
 def _empty(folder: Path) -> None:
-    """Remove what a former demo left, after looking at all of it."""
+    """Remove the files of an earlier demo, once all of them are known to be its own."""
     found = sorted(path for path in folder.iterdir() if path.name != MARK)
     strange = [path.name for path in found if not _is_ours(path.name)]
     if strange:
@@ -101,5 +101,5 @@ def _empty(folder: Path) -> None:
 
 
 def _is_ours(name: str) -> bool:
-    """One of our names, or what a killed command leaves while it writes one (`.home.unfinished`)."""
+    """Whether a demo makes this name, or a killed command leaves it behind (`.home.unfinished`)."""
     return name in _NAMES or any(name.startswith(f".{ours}.") for ours in _NAMES)

@@ -1,9 +1,8 @@
-"""The demo's two peers: an operator's wallet and a central system that misbehave, as processes (`rgs simulate`).
+"""The demo's two peers: an operator's wallet and a regulator's system that misbehave (`rgs simulate`).
 
-First as plans with a fixed seed say, call by call; then each gone silent in one way, so that what is open at that
-moment is known; then without faults. The faults are of the way (lost, repeated, late, refused as a conflict): what a
-wallet books wrongly no recovery can mend, and is for tests. Refuses to let the server believe that they are real: they
-answer as tests do.
+They start with plans of a fixed seed; then each falls silent in one way, so that the open credits and reports of that
+time are known; then they make no more faults. All faults are of the way: messages lost, repeated, late, or refused as a
+conflict. No recovery can correct wrong entries in a book; the tests have those.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ DEADLINE_MS: Final = 1_000
 WALLET, REGULATOR = "wallet", "regulator"
 
 _OUTWARD: Final = """\
-# Written by `rgs demo`: the simulated peers of this machine. One failing call in three must not close the way to them.
+# Written by `rgs demo`: the simulated peers of this machine. One failing call in three must not open the breaker.
 [central]
 target = "{regulator}"
 deadline_ms = {deadline_ms}
@@ -61,23 +60,23 @@ method = "Credit"
 fault = "lost_request"
 method = "GetTransaction"
 """
-"""Debits are taken and nobody hears of it; credits do not arrive."""
+"""Debits are taken, but the answers are lost; credits do not arrive."""
 SILENT_REGULATOR: Final = """\
 [[schedule]]
 fault = "lost_request"
 """
-"""Nothing arrives."""
+"""No message arrives."""
 
 
 class Peers(NamedTuple):
-    """Both processes."""
+    """The processes of both peers."""
 
     wallet: SimulatorProcess
     regulator: SimulatorProcess
 
 
 def start_peers(evidence: Evidence, operator: str, running: ExitStack) -> Peers:
-    """Start both, until `running` ends, and write where the server finds them. Both misbehave from the first call."""
+    """Start both, until `running` ends, and write the server's settings for them. Both misbehave at once."""
 
     def start(kind: str, export: Path, output: Path) -> SimulatorProcess:
         plan = evidence.home / f"{kind}-faults.toml"

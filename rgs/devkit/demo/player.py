@@ -1,9 +1,8 @@
-"""One player of the demo: opens, buys, plays, ends and closes sessions as an operator's client would.
+"""One player of the demo: opens, buys, plays, ends and closes sessions as an operator's client does.
 
-Every signed statement that arrives is kept as the bytes that arrived, for the comparison with the export
-(`rgs.devkit.demo.checks`). On the way it checks what a client can: numbers, balances, and that the commitment of a
-round never changes. What is not answered is asked again with the same request id. Refuses to go on after the first
-thing that is not as it should be.
+It keeps the bytes of every signed statement for the comparison with the export (`rgs.devkit.demo.checks`), and checks
+balances and that a round keeps its commitment. It repeats a request without an answer under the same request id. The
+first check that fails is a DemoError.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ BUY_IN_MINOR: Final = 20_000
 TOP_UP_MINOR: Final = 5_000
 COMFORTABLE_ANTE_MINOR: Final = 500
 PATIENCE_S: Final = 120.0
-"""How long a request is asked again."""
+"""A request is repeated for so long."""
 PAUSE_S: Final = 0.15
-"""Between two attempts: less than the server asks for, for the demo's sake."""
+"""Between two attempts. Shorter than the pause that the server asks for, to keep the demo short."""
 WALLET_SILENT: Final = "WALLET_UNAVAILABLE"
-"""The reason that says that the call has come as far as the wallet."""
+"""The reason of a call that came as far as the wallet."""
 
 
 class DemoError(RgsError):
-    """Something is not as it should be; the message says what, `where` says where to look."""
+    """A check of the demo has failed."""
 
     reason = "DEMO_FAILED"
 
@@ -48,7 +47,7 @@ def verify_figures(what: str, found: Mapping[str, Any], due: Mapping[str, Any]) 
 
 @dataclass(frozen=True, slots=True)
 class PlayedRound:
-    """A round as the client saw its end, with the two statements as they arrived."""
+    """A round: its last view, and its two statements as they arrived."""
 
     view: RoundView
     opening: bytes
@@ -56,7 +55,7 @@ class PlayedRound:
 
     @property
     def has_folded(self) -> bool:
-        """Whether the player gave up."""
+        """Whether the player folded."""
         return any(taken.action == ACTION_FOLD for taken in self.view.actions)
 
     @property
@@ -67,7 +66,7 @@ class PlayedRound:
 
 @dataclass(slots=True)
 class PlayedSession:
-    """A session from open to close. `others` are its statements that belong to no round."""
+    """A session. `others` are its statements that belong to no round."""
 
     game: str
     player: str
@@ -77,7 +76,7 @@ class PlayedSession:
     others: list[bytes] = field(default_factory=list)
 
     def verify_money(self) -> None:
-        """DemoError unless bought - staked + returned = paid out, and the rounds come to what the session says."""
+        """DemoError unless bought - staked + returned = paid out, and the rounds sum up to the session's figures."""
         view = self.view
         self.expect(
             view.bought_minor - view.staked_minor + view.returned_minor == view.paid_out_minor,
@@ -86,7 +85,7 @@ class PlayedSession:
         )
         for name in ("staked_minor", "returned_minor"):
             summed, said = sum(getattr(round_.view, name) for round_ in self.rounds), getattr(view, name)
-            self.expect(summed == said, f"{name} of the rounds comes to {summed}, the session says {said}")
+            self.expect(summed == said, f"{name} of the rounds sums up to {summed}, the session has {said}")
 
     def expect(self, is_so: bool, otherwise: str) -> None:
         """DemoError naming the session unless it is so."""
@@ -95,9 +94,9 @@ class PlayedSession:
 
 
 class DemoPlayer:
-    """Plays one game under one pseudonym; half of the players use unary calls, half the stream.
+    """Plays one game under one pseudonym, by unary calls or by the stream.
 
-    `on_silence` is called before a request is asked again, and raises what makes that pointless.
+    `on_silence` is called before a request is repeated; it raises if that is pointless.
     """
 
     def __init__(
@@ -119,22 +118,22 @@ class DemoPlayer:
         self.sessions: list[PlayedSession] = []
         self.played = 0
         self.repeats = 0
-        """Requests asked again, with the same request id."""
+        """Requests sent again with the same request id."""
 
     def play(self, rounds: int, told: Callable[[], None]) -> list[PlayedSession]:
-        """So many rounds, in one session as a rule, in a further one when a participation is used up; all closed."""
+        """Play so many rounds, and close the session. A participation that is used up leads to a further session."""
         self.play_to(rounds, told)
         self.leave()
         return self.sessions
 
     def play_to(self, rounds: int, told: Callable[[], None]) -> None:
-        """Play until there have been so many rounds; the last session stays open."""
+        """Play until so many rounds are played in all; the last session stays open."""
         while self.played < rounds:
             self.make_ready()
             self.play_on(rounds, told)
 
     def make_ready(self) -> None:
-        """Have a session whose participation covers a round."""
+        """Ensure a session whose participation covers a round."""
         if not self.sessions:
             self._open()
         self._settle_purchase()
@@ -143,7 +142,7 @@ class DemoPlayer:
             self._open()
 
     def play_on(self, rounds: int, told: Callable[[], None]) -> None:
-        """The same with what the participation has: nothing is asked of wallet or regulator."""
+        """As `play_to`, but only with the money in the participation: no call of wallet or regulator."""
         session = self.sessions[-1]
         way = StreamRounds(self._client) if self._by_stream else UnaryRounds(self._client)
         try:
@@ -165,14 +164,14 @@ class DemoPlayer:
         session.others += [ended.statement, closed.statement]
         session.verify_money()
 
-    # --- what is asked while the wallet does not answer -------------------------------------------------------------
+    # --- while the wallet does not answer ---------------------------------------------------------------------------
 
     def try_to_leave(self) -> None:
-        """Ask for the end of the participation until the wallet is what keeps it from coming; `leave` asks again."""
+        """End the participation until the server answers that the wallet is silent; `leave` repeats the request."""
         self._until_silent(self._client.sessions.EndParticipation, self._end_request())
 
     def try_to_buy(self) -> None:
-        """Ask for a further purchase until the wallet is what keeps it from coming; `play_to` asks again."""
+        """Buy until the server answers that the wallet is silent; `play_to` repeats the request."""
         self._purchase = self._client.requests.buy(self.sessions[-1].view, TOP_UP_MINOR)
         self._until_silent(self._client.sessions.BuyParticipation, self._purchase)
 
@@ -186,12 +185,12 @@ class DemoPlayer:
                     return
                 self._pause(error, last)
             else:
-                raise DemoError(f"{self._player} was answered by a wallet that answers nobody")
+                raise DemoError(f"{self._player} got an answer while the wallet was silent")
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
     def _ask(self, method: grpc.UnaryUnaryMultiCallable[Request, Response], request: Request) -> Response:
-        """The answer, asked for again and again. CallError, OutcomeUnknownError."""
+        """Send a request, and repeat it for PATIENCE_S. CallError, OutcomeUnknownError."""
         last = time.monotonic() + PATIENCE_S
         while True:
             try:
@@ -219,7 +218,7 @@ class DemoPlayer:
         self._settle_purchase()
 
     def _settle_purchase(self) -> None:
-        """The answer to the purchase that was asked for last, if it is still due."""
+        """Send the last purchase again if it has no answer yet."""
         if self._purchase is None:
             return
         session, request = self.sessions[-1], self._purchase
@@ -236,7 +235,7 @@ class DemoPlayer:
         return self._end
 
     def _can_buy_on(self) -> bool:
-        """Top up once when the balance gets low; whether an ante is possible that leaves every option open."""
+        """Top up once when the balance is low. Returns whether an ante is possible that leaves every option open."""
         session = self.sessions[-1]
         if session.view.largest_ante_minor < COMFORTABLE_ANTE_MINOR and session.view.next_purchase_no == 2:
             self._buy(TOP_UP_MINOR)
@@ -244,7 +243,7 @@ class DemoPlayer:
 
     @staticmethod
     def _has_enough(session: PlayedSession) -> bool:
-        """Whether the next round needs no purchase before it."""
+        """Whether the next round is possible without a purchase."""
         topped_up = session.view.next_purchase_no > 2
         return session.view.largest_ante_minor >= (1 if topped_up else COMFORTABLE_ANTE_MINOR)
 

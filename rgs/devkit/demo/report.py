@@ -1,6 +1,6 @@
-"""What the demo shows: its steps as they pass, and at the end what was played and what is proved.
+"""The demo's output: a line for each step, then tables of what was played and what is proved.
 
-Refuses to say more than was counted: the figures come from the players' receipts and from the replay's summary.
+All figures come from the players' receipts, the reports of replay, reconciliation and audit, and the peers' output.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _FAULTS_A_LINE: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What the demo has compared, the summary of `certify replay --json`, both reconciliations, the report of
-    `certify log --json`, the peers' faults and how many requests were repeated.
+    """The numbers of statements, rounds and minor units compared; the summary of `certify replay --json`; both
+    reconciliations; the report of `certify log --json`; the peers' faults; the number of repeated requests.
     """
 
     statements: int
@@ -48,7 +48,7 @@ class Proof:
 
 
 class Steps:
-    """The demo's steps, one line each, with a bar where it takes long and somebody looks on."""
+    """The demo's steps, one line each; in a terminal a long step has a bar."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -56,7 +56,7 @@ class Steps:
 
     @contextmanager
     def step(self, what: str, total: int | None = None) -> Iterator[DemoStep]:
-        """One step: a line when it is done, and how long it took."""
+        """One step: when it is done, a line with its seconds."""
         began = time.monotonic()
         columns = (BarColumn(_BAR), MofNCompleteColumn()) if total else ()
         with Progress(
@@ -73,15 +73,15 @@ class Steps:
         self.console.print(line.append(f"{time.monotonic() - began:6.1f} s", "dim"))
 
     def failed(self, error: Exception, evidence: Evidence) -> None:
-        """What went wrong, and where to look."""
+        """The error, and the files to look at."""
         self.console.print(Text(f"  ✗ {error}", "bold red"))
         log = evidence.home / "log" / "rgs.log"
         for path, what in (
-            (evidence.server, "the server's words"),
+            (evidence.server, "output of the server"),
             (log, "its log"),
-            (evidence.wallet_said, "the wallet's words"),
-            (evidence.regulator_said, "the central system's words"),
-            (evidence.witness_said, "the witness's words"),
+            (evidence.wallet_said, "output of the wallet"),
+            (evidence.regulator_said, "output of the regulator"),
+            (evidence.witness_said, "output of the witness"),
             (evidence.replay, "the replay"),
             (evidence.reconciliation / "report.html", "the reconciliation"),
         ):
@@ -95,7 +95,7 @@ class Steps:
 
 
 class DemoStep:
-    """One step under way; `what` may become more exact while it runs."""
+    """A step that runs; `what` may become more exact meanwhile."""
 
     def __init__(self, what: str, progress: Progress, task: TaskID) -> None:
         self.what = what
@@ -127,7 +127,7 @@ def report(console: Console, evidence: Evidence, sessions: Sequence[PlayedSessio
 
 
 def _python() -> str:
-    """This Python as a person here would call it."""
+    """This Python, relative to the current folder if it lies below."""
     python, here = Path(sys.executable), Path.cwd()
     return str(python.relative_to(here) if python.is_relative_to(here) else python)
 
@@ -171,7 +171,7 @@ def _sample(session: PlayedSession) -> Table:
 
 
 def _breaks(proof: Proof) -> Table:
-    """What the reconciliation named while both peers were silent, and at the end."""
+    """The open breaks while both peers were silent, and at the end."""
     midway, end = proof.midway.open_by_title(), proof.end.open_by_title()
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("   ")
@@ -211,7 +211,7 @@ def _compared(end: Found) -> str:
 
 
 def _faults(faults: Mapping[str, int]) -> Iterator[tuple[str, str]]:
-    """Committed by the peers, the most frequent first, four a line."""
+    """The peers' faults, the most frequent first, four on each line."""
     ordered = sorted(faults.items(), key=lambda row: (-row[1], row[0]))
     told = [f"{count} {name.replace('_', ' ')}" for name, count in ordered]
     for first in range(0, len(told), _FAULTS_A_LINE):

@@ -1,11 +1,11 @@
-"""How the demo's players play: simple, sensible, the same every time; nobody claims that it is the best.
+"""How the demo's players decide: simple and sensible rules, not the best ones.
 
 Ultimate Texas Hold'em: 4x before the flop with an ace, a pair of threes or better, or a king beside a nine or better;
 3x with a queen beside a jack or better; 2x after the flop with two pair or better, or with a pair of one's own; 1x at
 the river with a pair or better; else check, at the river fold. Casino Hold'em: call with a pair or better or with an
-ace or king of one's own; else fold. A bet that the balance does not cover gives way to the next cheaper decision.
+ace or king of one's own; else fold. If the wanted bet is not available, the player checks or else folds.
 
-Stakes come from counters, so that a demo is repeatable but for the cards. Refuses to know more than the view shows.
+Stakes come from counters, so that two demos differ in their cards alone. Decisions use nothing but the view.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""A regulator's central system that can lie: `rgs.regulator.v1.CentralSystemService` over the test register and a plan.
+"""A simulated regulator's system: `rgs.regulator.v1.CentralSystemService` over the test register and a plan of faults.
 
-The honest book behind it is the one of `rgs.adapters.embedded.regulator`, rows and rules alike; every lie is told here,
-between wire and book. With `counts=True` it answers like a real system (`test_register` false), so that jurisdictions
-that allow no test register can be tried; its ids look the same.
-
-Refuses to be taken for a regulator: whoever runs it knows that it is a simulator, and it says so where it starts.
+The embedded test regulator (`rgs.adapters.embedded.regulator`) keeps an honest book; every false answer is made here.
+With `counts=True` answers have `test_register` false, as a real system's do, so that jurisdictions without a test
+register can be tried.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ from rgs.store.register import RegisterStore, RegisterTransaction
 
 NO_CAP_MINOR: Final = 10**17
 CLOCKS_APART_MS: Final = 1_000
-"""By so much the sender's clock may be ahead of this one's: two machines' clocks are never the same."""
+"""The sender's clock may be ahead by this much: two machines' clocks always differ."""
 _FOREIGN: Final = "X"
 """First character of an id that was never issued."""
 
@@ -45,7 +43,7 @@ State = TypeVar("State")
 
 
 class SimulatedCentralSystem(Simulator):
-    """The central system. `new_id(prefix)` makes ids as `EmbeddedRegister` wants them; `now_ms` is injected."""
+    """The regulator's system. `new_id(prefix)` makes ids as for `EmbeddedRegister`; `now_ms` is the injected clock."""
 
     service = "rgs.regulator.v1.CentralSystemService"
     domain = DOMAIN
@@ -64,7 +62,7 @@ class SimulatedCentralSystem(Simulator):
         self._new_id = new_id
         self._test_register = not counts
         self._seen: set[str] = set()
-        """Transaction ids answered since the start, for lies about repeats."""
+        """Transaction ids answered so far, for false answers to repeats."""
         super().__init__(path, faults)
 
     def _open(self) -> None:
@@ -91,7 +89,6 @@ class SimulatedCentralSystem(Simulator):
         }
 
     def subject(self, request: Any) -> str:
-        """The transaction id of a message that tells something."""
         return getattr(request, "transaction_id", "")
 
     # --- the methods --------------------------------------------------------------------------------------------------
@@ -105,7 +102,7 @@ class SimulatedCentralSystem(Simulator):
             reference=request.reference,
             operator=request.operator,
             jurisdiction=request.jurisdiction,
-            test_register_allowed=True,  # whether it is, the game server says: it knows what answers
+            test_register_allowed=True,  # the game server decides that: it knows what system answers
             ruleset=request.ruleset,
             currency=request.currency,
             participation_cap_minor=cap_minor,
@@ -239,7 +236,7 @@ class SimulatedCentralSystem(Simulator):
     # --- what they share ----------------------------------------------------------------------------------------------
 
     def _time(self, timestamp: Timestamp, call: Call, request: Any) -> int:
-        """The time that a message tells; with `future_dates`, never one after the clock."""
+        """The time in a message; with `future_dates`, at most the time of the clock."""
         if not timestamp.seconds:
             raise InvalidFieldError("a time is missing", field="time")
         time_ms, now_ms = timestamp.ToMilliseconds(), self._now_ms()
@@ -256,7 +253,7 @@ class SimulatedCentralSystem(Simulator):
         return self.faults.commit_if_due(call, fault, request.transaction_id)
 
     async def answer(self, method: SimulatedMethod, request: Any, call: Call) -> Message:
-        """As every simulator, with the lies that all methods share."""
+        """Answer a request, with the false answers that all methods share. WireError, NobodyError."""
         return await super().answer(replace(method, answer=partial(self._lied, method.answer)), request, call)
 
     async def _lied(self, method: Callable[[Any, Call], Awaitable[Message]], request: Any, call: Call) -> Message:

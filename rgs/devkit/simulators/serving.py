@@ -1,9 +1,8 @@
-"""A simulator's wire: a gRPC server over mutual TLS that loses, delays, repeats and reorders what its plan says.
+"""A simulator's gRPC server over mutual TLS: it loses, delays, repeats and reorders messages by its plan.
 
-The faults of the way are committed here, the same for every simulator; those of the books by the simulator itself. What
-was begun is done to its end, whether or not the caller still waits: a fault never leaves half a movement.
-
-Refuses clients without a certificate of the CA, and messages above MESSAGE_BYTES_MAX.
+The faults of the way are committed here, the same for every simulator; the faults of a book by the simulator itself. A
+call that has begun runs to its end even if the caller has gone: no fault leaves half a transfer. Clients need a
+certificate of the CA, and messages have at most MESSAGE_BYTES_MAX bytes.
 """
 
 from __future__ import annotations
@@ -30,13 +29,13 @@ from rgs.devkit.simulators.faults import Call, Fault, Faults
 
 MESSAGE_BYTES_MAX: Final = 1024 * 1024
 AFTER_DEADLINE_S: Final = 0.05
-"""How long after the caller's deadline a delayed message takes its effect, in seconds."""
+"""Seconds after the caller's deadline at which a delayed message takes effect."""
 RETRY_MS: Final = 500
-"""What RetryInfo says with "later", in milliseconds."""
+"""Milliseconds in the RetryInfo of a refusal with UNAVAILABLE."""
 
 
 class WireError(Exception):
-    """A refusal on its way out: the reason of the contract, and its metadata."""
+    """A refusal of the contract: its reason and metadata."""
 
     def __init__(self, reason: str, message: str, metadata: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
@@ -46,19 +45,19 @@ class WireError(Exception):
 
 
 class NobodyError(Exception):
-    """The caller finds nobody: UNAVAILABLE with no word about what was done."""
+    """The caller gets UNAVAILABLE without a reason: it cannot know what was done."""
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedMethod:
-    """One method of the contract: what it takes, and who answers it."""
+    """One method of the contract: its request type, and the function that answers."""
 
     request: type[Message]
     answer: Callable[[Any, Call], Awaitable[Message]]
 
 
 class Simulator(ABC):
-    """A book behind the wire, and the lies about it. A subclass names its contract and answers each method."""
+    """A book behind a gRPC contract, and false answers about it. A subclass names the contract and its methods."""
 
     service: str
     domain: str
@@ -68,7 +67,7 @@ class Simulator(ABC):
         self.faults = faults
         self._path = path
         self._turn = asyncio.Lock()
-        """One message at a time, so that looking up and lying is one step and a plan has one outcome."""
+        """One message at a time: a lookup and its false answer are one step, and a plan has one outcome."""
         self._open()
 
     @abstractmethod
@@ -89,14 +88,14 @@ class Simulator(ABC):
 
     @abstractmethod
     def _forget(self) -> None:
-        """Forget what was lied about: the book has gone."""
+        """Forget the false answers: the book is a new one."""
 
     @abstractmethod
     def _reason(self, error: RgsError, request: Any) -> str:
-        """The contract's reason for what the book refuses."""
+        """The reason of the contract for an error of the book."""
 
     async def restart(self, *, empty: bool) -> None:
-        """Start anew, with the book or without."""
+        """Start again with the same book, or with an empty one."""
         async with self._turn:
             await self.close()
             if empty:
@@ -105,7 +104,7 @@ class Simulator(ABC):
             self._open()
 
     async def answer(self, method: SimulatedMethod, request: Any, call: Call) -> Message:
-        """What the method answers. WireError, NobodyError."""
+        """Answer a request. WireError, NobodyError."""
         try:
             async with self._turn:
                 return await method.answer(request, call)
@@ -119,7 +118,7 @@ class Simulator(ABC):
 
 
 def put_aside(path: Path) -> None:
-    """Move a book's file, and its log, out of the way: nothing is deleted."""
+    """Rename a book's file and its log; nothing is deleted."""
     number = 1
     while (aside := path.with_name(f"{path.name}.lost-{number}")).exists():
         number += 1
@@ -139,12 +138,12 @@ class ServerTls:
 
 
 class SimulatorServer:
-    """A simulator on a port. Made, started and stopped in one event loop."""
+    """A simulator on a port. Create, start and stop it in one event loop."""
 
     def __init__(self, simulator: Simulator, listen: str, tls: ServerTls) -> None:
         self._simulator = simulator
         self._held: defaultdict[str, list[tuple[SimulatedMethod, Any, Call]]] = defaultdict(list)
-        """Messages that were reordered, by transaction id."""
+        """Messages held back for reordering, by transaction id."""
         self._outage_left = 0
         self._late: set[asyncio.Task[Any]] = set()
         self._server = grpc.aio.server(
@@ -159,11 +158,11 @@ class SimulatorServer:
             raise InvalidFieldError(f"cannot listen on {listen}", field="listen", value=listen) from None
 
     async def start(self) -> None:
-        """Take calls."""
+        """Accept calls."""
         await self._server.start()
 
     async def switch_faults(self, on: bool) -> None:
-        """From now on with faults, or without; without, what was held back is delivered."""
+        """Switch the faults on or off; off also delivers the messages that were held back."""
         self._simulator.faults.is_on = on
         if not on:
             self._outage_left = 0
@@ -171,20 +170,20 @@ class SimulatorServer:
                 await self._deliver_held(subject)
 
     async def drain(self) -> None:
-        """Take no more calls, and finish what was begun."""
+        """Accept no more calls, and finish those that have begun."""
         await self._server.stop(1.0)
         while self._late:
             await asyncio.gather(*self._late, return_exceptions=True)
 
     async def stop(self) -> None:
-        """Drain, and close the books."""
+        """Drain, and close the book."""
         await self.drain()
         await self._simulator.close()
 
     def _handler(self, name: str, method: SimulatedMethod) -> grpc.RpcMethodHandler[Any, Any]:
         async def handle(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Message:
             call = self._simulator.faults.next(name)
-            # A task of its own: what was begun is done, though the caller may have gone.
+            # A task of its own, so that the call runs to its end if the caller goes.
             task = asyncio.ensure_future(self._answer(method, request, call, context.time_remaining()))
             self._late.add(task)
             task.add_done_callback(self._forget)
@@ -202,7 +201,7 @@ class SimulatorServer:
     def _forget(self, task: asyncio.Task[Any]) -> None:
         self._late.discard(task)
         if not task.cancelled():
-            task.exception()  # looked at, so that nobody warns of it: the caller may have gone
+            task.exception()  # read it, so that asyncio does not warn if the caller has gone
 
     async def _answer(self, method: SimulatedMethod, request: Any, call: Call, remaining_s: float | None) -> Message:
         faults, subject = self._simulator.faults, self._simulator.subject(request)
@@ -235,7 +234,7 @@ class SimulatorServer:
 
     async def _deliver_held(self, subject: str) -> None:
         for method, request, call in self._held.pop(subject, ()):
-            with contextlib.suppress(WireError, NobodyError):  # nobody is there to be told
+            with contextlib.suppress(WireError, NobodyError):  # the caller has gone
                 await self._simulator.answer(method, request, call)
 
     async def _refuse(self, context: grpc.aio.ServicerContext[Any, Any], error: WireError) -> NoReturn:
@@ -252,8 +251,7 @@ class SimulatorServer:
             packed = AnyMessage()
             packed.Pack(detail, deterministic=True)
             status.details.append(packed)
-        told = to_status(status)
-        await context.abort_with_status(told)
+        await context.abort_with_status(to_status(status))
         raise AssertionError  # abort raises
 
 

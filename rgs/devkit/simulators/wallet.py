@@ -1,12 +1,11 @@
-"""An operator's wallet that can lie: `rgs.wallet.v1.WalletService` over the embedded wallet and a plan of faults.
+"""A simulated operator's wallet: `rgs.wallet.v1.WalletService` over the embedded wallet and a plan of faults.
 
-The honest book behind it is the one of `rgs.ports.wallet`, rows and rules alike; every lie is told here, between wire
-and book. Accounts open by themselves with a first balance in one currency, except for players whose pseudonym begins
-with `unknown`; a session token that begins with `expired` is one.
+The embedded wallet keeps an honest book; every false answer is made here. An account opens at its first use with a
+balance in one currency, except for players whose pseudonym begins with `unknown`. A session token that begins with
+`expired` counts as expired.
 
-Refuses nothing beyond the contract. A second effect of one transaction (`double_entry`, `late_debit`) stands in the
-book under the same id with a first character DOUBLED, and in the exported statement under the id itself: the book's
-own constraints allow no second row.
+The book allows one row for a transaction id. A second effect of the same id (`double_entry`, `late_debit`) is entered
+with DOUBLED as the first character of the id; the exported statement has the id itself.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from rgs.store.wallet import Movement, WalletEntry, WalletStore
 from rgs.wallet.v1 import wallet_pb2 as pb
 
 DOUBLED: Final = "7"
-"""First character of the id of a second effect: no ULID of this age begins with it."""
+"""First character of the id of a second effect: no ULID of today begins with it."""
 UNKNOWN: Final = "unknown"
 EXPIRED: Final = "expired"
 _ROUND_MINOR: Final = 100
@@ -67,7 +66,7 @@ _REASON_OF: Final[tuple[tuple[type[RgsError], str], ...]] = (
 
 
 class SimulatedWallet(Simulator):
-    """The wallet. `opening_minor` is what a new account of `currency` gets; `now_ms` the injected clock."""
+    """The wallet. A new account gets `opening_minor` in `currency`; `now_ms` is the injected clock."""
 
     service = "rgs.wallet.v1.WalletService"
     domain = DOMAIN
@@ -80,7 +79,7 @@ class SimulatedWallet(Simulator):
         self._opening_minor = opening_minor
         self._currency = currency
         self._skewed: dict[str, int] = {}
-        """Transactions that are entered with another amount, and which."""
+        """Transaction id -> by how much the entered amount differs from the requested one."""
         super().__init__(path, faults)
 
     def _open(self) -> None:
@@ -116,7 +115,7 @@ class SimulatedWallet(Simulator):
         legs: tuple[Leg, Leg],
         move: Callable[[Any, Call, dict[str, Any]], Awaitable[Receipt]],
     ) -> Callable[[Any, Call], Awaitable[Message]]:
-        """What answers a message that moves money: `move` finds the receipt."""
+        """The function that answers a message that moves money: `move` finds the receipt."""
 
         async def answer(request: Any, call: Call) -> Message:
             asked = await self._asked(request.movement, call, legs)
@@ -207,11 +206,11 @@ class SimulatedWallet(Simulator):
     # --- what they share ----------------------------------------------------------------------------------------------
 
     async def _asked(self, movement: pb.Movement, call: Call, legs: tuple[Leg, Leg]) -> dict[str, Any]:
-        """The keywords for the book, with the account opened: as the message says, but for an amount that lies."""
+        """Open the account if need be. Returns the keywords for the book; a fault may change the amount."""
         await self._open_account(movement.operator, movement.player)
         leg = _LEGS.get(movement.leg)
         if leg is None:
-            raise InvalidFieldError("leg is none of this contract's", field="leg", value=movement.leg)
+            raise InvalidFieldError("unknown leg", field="leg", value=movement.leg)
         format_reference(legs, leg, movement.reference, movement.round_reference)
         if movement.transaction_id not in self._skewed and movement.amount_minor > 0:
             rest_minor = movement.amount_minor % _ROUND_MINOR
@@ -238,7 +237,7 @@ class SimulatedWallet(Simulator):
             await self._book.open_account(**account, balance_minor=self._opening_minor)
 
     async def _entries(self, request: Any) -> tuple[WalletEntry | None, WalletEntry | None]:
-        """What the book holds of a transaction: the first entry, and the rollback."""
+        """The book's entries of a transaction: the first one, and the rollback."""
         movement = getattr(request, "movement", request)
 
         def look() -> tuple[WalletEntry | None, WalletEntry | None]:
@@ -248,34 +247,34 @@ class SimulatedWallet(Simulator):
         return await asyncio.to_thread(look)
 
     async def _refuse_uncovered(self, movement: pb.Movement, call: Call) -> None:
-        """Refuse what is not covered without keeping it, so that the same id may succeed later."""
+        """Refuse a debit that is not covered without an entry, so that the same id may succeed later."""
         balance = await self._book.get_balance(**_account(movement))
         is_uncovered = balance.balance_minor < movement.amount_minor <= AMOUNT_MINOR_MAX
         if is_uncovered and self._commit_if_due(call, Fault.NOT_FINAL, movement):
             raise WireError("INSUFFICIENT_FUNDS", "the account does not cover the debit")
 
     async def _again(self, move: Callable[..., Any], asked: dict[str, Any]) -> Receipt:
-        """The money moves once more, under the doubled id; the answer does not show it."""
+        """Move the money once more, under the doubled id; the answer does not show it."""
         doubled = DOUBLED + asked["transaction_id"][1:]
         receipt: Receipt = await move(**{**asked, "transaction_id": doubled})
         return replace(receipt, transaction_id=asked["transaction_id"])
 
     def _refuse_retry(self, call: Call, movement: pb.Movement, known: WalletEntry | None) -> None:
         if known is not None and self._commit_if_due(call, Fault.CONFLICTING_RETRY, movement):
-            raise WireError("TRANSACTION_CONFLICT", "the transaction id stands for another movement")
+            raise WireError("TRANSACTION_CONFLICT", "the transaction id belongs to another transfer")
 
     def _hides_conflict(self, call: Call, known: WalletEntry | None, asked: dict[str, Any]) -> bool:
-        """Whether a known id comes with other values, and is to be answered as a repeat all the same."""
+        """Whether a known id with other values is answered as a repeat."""
         is_conflict = known is not None and known.movement != _as_entered(asked)
         return is_conflict and self.faults.commit_if_due(call, Fault.NO_CONFLICT, asked["transaction_id"])
 
     def _doubles(self, call: Call, known: WalletEntry | None, asked: dict[str, Any], kind: str) -> bool:
-        """Whether a repeat, with the very same values, is to move the money again."""
+        """Whether a repeat with the same values moves the money again."""
         is_repeat = known is not None and known.kind == kind and known.movement == _as_entered(asked)
         return is_repeat and self.faults.commit_if_due(call, Fault.DOUBLE_ENTRY, asked["transaction_id"])
 
     def _as_repeat(self, known: WalletEntry | None) -> Receipt:
-        assert known is not None  # noqa: S101 - `_hides_conflict` has seen it
+        assert known is not None  # noqa: S101 - checked by `_hides_conflict`
         balance_minor = known.balance_after_minor or 0
         return Receipt(known.transaction_id or "", TransactionStatus.DUPLICATE, balance_minor, str(known.entry_no))
 
@@ -307,7 +306,7 @@ class SimulatedWallet(Simulator):
 
 
 def _as_entered(asked: dict[str, Any]) -> Movement:
-    """What the book keeps of the keywords that it is called with."""
+    """The entry that the book makes of its keywords."""
     legs = DEBIT_LEGS if asked["leg"] in DEBIT_LEGS else CREDIT_LEGS
     reference = format_reference(legs, asked["leg"], asked["reference"], asked["round_reference"])
     values = (asked["operator"], asked["player"], asked["currency"], asked["amount_minor"])

@@ -150,7 +150,7 @@ async def test_an_answer_that_names_another_amount_fails_every_check_of_a_receip
 async def test_one_lost_reply_fails_the_one_check_that_waits_for_it(tmp_path: Path) -> None:
     results = await check_wallet(tmp_path, at("Debit", 1, Fault.LOST_REPLY))
     assert [(result.name, result.why) for result in results if result.verdict is CheckVerdict.FAILED] == [
-        ("debit_takes_money", "an acceptance is due, it was no answer (UNAVAILABLE)")
+        ("debit_takes_money", "expected an acceptance, got no answer (UNAVAILABLE)")
     ]
 
 
