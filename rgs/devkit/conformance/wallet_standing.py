@@ -1,4 +1,4 @@
-"""More checks of a wallet, part of `rgs.devkit.conformance.wallet.CHECKS`: lookups, concurrent calls, expired tokens."""
+"""More checks of a wallet, part of `rgs.devkit.conformance.wallet.CHECKS`: lookups, concurrent calls, old tokens."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def _summary(round_: PlayedRound) -> tuple[str, str, int, int]:
 
 
 def _verify_found(client: Client, session: PlayedSession, round_: PlayedRound) -> None:
-    """R-4 (search by date and code): support finds the round."""
+    """R-4 (code of a round): support finds the round by date and code."""
     code = round_.view.game_code
     date = format_date(round_.view.start_time.ToMilliseconds())
     request = GetRoundRecordRequest(player=session.player, date=date, game_code=code)

@@ -1,7 +1,7 @@
-"""One person at one game: a session from its opening, or from where it was left, until the person leaves.
+"""One session on one screen: from its opening, or from where it was left, until the player leaves.
 
-Keeps no state of its own that matters: what is shown is the server's last view, and a client that lost everything goes
-on from `GetSession`. Refuses to play on once a statement of the session has failed a check.
+The screen shows the server's last view; a client that has lost everything goes on from `GetSession`. Play stops as soon
+as a statement of the session fails a check.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ Response = TypeVar("Response", bound=Message)
 
 
 class LeftError(Exception):
-    """The person has left without closing; everything stays at the server as it is."""
+    """The player has left without closing the session; it stays open at the server."""
 
 
 class Sitting:
     """One session on one screen."""
 
     def __init__(self, client: Client, desk: Desk, keys: Keys, games: Mapping[str, Game], ruleset: str) -> None:
-        """`games` are the catalog's by ruleset id, `ruleset` the one that is played."""
+        """`games`: the catalog by ruleset id. `ruleset`: the one to play."""
         self._client = client
         self._desk = desk
         self._screen = desk.screen
@@ -53,12 +53,12 @@ class Sitting:
         self._proof = SessionProof(client, keys, "")  # of no session yet
         self._bets: dict[str, int] = {}
         self.is_broken = False
-        """A statement has failed a check."""
+        """Whether a statement has failed a check."""
 
     # --- begin and end --------------------------------------------------------------------------------------------
 
     def open(self, player: str) -> None:
-        """A new session. CallError."""
+        """Open a new session. CallError."""
         request = self._client.requests.open(self._game.ruleset.id, player, self._game.currency, f"play.{player}")
         answer = self._send(self._client.sessions.OpenSession, request)
         self._session = answer.session
@@ -66,13 +66,13 @@ class Sitting:
         self._verify(answer.statement)
 
     def resume(self, session_id: str) -> None:
-        """A session that was left open, its round with it, verified from its first link. CallError."""
+        """Resume a session that was left open, with its round, and verify it from its first link. CallError."""
         self._refresh(session_id)
         self._proof = SessionProof(self._client, self._keys, session_id)
         self._verify(b"")
 
     def run(self) -> None:
-        """Play until the person leaves. LeftError, InputEndedError, OutcomeUnknownError."""
+        """Play until the player leaves. LeftError, InputEndedError, OutcomeUnknownError."""
         while self._session.status != SESSION_STATUS_CLOSED:
             if self.is_broken:
                 self._draw()
@@ -118,7 +118,7 @@ class Sitting:
         self._verify(bought.statement)
 
     def _leave(self) -> None:
-        """Offer to give the balance back and close; LeftError if the session is to stay open."""
+        """Offer to return the balance and close the session. LeftError if it is to stay open."""
         session = self._session
         back = format_money(session.balance_minor, session.currency)
         match self._desk.choose("close", "keep", "back", default="back", amount=back):
@@ -218,10 +218,10 @@ class Sitting:
         if answer.final:
             self._verify(answer.final)
 
-    # --- asking and verifying ---------------------------------------------------------------------------------------
+    # --- calling and verifying ----------------------------------------------------------------------------------------
 
     def _send(self, method: grpc.UnaryUnaryMultiCallable[Request, Response], request: Request) -> Response:
-        """Ask; while there is no answer, the person says whether the very same request is sent again."""
+        """Send the request. While there is no answer, the player decides whether to send the same request again."""
         while True:
             try:
                 return self._client.call(method, request)
@@ -235,7 +235,7 @@ class Sitting:
         session = self._client.call(self._client.sessions.GetSession, GetSessionRequest(session_id=session_id)).session
         if session.HasField("open_round"):
             self._round = session.open_round
-        elif self._round is not None and self._round.status == ROUND_STATUS_OPEN:  # it has ended without us
+        elif self._round is not None and self._round.status == ROUND_STATUS_OPEN:  # it has ended meanwhile
             ask = GetRoundRequest(session_id=session_id, round_id=self._round.round_id)
             self._round = self._client.call(self._client.play.GetRound, ask).round
             self._session = session
@@ -243,7 +243,7 @@ class Sitting:
         self._session = session
 
     def _verify(self, envelope: bytes) -> None:
-        """Verify the next link, or all of them where no envelope is given, and what was shown with it."""
+        """Verify the next link, or all links if there is no envelope; then compare the views with them."""
         try:
             if envelope:
                 self._proof.take(envelope)
@@ -268,7 +268,7 @@ class Sitting:
     # --- the screen -----------------------------------------------------------------------------------------------
 
     def _amount(self, answer: str) -> int | None:
-        """Minor units of what was typed; None, with a note, where it is no amount."""
+        """Minor units of the text that was typed; None, with a note, if it is not an amount."""
         amount_minor = parse_money(answer, self._session.currency)
         if amount_minor is None:
             self._desk.note(line(f"✗ {self._words('say.no_amount', text=answer)}", "yellow"))
