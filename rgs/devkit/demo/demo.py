@@ -49,15 +49,8 @@ class Part:
 
     player: DemoPlayer
     rounds: int
-    number: int
-
-    @property
-    def leaves(self) -> bool:
-        return self.number % 3 == 0
-
-    @property
-    def buys(self) -> bool:
-        return self.number % 3 == 1
+    leaves: bool
+    buys: bool
 
     @property
     def before(self) -> int:
@@ -204,7 +197,8 @@ def _parts(client: Client, rounds: int, sessions: int, on_silence: Callable[[], 
             by_stream = (number + game_no) % 2 == 1
             name = f"player-{game}-{number + 1}"
             player = DemoPlayer(client, game, name, by_stream=by_stream, on_silence=on_silence)
-            parts.append(Part(player, share, len(parts)))
+            third = len(parts) % 3
+            parts.append(Part(player, share, leaves=third == 0, buys=third == 1))
     return parts
 
 

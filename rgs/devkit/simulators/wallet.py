@@ -44,18 +44,7 @@ UNKNOWN: Final = "unknown"
 EXPIRED: Final = "expired"
 _ROUND_MINOR: Final = 100
 
-_LEGS: Final = {
-    pb.LEG_PURCHASE: Leg.PURCHASE,
-    pb.LEG_PAYOUT: Leg.PAYOUT,
-    pb.LEG_BET: Leg.BET,
-    pb.LEG_RETURN: Leg.RETURN,
-}
-_STATUSES: Final = {
-    TransactionStatus.ACCEPTED: pb.TRANSACTION_STATUS_ACCEPTED,
-    TransactionStatus.DUPLICATE: pb.TRANSACTION_STATUS_DUPLICATE,
-    TransactionStatus.ROLLED_BACK: pb.TRANSACTION_STATUS_ROLLED_BACK,
-    TransactionStatus.REFUSED: pb.TRANSACTION_STATUS_REFUSED,
-}
+_LEGS: Final = {pb.Leg.Value(f"LEG_{leg.name}"): leg for leg in Leg}
 _REASON_OF: Final[tuple[tuple[type[RgsError], str], ...]] = (
     (IdempotencyConflictError, "TRANSACTION_CONFLICT"),
     (TransactionRolledBackError, "TRANSACTION_ROLLED_BACK"),
@@ -284,7 +273,7 @@ class SimulatedWallet(Simulator):
         time.FromMilliseconds(self._now_ms())
         return pb.Receipt(
             transaction_id=receipt.transaction_id,
-            status=_STATUSES[receipt.status],
+            status=pb.TransactionStatus.Value(f"TRANSACTION_STATUS_{receipt.status.name}"),
             player=movement.player,
             currency=movement.currency,
             amount_minor=movement.amount_minor + more,
