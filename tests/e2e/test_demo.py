@@ -113,7 +113,7 @@ def test_printed_command_audits_the_log_again_from_the_files_alone_and_over_http
 def test_a_log_that_is_not_what_was_played_stops_the_demo(folder: Path, tmp_path: Path) -> None:
     document = json.loads((folder / "log.json").read_bytes())
     rounds = [cast("PlayedRound", None)] * 10  # they are counted
-    sessions = [PlayedSession("", "", False, SessionView(), rounds) for _ in range(4)]
+    sessions = [PlayedSession("", "", SessionView(), rounds) for _ in range(4)]
     demo_log.verify_audit(document, sessions)
     for name in ("rounds_verified", "rounds_failed", "rounds_open", "sessions", "draws_in_rounds", "lines"):
         summary = {**document["summary"], name: document["summary"][name] + 1}
@@ -247,11 +247,12 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
     with serving(folder) as served:
         identity = ClientIdentity.of_party(load_config(served.home), PARTY)
         with Client(served.address, identity) as client:
-            sessions = [
-                session
-                for game, by_stream in (("uth-solo", True), ("casino-holdem", False))
-                for session in DemoPlayer(client, game, f"of-{game}", by_stream=by_stream).play(4, lambda: None)
-            ]
+            sessions = []
+            for game, by_stream in (("uth-solo", True), ("casino-holdem", False)):
+                player = DemoPlayer(client, game, f"of-{game}", by_stream=by_stream)
+                player.play_to(4, lambda: None)
+                player.leave()
+                sessions += player.sessions
             export = folder / "statements.jsonl"
             done = rgs("export", "--home", str(served.home), "--out", str(export))
             assert done.returncode == 0, done.stderr

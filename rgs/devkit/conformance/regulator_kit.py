@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -21,6 +21,8 @@ FUTURE_MS: Final = 3_600_000
 PARALLEL: Final = 8
 NOBODY: Final = "0" * REGULATOR_ID_CHARACTERS
 _ID: Final = re.compile(f"[{REGULATOR_ID_ALPHABET}]{{{REGULATOR_ID_CHARACTERS}}}")
+
+Sent = TypeVar("Sent")
 
 
 def timestamp(time_ms: int) -> Timestamp:
@@ -59,49 +61,54 @@ class RegulatorKit:
             request.attempt_id = self.new_id()
         return await self.caller.call(method, request)
 
+    def _message(self, kind: Callable[..., Sent], changed: dict[str, Any], **fields: Any) -> Sent:
+        """A message with these fields, a new transaction id and the time of now where it has them; then changed."""
+        names = kind.DESCRIPTOR.fields_by_name  # type: ignore[attr-defined]
+        made: dict[str, Any] = {name: timestamp(self.now_ms()) for name in names if name.endswith("_time")}
+        if "transaction_id" in names:
+            made["transaction_id"] = self.new_id()
+        return kind(**{**made, **fields, **changed})
+
     def opening(self, **changed: Any) -> pb.OpenSessionRequest:
-        fields: dict[str, Any] = {
-            "transaction_id": self.new_id(),
-            "reference": self.new_id(),
-            "operator": self.operator,
-            "jurisdiction": self.jurisdiction,
-            "ruleset": self.ruleset,
-            "currency": self.currency,
-            "participation_cap_minor": CAP_MINOR,
-            "open_time": timestamp(self.now_ms()),
-        }
-        return pb.OpenSessionRequest(**{**fields, **changed})
+        return self._message(
+            pb.OpenSessionRequest,
+            changed,
+            reference=self.new_id(),
+            operator=self.operator,
+            jurisdiction=self.jurisdiction,
+            ruleset=self.ruleset,
+            currency=self.currency,
+            participation_cap_minor=CAP_MINOR,
+        )
 
     def purchase(self, session: str, **changed: Any) -> pb.BuyParticipationRequest:
-        fields: dict[str, Any] = {
-            "transaction_id": self.new_id(),
-            "regulator_session_id": session,
-            "reference": self.new_id(),
-            "player": "conformance-player",
-            "purchase_no": 1,
-            "amount_minor": BOUGHT_MINOR,
-            "purchase_time": timestamp(self.now_ms()),
-        }
-        return pb.BuyParticipationRequest(**{**fields, **changed})
+        return self._message(
+            pb.BuyParticipationRequest,
+            changed,
+            regulator_session_id=session,
+            reference=self.new_id(),
+            player="conformance-player",
+            purchase_no=1,
+            amount_minor=BOUGHT_MINOR,
+        )
 
     def top_up(self, seat: RegulatorSeat, **changed: Any) -> pb.BuyParticipationRequest:
         """A second purchase of the seat's participation, up to the cap."""
-        fields: dict[str, Any] = {"reference": seat.purchase.reference, "purchase_no": 2}
-        return self.purchase(seat.session, **{**fields, **changed})
+        return self.purchase(seat.session, **{"reference": seat.purchase.reference, "purchase_no": 2, **changed})
 
     def stage(self, seat: RegulatorSeat, stage_no: int, available_minor: int, **changed: Any) -> pb.Stage:
-        fields: dict[str, Any] = {
-            "regulator_session_id": seat.session,
-            "regulator_participation_id": seat.participation,
-            "stage_no": stage_no,
-            "available_minor": available_minor,
-            "staked_minor": STAKED_MINOR,
-            "returned_minor": 0,
-            "opening_hash": f"{stage_no:064x}",
-            "final_hash": f"{stage_no:x}".rjust(64, "f"),
-            "end_time": timestamp(self.now_ms()),
-        }
-        return pb.Stage(**{**fields, **changed})
+        return self._message(
+            pb.Stage,
+            changed,
+            regulator_session_id=seat.session,
+            regulator_participation_id=seat.participation,
+            stage_no=stage_no,
+            available_minor=available_minor,
+            staked_minor=STAKED_MINOR,
+            returned_minor=0,
+            opening_hash=f"{stage_no:064x}",
+            final_hash=f"{stage_no:x}".rjust(64, "f"),
+        )
 
     def report(self, *stages: pb.Stage) -> pb.ReportStagesRequest:
         return pb.ReportStagesRequest(transaction_id=self.new_id(), stages=stages)
@@ -109,32 +116,25 @@ class RegulatorKit:
     def end(
         self, seat: RegulatorSeat, final_balance_minor: int = BOUGHT_MINOR, **changed: Any
     ) -> pb.EndParticipationRequest:
-        fields: dict[str, Any] = {
-            "transaction_id": self.new_id(),
-            "regulator_session_id": seat.session,
-            "regulator_participation_id": seat.participation,
-            "final_balance_minor": final_balance_minor,
-            "rounds": 0,
-            "end_time": timestamp(self.now_ms()),
-        }
-        return pb.EndParticipationRequest(**{**fields, **changed})
+        return self._message(
+            pb.EndParticipationRequest,
+            changed,
+            regulator_session_id=seat.session,
+            regulator_participation_id=seat.participation,
+            final_balance_minor=final_balance_minor,
+            rounds=0,
+        )
 
     def closing(self, session: str, **changed: Any) -> pb.CloseSessionRequest:
-        fields: dict[str, Any] = {
-            "transaction_id": self.new_id(),
-            "regulator_session_id": session,
-            "close_time": timestamp(self.now_ms()),
-        }
-        return pb.CloseSessionRequest(**{**fields, **changed})
+        return self._message(pb.CloseSessionRequest, changed, regulator_session_id=session)
 
     def modules(self, **changed: Any) -> pb.ReportModulesRequest:
-        fields: dict[str, Any] = {
-            "transaction_id": self.new_id(),
-            "node": "conformance",
-            "modules": [pb.Module(name="rng", version="1.0.0", sha256="a" * 64)],
-            "report_time": timestamp(self.now_ms()),
-        }
-        return pb.ReportModulesRequest(**{**fields, **changed})
+        return self._message(
+            pb.ReportModulesRequest,
+            changed,
+            node="conformance",
+            modules=[pb.Module(name="rng", version="1.0.0", sha256="a" * 64)],
+        )
 
     async def opened(self) -> str:
         """Open a session. Returns its id."""

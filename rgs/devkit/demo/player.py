@@ -70,7 +70,6 @@ class PlayedSession:
 
     game: str
     player: str
-    by_stream: bool
     view: SessionView
     rounds: list[PlayedRound] = field(default_factory=list)
     others: list[bytes] = field(default_factory=list)
@@ -120,14 +119,11 @@ class DemoPlayer:
         self.repeats = 0
         """Requests sent again with the same request id."""
 
-    def play(self, rounds: int, told: Callable[[], None]) -> list[PlayedSession]:
-        """Play so many rounds, and close the session. A participation that is used up leads to a further session."""
-        self.play_to(rounds, told)
-        self.leave()
-        return self.sessions
-
     def play_to(self, rounds: int, told: Callable[[], None]) -> None:
-        """Play until so many rounds are played in all; the last session stays open."""
+        """Play until so many rounds are played in all. A participation that is used up leads to a further session.
+
+        The last session stays open.
+        """
         while self.played < rounds:
             self.make_ready()
             self.play_on(rounds, told)
@@ -208,7 +204,7 @@ class DemoPlayer:
     def _open(self) -> None:
         request = self._client.requests.open(self._game, self._player, CURRENCY, f"{self._player}.{self._game}")
         answer = self._ask(self._client.sessions.OpenSession, request)
-        session = PlayedSession(self._game, self._player, self._by_stream, answer.session, others=[answer.statement])
+        session = PlayedSession(self._game, self._player, answer.session, others=[answer.statement])
         session.expect(bool(answer.session.regulator_session_id), "has no id of the regulator")
         self.sessions.append(session)
         self._buy(BUY_IN_MINOR)

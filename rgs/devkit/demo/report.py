@@ -24,6 +24,7 @@ from rgs.devkit.demo.evidence import Evidence
 from rgs.devkit.demo.log import command as log_command
 from rgs.devkit.demo.player import CURRENCY, PlayedSession
 from rgs.devkit.demo.reconcile import Found, command
+from rgs.devkit.terminal.screen import table_of
 
 _STEP_WIDTH: Final = 68
 _BAR: Final = 24
@@ -133,11 +134,8 @@ def _python() -> str:
 
 
 def _games(sessions: Sequence[PlayedSession]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("   ")
-    table.add_column("game", no_wrap=True)
-    for name in ("rounds", "folded", "side bets", f"staked {CURRENCY}", f"returned {CURRENCY}"):
-        table.add_column(name, justify="right", no_wrap=True)
+    figures = ("rounds", "folded", "side bets", f"staked {CURRENCY}", f"returned {CURRENCY}")
+    table = table_of("   ", "game", right=figures)
     for game in dict.fromkeys(session.game for session in sessions):
         _add_game(table, [session for session in sessions if session.game == game])
     _add_game(table, sessions, "together")
@@ -173,11 +171,7 @@ def _sample(session: PlayedSession) -> Table:
 def _breaks(proof: Proof) -> Table:
     """The open breaks while both peers were silent, and at the end."""
     midway, end = proof.midway.open_by_title(), proof.end.open_by_title()
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("   ")
-    table.add_column("open breaks, by reconciliation", no_wrap=True)
-    table.add_column("midway", justify="right", no_wrap=True)
-    table.add_column("at the end", justify="right", no_wrap=True)
+    table = table_of("   ", "open breaks, by reconciliation", right=("midway", "at the end"))
     for title in dict.fromkeys((*midway, *end)):
         table.add_row("", title, str(midway.get(title, 0)), str(end.get(title, 0)))
     table.add_row("", Text("together", "bold"), str(proof.midway.open_breaks), str(proof.end.open_breaks))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -97,14 +97,10 @@ class SimulatedCentralSystem(Simulator):
         cap_minor = request.participation_cap_minor
         if cap_minor > 0 and self._commit_if_due(call, Fault.NO_CAP, request):
             cap_minor = NO_CAP_MINOR
-        opening = port.SessionOpening(
-            transaction_id=request.transaction_id,
-            reference=request.reference,
-            operator=request.operator,
-            jurisdiction=request.jurisdiction,
+        opening = _copied(
+            port.SessionOpening,
+            request,
             test_register_allowed=True,  # the game server decides that: it knows what system answers
-            ruleset=request.ruleset,
-            currency=request.currency,
             participation_cap_minor=cap_minor,
             open_ms=self._time(request.open_time, call, request),
         )
@@ -115,15 +111,7 @@ class SimulatedCentralSystem(Simulator):
         )
 
     async def _buy(self, request: pb.BuyParticipationRequest, call: Call) -> pb.BuyParticipationResponse:
-        purchase = port.Purchase(
-            transaction_id=request.transaction_id,
-            regulator_session_id=request.regulator_session_id,
-            reference=request.reference,
-            player=request.player,
-            purchase_no=request.purchase_no,
-            amount_minor=request.amount_minor,
-            purchase_ms=self._time(request.purchase_time, call, request),
-        )
+        purchase = _copied(port.Purchase, request, purchase_ms=self._time(request.purchase_time, call, request))
         right = await self._book.buy_participation(purchase)
         issued = self._issued(right.regulator_participation_id, call, request)
         return pb.BuyParticipationResponse(
@@ -131,14 +119,7 @@ class SimulatedCentralSystem(Simulator):
         )
 
     async def _end(self, request: pb.EndParticipationRequest, call: Call) -> pb.EndParticipationResponse:
-        end = port.ParticipationEnd(
-            transaction_id=request.transaction_id,
-            regulator_session_id=request.regulator_session_id,
-            regulator_participation_id=request.regulator_participation_id,
-            final_balance_minor=request.final_balance_minor,
-            rounds=request.rounds,
-            end_ms=self._time(request.end_time, call, request),
-        )
+        end = _copied(port.ParticipationEnd, request, end_ms=self._time(request.end_time, call, request))
         try:
             await self._book.end_participation(end)
         except ParticipationEndedError:
@@ -148,18 +129,7 @@ class SimulatedCentralSystem(Simulator):
 
     async def _report(self, request: pb.ReportStagesRequest, call: Call) -> pb.ReportStagesResponse:
         stages = [
-            port.StageReport(
-                session_id="",
-                stage_no=stage.stage_no,
-                regulator_session_id=stage.regulator_session_id,
-                regulator_participation_id=stage.regulator_participation_id,
-                available_minor=stage.available_minor,
-                staked_minor=stage.staked_minor,
-                returned_minor=stage.returned_minor,
-                opening_hash=stage.opening_hash,
-                end_ms=self._time(stage.end_time, call, request),
-                final_hash=stage.final_hash,
-            )
+            _copied(port.StageReport, stage, session_id="", end_ms=self._time(stage.end_time, call, request))
             for stage in request.stages
         ]
         if any(
@@ -173,8 +143,7 @@ class SimulatedCentralSystem(Simulator):
         return pb.ReportStagesResponse(transaction_id=request.transaction_id, test_register=self._test_register)
 
     async def _align(self, request: pb.AlignDayRequest, _call: Call) -> pb.AlignDayResponse:
-        totals = port.DayTotals(**{name: getattr(request.totals, name) for name in port.DayTotals.__dataclass_fields__})
-        alignment = port.DayAlignment(request.transaction_id, request.operator, request.currency, request.day, totals)
+        alignment = _copied(port.DayAlignment, request, totals=_copied(port.DayTotals, request.totals))
         await self._book.align_day(alignment)
         return pb.AlignDayResponse(transaction_id=request.transaction_id, test_register=self._test_register)
 
@@ -190,9 +159,7 @@ class SimulatedCentralSystem(Simulator):
         return pb.CloseSessionResponse(transaction_id=request.transaction_id, test_register=self._test_register)
 
     async def _report_modules(self, request: pb.ReportModulesRequest, call: Call) -> pb.ReportModulesResponse:
-        modules = tuple(
-            port.SoftwareModule(module.name, module.version, module.sha256, module.sha1) for module in request.modules
-        )
+        modules = tuple(_copied(port.SoftwareModule, module) for module in request.modules)
         report_ms = self._time(request.report_time, call, request)
         await self._book.report_modules(port.ModuleReport(request.transaction_id, request.node, modules, report_ms))
         return pb.ReportModulesResponse(transaction_id=request.transaction_id, test_register=self._test_register)
@@ -273,3 +240,9 @@ class SimulatedCentralSystem(Simulator):
         if isinstance(error, JurisdictionError):
             return port.Rejection.JURISDICTION_REFUSED
         return port.Rejection.INVALID_FIELD if isinstance(error, InvalidFieldError | FormatError) else ""
+
+
+def _copied(kind: type[State], message: Any, **given: Any) -> State:
+    """The message as a type of the port: the fields given, and all others from the message by their names."""
+    names = (found.name for found in fields(kind) if found.name not in given)  # type: ignore[arg-type]
+    return kind(**{name: getattr(message, name) for name in names}, **given)

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from rgs.core.amounts import format_money
 from rgs.core.errors import FormatError, VerificationError
-from rgs.core.times import format_time
+from rgs.core.times import format_date, format_time
 from rgs.devkit.client import CallError, Client
 from rgs.devkit.terminal.cards_art import card_text
 from rgs.devkit.terminal.i18n import Choice
@@ -82,7 +82,9 @@ class Past:
         table = table_of(" ", *heads, right=[words(f"past.{name}") for name in ("staked", "returned")])
         for number, row in enumerate(rows, 1):
             amounts = [format_money(amount, row.currency) for amount in (row.staked_minor, row.returned_minor)]
-            table.add_row(" ", str(number), _date(row), row.game_code, row.game, *amounts)
+            table.add_row(
+                " ", str(number), format_date(row.start_time.ToMilliseconds()), row.game_code, row.game, *amounts
+            )
         told = f"{words('past.page', page=page)}, {words('past.which')}"
         return Group(table, line(told, "dim"))
 
@@ -101,7 +103,10 @@ class Past:
         game = self._games[row.game].game if row.game in self._games else ""
         status = words.known(f"past.status.{RoundStatus.Name(row.status).removeprefix('ROUND_STATUS_')}", "?")
         ids = (
-            (words("past.played"), f"{_date(row)} {row.game_code}  {row.game}  {status}"),
+            (
+                words("past.played"),
+                f"{format_date(row.start_time.ToMilliseconds())} {row.game_code}  {row.game}  {status}",
+            ),
             (words("past.round_id"), row.round_id),
             (words("head.session_id"), row.regulator_session_id),
             (words("head.participation_id"), row.regulator_participation_id),
@@ -168,7 +173,3 @@ class Past:
         before, staked, returned, after = amounts
         steps.append(words("proof.step.settlement", before=before, staked=staked, returned=returned, after=after))
         return [*steps, words("proof.step.shown")]
-
-
-def _date(row: RoundSummary) -> str:
-    return format_time(row.start_time.ToMilliseconds())[:10]
