@@ -1,6 +1,6 @@
 """Homes for the run: made as `rgs init` makes them, served by a process of their own, exported as `rgs export` does.
 
-The store has its production settings: nothing is turned off or down for the measurement.
+The store has its production settings.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Players of the load: each an operator's session of its own, playing round after round, by unary calls or a stream.
 
-A player sends its next call when the last one is answered. Refuses to go on after any refusal: a load that is refused
-measures nothing.
+A player sends its next call when the last one is answered. Any refusal ends the measurement.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class Player:
         """Decisions that the round in play still wants."""
 
     async def refill(self) -> None:
-        """A new session where the money of the old one runs low; the old one stays as it is."""
+        """Open a new session if the money of the old one runs low; the old one stays as it is."""
         if self._session.balance_minor >= BALANCE_LEAST_MINOR:
             return
         request = REQUESTS.open(GAME, self._name, "EUR", self._name)

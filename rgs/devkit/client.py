@@ -68,7 +68,6 @@ class CallError(Exception):
         self.reason = ""
         self.metadata: dict[str, str] = {}
         self.pause_s = 0.0
-        self.details = status.details
         for detail in status.details:
             info, retry = ErrorInfo(), RetryInfo()
             if detail.Unpack(info):

@@ -43,19 +43,16 @@ def verify_history(client: Client, sessions: Iterable[PlayedSession]) -> int:
         by_player.setdefault(session.player, []).append(session)
     for player, played in by_player.items():
         request = ListRoundsRequest(player=player, page_size=_PAGE)
-        rows = [row for page in client.pages(client.history.ListRounds, request) for row in page.rounds]
-        expected = [_summary(round_) for session in reversed(played) for round_ in reversed(session.rounds)]
-        if [(row.round_id, row.game_code, row.staked_minor, row.returned_minor) for row in rows] != expected:
+        found = [row for page in client.pages(client.history.ListRounds, request) for row in page.rounds]
+        views = [round_.view for session in reversed(played) for round_ in reversed(session.rounds)]
+        rows = [(row.round_id, row.game_code, row.staked_minor, row.returned_minor) for row in found]
+        expected = [(view.round_id, view.game_code, view.staked_minor, view.returned_minor) for view in views]
+        if rows != expected:
             raise DemoError(f"the history of {player} lists {len(rows)} rounds that are not the {len(expected)} played")
         listed += len(rows)
         for session in played:
             _verify_found(client, session, session.rounds[len(session.rounds) // 2])
     return listed
-
-
-def _summary(round_: PlayedRound) -> tuple[str, str, int, int]:
-    view = round_.view
-    return view.round_id, view.game_code, view.staked_minor, view.returned_minor
 
 
 def _verify_found(client: Client, session: PlayedSession, round_: PlayedRound) -> None:

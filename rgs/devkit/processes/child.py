@@ -25,8 +25,10 @@ class Child:
     `name` stands for it in error messages; `output` is the file that receives its stdout and stderr.
     """
 
-    def __init__(self, name: str, output: Path, command: Sequence[str]) -> None:
+    def __init__(self, name: str, output: Path, command: Sequence[str], listening: str = "") -> None:
+        """`listening` begins the line that it writes once it accepts calls."""
         self._name = name
+        self._listening = listening
         self._output = output
         with output.open("ab") as file:
             self._process = subprocess.Popen(  # noqa: S603 - our own command
@@ -43,6 +45,10 @@ class Child:
     def __exit__(self, *_: object) -> None:
         if self._process.poll() is None:
             self.kill()
+
+    def await_listening(self) -> None:
+        """Wait until it accepts calls. UnavailableError if it ends before that, or takes too long."""
+        self._await(self._listening, 1)
 
     def verify_running(self) -> None:
         """UnavailableError, with the last line of its output, if it has ended."""

@@ -19,18 +19,13 @@ class SimulatorProcess(Child):
     """A wallet or regulator at `address`. `plan` is the file of its faults; `export` receives its statement."""
 
     def __init__(self, kind: str, home: Path, plan: Path, export: Path, output: Path) -> None:
-        self.kind = kind
         self.address = free_address()
         self._plan = plan
         self._export = export
         files = ("--faults", str(plan), "--export", str(export))
         listening = ("--home", str(home), "--listen", self.address)
         command = [sys.executable, "-m", "rgs", "simulate", kind, *listening, *files]
-        super().__init__(f"the simulated {kind}", output, command)
-
-    def await_listening(self) -> None:
-        """Wait until it accepts calls. UnavailableError if it ends before that, or takes too long."""
-        self._await(f"{self.kind} simulator on ", 1)
+        super().__init__(f"the simulated {kind}", output, command, f"{kind} simulator on ")
 
     def misbehave(self, plan: str) -> None:
         """Switch on the faults of this plan."""

@@ -15,8 +15,4 @@ class WitnessProcess(Child):
     def __init__(self, folder: Path, output: Path, address: str = "") -> None:
         self.address = address or free_address()
         command = [sys.executable, "-m", "rgs", "witness", "serve", str(folder), "--listen", self.address]
-        super().__init__("the witness", output, command)
-
-    def await_listening(self) -> None:
-        """Wait until it listens. UnavailableError if it ends before that, or takes too long."""
-        self._await(f"witness on {self.address}", 1)
+        super().__init__("the witness", output, command, f"witness on {self.address}")

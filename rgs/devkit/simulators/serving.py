@@ -195,7 +195,9 @@ class SimulatorServer:
                 await context.abort(grpc.StatusCode.UNAVAILABLE, "nobody is here")
 
         return grpc.unary_unary_rpc_method_handler(
-            handle, request_deserializer=method.request.FromString, response_serializer=_serialized
+            handle,
+            request_deserializer=method.request.FromString,
+            response_serializer=lambda response: response.SerializeToString(),
         )
 
     def _forget(self, task: asyncio.Task[Any]) -> None:
@@ -253,8 +255,3 @@ class SimulatorServer:
             status.details.append(packed)
         await context.abort_with_status(to_status(status))
         raise AssertionError  # abort raises
-
-
-def _serialized(response: Any) -> bytes:
-    data: bytes = response.SerializeToString()
-    return data

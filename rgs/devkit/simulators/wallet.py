@@ -126,7 +126,10 @@ class SimulatedWallet(Simulator):
             balance = await self._book.get_balance(**_account(movement))
             return Receipt(movement.transaction_id, TransactionStatus.ACCEPTED, balance.balance_minor, "0")
         if Fault.NOT_FINAL in call.faults and known is None and undone is None and movement.currency == self._currency:
-            await self._refuse_uncovered(movement, call)
+            balance = await self._book.get_balance(**_account(movement))
+            is_uncovered = balance.balance_minor < movement.amount_minor <= AMOUNT_MINOR_MAX
+            if is_uncovered and self._commit_if_due(call, Fault.NOT_FINAL, movement):  # no entry: it may succeed later
+                raise WireError("INSUFFICIENT_FUNDS", "the account does not cover the debit")
         if undone is None and self._doubles(call, known, asked, "debit"):
             return await self._again(self._book.debit, asked)
         try:
@@ -234,13 +237,6 @@ class SimulatedWallet(Simulator):
                 return book.entries_of(movement.operator, movement.transaction_id)
 
         return await asyncio.to_thread(look)
-
-    async def _refuse_uncovered(self, movement: pb.Movement, call: Call) -> None:
-        """Refuse a debit that is not covered without an entry, so that the same id may succeed later."""
-        balance = await self._book.get_balance(**_account(movement))
-        is_uncovered = balance.balance_minor < movement.amount_minor <= AMOUNT_MINOR_MAX
-        if is_uncovered and self._commit_if_due(call, Fault.NOT_FINAL, movement):
-            raise WireError("INSUFFICIENT_FUNDS", "the account does not cover the debit")
 
     async def _again(self, move: Callable[..., Any], asked: dict[str, Any]) -> Receipt:
         """Move the money once more, under the doubled id; the answer does not show it."""

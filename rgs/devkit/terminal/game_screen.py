@@ -82,7 +82,7 @@ class Sitting:
             except OutcomeUnknownError:
                 raise
             except CallError as error:
-                self._desk.note_refusal(error)
+                self._desk.note(line(f"✗ {self._screen.refusal(error)}", "yellow"))
                 self._refresh(self._session.session_id)
         self._draw()
 

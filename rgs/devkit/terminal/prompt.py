@@ -10,7 +10,6 @@ from collections.abc import Mapping
 
 from rich.console import Console, RenderableType
 
-from rgs.devkit.client import CallError
 from rgs.devkit.terminal.i18n import Choice, Words
 from rgs.devkit.terminal.screen import Screen, line
 from rgs.devkit.terminal.terminal import Keyboard
@@ -36,10 +35,6 @@ class Desk:
     def note(self, *parts: RenderableType) -> None:
         """Show below the next screen."""
         self._notes += parts
-
-    def note_refusal(self, error: CallError) -> None:
-        """Show a refusal of the server below the next screen."""
-        self.note(line(f"✗ {self.screen.refusal(error)}", "yellow"))
 
     def clear(self) -> None:
         """Clear the screen of a terminal."""

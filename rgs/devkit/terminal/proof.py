@@ -120,7 +120,8 @@ class SessionProof:
         last = self.links[-1].body
         claims: _Claims = {field: (getattr(session, field), signed) for field, signed in self._ids.items()}
         if "balance_after_minor" in last:
-            decided = 0 if self._chain.kind != "round_opening" or round_ is None else _decided_minor(round_)
+            actions = round_.actions if round_ is not None and self._chain.kind == "round_opening" else ()
+            decided = sum(action.amount_minor for action in actions)
             claims["balance"] = (str(session.balance_minor), str(int(last["balance_after_minor"]) - decided))
         if round_ is not None and self._chain.kind == "round_opening":
             claims["commitment"] = (round_.commitment.hex(), last["commitment"])
@@ -219,11 +220,6 @@ def _stored(client: Client, request: GetStatementRequest, check: Check, otherwis
         if error.code is not grpc.StatusCode.NOT_FOUND:
             raise
         raise check.failure(otherwise) from None
-
-
-def _decided_minor(round_: RoundView) -> int:
-    """The cost of the decisions since the opening."""
-    return sum(action.amount_minor for action in round_.actions)
 
 
 def _line(stored: StoredStatement) -> bytes:

@@ -93,11 +93,8 @@ class Screen:
         dealer = draw_cards(round_.dealer_cards, _HOLE_CARDS, face_down=is_open, plain=plain)
         board = draw_cards(round_.board, _BOARD, plain=plain)
         mine = draw_cards(round_.hole_cards, _HOLE_CARDS, plain=plain)
-        the_dealer, the_board, you = (
-            self.words.known(f"game.{game}.dealer", "dealer"),
-            self.words("felt.board"),
-            self.words("felt.you"),
-        )
+        the_dealer = self.words.known(f"game.{game}.dealer", "dealer")
+        the_board, you = self.words("felt.board"), self.words("felt.you")
         width = max(7, *(cell_len(name) + 1 for name in (the_dealer, the_board, you)))
         hands = [Text(), self._hand(you, round_.player_hand, width), self._hand(the_dealer, round_.dealer_hand, width)]
         rows = [
