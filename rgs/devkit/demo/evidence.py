@@ -87,7 +87,8 @@ def claim(folder: Path) -> Iterator[Evidence]:
 def _empty(folder: Path) -> None:
     """Remove the files of an earlier demo, once all of them are known to be its own."""
     found = sorted(path for path in folder.iterdir() if path.name != MARK)
-    strange = [path.name for path in found if not _is_ours(path.name)]
+    unfinished = tuple(f".{name}." for name in _NAMES)  # a killed command leaves `.home.unfinished` behind
+    strange = [path.name for path in found if path.name not in _NAMES and not path.name.startswith(unfinished)]
     if strange:
         raise FileRefusedError(
             f"{folder} holds {', '.join(strange)}, which no demo made: move it away, or name another with --home",
@@ -98,8 +99,3 @@ def _empty(folder: Path) -> None:
             shutil.rmtree(path)
         else:
             path.unlink()
-
-
-def _is_ours(name: str) -> bool:
-    """Whether a demo makes this name, or a killed command leaves it behind (`.home.unfinished`)."""
-    return name in _NAMES or any(name.startswith(f".{ours}.") for ours in _NAMES)

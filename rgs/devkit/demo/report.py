@@ -182,6 +182,8 @@ def _proved(proof: Proof, root: str) -> Table:
     replay = proof.replay
     in_rounds, discarded, unknown = (replay[f"draws_{what}"] for what in ("in_rounds", "discarded", "exposed"))
     verified, failed = replay["rounds_verified"], replay["rounds_failed"]
+    counts = proof.end.document["compared"]
+    books = f"{counts['wallet']} wallet rows, {counts['r_stages']} stages, {counts['receipts']} receipts"
     development = " (development keys)" if replay["has_development_keys"] else ""
     return _rows(
         "✓",
@@ -192,16 +194,10 @@ def _proved(proof: Proof, root: str) -> Table:
         ("wallet", f"moved {format_money(proof.wallet_minor, CURRENCY, signed=True)}, as the sessions come to"),
         ("draws", f"{in_rounds} in rounds, {discarded} discarded, {unknown} unknown"),
         ("replay", f"{verified} rounds verified, {failed} failed, {replay['verdict']}{development}"),
-        ("books", f"{_compared(proof.end)}: {proof.end.document['verdict']}"),
+        ("books", f"{books}: {proof.end.document['verdict']}"),
         ("log", f"{proof.audit['checkpoint']['size']} entries: {proof.audit['verdict']}"),
         ("root", root),
     )
-
-
-def _compared(end: Found) -> str:
-    counts = end.document["compared"]
-    named = (("wallet", "wallet rows"), ("r_stages", "stages"), ("receipts", "receipts"))
-    return ", ".join(f"{counts[name]} {what}" for name, what in named)
 
 
 def _faults(faults: Mapping[str, int]) -> Iterator[tuple[str, str]]:

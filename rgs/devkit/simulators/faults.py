@@ -174,24 +174,15 @@ def parse_plan(text: str) -> FaultPlan:
     rows = table.get("schedule", [])
     if not isinstance(rows, list):
         raise InvalidFieldError("schedule must be a list of tables", field="schedule")
-    return make_plan(
-        [_planned(_table(row, "schedule", ("fault", "method", "call", "calls"))) for row in rows],
-        _table(table.get("per_mille", {}), "per_mille", tuple(Fault)),
-        seed=_text(table.get("seed", ""), "seed"),
-        until_call=_number(table.get("until_call", 0), "until_call", 0, _CALLS_MAX),
-    )
-
-
-def make_plan(
-    schedule: Sequence[Planned], per_mille: Mapping[str, object], *, seed: str = "", until_call: int = 0
-) -> FaultPlan:
-    """A plan from its parts. InvalidFieldError."""
+    schedule = tuple(_planned(_table(row, "schedule", ("fault", "method", "call", "calls"))) for row in rows)
+    per_mille = _table(table.get("per_mille", {}), "per_mille", tuple(Fault))
     shares = tuple((_fault(name), _number(share, "per_mille", 0, PER_MILLE)) for name, share in per_mille.items())
     if (total := sum(share for _, share in shares)) > PER_MILLE:
         raise InvalidFieldError(
             f"the chances come to {total} of {PER_MILLE}", field="per_mille", limit=PER_MILLE, value=total
         )
-    return FaultPlan(tuple(schedule), shares, seed, until_call)
+    seed = _text(table.get("seed", ""), "seed")
+    return FaultPlan(schedule, shares, seed, _number(table.get("until_call", 0), "until_call", 0, _CALLS_MAX))
 
 
 def parse_planned(text: str) -> Planned:
