@@ -77,11 +77,11 @@ class Screen:
 
     def limits_left(self, session: SessionView) -> Iterator[RenderableType]:
         """How much of each of the operator's limits is left; nothing if there are no limits."""
-        left = [
-            self.words(f"say.left_{limit}", amount=format_money(getattr(session, name), session.currency))
-            for limit, name in (("loss", "loss_left_minor"), ("stake", "stake_left_minor"))
-            if session.HasField(name)  # type: ignore[arg-type] # one of its names
-        ]
+        left = []
+        if session.HasField("loss_left_minor"):
+            left.append(self.words("say.left_loss", amount=format_money(session.loss_left_minor, session.currency)))
+        if session.HasField("stake_left_minor"):
+            left.append(self.words("say.left_stake", amount=format_money(session.stake_left_minor, session.currency)))
         if session.HasField("time_left_ms"):
             left.append(self.words("say.left_time", time=format_elapsed(session.time_left_ms)))
         if left:
