@@ -1,7 +1,7 @@
 """`make bench`: measure everything, print the table, write bench/results.json (not kept in the repository).
 
-Refuses to write figures of a run that was not whole. Works in a folder of its own, which it removes at the end; a run
-that is killed leaves it behind.
+Figures of an incomplete run are not written. It works in a folder of its own and removes it at the end; a run that is
+killed leaves it behind.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ QUICK_MEMORY_S: Final = 20
 DRAW_BLOCK_S: Final = 0.1
 REPLAY_ROUNDS: Final = 200
 NOT_MEASURED: Final = """\
-Ratios are ours over the yardstick of the same repeat, smaller is better; `commit_batch_*` is better larger, and what
-has another unit is of this machine, in this hour, and no yardstick for another. Not measured: a network, other hosts,
+Ratios are ours over the yardstick of the same repeat, smaller is better; `commit_batch_*` is better larger. Figures of
+another unit hold for this machine in this hour only. Not measured: a network, other hosts,
 the largest load a server bears, whether the disk keeps what it flushed, several nodes, a standby, an operator's own
 wallet, a regulator's own system, start-up. The load, and PostgreSQL, run beside the server on the same processors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How much of everything."""
+    """The size of each measurement."""
 
     repeats: int
     pool: int
@@ -124,7 +124,7 @@ async def _play_to_the_end(home: Path, rounds: int) -> None:
 async def _play(
     folder: Path, plan: Plan, address: PostgresAddress, database_s: CpuSeconds, tell: Callable[[str], None]
 ) -> list[Figure]:
-    """Both stores under the same load, in turns."""
+    """Measure both stores under the same load, in turns."""
     home, other_home = folder / windows.SQLITE, folder / windows.POSTGRES
     make_home(home)
     make_home(other_home, address)
@@ -138,7 +138,7 @@ async def _play(
 
 
 def _teller() -> Callable[[str], None]:
-    """A line of progress for people, where they are."""
+    """A function that shows a line of progress in a terminal."""
     if not sys.stderr.isatty():
         return lambda _text: None
     return lambda text: print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)

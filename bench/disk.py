@@ -1,8 +1,7 @@
 """The disk's yardstick: how long a write of one page and its fdatasync take in the folder of the store.
 
-The pages of a file that has its length already are written over, as the log of SQLite does once it has been
-checkpointed: no length changes, so that nothing but the page itself has to reach the disk. Whether it has, by then, is
-for the disk to say; this only takes the time.
+It overwrites pages of a file that has its full length, as SQLite's log does after a checkpoint: only the page itself
+has to reach the disk. Whether it has reached the disk by then is not checked.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What a deck costs: one `Generator.draw` (reseed from the operating system, health tests, Hash_DRBG, shuffle,
 transcript) over one `random.SystemRandom().shuffle` of 52 cards, CPU time of this process.
 
-The yardstick reads the same operating system's entropy, without reseeding, tests or a transcript. Says nothing about
-the quality of either.
+The yardstick reads the same operating system's entropy, without reseeding, tests or a transcript. The quality of the
+shuffles is not measured here.
 """
 
 from __future__ import annotations

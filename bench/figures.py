@@ -1,6 +1,6 @@
-"""Figures: a name, one value a repeat, a unit; their arithmetic, their table and their file.
+"""Figures: a name, one value for each repeat, a unit; with their arithmetic, table and file.
 
-Refuses fewer than REPEATS_MIN repeats: a spread of less says nothing. Knows nothing about how a value was measured.
+Fewer than REPEATS_MIN repeats are an error: their spread says nothing.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ RATIO: Final = "ratio"
 
 
 class BenchError(Exception):
-    """Something went otherwise than in a measurement that counts; there are no figures."""
+    """The measurement failed; there are no figures."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One value a repeat, in the order in which they were measured."""
+    """One value for each repeat, in the order of measurement."""
 
     name: str
     values: tuple[float, ...]
@@ -37,7 +37,7 @@ class Figure:
         return median(self.values)
 
     def entry(self) -> dict[str, float | str]:
-        """What stands in the file under the name."""
+        """The value of the name in the file."""
         return {
             "median": rounded(self.median),
             "min": rounded(min(self.values)),
@@ -54,12 +54,12 @@ def ratio(name: str, ours: Sequence[float], yardstick: Sequence[float]) -> Figur
 
 
 def rounded(value: float) -> float:
-    """Four significant digits: more than any of these figures has."""
+    """Four significant digits, more than the accuracy of any figure here."""
     return float(f"{value:.4g}")
 
 
 def format_results(figures: Sequence[Figure]) -> str:
-    """The file: name -> {median, min, max, unit}. BenchError if a name stands twice."""
+    """The file: name -> {median, min, max, unit}. BenchError if two figures have one name."""
     entries = {figure.name: figure.entry() for figure in figures}
     if len(entries) != len(figures):
         raise BenchError("two figures have one name")
@@ -67,7 +67,7 @@ def format_results(figures: Sequence[Figure]) -> str:
 
 
 def format_table(figures: Sequence[Figure]) -> str:
-    """The table that people read."""
+    """The table for people."""
     rows = [("figure", "median", "min", "max", "unit")]
     for figure in figures:
         middle, least, most = (

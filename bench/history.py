@@ -1,10 +1,10 @@
-"""What a long history costs: the same play on two servers in turns, one over an empty store, one over a full one, and
-pages of lists at their beginning and deep inside.
+"""Measures the cost of a long history: the same play in turns on two servers, one over an empty store and one over a
+full one; and pages of lists at their beginning and deep inside.
 
-`history_growth_*` is the full store's CPU per call over the empty one's, `history_latency_growth_*` the median time of
-a call; 1 is the aim. The full store is made by `bench.filling`, which says what in it is synthetic; it begins cold, out
-of the system's cache. Not measured: a store larger than the disk allows (the factor is printed), one that was filled
-call by call over months, and the embedded wallet's and register's own history.
+`history_growth_*` is CPU per call of the full store over that of the empty one, `history_latency_growth_*` the same for
+the median time of a call; 1 is the aim. `bench.filling` makes the full store and says what in it is synthetic; it is
+not in the system's cache at first. Not measured: a store larger than the disk allows (the factor is printed), a store
+filled call by call over months, and the history of the embedded wallet and test regulator.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rgs.v1.history_pb2_grpc import HistoryServiceStub
 from rgs.v1.session_pb2_grpc import SessionServiceStub
 
 ROUNDS: Final = 300_000
-"""Unless more are asked for: what a full run has the time for."""
+"""The default: what a full run has time for."""
 GOAL_ROUNDS: Final = 10_000_000
 ROUNDS_MIN: Final = 1_000
 QUICK_ROUNDS: Final = 20_000
@@ -38,17 +38,17 @@ CONCURRENCY: Final = 64
 PAGE_SIZE: Final = 10
 WALK_SIZE: Final = 200
 DEEP_PAGE: Final = 10_000
-"""Or the last that there is."""
+"""Or the last page, if there are fewer."""
 CALLS_PER_BLOCK: Final = 40
 EMPTY: Final = "empty"
 FULL: Final = "sqlite_history"
 
 Page = Callable[[str], Awaitable[str]]
-"""Asks for the page at a token; the next one's token."""
+"""Requests the page at a token. Returns the token of the next page."""
 
 
 async def run(folder: Path, wanted: int, repeats: int, pool: int, tell: Callable[[str], None]) -> list[Figure]:
-    """All figures of history; prints how long the history is."""
+    """All figures of the history; prints its size."""
     open_sessions = min(OPEN_SESSIONS, wanted // 2)
     (empty, full) = folder / "empty", folder / "full"
     make_home(empty)
@@ -82,13 +82,13 @@ async def _make_full(home: Path, wanted: int, open_sessions: int, tell: Callable
         await load.players(4)  # sessions that stay open, to copy
     rounds = filling.affordable(home, wanted)
     if not rounds:
-        raise BenchError(f"the disk has not the {filling.FREE_BYTES_MIN} bytes that are to stay free")
+        raise BenchError(f"the disk must keep {filling.FREE_BYTES_MIN} bytes free, and has fewer")
     filling.fill(config.store, rounds, open_sessions, int(time() * 1000), tell)
     return rounds
 
 
 def growth(concurrency: int, repeats: Repeats) -> list[Figure]:
-    """The full store over the empty one, repeat by repeat; CPU over the echo as everywhere."""
+    """The full store over the empty one, repeat by repeat; also its CPU over the echo's."""
     echo_cpu_s = [window.cpu_per_call_s for window in repeats.echo]
     empty, full = repeats.played[EMPTY], repeats.played[FULL]
     figures = []
@@ -151,7 +151,7 @@ async def _block_s(page: Page, token: str) -> float:
 
 
 async def _token_behind(rows: int, walk: Page, page: Page) -> str:
-    """The token behind so many rows: in long steps as far as they go, then page by page."""
+    """The token after so many rows: in long steps first, then page by page."""
     token = ""
     steps, left = divmod(rows, WALK_SIZE)
     for ask in [walk] * steps + [page] * (left // PAGE_SIZE):
@@ -182,7 +182,7 @@ def _sessions_page(load: Load, page_size: int = PAGE_SIZE, player: str = "") -> 
 
 
 def _players_open_sessions(load: Load) -> Page:
-    """Of the player with the most sessions, all of which are closed."""
+    """The open sessions of the player with the most sessions, all of which are closed."""
     return _sessions_page(load, player=filling.HEAVY_PLAYER)
 
 

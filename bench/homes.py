@@ -1,6 +1,6 @@
 """Homes for the run: made as `rgs init` makes them, served by a process of their own, exported as `rgs export` does.
 
-The store has its production settings: nothing is turned off or down for the measurement.
+The store has its production settings.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bench.figures import BenchError
 from bench.process import Subject
 from bench.windows import Load
 from rgs.cli.options import entropy
-from rgs.devkit.client import Identity
+from rgs.devkit.client import ClientIdentity
 from rgs.node.clock import now_ms
 from rgs.node.config import Config, load_config
 from rgs.node.home import ensure_home
@@ -34,7 +34,7 @@ def make_home(home: Path, store: PostgresAddress | None = None) -> tuple[Config,
 @asynccontextmanager
 async def serving(home: Path, database_s: Callable[[], float] = lambda: 0.0) -> AsyncIterator[Load]:
     """The server of a home, and a load on it as its operator; `database_s` tells the CPU seconds of its database."""
-    credentials = Identity.of_party(load_config(home), PARTY).credentials()
+    credentials = ClientIdentity.of_party(load_config(home), PARTY).credentials()
     subject = await Subject.start(home)
     try:
         load = Load(subject, credentials, database_s)

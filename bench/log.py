@@ -1,4 +1,4 @@
-"""The transparency log: what a statement costs on its way from the store into the log, and how long it takes.
+"""Measures the transparency log: the cost and the time of a statement on its way from the store into the log.
 
 Backlog: statements of a store on SQLite that are all there already, of about a final's size, through the sequencer in
 full batches: reading, order, files, signatures, checkpoints, everything synced. Its CPU per statement stands over that
@@ -6,7 +6,7 @@ of signing one of the same size, its time per statement over that of one write w
 statements committed at a steady pace while the sequencer works as in the server; from the end of each commit to the
 checkpoint that covers it, over the sequencer's period.
 
-All in one process and one event loop. No game is played here, and nobody reads the log meanwhile.
+All of it runs in one process and one event loop. No game is played, and nobody reads the log meanwhile.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from rgs.tlog.sequencer import BATCH, Sequencer
 
 KEY: Final = Ed25519Signer.from_seed(b"a key of no house, for the bench")
 TEXT_BYTES: Final = 900
-"""Of padding: about what a final has."""
+"""Bytes of padding, to the size of a final."""
 PACE_S: Final = 0.004
 GROUP: Final = 64
 SIGNATURES: Final = 2_000
@@ -76,7 +76,7 @@ async def run(folder: Path, repeats: int, statements: int, lags: int, tell: Call
 
 
 def draft(number: int) -> Draft:
-    """A statement of a final's size."""
+    """A statement with the size of a final."""
     return Draft("event", {"code": "BENCH", "time": "then", "text": f"{number:0{TEXT_BYTES}d}"})
 
 

@@ -1,9 +1,9 @@
-"""Whether a node's memory is bounded: resident memory of the server process over a long run at full speed.
+"""Is a node's memory bounded? Resident memory of the server process over a long run at full speed.
 
 64 players play on streams without a pause; memory is read every few seconds. The first quarter of the readings is
-warm-up. `rss_mib` is what was read after it, `rss_growth_bytes_per_round` the least-squares slope over the rounds
-played, one value for each fifth of the run: around 0 if nothing is kept. Not measured: more sessions than the players'
-(a node keeps `FRESH_MAX` of them in memory, some kilobytes each), 2 million rounds unless asked for.
+warm-up. `rss_mib` are the readings after it; `rss_growth_bytes_per_round` is the least-squares slope over the rounds
+played, one value for each fifth of the run: about 0 if the server keeps nothing. Not measured: more sessions than
+players (a node keeps `FRESH_MAX` of them in memory, some kilobytes each).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ async def _play(player: Player, until: float) -> int:
 
 
 def figures_of(readings: Sequence[tuple[float, int]]) -> list[Figure]:
-    """Of (rounds so far, bytes resident)."""
+    """The figures of readings (rounds so far, bytes resident)."""
     warm = readings[WARM_UP:]
     size = len(warm) // FIFTHS
     slopes = [slope(warm[first : first + size]) for first in range(0, size * FIFTHS, size)]
@@ -66,7 +66,7 @@ def figures_of(readings: Sequence[tuple[float, int]]) -> list[Figure]:
 
 
 def slope(points: Sequence[tuple[float, float]]) -> float:
-    """Least squares."""
+    """The least-squares slope."""
     middle_x = sum(x for x, _ in points) / len(points)
     middle_y = sum(y for _, y in points) / len(points)
     square = sum((x - middle_x) ** 2 for x, _ in points)

@@ -1,8 +1,7 @@
-"""The server under test as a process of its own, and the meter on it.
+"""The server under test as a process of its own, and its measurements.
 
-`read` answers from inside that process: CPU seconds of all its threads, its memory, and the counts of its store's
-writer. `rest`
-waits until what calls have left behind (stage reports, a late commit) is done, so that it is charged to those calls.
+`read` returns CPU seconds of all threads of that process, its memory, and the counts of its store's writer. `rest`
+waits until the work that calls have left behind (stage reports, a late commit) is done, so that it counts for them.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from bench.figures import BenchError
 START_TIMEOUT_S: Final = 60.0
 REST_LOOK_S: Final = 0.15
 REST_CPU_S: Final = 0.003
-"""A server that used less between two looks, and has nothing queued, is at rest."""
+"""A server that used less CPU between two looks, and has nothing queued, is at rest."""
 REST_LOOKS_MAX: Final = 800
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Counts since the start of the process; `queued` is whether stage reports wait now, `rss_bytes` its memory now."""
+    """Counts since the start of the process; `queued` (whether stage reports wait) and `rss_bytes` are of now."""
 
     cpu_s: float
     groups: int
@@ -63,7 +62,7 @@ class Subject:
 
     @property
     def process_id(self) -> int:
-        """Of the operating system."""
+        """The process id."""
         return self._process.pid
 
     async def read(self) -> Reading:
@@ -99,6 +98,6 @@ class Subject:
             raise BenchError("the server under test has no control pipe")
         line = await self._process.stdout.readline()
         if not line:
-            raise BenchError("the server under test has ended; what it said is above")
+            raise BenchError("the server under test has ended; its output is above")
         answer: dict[str, Any] = json.loads(line)
         return answer

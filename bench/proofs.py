@@ -1,8 +1,8 @@
-"""What a replay costs: all checks of `rgs.core.replay` over an export, against bare Ed25519 verification of the same
-envelopes by the `cryptography` library (OpenSSL), both on one core, CPU time of this process.
+"""Measures the cost of a replay: all checks of `rgs.core.replay` over an export, against bare Ed25519 verification of
+the same envelopes by the `cryptography` library (OpenSSL). Both run on one core; CPU time of this process counts.
 
-The yardstick holds keys, messages and signatures ready: it parses nothing, hashes nothing and deals nothing. Reading
-the file, and spreading it over processes, is not measured.
+The yardstick has keys, messages and signatures ready: it parses, hashes and deals nothing. Reading the file, and
+spreading the work over processes, is not measured.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Signed = tuple[Ed25519PublicKey, bytes, bytes]
 
 
 def measure(lines: Sequence[bytes], bundle: bytes, root: str, repeats: int) -> list[Figure]:
-    """Both over all lines, in turns, after one of each that is not counted. BenchError if the replay finds a fault."""
+    """Both over all lines, in turns; the first run of each is not counted. BenchError if the replay finds a fault."""
     rulebook = Rulebook()
     signed = _signed(lines, bundle)
     _replay_s(lines, bundle, root, rulebook)
@@ -65,7 +65,7 @@ def _verify_s(signed: Sequence[Signed]) -> float:
 
 
 def _signed(lines: Sequence[bytes], bundle: bytes) -> list[Signed]:
-    """The envelopes of the lines, ready for verification; keys are those that the statements name."""
+    """The envelopes of the lines, ready for verification, with the keys that the statements name."""
     envelopes = [parse_envelope(parse_line(line).envelope) for line in lines]
     keys: dict[str, Ed25519PublicKey] = {}
     for envelope in (*map(parse_envelope, parse_key_bundle(bundle)), *envelopes):

@@ -1,9 +1,9 @@
 """Reconciliation at scale: `python -m bench.reconcile [--rows N]`. Our pass over two files against duckdb's bare join.
 
-Both sides are made by duckdb itself: an extract of legs in Parquet, as the verifying pass writes it with
-`--keep-extract`, and the operator's wallet statement in our own layout, CSV or Parquet, with a few faults planted. What
-is measured is from those files to the last break: loading with every check, joining, totals, participations, the breaks
-in order. It leaves out verifying signatures and replaying rounds, whose cost is `make bench`'s line for replay.
+duckdb makes both sides: an extract of transfers in Parquet, as the verifying pass writes it with `--keep-extract`, and
+the operator's wallet statement in our own layout, CSV or Parquet, with a few faults planted. The measurement is from
+those files to the last break: loading with every check, joining, totals, participations, the breaks in order. It leaves
+out verifying signatures and replaying rounds; `make bench` has their cost.
 
 The yardstick is a full outer join by id of the same two files, read by the same duckdb with the same limits and threads
 in the same run. Figures are CPU seconds of a process of its own each; memory is its peak.
@@ -71,7 +71,7 @@ def make(folder: Path, rows: int) -> None:
 
 
 def ours(folder: Path, wallet: str) -> dict[str, Any]:
-    """Everything between the files and the last break."""
+    """Reconcile the two files, to the last break."""
     work = folder / f"work-{wallet}"
     work.mkdir()
     store = Comparison(work, memory_mb=MEMORY_MB, files=[folder / "legs.parquet", folder / wallet])
@@ -103,7 +103,7 @@ def bare(folder: Path, wallet: str) -> dict[str, Any]:
 
 
 def measured(part: str, folder: Path, wallet: str) -> dict[str, Any]:
-    """What a process of its own came to."""
+    """The result of a part that runs in a process of its own."""
     command = [sys.executable, "-m", "bench.reconcile", "--part", part, "--folder", str(folder), "--wallet", wallet]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -111,7 +111,7 @@ def measured(part: str, folder: Path, wallet: str) -> dict[str, Any]:
 
 
 def run_part(part: str, folder: Path, wallet: str) -> None:
-    """One measurement, told as JSON."""
+    """Run one measurement, and print it as JSON."""
     began = time.monotonic()
     before = time.process_time()
     told = (ours if part == "ours" else bare)(folder, wallet)

@@ -1,9 +1,9 @@
 """The server under test: `python -m bench.subject HOME` serves a home, and an empty unary echo beside it, until its
 input ends.
 
-The server is put together and run as `rgs serve` does: same loop, log, settings and collector. The echo is the
-yardstick: a second gRPC server on the same event loop, with the same credentials and options and none of our code
-behind it. Each line of input is answered with one JSON line, a `bench.process.Reading`.
+The server runs as under `rgs serve`: same loop, log, settings and collector. The echo is the yardstick: a second gRPC
+server on the same event loop, with the same credentials and options and without our code. Each line of input is
+answered with one JSON line, a `bench.process.Reading`.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ async def run(config: Config, manifest: Manifest) -> None:
 
 
 def rss_bytes() -> int:
-    """What this process has in memory now, its code and shared pages included."""
+    """The resident memory of this process, with its code and shared pages."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     return pages * resource.getpagesize()
 
@@ -101,8 +101,8 @@ def _tell(document: dict[str, object]) -> None:
 
 
 def main() -> None:
-    """One home, one life."""
-    # One party is the whole load here: its messages are counted as ever, but it must not reach a limit of a share.
+    """Serve the home of the command line."""
+    # One party makes the whole load here: its messages are counted as usual, but its limit must not be reached.
     config = load_config(Path(sys.argv[1]), {"listen": f"{HOST}:0", "party_messages_per_s": 1_000_000})
     schedule(config)
     with (

@@ -1,8 +1,8 @@
-"""What clients cost that keep the server waiting: `python -m bench.waiting [STREAMS] [UNREAD]`.
+"""Measures clients that keep the server waiting: `python -m bench.waiting [STREAMS] [UNREAD]`.
 
-Opens STREAMS `Play` streams that ask nothing, then UNREAD streams that ask thousands of times and read no answer, and
-prints the server's resident memory per stream, with the time of another party's call meanwhile. Figures of one machine;
-no test is gated on them.
+Opens STREAMS `Play` streams that send nothing, then UNREAD streams that send thousands of requests and read no answer.
+Prints the server's resident memory per stream, and the time of another party's call meanwhile. No test depends on these
+figures.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import grpc.aio
 
 from bench.homes import PARTY, make_home
 from bench.process import Subject
-from rgs.devkit.client import Identity
+from rgs.devkit.client import ClientIdentity
 from rgs.node.config import load_config
 from rgs.v1 import play_pb2
 
@@ -34,7 +34,7 @@ LIST_GAMES: Final = "/rgs.v1.CatalogService/ListGames"
 
 
 def resident_kib(process: int) -> int:
-    """VmRSS of a process, as Linux tells it."""
+    """VmRSS of a process."""
     for line in Path(f"/proc/{process}/status").read_text("ascii").splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1])
@@ -58,7 +58,7 @@ async def measure(home: Path, streams: int, unread: int) -> None:
     process = subject.process_id
 
     def channel(party: str = PARTY) -> Any:
-        credentials = Identity.of_party(config, party).credentials()
+        credentials = ClientIdentity.of_party(config, party).credentials()
         return grpc.aio.secure_channel(subject.address, credentials, options=(("grpc.use_local_subchannel_pool", 1),))
 
     quiet = channel(OTHER)
@@ -67,7 +67,7 @@ async def measure(home: Path, streams: int, unread: int) -> None:
     print(f"at rest: {rest / 1024:.0f} MiB, a call {before:.1f} ms")
     channels = [channel() for _ in range(-(-streams // CONNECTION_STREAMS))]
     idle = []
-    for nth in range(streams):  # an empty request is refused in band: the stream is up, and waits
+    for nth in range(streams):  # an empty request is refused in band: the stream is open and waits
         call = channels[nth // CONNECTION_STREAMS].stream_stream(PLAY)()
         await call.write(b"")
         await call.read()
@@ -100,7 +100,7 @@ async def measure(home: Path, streams: int, unread: int) -> None:
 
 
 def main() -> None:
-    """Numbers of the command line, and a home for the run."""
+    """Measure with the numbers of the command line, in a new home."""
     streams, unread = [int(given) for given in sys.argv[1:3]] or (STREAMS, UNREAD)
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "home"

@@ -41,7 +41,7 @@ Step = Callable[[], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What one window gave; times in seconds."""
+    """The result of one window; times in seconds."""
 
     calls: int
     elapsed_s: float
@@ -95,7 +95,7 @@ class Repeats:
 
 
 class Load:
-    """The load on one server: echo calls, and players. `database_s` tells the CPU seconds of its database so far."""
+    """The load on one server: echo calls and players. `database_s` returns the CPU seconds of its database so far."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class Load:
         self._players = 0
 
     async def players(self, count: int) -> list[Player]:
-        """New players with sessions that are paid for."""
+        """New players, each with a session and money."""
         first, self._players = self._players, self._players + count
         players = [Player(number, self._channels[number % CHANNELS]) for number in range(first, self._players)]
         await asyncio.gather(*(player.refill() for player in players))
@@ -126,7 +126,7 @@ class Load:
         return [_echo_step(self._echo_channels[number % CHANNELS]) for number in range(count)]
 
     async def window(self, steps: Sequence[Step]) -> Window:
-        """One window; every step is repeated by a task of its own."""
+        """Run one window; a task of its own repeats each step."""
         before, database_before_s = await self.subject.rest(), self._database_s()
         begin = perf_counter()
         latencies = [

@@ -22,7 +22,7 @@ from typing import Any, Final
 from rgs.core.jurisdictions import SHIPPED_JURISDICTIONS, load_jurisdiction
 from rgs.core.rulesets import SHIPPED_RULESETS, load_ruleset
 from rgs.integrity import manifest_machine, manifest_verify
-from rgs.integrity.manifest_verify import FORMAT, LOCK, PROTOS, Surroundings, UnverifiableError
+from rgs.integrity.manifest_verify import DEVKIT, FORMAT, LOCK, PROTOS, Surroundings, UnverifiableError
 
 CLASSES: Final = {
     "rng": ("rng/",),
@@ -36,16 +36,18 @@ CLASSES: Final = {
 """Class of change -> what it is a change of; the first that fits holds. Each of them is MAJOR: certified again, as
 CHANGELOG.md says of the class. Everything else is `none`.
 """
+APART: Final = "devkit"
+"""The class of files that no server can import: a change of one changes no hash of the server."""
 NO_CLASS: Final = "none"
 _MODULES: Final = ("rgs/core", "rng")
 
 
 def class_of(path: str) -> str:
-    """The class of a change of this file: `rng`, `math`, `game` or `none`."""
+    """The class of a change of this file: `rng`, `math`, `game`, `devkit` or `none`."""
     for name, places in CLASSES.items():
         if any(path == place or (place.endswith("/") and path.startswith(place)) for place in places):
             return name
-    return NO_CLASS
+    return APART if path.startswith(DEVKIT) else NO_CLASS
 
 
 def make_manifest(root: Path, home: Path | None = None) -> dict[str, Any]:
@@ -72,6 +74,7 @@ def make_manifest(root: Path, home: Path | None = None) -> dict[str, Any]:
     return {
         "configuration": None if home is None else _configuration(home),
         "contract": _part(hashes, f"{PROTOS}/"),
+        "devkit": _part(hashes, DEVKIT),
         "files": entries,
         "format": FORMAT,
         "jurisdictions": {name: load_jurisdiction(name).sha256 for name in SHIPPED_JURISDICTIONS},
@@ -81,6 +84,7 @@ def make_manifest(root: Path, home: Path | None = None) -> dict[str, Any]:
         },
         "modules": {name.replace("/", "."): _module(hashes, f"{name}/") for name in _MODULES},
         "rulesets": {name: load_ruleset(name).sha256 for name in SHIPPED_RULESETS},
+        "server": manifest_verify.hash_of({path: hashes[path] for path in hashes if manifest_verify.is_server(path)}),
         "schema": {name: _part(hashes, f"rgs/store/migrations/{name}/") for name in ("postgres", "sqlite")},
         "surroundings": found.listed(),
         "versions": {name: _version(files[f"{name}/__init__.py"]) for name in ("rgs", "rng")},
@@ -153,12 +157,12 @@ def _table(manifest: Mapping[str, Any]) -> str:
     lines += [
         f"{entry['sha256']}  {entry['sha1']}  {entry['class']:<4}  {entry['path']}"
         for entry in manifest["files"]
-        if entry["class"] != NO_CLASS
+        if entry["class"] in CLASSES
     ]
     for part, word in (("rulesets", "ruleset"), ("jurisdictions", "jurisdiction"), ("schema", "schema")):
         lines += [f"{sha256}  {word} {name}" for name, sha256 in manifest[part].items()]
     lines += [f"{hashes['sha256']}  {hashes['sha1']}  module {name}" for name, hashes in manifest["modules"].items()]
-    lines += [f"{manifest['contract']}  contract"] if manifest["contract"] else []
+    lines += [f"{manifest[part]}  {part}" for part in ("contract", "server", "devkit") if manifest[part]]
     for name, sha256 in (manifest["configuration"] or {}).items():
         lines.append(f"{sha256 or 'none'}  configuration {name}")
     around = manifest["surroundings"]
@@ -167,8 +171,8 @@ def _table(manifest: Mapping[str, Any]) -> str:
     lines += [f"{sha256}  object {path}" for path, sha256 in around["objects"].items()]
     lines += [f"{sha256}  machine {path}" for path, sha256 in sorted(around["machine"].items())]
     lines.append(f"{manifest_verify.hash_of(around['stdlib'])}  standard library of Python {around['python']}")
-    others = sum(entry["class"] == NO_CLASS for entry in manifest["files"])
-    lines.append(f"and {others} files of class none (--json lists them, and every file of the dependencies)")
+    others = sum(entry["class"] not in CLASSES for entry in manifest["files"])
+    lines.append(f"and {others} files of no certified class (--json lists them, and every file of the dependencies)")
     return "\n".join(lines)
 
 

@@ -3,8 +3,8 @@
     python examples/minimal_client.py HOST:PORT CA.pem CLIENT.pem CLIENT.key [ROUNDS]
 
 Plays Casino Hold'em: calls with a pair or better, or with an ace or king of its own; else folds. Keeps every signed
-statement, as an operator should. It repeats nothing and verifies nothing: docs/integration.md says what a real client
-does besides.
+statement, as an operator should. It repeats nothing and verifies nothing; docs/integration.md says what a real client
+must do as well.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TIMEOUT_S = 10.0
 
 
 def connect(address: str, ca: str, certificate: str, key: str) -> grpc.Channel:
-    """A channel with mutual TLS: the server shows its certificate, and so do we."""
+    """A channel with mutual TLS: server and client show their certificates."""
     credentials = grpc.ssl_channel_credentials(
         root_certificates=Path(ca).read_bytes(),
         private_key=Path(key).read_bytes(),
@@ -36,7 +36,7 @@ def request_id() -> str:
 
 
 def decide(round_: common_pb2.RoundView) -> common_pb2.Action.ValueType:
-    """Call or fold, by what the view shows."""
+    """Call or fold, from the cards in the view."""
     has_high_card = any(card[0] in "AK" for card in round_.hole_cards)
     if has_high_card or round_.player_hand.category != "high_card":
         return common_pb2.ACTION_CALL
@@ -106,7 +106,7 @@ def play_session(channel: grpc.Channel, rounds: int) -> list[bytes]:
 
 
 def euro(amount_minor: int) -> str:
-    """What people read: the contract's amounts are cents here."""
+    """The amount as text: the amounts of the contract are cents here."""
     return f"{'-' * (amount_minor < 0)}{abs(amount_minor) // 100}.{abs(amount_minor) % 100:02d} EUR"
 
 

@@ -19,6 +19,7 @@ import grpc
 from certification import replay as certify
 from rgs.cli import run
 from rgs.core.statements.lines import parse_line
+from rgs.devkit.requests import Requests
 from rgs.node.clock import SystemClock
 from rgs.node.config import Config, load_config
 from rgs.node.home import ensure_home
@@ -90,6 +91,9 @@ async def cluster(folder: Path, store: PostgresAddress, count: int) -> AsyncIter
         await made.stop()
 
 
+REQUESTS = Requests(request_id)
+
+
 class Table:
     """One session at several servers. What it was told last, by any of them, is what it knows."""
 
@@ -102,40 +106,20 @@ class Table:
 
     async def sit(self, amount_minor: int = 50_000) -> Table:
         """Open at the first server, buy at the last."""
-        opened = await self.sessions[0].OpenSession(
-            session_pb2.OpenSessionRequest(
-                request_id=request_id(), game="uth-solo", player=self.player, currency="EUR", operator_reference="ref-1"
-            )
-        )
+        opened = await self.sessions[0].OpenSession(REQUESTS.open("uth-solo", self.player, "EUR", "ref-1"))
         self.session = opened.session
         self.session = (await self.sessions[-1].BuyParticipation(self.purchase(amount_minor))).session
         return self
 
     def purchase(self, amount_minor: int) -> session_pb2.BuyParticipationRequest:
-        return session_pb2.BuyParticipationRequest(
-            request_id=request_id(),
-            session_id=self.session.session_id,
-            purchase_no=self.session.next_purchase_no,
-            amount_minor=amount_minor,
-        )
+        return REQUESTS.buy(self.session, amount_minor)
 
     def starting(self) -> play_pb2.StartRoundRequest:
-        return play_pb2.StartRoundRequest(
-            request_id=request_id(),
-            session_id=self.session.session_id,
-            stage_no=self.session.next_stage_no,
-            bets=[common_pb2.Bet(bet="ante", amount_minor=100)],
-        )
+        return REQUESTS.start(self.session, {"ante": 100})
 
     def acting(self, action: Any = None) -> play_pb2.ActRequest:
         """The cheapest decision that is offered last, or the one given."""
-        return play_pb2.ActRequest(
-            request_id=request_id(),
-            session_id=self.session.session_id,
-            round_id=self.round.round_id,
-            round_version=self.round.round_version,
-            action=self.cheapest() if action is None else action,
-        )
+        return REQUESTS.act(self.session, self.round, self.cheapest() if action is None else action)
 
     def cheapest(self) -> Any:
         """Check while it is free, then fold."""

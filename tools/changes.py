@@ -1,9 +1,9 @@
-"""`make changes`, part of `make check`: what has changed of the software since it was certified, by class.
+"""`make changes`, part of `make check`: lists by class what has changed since the software was certified.
 
-`certification/certified.json` has the hashes of every file of a class that is certified (`certification.manifest`,
-CLASSES), as they were at the last release; `make certified` writes it anew, at a release and at no other time. A change
-of such a file is MAJOR: generator, games or returns are certified again. Refuses a tree in which one has changed while
-CHANGELOG.md has no new entry of its class under Unreleased.
+`certification/certified.json` has the hashes of all files of a certified class (`certification.manifest`, CLASSES) at
+the last release; `make certified` writes it again at a release, and at no other time. A change of such a file is MAJOR:
+generator, games or returns are certified again. If one has changed, CHANGELOG.md needs a new entry of its class under
+Unreleased.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CLASS: Final = re.compile(r"\[(\w+)\]$", re.MULTILINE)
 
 
 def hashes(root: Path) -> dict[str, dict[str, str]]:
-    """Class -> path -> SHA-256 of the files as they are."""
+    """Class -> path -> SHA-256 of the files now."""
     found: dict[str, dict[str, str]] = {name: {} for name in CLASSES}
     for path, file in own_files(root)[0].items():
         if class_of(path) in found:
@@ -39,7 +39,7 @@ def hashes(root: Path) -> dict[str, dict[str, str]]:
 def changes(
     certified: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[str, str]]
 ) -> dict[str, list[Finding]]:
-    """Class -> what is `changed`, `new` or `gone`; classes without any are left out."""
+    """Class -> files that are `changed`, `new` or `gone`; classes without changes are left out."""
     told: dict[str, list[Finding]] = {}
     for name in CLASSES:
         before, after = certified.get(name, {}), now[name]
@@ -51,17 +51,17 @@ def changes(
 
 
 def entries(changelog: str) -> Counter[str]:
-    """Class -> how many entries there are of it under Unreleased."""
+    """Class -> number of its entries under Unreleased."""
     found = _UNRELEASED.search(changelog)
     return Counter(_CLASS.findall(found[1]) if found else ())
 
 
 def check(root: Path) -> tuple[list[str], bool]:
-    """Lines to show, and whether the change log tells of every class that has changed."""
+    """Lines to show, and whether the change log has an entry for every class that has changed."""
     certified = json.loads((root / CERTIFIED).read_bytes())
     found = changes(certified["files"], hashes(root))
     then, now = certified["entries"], entries((root / CHANGELOG).read_text("utf-8"))
-    if sum(now.values()) < sum(then.values()):  # a release has come between, and begun the section anew
+    if sum(now.values()) < sum(then.values()):  # a release has emptied the section meanwhile
         then = {}
     lines = [f"MAJOR [{name}] {finding}" for name, findings in found.items() for finding in findings]
     silent = [name for name in found if now[name] <= then.get(name, 0)]
@@ -71,12 +71,12 @@ def check(root: Path) -> tuple[list[str], bool]:
         for name in silent
     ]
     if not found:
-        lines.append(f"nothing that is certified has changed since {certified['version']}")
+        lines.append(f"no certified file has changed since {certified['version']}")
     return lines, not silent
 
 
 def certify(root: Path) -> None:
-    """Write the file: this is what is certified now."""
+    """Write the hashes of now as the certified ones."""
     version = re.search(r'^__version__ = "(.+)"', (root / "rgs/__init__.py").read_text("utf-8"), re.MULTILINE)
     told = entries((root / CHANGELOG).read_text("utf-8"))
     content = {"entries": told, "files": hashes(root), "version": version[1] if version else ""}
@@ -85,8 +85,8 @@ def certify(root: Path) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Compare, or write; the exit status."""
-    parser = argparse.ArgumentParser(description="What has changed since the software was certified.")
-    parser.add_argument("--certify", action="store_true", help="write the hashes as they are, at a release")
+    parser = argparse.ArgumentParser(description="List the certified files that have changed since the last release.")
+    parser.add_argument("--certify", action="store_true", help="write the hashes of now, at a release")
     parser.add_argument("--root", type=Path, default=ROOT)
     options = parser.parse_args(argv)
     if options.certify:

@@ -1,4 +1,4 @@
-"""One process a mutant, with limits; what both ways of planting share (`tools.planting`)."""
+"""One process for each mutant, with limits; shared by both ways of planting (`tools.planting`)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ OPTIONS: Final = (
 
 @dataclass(frozen=True)
 class Tests:
-    """The files whose tests judge a group, a word that leaves some out, and whether the map is made apart."""
+    """Test files of a group, a word that leaves some tests out, and whether the map is made in a process apart."""
 
     files: list[str]
     without: str = ""
@@ -52,7 +52,7 @@ class Tests:
 
 @dataclass(frozen=True)
 class Verdict:
-    """How a mutant ended, and the test it ended in (or its file), "" if in none."""
+    """The end of a mutant, and the test (or test file) in which it ended, or ""."""
 
     outcome: str
     test: str = ""
@@ -60,7 +60,7 @@ class Verdict:
 
 @dataclass
 class Map:
-    """What one run without mutants says of the tests: their CPU seconds, and who covers which line."""
+    """The result of a run without mutants: the tests' CPU seconds, and the lines that each test covers."""
 
     cost: dict[str, float] = field(default_factory=dict)
     covering: dict[tuple[str, int], set[str]] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class Map:
         return {test for line in lines for test in self.covering.get((path, line), ())}
 
 
-# --- one process a mutant ----------------------------------------------------------------------------------------
+# --- one process for each mutant ---------------------------------------------------------------------------------
 
 
 def fork(job: Callable[[], int], cpu_s: float) -> int:

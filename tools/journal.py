@@ -1,7 +1,7 @@
-"""How each mutant ended, a line of JSON each, written as it ends: a run that was stopped goes on from there.
+"""The journal of mutants: a line of JSON for each as it ends, so that a stopped run can be resumed.
 
-A verdict stands while what it speaks of is unchanged: the target always; for a mutant that a test killed, the file of
-that test; for every other one, all files that the tests of its group read. The last line of a mutant counts.
+A verdict holds while its files are unchanged: the target; and the file of the test that killed the mutant, or for any
+other mutant all files that the tests of its group read. The last line of a mutant counts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HASH_CHARACTERS = 12
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One mutant as it ended. `target` and `tests` begin the SHA-256 of the target, and of what judged it."""
+    """The end of one mutant. `target` and `tests` are the first digits of SHA-256: of the target, and of its judges."""
 
     path: str
     line: int
@@ -35,7 +35,7 @@ class Line:
 
     @property
     def key(self) -> tuple[str, str, int, str, str]:
-        """Which mutant it is of, in this state of the file."""
+        """Identifies the mutant in this state of the file."""
         return self.path, self.function, self.line, self.before, self.after
 
 
@@ -45,20 +45,20 @@ def key_of(mutant: Mutant) -> tuple[str, str, int, str, str]:
 
 
 class Journal:
-    """The lines of a file. `read` are, throughout, the files that the tests of the mutant's group read."""
+    """The lines of the journal. `read` is everywhere the list of files that the tests of the mutant's group read."""
 
     def __init__(self, file: Path, root: Path) -> None:
         self._file = file
         self._hash = cache(partial(_hash, root))
 
     def lines(self) -> dict[tuple[str, str, int, str, str], Line]:
-        """The last line of each mutant. A line that was cut off when the run was stopped is none."""
+        """The last line of each mutant. A line that was cut off when the run was stopped does not count."""
         text = self._file.read_text("utf-8") if self._file.exists() else ""
         read = [Line(**json.loads(line)) for line in text[: text.rfind("\n") + 1].splitlines()]
         return {line.key: line for line in read}
 
     def write(self, mutant: Mutant, verdict: Verdict, read: Sequence[str]) -> None:
-        """Add how a mutant ended under a group whose tests read these files."""
+        """Add the verdict on a mutant of a group whose tests read these files."""
         line = Line(
             path=mutant.path,
             line=mutant.line,
@@ -74,12 +74,12 @@ class Journal:
             file.write(json.dumps(asdict(line), ensure_ascii=False) + "\n")
 
     def stands(self, line: Line, read: Sequence[str]) -> bool:
-        """Whether nothing has changed since that the verdict speaks of."""
+        """Whether all files of the verdict are unchanged."""
         judges = _judges(line.outcome, line.test, read)
         return line.target == self._hash((line.path,)) and line.tests == self._hash(judges)
 
     def keep(self, lines: Iterable[Line]) -> None:
-        """Write the file anew with these lines only, in order of place."""
+        """Write the file again with these lines only, in order of place."""
         rows = sorted(lines, key=lambda line: line.key)
         text = "".join(json.dumps(asdict(row), ensure_ascii=False) + "\n" for row in rows)
         self._file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""`make mutants`: plants each small defect of `tools/mutations.py` in the house's code, and says which no test sees.
+"""`make mutants`: plants each small defect of `tools/mutations.py` in our code, and lists those that no test sees.
 
 `tools/mutants.toml` names the groups of targets with the tests that judge them, and the mutants that no test can kill,
 each with the reason. Two parts: `certified` (the generator and the rules) writes `certification/mutants.json`, for the
@@ -40,7 +40,7 @@ JOURNAL: Final = "tools/mutants.jsonl"
 CERTIFIED: Final = "certified"
 ROOMS: Final = "rooms"
 OTHERS_MAX: Final = 20
-"""Tests that a known mutant meets behind the one that had killed it."""
+"""A known mutant is run against so many tests after the one that killed it before."""
 SAME: Final = ("line", "function", "before", "after")
 
 
@@ -71,12 +71,12 @@ def matched(root: Path, patterns: Sequence[str]) -> list[str]:
 
 
 def sha256(path: Path) -> str:
-    """Return the hash of a file."""
+    """The hash of a file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def reason(mutant: Mutant | Line, equivalents: Sequence[dict[str, str]]) -> str:
-    """Why no test can kill this mutant, "" if nobody says so."""
+    """The stated reason why no test can kill this mutant, or ""."""
     told = [each["why"] for each in equivalents if excuses(each, mutant)]
     return told[0] if told else ""
 
@@ -90,7 +90,7 @@ def excuses(entry: dict[str, str], mutant: Mutant | Line) -> bool:
 
 
 def read_config(root: Path) -> tuple[list[Group], list[dict[str, str]]]:
-    """Return the groups and the equivalent mutants."""
+    """The groups, and the equivalent mutants."""
     document = tomllib.loads((root / CONFIG).read_text("utf-8"))
     return [Group(**each) for each in document["group"]], document.get("equivalent", [])
 

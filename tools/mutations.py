@@ -1,11 +1,10 @@
-"""Small wrong changes of a source file, one at a time: what mutation testing plants (`tools/mutants.py` runs them).
+"""Makes small wrong changes of a source file, one at a time, for mutation testing (`tools/mutants.py`).
 
 A pure function from source to mutants. It changes comparisons, arithmetic, numbers by one, truth values, conditions,
-`and` and `or` and what they join, bounds of slices, what is returned, codes and names in strings; it deletes statements
-and exchanges `break` and `continue`. It leaves alone what no test of behaviour can see: annotations, docstrings,
-imports, `__all__`, `slots=`, decorators but for their arguments, declarations and blocks for type checkers, prose
-(texts with a space). Of a text that is SQL it changes comparisons, `AND` and `OR`, `NULL` or not, the order, `min` and
-`max`.
+`and` and `or` and their operands, bounds of slices, returned values, codes and names in strings; it deletes statements
+and swaps `break` and `continue`. It leaves out what no test of behaviour can see: annotations, docstrings, imports,
+`__all__`, `slots=`, decorators but not their arguments, declarations and blocks for type checkers, prose (texts with a
+space). In SQL it changes comparisons, `AND` and `OR`, `NULL` and `NOT NULL`, the order, `min` and `max`.
 """
 
 from __future__ import annotations
@@ -120,7 +119,7 @@ class _Walk:
         self._in_function = False
 
     def children(self, node: ast.AST) -> None:
-        """Go on into what may be changed below a node."""
+        """Visit the parts of a node that may be changed."""
         match node:
             case ast.FunctionDef(body=[ast.Expr(value=ast.Constant(value=builtins.Ellipsis))]):
                 return  # a declaration of a Protocol
@@ -152,7 +151,7 @@ class _Walk:
             if isinstance(node, ast.expr | ast.stmt | ast.Slice):
                 for text in _alternatives(node, in_function=self._in_function):
                     self._add(node, text)
-            # The changes of a comparison turn it round, too.
+            # The changes of a comparison include its negation.
             if isinstance(node, BRANCHES) and not isinstance(node.test, ast.Compare | ast.Constant):
                 self._add(node.test, _bracketed(_negated(node.test)))
             self.children(node)
@@ -200,7 +199,7 @@ class _Walk:
 
 
 def _alternatives(node: ast.AST, *, in_function: bool) -> Iterator[str]:
-    """Each wrong text for one node."""
+    """Every wrong text for one node."""
     match node:
         case ast.Compare():
             for index, op in enumerate(node.ops):
@@ -281,7 +280,7 @@ def _other_values(value: object) -> Iterator[str]:
         yield str(value + 1)
         yield str(value - 1) if value > 0 else f"({value - 1})"
     elif isinstance(value, str) and HEX.fullmatch(value):
-        yield repr(value[:-1] + ("1" if value[-1] == "0" else "0"))  # still hex: the vector is read, and is wrong
+        yield repr(value[:-1] + ("1" if value[-1] == "0" else "0"))  # still hex: the vector can be read, and is wrong
     elif isinstance(value, str) and SQL.match(value):
         yield from (repr(text) for text in _other_sql(value))
     elif isinstance(value, str) and " " not in value:
@@ -291,7 +290,7 @@ def _other_values(value: object) -> Iterator[str]:
 
 
 def _other_sql(text: str) -> Iterator[str]:
-    """Each text with one place of it changed. What assigns (`SET a = ?`) is left alone."""
+    """The text with one place changed, for every place. Assignments (`SET a = ?`) are left out."""
     for pattern, other in SQL_CHANGES:
         for place in re.finditer(pattern, text):
             if place[0] != " = " or _compares(text[: place.start()]):
@@ -299,7 +298,7 @@ def _other_sql(text: str) -> Iterator[str]:
 
 
 def _compares(before: str) -> bool:
-    """Whether an `=` after this text compares: the last word that says so is not SET."""
+    """Whether an `=` after this text compares: the last such keyword is not SET."""
     words: list[str] = re.findall(r"\b(SET|WHERE|ON|AND|WHEN)\b", before)
     return not words or words[-1] != "SET"
 

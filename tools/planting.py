@@ -1,11 +1,11 @@
-"""Runs tests with one mutant at a time, in forks, and touches no file: the engine of `tools/mutants.py`.
+"""The engine of `tools/mutants.py`: runs tests with one mutant at a time, in forks, and changes no file.
 
-The tests are collected and run once, which says what each covers and costs; then a fork for each mutant exchanges the
-code of one function in place and runs the tests that cover its lines, cheap ones first, until one fails. What acts when
-a module is imported (a constant, a default, a function that fills a table) runs in a fork that imports the changed
-source in place of the file, under all tests. Limits are CPU seconds and memory, so a loaded machine kills no mutant.
-Both ways run once without a mutant first: tests that fail as they are judge nothing. Tests that leave threads behind
-(`apart`) make the map in a process of its own, for a fork has no thread but the one that forked. Linux only.
+The tests are collected and run once, to learn what each covers and costs. Then a fork for each mutant replaces the code
+of one function and runs the tests that cover its lines, cheap ones first, until one fails. A change that acts when a
+module is imported (a constant, a default, a function that fills a table) runs in a fork that imports the changed source
+instead of the file, under all tests. Limits are CPU seconds and memory, so a loaded machine kills no mutant. Both ways
+run once without a mutant first: tests that fail then judge nothing. Tests that leave threads behind (`apart`) make the
+map in a process of its own, because a fork has only the thread that forked. Linux only.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ from tools.forks import (
 from tools.mutations import Mutant
 
 KNOWN_S: Final = 1.0
-"""What a test is taken to cost that has not been measured, in CPU seconds."""
+"""CPU seconds assumed for a test that was not measured."""
 
 # --- first way: the code of one function, exchanged in place -----------------------------------------------------
 
 
 class Warm:
-    """A pytest plugin: in place of the usual loop, the run that makes the map, then a fork a mutant."""
+    """A pytest plugin that replaces the usual loop: a run that makes the map, then a fork for each mutant."""
 
     unreached = STATUS[UNSUITED]
-    """How a mutant ends that no test reaches."""
+    """The status of a mutant that no test reaches."""
 
     def __init__(
         self,
@@ -165,7 +165,7 @@ class Warm:
 
 
 class Known(Warm):
-    """The same without a map: each mutant meets the tests it is given, in their order."""
+    """The same without a map: each mutant is run against given tests, in their order."""
 
     unreached = STATUS[SURVIVED]
 
@@ -231,14 +231,14 @@ class Planted(importlib.machinery.SourceFileLoader):
 
 
 class Finder:
-    """Finds the one module that is planted."""
+    """Finds the one module with the mutant."""
 
     def __init__(self, path: str, root: Path, source: bytes) -> None:
         self._name = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
         self._path, self._source = str(root / path), source
 
     def find_spec(self, name: str, *_: object) -> Any:
-        """As `importlib` asks it."""
+        """The spec for `importlib`."""
         if name != self._name:
             return None
         return importlib.util.spec_from_file_location(name, self._path, loader=Planted(name, self._path, self._source))

@@ -1,8 +1,8 @@
-"""The contract's build steps: Python code from `protos/`, and proof that the committed code is that code.
+"""Build steps of the contract: generates Python code from `protos/`, and compares it with the committed code.
 
-`generate` writes the packages, `drift` compares them with a fresh generation, `third-party DIR` lays out for buf the
-imports that come with installed packages, `contract DIR` writes the whole contract for other languages. Refuses drift,
-what the compilers refuse, and to write a contract into a folder that has something in it.
+`generate` writes the packages, `drift` compares them with a fresh generation, `third-party DIR` copies for buf the
+imports that come with installed packages, `contract DIR` writes the whole contract for other languages, into an empty
+folder.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PROTOS = ROOT / "protos"
 SITE_PACKAGES = Path(sysconfig.get_path("purelib"))  # google/rpc/*.proto lie here (googleapis-common-protos)
 WELL_KNOWN = Path(str(files("grpc_tools"))) / "_proto"  # google/protobuf/*.proto
 DETAILS = ("google/rpc/code.proto", "google/rpc/error_details.proto", "google/rpc/status.proto")
-"""What errors are made of (docs/errors.md): clients need it, though our files import but a part."""
+"""The messages of errors (docs/errors.md): clients need all of them, although our files import only some."""
 INIT = '"""Generated from `protos/`, never edited: change the contract and run `make protos`."""\n'
 
 
@@ -82,12 +82,12 @@ def write() -> None:
 
 
 def drift() -> list[str]:
-    """What of the committed code is not what the contract generates, one line each."""
+    """The committed files that differ from a fresh generation, one line each."""
     with tempfile.TemporaryDirectory() as scratch:
         generate(Path(scratch))
         fresh = contents(Path(scratch), packages(protos()))
     committed = contents(ROOT, packages(protos()))
-    # Code of a contract file that is gone, in whatever folder it was left.
+    # Code of a contract file that is gone, in any folder.
     committed |= {
         path.relative_to(ROOT).as_posix(): path.read_bytes()
         for path in (ROOT / "rgs").rglob("*_pb2*")
@@ -109,8 +109,9 @@ def third_party(folder: Path) -> None:
 
 
 def contract(folder: Path) -> list[str]:
-    """Write every contract file with all that it imports, as import paths below `folder`; what was written. Loaders of
-    other languages need nothing else.
+    """Write every contract file and all its imports, as import paths below `folder`. Returns the paths.
+
+    Loaders of other languages need nothing else.
     """
     if folder.exists() and any(folder.iterdir()):
         sys.exit(f"{folder} is not empty: give a new folder")
@@ -129,7 +130,7 @@ def contract(folder: Path) -> list[str]:
 
 
 def main() -> int:
-    """Run one step; the exit status tells whether it held."""
+    """Run one step. Returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     steps = parser.add_subparsers(dest="step", required=True)
     steps.add_parser("generate", help="write the generated packages")
@@ -144,7 +145,7 @@ def main() -> int:
     elif arguments.step == "contract":
         print(*contract(arguments.folder), sep="\n")
     elif found := drift():
-        print("generated code is not what protos/ says; run `make protos`:", *found, sep="\n  ", file=sys.stderr)
+        print("generated code differs from protos/; run `make protos`:", *found, sep="\n  ", file=sys.stderr)
         return 1
     return 0
 

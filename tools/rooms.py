@@ -1,7 +1,7 @@
 """The drawing of the rooms in docs/architecture.md, made from the table ROOMS of tools/tidy.py.
 
-`python -m tools.rooms docs/architecture.md` puts it into the page anew; a test compares. A room that may import the
-whole of the room around it is drawn as a part of that room. The ways in, tests, benches, tools and examples are not
+`python -m tools.rooms docs/architecture.md` updates the page; a test compares. A room that may import the whole of the
+room around it is drawn as a part of that room. The ways in, tests, benches, tools and examples are not
 drawn.
 """
 
@@ -36,7 +36,7 @@ def boxes(rooms: Sequence[Room] = ROOMS) -> dict[str, list[Room]]:
 
 
 def granted(rooms: Sequence[Room] = ROOMS) -> dict[str, dict[str, set[str]]]:
-    """Box, name that it may import, the other boxes which that name leads to."""
+    """Box -> name that it may import -> the other boxes that the name leads to."""
     drawn = boxes(rooms)
     box_of = {room.prefix: name for name, rows in drawn.items() for room in rows}
     found: dict[str, dict[str, set[str]]] = {}
@@ -48,7 +48,7 @@ def granted(rooms: Sequence[Room] = ROOMS) -> dict[str, dict[str, set[str]]]:
 
 
 def arrows(edges: Mapping[str, set[str]]) -> list[tuple[str, str]]:
-    """The arrows of a graph told from the inside out, but for those that a longer way stands for."""
+    """The arrows of a graph, from the inside out, without those that a longer way stands for."""
     beyond: dict[str, set[str]] = {}
     for box, others in edges.items():
         beyond[box] = {far for near in others for far in {near} | beyond[near]}
@@ -107,7 +107,7 @@ def _others(rows: Sequence[Room]) -> str:
 
 
 def renewed(page: str) -> str:
-    """The page with the drawing and the table as ROOMS has them now."""
+    """The page with the drawing and the table of ROOMS."""
     if len(BETWEEN.findall(page)) != 1:
         raise ValueError(f"the page must have one part between {BEGIN} and {END}")
     return BETWEEN.sub(lambda _: f"{BEGIN}\n\n{picture()}\n\n{table()}\n\n{END}", page)

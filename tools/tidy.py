@@ -1,9 +1,9 @@
-"""The house rules that a machine can see, as a function over (path, source), run on all files by a unit test.
+"""Checks our own rules of code, as a function over (path, source). A unit test runs it on all files.
 
-Who may import whom (the table ROOMS), who may ask for entropy, time or the database (ENTITLED), where SQL lives and how
-it is written, how long a file may be, which names say nothing. Closed world: a file in no room is a finding too.
-Reads the syntax tree only. So it sees an import by a constant name (`importlib.import_module("rgs.cli")`), and not one
-by a name that is put together at run time.
+The rules: who may import whom (the table ROOMS), who may use entropy, time or the database (ENTITLED), where SQL stands
+and how it is written, how long a file may be, which names are too vague. A file in no room is a finding too. It reads
+the syntax tree only: it sees an import by a constant name (`importlib.import_module("rgs.cli")`), and not one by a name
+that is put together at run time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PRODUCT: Final = ("rng/", "rgs/", "certification/", "examples/")
 
 @dataclass(frozen=True, order=True)
 class Finding:
-    """A broken rule: where, which one, and what exactly."""
+    """A broken rule: the place, the rule, and the details."""
 
     path: str
     line: int
@@ -46,7 +46,7 @@ Rule = Iterator[tuple[int, str, str]]  # line, rule, what
 
 @dataclass(frozen=True)
 class Room:
-    """What the files below `prefix` may import beside the standard library; the longest prefix that fits holds."""
+    """The imports allowed below `prefix`, besides the standard library. The longest prefix that fits applies."""
 
     prefix: str
     house: tuple[str, ...] = ()  # modules (with all below) or single names of ours

@@ -1,8 +1,8 @@
-"""`make wheel`: build the wheel, the same bytes from the same files wherever and whenever, and say its SHA-256.
+"""`make wheel`: builds the wheel, always the same bytes from the same files, and prints its SHA-256.
 
-The back end is the locked one, times in the archive are one constant, order and modes are hatchling's. The second hash
-is that of the RECORD inside, which names every file: it stays the same even where another zlib packs otherwise. Refuses
-to hear what the environment says of times.
+The back end is the locked one, all times in the archive are one constant whatever the environment says, order and modes
+are hatchling's. The second hash is that of the RECORD inside, which lists every file: it stays the same even if another
+zlib compresses differently.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def hashes(wheel: Path) -> tuple[str, str]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Build into a folder, and say what came out."""
-    parser = argparse.ArgumentParser(description="Build the wheel and say its SHA-256.")
+    """Build into a folder, and print the hashes."""
+    parser = argparse.ArgumentParser(description="Build the wheel and print its SHA-256.")
     parser.add_argument("--folder", type=Path, default=ROOT / "dist", help="where to (dist)")
     folder: Path = parser.parse_args(argv).folder
     folder.mkdir(parents=True, exist_ok=True)

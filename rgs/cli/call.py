@@ -28,7 +28,7 @@ from grpc_health.v1 import health_pb2
 
 from rgs.cli.options import HOME, HomeOption, note
 from rgs.core.errors import FormatError, InvalidFieldError
-from rgs.devkit.client import CallError, Client, Identity, OutcomeUnknownError, address_of, refusal_of
+from rgs.devkit.client import CallError, Client, ClientIdentity, OutcomeUnknownError, address_of, refusal_of
 from rgs.node.config import check_address
 from rgs.node.home import open_home
 from rgs.service.callers import Role
@@ -268,7 +268,7 @@ def call(
     chosen = find(method)
     config = open_home(home)
     address = check_address("server", server) if server else address_of(config)
-    with Client(address, Identity.of_party(config, party or f"demo-{role}")) as client:
+    with Client(address, ClientIdentity.of_party(config, party or f"demo-{role}")) as client:
         try:
             return 0 if invoke(client, chosen, json, timeout) else 1
         except CallError as error:

@@ -21,7 +21,15 @@ from rgs.cli.options import HOME, HomeOption, entropy
 from rgs.core.ids import ULID_RANDOM_BYTES, check_name, check_reference, format_ulid
 from rgs.core.money import parse_currency
 from rgs.devkit.conformance import regulator, wallet
-from rgs.devkit.conformance.kit import Caller, Result, Verdict, format_junit, print_table, run_checks, verify_reachable
+from rgs.devkit.conformance.kit import (
+    CheckResult,
+    CheckVerdict,
+    ContractCaller,
+    format_junit,
+    print_table,
+    run_checks,
+    verify_reachable,
+)
 from rgs.devkit.conformance.regulator_kit import RegulatorKit
 from rgs.devkit.conformance.wallet_kit import WalletKit
 from rgs.node.clock import SystemClock
@@ -68,10 +76,10 @@ def check_wallet(  # noqa: PLR0913, PLR0917 - the options of a command line
 ) -> int:
     """Run the checks of an operator's wallet. They move money of the test player."""
 
-    async def tried(channel: grpc.aio.Channel) -> list[Result]:
+    async def tried(channel: grpc.aio.Channel) -> list[CheckResult]:
         kit = WalletKit(
             stub=WalletServiceStub(channel),
-            caller=Caller(wallet_grpc.DOMAIN, wallet_grpc.REFUSALS, deadline_ms),
+            caller=ContractCaller(wallet_grpc.DOMAIN, wallet_grpc.REFUSALS, deadline_ms),
             new_id=_new_id(),
             operator=check_name(operator, "operator"),
             player=check_reference(player, "player"),
@@ -102,10 +110,10 @@ def check_regulator(
     """Run the checks of a central system or its gateway. They open sessions: use a test system."""
     clock = SystemClock()
 
-    async def tried(channel: grpc.aio.Channel) -> list[Result]:
+    async def tried(channel: grpc.aio.Channel) -> list[CheckResult]:
         kit = RegulatorKit(
             stub=CentralSystemServiceStub(channel),
-            caller=Caller(regulator_grpc.DOMAIN, regulator_grpc.REFUSALS, deadline_ms),
+            caller=ContractCaller(regulator_grpc.DOMAIN, regulator_grpc.REFUSALS, deadline_ms),
             new_id=_new_id(),
             now_ms=clock.now_ms,
             operator=check_name(operator, "operator"),
@@ -149,11 +157,11 @@ def _run(
     credentials: grpc.ChannelCredentials,
     deadline_ms: int,
     junit: Path | None,
-    check: Callable[[grpc.aio.Channel], Awaitable[list[Result]]],
+    check: Callable[[grpc.aio.Channel], Awaitable[list[CheckResult]]],
 ) -> int:
     check_address("target", target)
 
-    async def run() -> list[Result]:
+    async def run() -> list[CheckResult]:
         options: Any = (("grpc.enable_retries", 0), ("grpc.service_config_disable_resolution", 1))
         async with grpc.aio.secure_channel(target, credentials, options=options) as channel:
             await verify_reachable(channel, target, deadline_ms)
@@ -163,4 +171,4 @@ def _run(
     print_table(f"{name} at {target}", results)
     if junit is not None:
         write_whole(junit.absolute(), format_junit(f"rgs.conformance.{name}", results), PUBLIC_MODE)
-    return FAILED_STATUS if any(result.verdict is Verdict.FAILED for result in results) else 0
+    return FAILED_STATUS if any(result.verdict is CheckVerdict.FAILED for result in results) else 0

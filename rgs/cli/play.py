@@ -19,7 +19,7 @@ import typer
 from rgs.cli.options import HOME, HomeOption, note
 from rgs.core.amounts import format_money
 from rgs.core.errors import InvalidFieldError, UnavailableError
-from rgs.devkit.client import CallError, Client, Identity, OutcomeUnknownError, address_of
+from rgs.devkit.client import CallError, Client, ClientIdentity, OutcomeUnknownError, address_of
 from rgs.devkit.terminal.game_screen import LeftError, Sitting
 from rgs.devkit.terminal.history_screen import Past
 from rgs.devkit.terminal.i18n import LANGUAGES, Choice, language_of, load_words
@@ -56,7 +56,9 @@ def play(
     words = load_words(language or language_of(os.environ))
     config = open_home(home)
     console = open_console()
-    client = Client(check_address("server", server) if server else address_of(config), Identity.of_party(config, party))
+    client = Client(
+        check_address("server", server) if server else address_of(config), ClientIdentity.of_party(config, party)
+    )
     with client, Keyboard(console, prompt=words.texts["say.prompt"]) as keyboard:
         desk = Desk(console, keyboard, words)
         try:

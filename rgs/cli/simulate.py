@@ -22,7 +22,7 @@ from rgs.cli.options import HOME, HomeOption, entropy
 from rgs.core.errors import RgsError
 from rgs.core.ids import REGULATOR_ID_ALPHABET, REGULATOR_ID_CHARACTERS
 from rgs.core.money import parse_currency
-from rgs.devkit.simulators.faults import Faults, Plan, parse_plan, parse_planned
+from rgs.devkit.simulators.faults import FaultPlan, Faults, parse_plan, parse_planned
 from rgs.devkit.simulators.regulator import SimulatedCentralSystem
 from rgs.devkit.simulators.serving import ServerTls, Simulator, SimulatorServer
 from rgs.devkit.simulators.statements import regulator_statement, wallet_statement
@@ -125,9 +125,9 @@ def id_maker(read: Callable[[int], bytes]) -> Callable[[str], str]:
     return new_id
 
 
-def _plan(path: Path | None, rows: list[str] | None, until_call: int) -> Plan:
+def _plan(path: Path | None, rows: list[str] | None, until_call: int) -> FaultPlan:
     """The plan of the file, with the rows of the options behind its own; `until_call` goes before the file's."""
-    plan = Plan() if path is None else parse_plan(decode_ascii(read_whole(path, "plan of faults"), str(path)))
+    plan = FaultPlan() if path is None else parse_plan(decode_ascii(read_whole(path, "plan of faults"), str(path)))
     schedule = (*plan.schedule, *(parse_planned(text) for text in rows or ()))
     return replace(plan, schedule=schedule, until_call=until_call or plan.until_call)
 
@@ -155,7 +155,7 @@ def _run(
     simulator: Simulator,
     listen: str,
     tls: ServerTls,
-    plan: Callable[[], Plan],
+    plan: Callable[[], FaultPlan],
     export: Path | None,
     statement: Callable[[], str],
 ) -> None:

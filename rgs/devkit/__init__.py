@@ -1,4 +1,4 @@
-"""For those who develop, integrate and try: demo, simulators, conformance checks, the terminal client, child processes.
+"""Tools for developers and integrators: demo, simulators, conformance checks, terminal client, child processes.
 
-The server never imports this. It talks to a server as strangers do, or puts one together from `rgs.node`.
+The server cannot import this room. The room calls a server over gRPC as an outsider, or builds one from `rgs.node`.
 """

@@ -1,9 +1,8 @@
 """A small client of the server: one channel over mutual TLS, deadlines, request ids, and repeats.
 
-Used by `rgs play` and `rgs demo`. A request that is not answered (UNAVAILABLE, DEADLINE_EXCEEDED) is sent again with
-the same request id, so that doing it twice has the effect of doing it once; play goes over unary calls or over the
-stream, with the same messages. Refuses to speak without a certificate of its own, to make up a new request id for a
-repeat, and to read silence as a failure: what stays unanswered is raised as OutcomeUnknownError.
+For `rgs play`, `rgs call` and `rgs demo`. A request without an answer (UNAVAILABLE, DEADLINE_EXCEEDED) is sent again
+with the same request id, so that it takes effect once. Play goes over unary calls or over the stream, with the same
+messages. A request that stays unanswered raises OutcomeUnknownError: it may have taken effect.
 """
 
 from __future__ import annotations
@@ -15,8 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from types import TracebackType
-from typing import Final, Protocol, Self, TypeVar, cast
+from typing import Any, Final, Self, TypeVar, cast
 
 import grpc
 from google.protobuf.message import Message
@@ -24,6 +22,7 @@ from google.rpc.error_details_pb2 import ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
 from grpc_status.rpc_status import from_call
 
+from rgs.devkit.requests import Requests
 from rgs.node.config import Config
 from rgs.node.files import read_whole
 from rgs.v1.admin_pb2_grpc import AdminServiceStub
@@ -49,18 +48,18 @@ STREAM_S: Final = 60.0
 PAUSES_S: Final = (0.1, 0.2, 0.4, 0.8, 1.6)
 """Before the second to the sixth attempt; longer where the server asks for it."""
 PATIENCE_S: Final = 3.0
-"""A server that asks for a longer pause is not asked again."""
+"""A request is not repeated if the server asks for a longer pause."""
 _UNANSWERED: Final = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED})
 _UNANSWERED_REASONS: Final = frozenset({"REQUEST_SEEN"})
-"""Its answer exists, and comes with the next attempt."""
-_ANY_ADDRESS: Final = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 - what a server listens on, not what we bind
+"""The server has the answer already, and gives it at the next attempt."""
+_ANY_ADDRESS: Final = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 - a server listens there; we do not bind it
 
 Request = TypeVar("Request", bound=Message)
 Response = TypeVar("Response", bound=Message)
 
 
 class CallError(Exception):
-    """The server's refusal: `reason` is stable (docs/errors.md), the message may change."""
+    """The server refused a call: `reason` is stable (docs/errors.md), the message may change."""
 
     def __init__(self, status: Status, code: grpc.StatusCode) -> None:
         super().__init__(status.message)
@@ -69,7 +68,6 @@ class CallError(Exception):
         self.reason = ""
         self.metadata: dict[str, str] = {}
         self.pause_s = 0.0
-        self.details = status.details
         for detail in status.details:
             info, retry = ErrorInfo(), RetryInfo()
             if detail.Unpack(info):
@@ -83,11 +81,11 @@ class CallError(Exception):
 
 
 class OutcomeUnknownError(CallError):
-    """Not answered, however often it was sent. It may have happened: the same request id settles it, later."""
+    """No attempt was answered. The request may have taken effect: repeat it later with the same request id."""
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ClientIdentity:
     """The files of a party: the authority of servers, its own certificate, its own key."""
 
     ca: Path
@@ -95,7 +93,7 @@ class Identity:
     key: Path
 
     @classmethod
-    def of_party(cls, config: Config, party: str) -> Identity:
+    def of_party(cls, config: Config, party: str) -> ClientIdentity:
         """The files that `rgs init` made for a party."""
         stem = config.tls / "clients" / party
         return cls(config.ca, stem.with_name(f"{party}.pem"), stem.with_name(f"{party}.key"))
@@ -110,17 +108,18 @@ class Identity:
 
 
 def address_of(config: Config) -> str:
-    """Where a client on this machine finds a node that listens as configured."""
+    """The address at which a client on this machine reaches a node with these settings."""
     host, _, port = config.listen.rpartition(":")
     return f"{_ANY_ADDRESS.get(host, host)}:{port}"
 
 
 class Client:
-    """One channel and its stubs. Thread-safe, but for the Play streams: each belongs to one thread."""
+    """One channel and its stubs. Thread-safe, except for Play streams: each belongs to one thread."""
 
-    def __init__(self, address: str, identity: Identity) -> None:
+    def __init__(self, address: str, identity: ClientIdentity) -> None:
         self.address = address
         self._entropy = EntropySource()
+        self.requests = Requests(self.request_id)
         self.channel = grpc.secure_channel(address, identity.credentials())
         self.sessions = SessionServiceStub(self.channel)
         self.play = PlayServiceStub(self.channel)
@@ -134,15 +133,25 @@ class Client:
         return str(uuid.UUID(bytes=self._entropy.read(16), version=4))
 
     def call(self, method: grpc.UnaryUnaryMultiCallable[Request, Response], request: Request) -> Response:
-        """Ask, and ask again while there is no answer. CallError, OutcomeUnknownError."""
+        """Send the request, and repeat it while there is no answer. CallError, OutcomeUnknownError."""
         return _patiently(lambda: self.call_once(method, request))
 
     def call_once(self, method: grpc.UnaryUnaryMultiCallable[Request, Response], request: Request) -> Response:
-        """Ask once. CallError, OutcomeUnknownError."""
+        """Send the request once. CallError, OutcomeUnknownError."""
         try:
             return method(request, timeout=TIMEOUT_S)
         except grpc.RpcError as error:
             raise refusal_of(error) from None
+
+    def pages(self, method: grpc.UnaryUnaryMultiCallable[Request, Response], request: Request) -> Iterator[Response]:
+        """All pages of a list, each when it is wanted. CallError, OutcomeUnknownError."""
+        listing: Any = request  # every request of a list has a page token, and every page the next one
+        while True:
+            page: Any = self.call(method, listing)
+            yield page
+            if not page.next_page_token:
+                return
+            listing.page_token = page.next_page_token
 
     def close(self) -> None:
         self.channel.close()
@@ -150,24 +159,12 @@ class Client:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
-class Rounds(Protocol):
-    """How rounds are played: by unary calls or over the stream, with the same answers."""
-
-    def start_round(self, request: StartRoundRequest) -> StartRoundResponse: ...
-
-    def act(self, request: ActRequest) -> ActResponse: ...
-
-    def close(self) -> None: ...
-
-
 class UnaryRounds:
-    """Each request is a call of its own."""
+    """Rounds are played by unary calls: each request is a call of its own."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -179,14 +176,17 @@ class UnaryRounds:
         return self._client.call(self._client.play.Act, request)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: unary calls hold nothing open."""
 
 
-class StreamRounds:
-    """All requests on one Play stream, one at a time; a stream that ends is opened again and the request repeated."""
+class StreamRounds(UnaryRounds):
+    """Rounds are played over one Play stream, one request at a time, with the same answers.
+
+    A stream that ends is opened again, and the request is repeated.
+    """
 
     def __init__(self, client: Client) -> None:
-        self._client = client
+        super().__init__(client)
         self._requests: SimpleQueue[PlayRequest | None] = SimpleQueue()
         self._responses: Iterator[PlayResponse] | None = None
 
@@ -197,11 +197,11 @@ class StreamRounds:
         return self._ask(PlayRequest(act=request), request.request_id).act
 
     def close(self) -> None:
-        """Say that nothing more comes, and let the server end the stream."""
+        """End our side, and wait until the server ends the stream."""
         responses = self._responses
         if responses is not None:
             self._drop()
-            with suppress(grpc.RpcError):  # every answer has come: how the stream ends changes nothing
+            with suppress(grpc.RpcError):  # every answer has arrived already
                 for _ in responses:
                     pass
 
@@ -227,14 +227,14 @@ class StreamRounds:
         return response
 
     def _drop(self) -> None:
-        """Give the stream up: the next request opens another."""
+        """Give up the stream: the next request opens another."""
         self._requests.put(None)
-        self._requests = SimpleQueue()  # what the old stream has not taken is not sent by the new one
+        self._requests = SimpleQueue()  # a request that the old stream has not sent must not go out on the new one
         self._responses = None
 
 
 def _patiently(ask: Callable[[], Response]) -> Response:
-    """The answer of the first attempt that gets one; the error of the last, where none does."""
+    """The first answer in up to six attempts; the error of the last attempt if none is answered."""
     for pause_s in PAUSES_S:
         try:
             return ask()
@@ -246,10 +246,10 @@ def _patiently(ask: Callable[[], Response]) -> Response:
 
 
 def refusal_of(error: grpc.RpcError) -> CallError:
-    """What a call ended with: the server's refusal, or that nothing was answered (OutcomeUnknownError)."""
-    call = cast("grpc.Call", error)  # what the library raises is both; its stubs do not say so
+    """The error of a call: the server's refusal, or OutcomeUnknownError if there was no answer."""
+    call = cast("grpc.Call", error)  # the library raises an object that is both; its stubs do not say so
     status = from_call(call)
-    if status is None:  # not made by our server: the transport's own word
+    if status is None:  # from the transport, not from our server
         return _made_here(call.code(), call.details() or "no answer")
     return _error(status)
 

@@ -142,10 +142,10 @@ def measure_surroundings(objects: Sequence[str] | None = None) -> Surroundings:
     from rgs.integrity.manifest_verify import (  # noqa: PLC0415
         IMPORTABLE,
         LOCK,
-        PROTOS,
         Finding,
         UnverifiableError,
         digest,
+        is_server,
         machine_of,
         measure,
         misled,
@@ -161,7 +161,7 @@ def measure_surroundings(objects: Sequence[str] | None = None) -> Surroundings:
         findings = [finding for finding in beside if "/" in finding.path or _is_meant(finding.path, folders)]
         lock = files[LOCK].read_text("utf-8") if LOCK in files else ""
         found = measure(folders, lock, sys.executable, stdlib, objects)
-        found.server = {name: digest(path) for name, path in files.items() if not name.startswith(f"{PROTOS}/")}
+        found.server = {name: digest(path) for name, path in files.items() if is_server(name)}
         places, refused = examine([*folder_of_python(), *found.openssl])
         found.machine = machine_of(places)
         findings += misled(Path(sys.executable), stdlib)
@@ -199,6 +199,7 @@ def verify_certified(path: Path, found: Surroundings) -> None:
     software.
     """
     from rgs.integrity.manifest_verify import (  # noqa: PLC0415 - as above
+        DEVKIT,
         PROTOS,
         UnverifiableError,
         compare_surroundings,
@@ -219,7 +220,7 @@ def verify_certified(path: Path, found: Surroundings) -> None:
         contract = {name: digest(file) for name, file in ours.items() if name.startswith(protos)}
     except UnverifiableError as error:
         raise SurroundingsError(str(error)) from None
-    listed = {entry["path"]: entry["sha256"] for entry in content["files"]}
+    listed = {entry["path"]: entry["sha256"] for entry in content["files"] if not entry["path"].startswith(DEVKIT)}
     if not contract:
         listed = {name: sha256 for name, sha256 in listed.items() if not name.startswith(protos)}
     findings = [

@@ -34,6 +34,8 @@ PACKAGES: Final = ("certification", "rgs", "rng")
 """The folders of our own code."""
 PROTOS: Final = "protos"
 """The folder of the contract; a wheel does not have it."""
+DEVKIT: Final = "rgs/devkit/"
+"""Demo, simulators, terminal client: hashed apart from the server, which cannot import them."""
 LOCK: Final = "requirements/runtime.txt"
 """Logical path of the lock of the installation: a checkout has it there, a wheel inside `rgs`."""
 BESIDE: Final = frozenset(
@@ -88,7 +90,7 @@ class Surroundings:
     dependencies: dict[str, dict[str, str]] = field(default_factory=dict)
     """`name==version` -> its files."""
     server: dict[str, str] = field(default_factory=dict)
-    """Our own files, if the server measures itself."""
+    """Our own files (`is_server`), if the server measures itself."""
     findings: list[Finding] = field(default_factory=list)
     """Contradictions to the lock or a RECORD."""
     machine: dict[str, str] = field(default_factory=dict)
@@ -188,6 +190,11 @@ def own_files(root: Path) -> tuple[dict[str, Path], list[Finding]]:
     if not any(root.glob("*.dist-info")):  # a folder that is ours alone holds nothing else that could be imported
         findings += [Finding("unlisted", path.name) for path in sorted(root.iterdir()) if _shadows(path)]
     return files, findings
+
+
+def is_server(path: str) -> bool:
+    """Whether one of our own files is the server's: not the contract's, and not the devkit's."""
+    return not path.startswith((f"{PROTOS}/", DEVKIT))
 
 
 def twice(files: Iterable[str]) -> list[Finding]:
@@ -292,7 +299,8 @@ def examine_site(site: Path, locked: Mapping[str, str], into: Surroundings) -> N
             tops = {*PACKAGES, info.name}
             into.findings += [Finding("unlisted", path) for path in files if path.partition("/")[0] not in tops]
         hashed = _hash_listed(site, files, into)
-        into.dependencies.setdefault(f"{name}=={version}", {}).update(hashed)
+        counted = {path: sha256 for path, sha256 in hashed.items() if not path.startswith(DEVKIT)}
+        into.dependencies.setdefault(f"{name}=={version}", {}).update(counted)
         into.places.update(dict.fromkeys(hashed, str(site)))
         listed |= files
     into.findings += twice(listed)

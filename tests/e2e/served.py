@@ -60,8 +60,7 @@ def serving(folder: Path) -> Iterator[Served]:
     """Make a home in the folder, serve until the end, and stop in good order."""
     made = rgs_here("init", "--home", str(folder / "home"))
     assert made.returncode == 0, made.stderr
-    server = ServerProcess(folder / "home", folder / "server.txt", PARTY)
-    server.await_serving()
-    with server:
+    with ServerProcess(folder / "home", folder / "server.txt", PARTY) as server:
+        server.await_serving()
         yield Served(folder / "home", server)
         server.stop()

@@ -16,7 +16,15 @@ from google.rpc.status_pb2 import Status
 from grpc_status import rpc_status
 
 from rgs.devkit import client as client_module
-from rgs.devkit.client import CallError, Client, Identity, OutcomeUnknownError, StreamRounds, UnaryRounds, address_of
+from rgs.devkit.client import (
+    CallError,
+    Client,
+    ClientIdentity,
+    OutcomeUnknownError,
+    StreamRounds,
+    UnaryRounds,
+    address_of,
+)
 from rgs.node.config import load_config
 from rgs.node.files import FileRefusedError
 from rgs.v1 import play_pb2_grpc
@@ -103,7 +111,7 @@ def failing(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Faili
     credentials = grpc.ssl_server_credentials([pair], (tls / "ca.pem").read_bytes(), require_client_auth=True)
     port = server.add_secure_port("127.0.0.1:0", credentials)
     server.start()
-    with Client(f"127.0.0.1:{port}", Identity.of_party(load_config(home), PARTY)) as client:
+    with Client(f"127.0.0.1:{port}", ClientIdentity.of_party(load_config(home), PARTY)) as client:
         yield servicer, client
     server.stop(None).wait()
 
@@ -222,8 +230,8 @@ def test_where_a_client_finds_its_own_server(home: Path, listen: str, address: s
 
 def test_no_client_without_its_own_certificate(home: Path) -> None:
     with pytest.raises(FileRefusedError, match="there is no private key"):
-        Client("127.0.0.1:5", Identity.of_party(load_config(home), "stranger"))
+        Client("127.0.0.1:5", ClientIdentity.of_party(load_config(home), "stranger"))
     key = home / "tls" / "clients" / "demo-lab.key"
     key.chmod(0o644)
     with pytest.raises(FileRefusedError, match="others may read"):
-        Client("127.0.0.1:5", Identity.of_party(load_config(home), "demo-lab"))
+        Client("127.0.0.1:5", ClientIdentity.of_party(load_config(home), "demo-lab"))

@@ -18,7 +18,7 @@ def test_a_folder_of_a_demo_is_emptied_and_held(tmp_path: Path) -> None:
         (evidence.home / "store").write_text("x")
         evidence.root.write_text("x")
         (folder / ".statements.jsonl.123.new").write_text("x")
-        with pytest.raises(UnavailableError, match="another demo is at work"), claim(folder):
+        with pytest.raises(UnavailableError, match="another demo runs in"), claim(folder):
             pass
         assert evidence.root.exists()
     with claim(folder) as evidence:
@@ -66,7 +66,7 @@ def test_what_is_no_folder_is_refused(tmp_path: Path, kind: str) -> None:
         folder.symlink_to(target)
     else:
         folder.write_text("x")
-    with pytest.raises(FileRefusedError, match="is no folder"), claim(folder):
+    with pytest.raises(FileRefusedError, match="is not a folder"), claim(folder):
         pass
 
 

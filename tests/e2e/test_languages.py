@@ -181,7 +181,7 @@ def _name_another_round(record: RoundRecord) -> None:
         (_bend_hole_cards, "hole_cards was shown as"),
         (_bend_list, "returned of the list was shown as"),
         (_bend_commitment, "commitment was shown as 0000"),
-        (_swap_statements, "the round_opening of the history is another than the session's"),
+        (_swap_statements, "the round_opening of the history differs from the session's"),
         (_name_another_round, "the session has no round_opening of round 01K4ZQ7M2J8T5V9X3B6C1D0EFG"),
     ],
 )

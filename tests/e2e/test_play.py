@@ -109,7 +109,7 @@ def test_refusals_are_said_with_reason_and_limit(served: Served) -> None:
     said = " ".join(said.split())
     assert status == 0
     assert "PARTICIPATION_CAP field=amount_minor limit=100000 value=200000" in said
-    assert "✗ x is no amount" in said
+    assert "✗ x is not an amount" in said
     assert "above the maximum [STAKE_ABOVE_MAXIMUM field=" in said
     assert "below the minimum [STAKE_BELOW_MINIMUM field=" in said
 
@@ -127,7 +127,7 @@ def test_the_game_is_asked_for(served: Served) -> None:
     assert "[1] Ultimate Texas Hold'em (uth-solo)" in said or "[2] Ultimate Texas Hold'em (uth-solo)" in said
     assert "uth-seven-box" not in said  # table games are not offered
     status, said = played(served, "emil", options=("--game", "baccarat"))
-    assert (status, "there is no game baccarat; there are" in said) == (1, True)
+    assert (status, "unknown game baccarat; known games:" in said) == (1, True)
 
 
 def test_another_root_is_refused(served: Served) -> None:
@@ -364,7 +364,7 @@ def test_a_bent_receipt_is_seen(
 ) -> None:
     assert lied_to(served, monkeypatch, "lied-receipt", "50 d f d f", _bend_receipt, "casino-holdem") == 1
     out = " ".join(capsys.readouterr().out.split())
-    assert "✗ DOES NOT VERIFY, check 7 session: the server does not have the statement that it answered" in out
+    assert "✗ DOES NOT VERIFY, check 7 session: the server has not stored the statement that it sent" in out
 
 
 def test_a_bent_signature_is_seen(

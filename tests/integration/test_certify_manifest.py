@@ -79,7 +79,7 @@ def test_every_file_has_both_hashes_and_its_class(made: dict[str, Any]) -> None:
     certified = {entry.path: entry.sha256 for entry in measure().entries}
     assert certified.items() <= {path: entry["sha256"] for path, entry in files.items()}.items()
     classes = {entry["class"] for entry in made["files"]}
-    assert classes == {"rng", "math", "game", "none"}
+    assert classes == {"rng", "math", "game", "devkit", "none"}
     assert not any("__pycache__" in path for path in files)
 
 
@@ -94,11 +94,27 @@ def test_every_file_has_both_hashes_and_its_class(made: dict[str, Any]) -> None:
         ("rgs/core/jurisdiction_data/it-adm.toml", "game"),
         ("rgs/core/tlog/merkle.py", "none"),
         ("rgs/node/server.py", "none"),
+        ("rgs/devkit/client.py", "devkit"),
         ("rng_other.py", "none"),
     ],
 )
 def test_the_class_of_a_file(path: str, expected: str) -> None:
     assert class_of(path) == expected
+
+
+def test_the_devkit_is_hashed_apart(made: dict[str, Any], here: Installation, tmp_path: Path) -> None:
+    """A change of a simulator changes the hash of the devkit, and no other hash of the manifest."""
+    shutil.copytree(here.root, tmp_path / "root", ignore=shutil.ignore_patterns("__pycache__"))
+    root = tmp_path / "root"
+    before = make_manifest(root)
+    assert (before["server"], before["devkit"]) == (made["server"], made["devkit"])
+    replace(root / "rgs/devkit/simulators/wallet.py", b"")
+    after = make_manifest(root)
+    assert {part for part in before if before[part] != after[part]} == {"devkit", "files"}
+    listed = [{entry["path"]: entry["sha256"] for entry in one["files"]} for one in (before, after)]
+    assert {path for path in listed[0] if listed[0][path] != listed[1][path]} == {"rgs/devkit/simulators/wallet.py"}
+    replace(root / "rgs/node/server.py", b"")
+    assert make_manifest(root)["server"] != before["server"]
 
 
 def test_every_place_of_a_class_is_there() -> None:

@@ -97,7 +97,7 @@ def test_faults_go_on_by_the_plan_as_its_file_stands_then(
         assert peer.faults()["wrong_balance"] > 0
         assert peer.faults()["forgetful"] == before
         monkeypatch.setattr(child, "OBEY_S", 1)
-        with pytest.raises(UnavailableError, match="did not say 'faults on' within 1 s"):
+        with pytest.raises(UnavailableError, match="did not write 'faults on' within 1 s"):
             peer.misbehave("nonsense")
         monkeypatch.undo()
         assert "faults as before: the plan of faults is neither TOML nor JSON" in said.read_text("utf-8")

@@ -153,6 +153,8 @@ PLANTED: dict[str, tuple[Callable[[Path], None], str]] = {
         "changed rgs/core/games/rulesets/uth-solo.toml",
     ),
     "a byte of the server": (_change("rgs/node/server.py"), "changed rgs/node/server.py"),
+    "a byte of the devkit": (_change("rgs/devkit/client.py"), "changed rgs/devkit/client.py"),
+    "a module in the devkit": (_write("rgs/devkit/late.py"), "unlisted rgs/devkit/late.py"),
     "a byte of the lock": (_change("rgs/requirements/runtime.txt"), "changed rgs/requirements/runtime.txt"),
     "a module of ours": (_write("rng/evil.py"), "unlisted rng/evil.py"),
     "an object before a module": (_write(f"rgs/core/hands.{OBJECT}", b""), f"unlisted rgs/core/hands.{OBJECT}"),
@@ -427,6 +429,27 @@ def test_a_manifest_is_compared_before_any_library_runs(
         assert (done.returncode, done.stderr) == (status, told)
     verify = _verify(alone, written, here)
     assert here.run(verify).stdout.startswith(f"changed   {named}: structlog/_base.py\n")
+
+
+def test_a_changed_devkit_is_no_change_of_the_server(
+    wheel: Installation, alone: Path, written: Path, tmp_path: Path
+) -> None:
+    """Another devkit, with a RECORD of its own: the server starts and cannot import it; the verifier names it."""
+    here = Installation(tmp_path / "venv" / wheel.site.relative_to(wheel.venv), tmp_path / "venv")
+    shutil.copytree(wheel.venv, here.venv, symlinks=True)
+    (info,) = here.site.glob("rgs-*.dist-info")
+    name = "rgs/devkit/client.py"
+    lines = [line for line in (info / "RECORD").read_text().splitlines() if not line.startswith(name)]
+    replace(info / "RECORD", "\n".join([*lines, f"{name},,", ""]).encode())
+    replace(here.site / name, FOOLED)
+    home = tmp_path / "home"
+    home.mkdir()
+    shutil.copy(written, home / "certified.json")
+    assert here.launch("serve", "--home", str(home)).stderr.startswith(f"rgs: {home} is no home of a node")
+    called = here.launch("call", "x", "--home", str(home))
+    assert (called.returncode, "No module named 'rgs.devkit'" in called.stderr) == (1, True), called
+    told = here.run(_verify(alone, written, here)).stdout.splitlines()
+    assert (told[0], told[-1].startswith("1 DIFFERENCES")) == (f"changed   {name}", True), told
 
 
 def test_a_manifest_that_the_launcher_did_not_find_is_no_way_around_it(tmp_path: Path) -> None:

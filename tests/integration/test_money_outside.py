@@ -23,7 +23,7 @@ from google.rpc.error_details_pb2 import RetryInfo
 from rgs.cli.simulate import id_maker
 from rgs.core.errors import InvalidFieldError, UnknownFieldError
 from rgs.core.sessions import Funding
-from rgs.devkit.simulators.faults import Fault, Faults, Plan, Planned
+from rgs.devkit.simulators.faults import Fault, FaultPlan, Faults, Planned
 from rgs.devkit.simulators.regulator import SimulatedCentralSystem
 from rgs.devkit.simulators.serving import ServerTls, Simulator, SimulatorServer
 from rgs.devkit.simulators.wallet import SimulatedWallet
@@ -63,7 +63,7 @@ def real_authority() -> Issued:
 class Outside:
     """A home under a real authority, both simulators, and the server between them."""
 
-    def __init__(self, folder: Path, jurisdiction: str, funding: str, wallet: Plan, central: Plan) -> None:
+    def __init__(self, folder: Path, jurisdiction: str, funding: str, wallet: FaultPlan, central: FaultPlan) -> None:
         self.house = House(folder / "home")
         self.jurisdiction = jurisdiction
         now_ms = self.house.clock.now_ms
@@ -122,8 +122,8 @@ async def outside(
     jurisdiction: str = "it-adm",
     funding: str = "participation",
     *,
-    wallet: Plan = Plan(),  # noqa: B008 - a value
-    central: Plan = Plan(),  # noqa: B008
+    wallet: FaultPlan = FaultPlan(),  # noqa: B008 - a value
+    central: FaultPlan = FaultPlan(),  # noqa: B008
     with_central: bool = True,
 ) -> AsyncIterator[Outside]:
     world = Outside(folder, jurisdiction, funding, wallet, central)
@@ -154,7 +154,7 @@ def again(method: Any, request: Any) -> Callable[[], Awaitable[Any]]:
 async def test_italy_is_playable_with_a_central_system(tmp_path: Path) -> None:
     """Each first call of a method loses its reply: the same request goes on, and everything is told once."""
     methods = ("Debit", "Credit", "OpenSession", "BuyParticipation", "ReportStages", "EndParticipation", "CloseSession")
-    lost = Plan(tuple(Planned(Fault.LOST_REPLY, method, 1) for method in methods))
+    lost = FaultPlan(tuple(Planned(Fault.LOST_REPLY, method, 1) for method in methods))
     async with outside(tmp_path, wallet=lost, central=lost) as world:
         player = await world.player()
         opened = await until(again(player.sessions.OpenSession, player.open_request()))
@@ -197,7 +197,7 @@ async def test_italy_is_refused_bet_by_bet(tmp_path: Path) -> None:
 
 async def test_britain_is_playable_bet_by_bet(tmp_path: Path) -> None:
     """The first debit's reply is lost, the second debit never arrives, the first credit's reply is lost."""
-    faults = Plan(
+    faults = FaultPlan(
         (
             Planned(Fault.LOST_REPLY, "Debit", 1),
             Planned(Fault.LOST_REQUEST, "Debit", 2),

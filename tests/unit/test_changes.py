@@ -29,7 +29,7 @@ def _log(root: Path, entry: str) -> None:
 
 def test_nothing_has_changed(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--root", str(tree)]) == 0
-    assert capsys.readouterr().out == "nothing that is certified has changed since 0.1.0\n"
+    assert capsys.readouterr().out == "no certified file has changed since 0.1.0\n"
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_change_is_named_and_has_to_be_told(
     assert main(["--root", str(tree)]) == 0
     assert capsys.readouterr().out.splitlines() == [f"MAJOR [{name}] changed   {path}"]
     assert main(["--root", str(tree), "--certify"]) == 0
-    assert check(tree) == (["nothing that is certified has changed since 0.1.0"], True)
+    assert check(tree) == (["no certified file has changed since 0.1.0"], True)
 
 
 def test_new_and_gone_files_are_changes_and_other_files_are_none(tree: Path) -> None:

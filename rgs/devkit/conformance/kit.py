@@ -1,13 +1,13 @@
-"""What every conformance check shares: the call and its answer, the verdicts, the table and the JUnit file.
+"""Shared by all conformance checks: calls and answers, verdicts, the table and the JUnit file.
 
 A check is a name, a sentence and a coroutine that raises CheckFailedError. Checks run one after the other, each with
-transaction ids of its own. Refuses to judge a peer that it cannot reach: that is "could not run", not a failure.
+transaction ids of its own. A peer that cannot be reached is an error, not a failed check.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum, unique
 from typing import Any, Final, Generic, TypeVar
@@ -31,15 +31,15 @@ Kit = TypeVar("Kit")
 
 
 class CheckFailedError(Exception):
-    """The peer does not do what the check asks; the message says what it did."""
+    """The peer breaks the contract; the message says what it did."""
 
 
 class CheckSkippedError(Exception):
-    """The check cannot be made here; the message says what is missing."""
+    """The check cannot run; the message says what is missing."""
 
 
 @unique
-class Verdict(StrEnum):
+class CheckVerdict(StrEnum):
     """How a check ended."""
 
     PASSED = "passed"
@@ -48,33 +48,34 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Check(Generic[Kit]):
-    """One check: its stable name, what the contract says, and how it is tried."""
+class ConformanceCheck(Generic[Kit]):
+    """One check: its stable name, the sentence of the contract, and the function that tries it."""
 
     name: str
     says: str
     run: Callable[[Kit], Awaitable[None]]
 
 
-def check(run: Callable[[Kit], Awaitable[None]]) -> Check[Kit]:
-    """The check that a function is: its name, and the sentence of its docstring."""
-    return Check(run.__name__, (run.__doc__ or "").rstrip("."), run)
+def checks(*functions: Callable[[Kit], Awaitable[None]]) -> Iterator[ConformanceCheck[Kit]]:
+    """Make a check of each function, with its name and the sentence of its docstring."""
+    for run in functions:
+        yield ConformanceCheck(run.__name__, (run.__doc__ or "").rstrip("."), run)
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """What came of a check."""
+class CheckResult:
+    """The result of a check: verdict, reason, and milliseconds."""
 
     name: str
     says: str
-    verdict: Verdict
+    verdict: CheckVerdict
     why: str
     took_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What a call came to: a response, or the reason of a refusal (`no answer` and the code where there is none)."""
+    """A response, or the reason of a refusal (`no answer` and the code if there is none)."""
 
     response: Any
     reason: str
@@ -83,7 +84,7 @@ class Answered:
         return self.reason or "an acceptance"
 
 
-class Caller:
+class ContractCaller:
     """Calls methods of one contract, and reads refusals as strictly as the game server does."""
 
     def __init__(self, domain: str, refusals: Mapping[str, RefusalRow], deadline_ms: int) -> None:
@@ -92,7 +93,7 @@ class Caller:
         self._deadline_s = deadline_ms / 1000
 
     async def call(self, method: Any, request: Message) -> Answered:
-        """Ask once."""
+        """Send the request once."""
         try:
             response = await method(request, timeout=self._deadline_s)
         except grpc.aio.AioRpcError as error:
@@ -130,20 +131,20 @@ async def verify_reachable(channel: grpc.aio.Channel, target: str, deadline_ms: 
 
 
 async def run_checks(
-    checks: Sequence[Check[Kit]], kit: Kit, tell: Callable[[Result], None] = lambda _: None
-) -> list[Result]:
-    """All of them in order, whatever becomes of one."""
+    checks: Sequence[ConformanceCheck[Kit]], kit: Kit, tell: Callable[[CheckResult], None] = lambda _: None
+) -> list[CheckResult]:
+    """Run all checks in order. `tell` receives each result."""
     results = []
     for check in checks:
         begun_ms = monotonic_ms()
-        verdict, why = Verdict.PASSED, ""
+        verdict, why = CheckVerdict.PASSED, ""
         try:
             await check.run(kit)
         except CheckFailedError as error:
-            verdict, why = Verdict.FAILED, str(error)
+            verdict, why = CheckVerdict.FAILED, str(error)
         except CheckSkippedError as error:
-            verdict, why = Verdict.SKIPPED, str(error)
-        result = Result(check.name, check.says, verdict, why, monotonic_ms() - begun_ms)
+            verdict, why = CheckVerdict.SKIPPED, str(error)
+        result = CheckResult(check.name, check.says, verdict, why, monotonic_ms() - begun_ms)
         results.append(result)
         tell(result)
     return results
@@ -157,43 +158,43 @@ def demand(holds: bool, what: str) -> None:
 
 def demand_reason(answered: Answered, *reasons: str) -> None:
     """CheckFailedError unless the call was refused with one of these reasons."""
-    demand(answered.reason in reasons, f"{' or '.join(reasons)} is due, it was {answered}")
+    demand(answered.reason in reasons, f"expected {' or '.join(reasons)}, got {answered}")
 
 
 def demand_accepted(answered: Answered) -> Any:
     """The response; CheckFailedError if there is none."""
-    demand(answered.reason == "", f"an acceptance is due, it was {answered}")
+    demand(answered.reason == "", f"expected an acceptance, got {answered}")
     return answered.response
 
 
-def print_table(title: str, results: Sequence[Result]) -> None:
-    """The results as a table, and a line that sums them up."""
+def print_table(title: str, results: Sequence[CheckResult]) -> None:
+    """Print the results as a table, and a line of counts."""
     table = Table(title=title, title_justify="left", show_lines=False)
     for column in ("check", "verdict", "what the contract says / what was found"):
         table.add_column(column, overflow="fold")
     for result in results:
-        style = {Verdict.FAILED: "bold red", Verdict.SKIPPED: "yellow"}.get(result.verdict, "green")
+        style = {CheckVerdict.FAILED: "bold red", CheckVerdict.SKIPPED: "yellow"}.get(result.verdict, "green")
         table.add_row(result.name, f"[{style}]{result.verdict}[/]", result.why or result.says)
     console = Console()
     console.print(table)
-    counts = {verdict: sum(result.verdict is verdict for result in results) for verdict in Verdict}
+    counts = {verdict: sum(result.verdict is verdict for result in results) for verdict in CheckVerdict}
     console.print(f"{len(results)} checks: " + ", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
 
 
-def format_junit(suite: str, results: Sequence[Result]) -> bytes:
+def format_junit(suite: str, results: Sequence[CheckResult]) -> bytes:
     """The results as JUnit XML."""
     root = ET.Element(
         "testsuite",
         name=suite,
         tests=str(len(results)),
-        failures=str(sum(result.verdict is Verdict.FAILED for result in results)),
-        skipped=str(sum(result.verdict is Verdict.SKIPPED for result in results)),
+        failures=str(sum(result.verdict is CheckVerdict.FAILED for result in results)),
+        skipped=str(sum(result.verdict is CheckVerdict.SKIPPED for result in results)),
     )
     for result in results:
         case = ET.SubElement(root, "testcase", classname=suite, name=result.name, time=f"{result.took_ms / 1000:.3f}")
-        if result.verdict is Verdict.FAILED:
+        if result.verdict is CheckVerdict.FAILED:
             ET.SubElement(case, "failure", message=result.why).text = result.says
-        elif result.verdict is Verdict.SKIPPED:
+        elif result.verdict is CheckVerdict.SKIPPED:
             ET.SubElement(case, "skipped", message=result.why)
     ET.indent(root)
     document: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)

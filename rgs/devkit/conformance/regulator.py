@@ -1,17 +1,22 @@
-"""What a central system or its gateway must do, as named checks over `rgs.regulator.v1` (docs/regulator.md).
+"""The checks of a regulator's system or its gateway, over `rgs.regulator.v1` (docs/regulator.md).
 
-Every check opens a session of its own, so that none depends on another. Refuses to guess: where the contract leaves two
-answers open, both pass.
+Every check opens a session of its own, so that none depends on another. If the contract allows two answers, both pass.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any, Final
 
 from rgs.core.times import format_date
-from rgs.devkit.conformance.kit import Check, CheckSkippedError, check, demand, demand_accepted, demand_reason
+from rgs.devkit.conformance.kit import (
+    CheckSkippedError,
+    ConformanceCheck,
+    checks,
+    demand,
+    demand_accepted,
+    demand_reason,
+)
 from rgs.devkit.conformance.regulator_kit import (
     BOUGHT_MINOR,
     CAP_MINOR,
@@ -20,7 +25,7 @@ from rgs.devkit.conformance.regulator_kit import (
     PARALLEL,
     STAKED_MINOR,
     RegulatorKit,
-    Seat,
+    RegulatorSeat,
     demand_id,
     timestamp,
 )
@@ -152,7 +157,7 @@ async def purchase_cap(kit: RegulatorKit) -> None:
 
 
 async def purchase_not_positive(kit: RegulatorKit) -> None:
-    """A purchase of nothing is refused."""
+    """A purchase of 0 or less is refused."""
     session = await kit.opened()
     for amount_minor in (0, -1):
         demand_reason(await kit.send(kit.purchase(session, amount_minor=amount_minor)), "AMOUNT_NOT_POSITIVE")
@@ -175,8 +180,8 @@ async def seat_ended(kit: RegulatorKit) -> None:
 # --- stages -----------------------------------------------------------------------------------------------------------
 
 
-async def played(kit: RegulatorKit) -> tuple[Seat, pb.Stage]:
-    """A seat and its first stage, told."""
+async def played(kit: RegulatorKit) -> tuple[RegulatorSeat, pb.Stage]:
+    """A seat, and its first stage, which is reported."""
     seat = await kit.seated()
     stage = kit.stage(seat, 1, BOUGHT_MINOR)
     demand_accepted(await kit.send(kit.report(stage)))
@@ -192,25 +197,25 @@ async def stages(kit: RegulatorKit) -> None:
 
 
 async def stage_repeat(kit: RegulatorKit) -> None:
-    """A stage told again with the same data is passed over."""
+    """A stage reported again with the same data is ignored."""
     seat, stage = await played(kit)
     demand_accepted(await kit.send(kit.report(stage)))
     demand_accepted(await kit.send(kit.report(stage, kit.stage(seat, 2, LEFT_MINOR))))
 
 
-def stage_refused(reason: str, **changed: Any) -> Callable[[RegulatorKit], Any]:
-    """A check that a second stage with these values is refused."""
+def stage_refused(name: str, says: str, reason: str, **changed: Any) -> ConformanceCheck[RegulatorKit]:
+    """The check that a second stage with these values is refused."""
 
     async def tried(kit: RegulatorKit) -> None:
         seat, _ = await played(kit)
         values: dict[str, Any] = {"stage_no": 2, "available_minor": LEFT_MINOR, **changed}
         demand_reason(await kit.send(kit.report(kit.stage(seat, **values))), reason)
 
-    return tried
+    return ConformanceCheck(name, says, tried)
 
 
 async def stage_conflict(kit: RegulatorKit) -> None:
-    """A stage told again with other data is a conflict."""
+    """A stage reported again with other data is a conflict."""
     seat, stage = await played(kit)
     other = kit.stage(seat, 1, BOUGHT_MINOR, opening_hash="0" * 64, end_time=stage.end_time)
     demand_reason(await kit.send(kit.report(other)), "STAGE_CONFLICT")
@@ -232,7 +237,7 @@ async def stage_batch(kit: RegulatorKit) -> None:
 
 
 async def stage_none(kit: RegulatorKit) -> None:
-    """A report of nothing is refused."""
+    """A report without stages is refused."""
     demand_reason(await kit.send(kit.report()), "INVALID_FIELD")
 
 
@@ -287,7 +292,7 @@ async def dates(kit: RegulatorKit) -> None:
 def _alignment(kit: RegulatorKit, time_ms: int, **totals: int) -> pb.AlignDayRequest:
     return pb.AlignDayRequest(
         transaction_id=kit.new_id(),
-        operator=f"nobody-{kit.new_id().lower()}",  # an operator without a session: its days are empty
+        operator=f"nobody-{kit.new_id().lower()}",  # an operator without sessions: its days are empty
         currency=kit.currency,
         day=format_date(time_ms),
         totals=pb.DayTotals(**totals),
@@ -295,7 +300,7 @@ def _alignment(kit: RegulatorKit, time_ms: int, **totals: int) -> pb.AlignDayReq
 
 
 async def day_aligned(kit: RegulatorKit) -> None:
-    """A day's totals must be those of what was told."""
+    """A day's totals must match the reports."""
     alignment = _alignment(kit, kit.now_ms() - 2 * DAY_MS)
     for _ in range(2):
         demand_accepted(await kit.send(alignment))
@@ -332,7 +337,7 @@ async def read_back(kit: RegulatorKit) -> None:
     seat, _ = await played(kit)
     session = await kit.send(pb.GetSessionRequest(regulator_session_id=seat.session))
     if "UNIMPLEMENTED" in session.reason:
-        raise CheckSkippedError("the system offers no read-back")
+        raise CheckSkippedError("the system does not offer reading back")
     told = demand_accepted(session)
     demand((told.seated, told.closed) == (1, False), f"seated {told.seated}, closed {told.closed}; it is 1 and open")
     held = demand_accepted(await kit.send(pb.GetParticipationRequest(regulator_participation_id=seat.participation)))
@@ -341,53 +346,26 @@ async def read_back(kit: RegulatorKit) -> None:
     demand(found == due, f"purchases, stages, bought, staked, returned, ended are {found}, not {due}")
 
 
-CHECKS: Final[tuple[Check[RegulatorKit], ...]] = (
-    check(session_id),
-    check(session_repeat),
-    check(session_parallel),
-    check(session_conflict),
-    check(session_reference),
-    check(session_close),
-    check(session_seated),
-    check(session_closed),
-    check(session_unknown),
-    check(purchase_id),
-    check(purchase_repeat),
-    check(purchase_once),
-    check(purchase_conflict),
-    check(purchase_top_up),
-    check(purchase_gap),
-    check(purchase_cap),
-    check(purchase_not_positive),
-    check(seat_once),
-    check(seat_ended),
-    check(stages),
-    check(stage_repeat),
-    check(stage_conflict),
-    Check("stage_gap", "Stages are numbered without a gap", stage_refused("STAGE_GAP", stage_no=3)),
-    Check(
+CHECKS: Final[tuple[ConformanceCheck[RegulatorKit], ...]] = (
+    *checks(session_id, session_repeat, session_parallel, session_conflict, session_reference),
+    *checks(session_close, session_seated, session_closed, session_unknown),
+    *checks(purchase_id, purchase_repeat, purchase_once, purchase_conflict, purchase_top_up),
+    *checks(purchase_gap, purchase_cap, purchase_not_positive, seat_once, seat_ended),
+    *checks(stages, stage_repeat, stage_conflict),
+    stage_refused("stage_gap", "Stages are numbered without a gap", "STAGE_GAP", stage_no=3),
+    stage_refused(
         "stage_available",
         "The balance before a stage follows from what came before it",
-        stage_refused("AVAILABLE_MISMATCH", available_minor=LEFT_MINOR + 1),
+        "AVAILABLE_MISMATCH",
+        available_minor=LEFT_MINOR + 1,
     ),
-    Check(
+    stage_refused(
         "stage_covered",
         "No stage stakes more than is left",
-        stage_refused("STAKE_NOT_COVERED", staked_minor=LEFT_MINOR + 1),
+        "STAKE_NOT_COVERED",
+        staked_minor=LEFT_MINOR + 1,
     ),
-    check(stage_unknown),
-    check(stage_batch),
-    check(stage_none),
-    check(end_repeat),
-    check(end_once),
-    check(end_balance),
-    check(end_rounds),
-    check(end_unknown),
-    check(dates),
-    check(day_aligned),
-    check(day_over),
-    check(modules),
-    check(modules_malformed),
-    check(fields_malformed),
-    check(read_back),
+    *checks(stage_unknown, stage_batch, stage_none),
+    *checks(end_repeat, end_once, end_balance, end_rounds, end_unknown),
+    *checks(dates, day_aligned, day_over, modules, modules_malformed, fields_malformed, read_back),
 )

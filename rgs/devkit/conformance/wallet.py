@@ -1,15 +1,14 @@
-"""What a wallet must do, as named checks over `rgs.wallet.v1.WalletService` (docs/wallet.md).
+"""The checks of an operator's wallet, over `rgs.wallet.v1.WalletService` (docs/wallet.md).
 
-Every check moves hundreds of minor units of one test player, who should have some ten thousand and be used by nobody
-else meanwhile. Refuses to guess: where the contract leaves two answers open, both pass.
+Every check moves hundreds of minor units of one test player. Give the player some ten thousand, and use it for nothing
+else meanwhile. If the contract allows two answers, both pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
-from rgs.devkit.conformance.kit import Check, check, demand, demand_accepted, demand_reason
+from rgs.devkit.conformance.kit import ConformanceCheck, checks, demand, demand_accepted, demand_reason
 from rgs.devkit.conformance.wallet_kit import (
     ACCEPTED,
     AMOUNT_MINOR,
@@ -27,7 +26,7 @@ from rgs.wallet.v1 import wallet_pb2 as pb
 
 
 async def balance_is_told(kit: WalletKit) -> None:
-    """GetBalance tells balance, player and currency of the account."""
+    """GetBalance answers with balance, player and currency of the account."""
     told = demand_accepted(await kit.told_balance())
     demand((told.player, told.currency) == (kit.player, kit.currency), "the answer names another account")
     demand(told.balance_minor >= 10 * AMOUNT_MINOR, f"the test player has {told.balance_minor}, too little to go on")
@@ -55,29 +54,26 @@ async def credit_gives_money(kit: WalletKit) -> None:
 
 async def credit_of_nothing(kit: WalletKit) -> None:
     """A credit of 0 is entered like any other."""
-    before = await kit.balance()
-    movement = kit.movement(pb.LEG_PAYOUT, amount_minor=0)
-    receipt_of(await kit.credit(movement), movement, ACCEPTED)
-    await kit.demand_moved(before, 0)
+    async with kit.moves(0):
+        movement = kit.movement(pb.LEG_PAYOUT, amount_minor=0)
+        receipt_of(await kit.credit(movement), movement, ACCEPTED)
 
 
 async def debit_repeat(kit: WalletKit) -> None:
     """A repeated debit is DUPLICATE and takes nothing more."""
     movement = await kit.taken()
-    before = await kit.balance()
-    for _ in range(3):
-        receipt_of(await kit.debit(movement), movement, DUPLICATE)
-    await kit.demand_moved(before, 0)
+    async with kit.moves(0):
+        for _ in range(3):
+            receipt_of(await kit.debit(movement), movement, DUPLICATE)
 
 
 async def credit_repeat(kit: WalletKit) -> None:
     """A repeated credit is DUPLICATE and gives nothing more."""
     movement = kit.movement(pb.LEG_PAYOUT)
     receipt_of(await kit.credit(movement), movement, ACCEPTED)
-    before = await kit.balance()
-    for _ in range(3):
-        receipt_of(await kit.credit(movement), movement, DUPLICATE)
-    await kit.demand_moved(before, 0)
+    async with kit.moves(0):
+        for _ in range(3):
+            receipt_of(await kit.credit(movement), movement, DUPLICATE)
 
 
 async def repeat_same_answer(kit: WalletKit) -> None:
@@ -112,14 +108,13 @@ async def seamless_legs(kit: WalletKit) -> None:
 
 
 async def round_ended(kit: WalletKit) -> None:
-    """A return of 0 tells that a round has ended: entered once, whatever the repeats."""
+    """A return of 0 reports the end of a round: it is entered once, however often it is repeated."""
     bet = await kit.taken(leg=pb.LEG_BET, round_reference=kit.new_id())
-    before = await kit.balance()
-    lost = {"amount_minor": 0, "reference": bet.reference, "round_reference": bet.round_reference}
-    back = kit.movement(pb.LEG_RETURN, **lost)
-    receipt_of(await kit.credit(back), back, ACCEPTED)
-    receipt_of(await kit.credit(back), back, DUPLICATE)
-    await kit.demand_moved(before, 0)
+    async with kit.moves(0):
+        lost = {"amount_minor": 0, "reference": bet.reference, "round_reference": bet.round_reference}
+        back = kit.movement(pb.LEG_RETURN, **lost)
+        receipt_of(await kit.credit(back), back, ACCEPTED)
+        receipt_of(await kit.credit(back), back, DUPLICATE)
 
 
 async def balances_add_up(kit: WalletKit) -> None:
@@ -140,72 +135,48 @@ async def balances_add_up(kit: WalletKit) -> None:
 # --- one id, one meaning ----------------------------------------------------------------------------------------------
 
 
-def conflict(**fields: Any) -> Callable[[WalletKit], Any]:
-    """A check that a debit's id with other values is refused and moves nothing; "" stands for one of the kit's."""
+def conflict(
+    name: str, says: str, send: str = "debit", first: pb.Leg.ValueType = pb.LEG_PURCHASE, **fields: Any
+) -> ConformanceCheck[WalletKit]:
+    """The check that a known id with other values is refused and moves nothing.
+
+    `first` is the leg of the first transfer, `send` the method that gets the other values. "" stands for a value of
+    the kit.
+    """
 
     async def tried(kit: WalletKit) -> None:
         named = {"player": kit.second_player, "currency": kit.other_currency, "reference": kit.new_id()}
-        bet = "round_reference" in fields
-        movement = kit.movement(pb.LEG_BET, round_reference=kit.new_id()) if bet else kit.movement()
-        receipt_of(await kit.debit(movement), movement, ACCEPTED)
-        before = await kit.balance()
-        other = {name: value or named.get(name, kit.new_id()) for name, value in fields.items()}
-        demand_reason(await kit.debit(changed(movement, **other)), "TRANSACTION_CONFLICT")
-        await kit.demand_moved(before, 0)
+        movement = kit.movement(first, round_reference=kit.new_id() if first == pb.LEG_BET else "")
+        accepted = await (kit.credit if first == pb.LEG_PAYOUT else kit.debit)(movement)
+        receipt_of(accepted, movement, ACCEPTED)
+        other = {field: value or named.get(field, kit.new_id()) for field, value in fields.items()}
+        async with kit.moves(0):
+            demand_reason(await getattr(kit, send)(changed(movement, **other)), "TRANSACTION_CONFLICT")
 
-    return tried
-
-
-async def conflict_leg(kit: WalletKit) -> None:
-    """A purchase's id for a bet is a conflict."""
-    movement = await kit.taken()
-    before = await kit.balance()
-    bet = changed(movement, leg=pb.LEG_BET, round_reference=kit.new_id())
-    demand_reason(await kit.debit(bet), "TRANSACTION_CONFLICT")
-    await kit.demand_moved(before, 0)
+    return ConformanceCheck(f"conflict_{name}", says, tried)
 
 
-async def conflict_debit_as_credit(kit: WalletKit) -> None:
-    """A debit's id in a credit is a conflict."""
-    movement = await kit.taken()
-    before = await kit.balance()
-    demand_reason(await kit.credit(changed(movement, leg=pb.LEG_PAYOUT)), "TRANSACTION_CONFLICT")
-    await kit.demand_moved(before, 0)
-
-
-async def conflict_credit_as_debit(kit: WalletKit) -> None:
-    """A credit's id in a debit is a conflict."""
-    movement = kit.movement(pb.LEG_PAYOUT)
-    receipt_of(await kit.credit(movement), movement, ACCEPTED)
-    before = await kit.balance()
-    demand_reason(await kit.debit(changed(movement, leg=pb.LEG_PURCHASE)), "TRANSACTION_CONFLICT")
-    await kit.demand_moved(before, 0)
-
-
-async def conflict_credit_amount(kit: WalletKit) -> None:
-    """A credit's id with another amount is a conflict."""
-    movement = kit.movement(pb.LEG_PAYOUT)
-    receipt_of(await kit.credit(movement), movement, ACCEPTED)
-    before = await kit.balance()
-    demand_reason(await kit.credit(changed(movement, amount_minor=2 * AMOUNT_MINOR)), "TRANSACTION_CONFLICT")
-    await kit.demand_moved(before, 0)
-
-
-async def conflict_rollback_amount(kit: WalletKit) -> None:
-    """A rollback must restate the debit; otherwise the debit stands."""
-    movement = await kit.taken()
-    before = await kit.balance()
-    demand_reason(await kit.rollback(changed(movement, amount_minor=2 * AMOUNT_MINOR)), "TRANSACTION_CONFLICT")
-    await kit.demand_moved(before, 0)
-
-
-async def conflict_rollback_credit(kit: WalletKit) -> None:
-    """A credit cannot be rolled back."""
-    movement = kit.movement(pb.LEG_PAYOUT)
-    receipt_of(await kit.credit(movement), movement, ACCEPTED)
-    before = await kit.balance()
-    demand_reason(await kit.rollback(changed(movement, leg=pb.LEG_PURCHASE)), "TRANSACTION_CONFLICT")
-    await kit.demand_moved(before, 0)
+_OTHER: Final = 2 * AMOUNT_MINOR
+CONFLICTS: Final = (
+    conflict("amount", "A debit's id with another amount is a conflict", amount_minor=_OTHER),
+    conflict("player", "A debit's id with another player is a conflict", player=""),
+    conflict("currency", "A debit's id with another currency is a conflict", currency=""),
+    conflict("reference", "A debit's id with another reference is a conflict", reference=""),
+    conflict("round", "A bet's id with another round is a conflict", first=pb.LEG_BET, round_reference=""),
+    conflict("leg", "A purchase's id for a bet is a conflict", leg=pb.LEG_BET, round_reference=""),
+    conflict(
+        "credit_amount", "A credit's id with another amount is a conflict", "credit", pb.LEG_PAYOUT, amount_minor=_OTHER
+    ),
+    conflict("debit_as_credit", "A debit's id in a credit is a conflict", "credit", leg=pb.LEG_PAYOUT),
+    conflict("credit_as_debit", "A credit's id in a debit is a conflict", first=pb.LEG_PAYOUT, leg=pb.LEG_PURCHASE),
+    conflict(
+        "rollback_amount",
+        "A rollback must restate the debit; otherwise the debit stands",
+        "rollback",
+        amount_minor=_OTHER,
+    ),
+    conflict("rollback_credit", "A credit cannot be rolled back", "rollback", pb.LEG_PAYOUT, leg=pb.LEG_PURCHASE),
+)
 
 
 # --- rollbacks --------------------------------------------------------------------------------------------------------
@@ -213,46 +184,41 @@ async def conflict_rollback_credit(kit: WalletKit) -> None:
 
 async def rollback_debit(kit: WalletKit) -> None:
     """A rollback gives the debit back."""
-    before = await kit.balance()
-    movement = await kit.taken()
-    receipt_of(await kit.rollback(movement), movement, ROLLED_BACK)
-    await kit.demand_moved(before, 0)
+    async with kit.moves(0):
+        movement = await kit.taken()
+        receipt_of(await kit.rollback(movement), movement, ROLLED_BACK)
 
 
 async def rollback_repeat(kit: WalletKit) -> None:
     """A repeated rollback gives nothing more."""
     movement = await kit.taken()
     receipt_of(await kit.rollback(movement), movement, ROLLED_BACK)
-    before = await kit.balance()
-    for _ in range(3):
-        receipt_of(await kit.rollback(movement), movement, ROLLED_BACK)
-    await kit.demand_moved(before, 0)
+    async with kit.moves(0):
+        for _ in range(3):
+            receipt_of(await kit.rollback(movement), movement, ROLLED_BACK)
 
 
 async def rollback_unknown(kit: WalletKit) -> None:
     """A rollback of an unknown debit is ROLLED_BACK and moves nothing."""
-    before = await kit.balance()
-    movement = kit.movement()
-    receipt_of(await kit.rollback(movement), movement, ROLLED_BACK)
-    await kit.demand_moved(before, 0)
+    async with kit.moves(0):
+        movement = kit.movement()
+        receipt_of(await kit.rollback(movement), movement, ROLLED_BACK)
 
 
 async def tombstone(kit: WalletKit) -> None:
     """A debit that arrives after its rollback takes nothing."""
-    before = await kit.balance()
-    movement = kit.movement()
-    await kit.rollback(movement)
-    demand_reason(await kit.debit(movement), "TRANSACTION_ROLLED_BACK")
-    await kit.demand_moved(before, 0)
+    async with kit.moves(0):
+        movement = kit.movement()
+        await kit.rollback(movement)
+        demand_reason(await kit.debit(movement), "TRANSACTION_ROLLED_BACK")
 
 
 async def debit_after_rollback(kit: WalletKit) -> None:
     """A debit that is sent again after its rollback takes nothing."""
-    before = await kit.balance()
-    movement = await kit.taken()
-    receipt_of(await kit.rollback(movement), movement, ROLLED_BACK)
-    demand_reason(await kit.debit(movement), "TRANSACTION_ROLLED_BACK")
-    await kit.demand_moved(before, 0)
+    async with kit.moves(0):
+        movement = await kit.taken()
+        receipt_of(await kit.rollback(movement), movement, ROLLED_BACK)
+        demand_reason(await kit.debit(movement), "TRANSACTION_ROLLED_BACK")
 
 
 async def rollback_refused_debit(kit: WalletKit) -> None:
@@ -275,19 +241,17 @@ async def amount_zero(kit: WalletKit) -> None:
 
 async def amount_negative(kit: WalletKit) -> None:
     """Amounts below 0 are refused."""
-    before = await kit.balance()
-    demand_reason(await kit.debit(kit.movement(amount_minor=-AMOUNT_MINOR)), "INVALID_FIELD")
-    demand_reason(await kit.credit(kit.movement(pb.LEG_PAYOUT, amount_minor=-AMOUNT_MINOR)), "INVALID_FIELD")
-    demand_reason(await kit.rollback(kit.movement(amount_minor=-AMOUNT_MINOR)), "INVALID_FIELD")
-    await kit.demand_moved(before, 0)
+    async with kit.moves(0):
+        demand_reason(await kit.debit(kit.movement(amount_minor=-AMOUNT_MINOR)), "INVALID_FIELD")
+        demand_reason(await kit.credit(kit.movement(pb.LEG_PAYOUT, amount_minor=-AMOUNT_MINOR)), "INVALID_FIELD")
+        demand_reason(await kit.rollback(kit.movement(amount_minor=-AMOUNT_MINOR)), "INVALID_FIELD")
 
 
 async def amount_18_digits(kit: WalletKit) -> None:
     """An amount of 18 digits is read exactly."""
-    before = await kit.balance()
-    largest = kit.movement(amount_minor=AMOUNT_MINOR_MAX - AMOUNT_MINOR_MAX % 100)
-    demand_reason(await kit.debit(largest), "INSUFFICIENT_FUNDS", "LIMIT_REACHED")
-    await kit.demand_moved(before, 0)
+    async with kit.moves(0):
+        largest = kit.movement(amount_minor=AMOUNT_MINOR_MAX - AMOUNT_MINOR_MAX % 100)
+        demand_reason(await kit.debit(largest), "INSUFFICIENT_FUNDS", "LIMIT_REACHED")
 
 
 async def amount_19_digits(kit: WalletKit) -> None:
@@ -297,21 +261,19 @@ async def amount_19_digits(kit: WalletKit) -> None:
 
 async def precision(kit: WalletKit) -> None:
     """Every minor unit counts."""
-    before = await kit.balance()
-    for amount_minor in (101, 333, 199):
-        await kit.taken(amount_minor=amount_minor)
-    credit = kit.movement(pb.LEG_PAYOUT, amount_minor=101)
-    receipt_of(await kit.credit(credit), credit, ACCEPTED)
-    await kit.demand_moved(before, 101 - 101 - 333 - 199)
+    async with kit.moves(101 - 101 - 333 - 199):
+        for amount_minor in (101, 333, 199):
+            await kit.taken(amount_minor=amount_minor)
+        credit = kit.movement(pb.LEG_PAYOUT, amount_minor=101)
+        receipt_of(await kit.credit(credit), credit, ACCEPTED)
 
 
 async def currency_other(kit: WalletKit) -> None:
     """A currency that the account has not is refused."""
-    before = await kit.balance()
-    reasons = ("CURRENCY_MISMATCH", "ACCOUNT_UNKNOWN")
-    demand_reason(await kit.debit(kit.movement(currency=kit.other_currency)), *reasons)
-    demand_reason(await kit.credit(kit.movement(pb.LEG_PAYOUT, currency=kit.other_currency)), *reasons)
-    await kit.demand_moved(before, 0)
+    async with kit.moves(0):
+        reasons = ("CURRENCY_MISMATCH", "ACCOUNT_UNKNOWN")
+        demand_reason(await kit.debit(kit.movement(currency=kit.other_currency)), *reasons)
+        demand_reason(await kit.credit(kit.movement(pb.LEG_PAYOUT, currency=kit.other_currency)), *reasons)
 
 
 async def currency_malformed(kit: WalletKit) -> None:
@@ -355,7 +317,7 @@ async def funds_insufficient(kit: WalletKit) -> None:
 
 
 async def refusal_final(kit: WalletKit) -> None:
-    """A refused debit takes nothing later, though it would be covered."""
+    """A refused debit takes nothing later, even if it is covered then."""
     before = await kit.balance()
     movement = kit.movement(amount_minor=before - before % 100 + 100)
     demand_reason(await kit.debit(movement), "INSUFFICIENT_FUNDS")
@@ -363,51 +325,20 @@ async def refusal_final(kit: WalletKit) -> None:
     receipt_of(await kit.credit(topped_up), topped_up, ACCEPTED)
     again = await kit.debit(movement)
     if not again.reason:
-        await kit.rollback(movement)  # the player is not left without money by a wallet that fails here
+        await kit.rollback(movement)  # a wallet that fails here must not leave the player without money
     demand_reason(again, "INSUFFICIENT_FUNDS")
     await kit.demand_moved(before, 100)
 
 
-CHECKS: Final[tuple[Check[WalletKit], ...]] = (
-    check(balance_is_told),
-    check(debit_takes_money),
-    check(credit_gives_money),
-    check(credit_of_nothing),
-    check(debit_repeat),
-    check(credit_repeat),
-    check(repeat_same_answer),
-    check(attempt_id_ignored),
-    check(seamless_legs),
-    check(round_ended),
-    check(balances_add_up),
-    Check("conflict_amount", "A debit's id with another amount is a conflict", conflict(amount_minor=2 * AMOUNT_MINOR)),
-    Check("conflict_player", "A debit's id with another player is a conflict", conflict(player="")),
-    Check("conflict_currency", "A debit's id with another currency is a conflict", conflict(currency="")),
-    Check("conflict_reference", "A debit's id with another reference is a conflict", conflict(reference="")),
-    Check("conflict_round", "A bet's id with another round is a conflict", conflict(round_reference="")),
-    check(conflict_leg),
-    check(conflict_credit_amount),
-    check(conflict_debit_as_credit),
-    check(conflict_credit_as_debit),
-    check(conflict_rollback_amount),
-    check(conflict_rollback_credit),
-    check(rollback_debit),
-    check(rollback_repeat),
-    check(rollback_unknown),
-    check(rollback_refused_debit),
-    check(tombstone),
-    check(debit_after_rollback),
-    check(amount_zero),
-    check(amount_negative),
-    check(amount_18_digits),
-    check(amount_19_digits),
-    check(precision),
-    check(currency_other),
-    check(currency_malformed),
-    check(ids_malformed),
-    check(leg_malformed),
-    check(player_unknown),
-    check(funds_insufficient),
-    check(refusal_final),
+CHECKS: Final[tuple[ConformanceCheck[WalletKit], ...]] = (
+    *checks(balance_is_told, debit_takes_money, credit_gives_money, credit_of_nothing),
+    *checks(debit_repeat, credit_repeat, repeat_same_answer, attempt_id_ignored),
+    *checks(seamless_legs, round_ended, balances_add_up),
+    *CONFLICTS,
+    *checks(rollback_debit, rollback_repeat, rollback_unknown, rollback_refused_debit),
+    *checks(tombstone, debit_after_rollback),
+    *checks(amount_zero, amount_negative, amount_18_digits, amount_19_digits, precision),
+    *checks(currency_other, currency_malformed, ids_malformed, leg_malformed),
+    *checks(player_unknown, funds_insufficient, refusal_final),
     *STANDING,
 )

@@ -1,15 +1,13 @@
-"""The wallet under test as the checks see it: calls, movements under ids of their own, and what receipts must say.
-
-Refuses nothing by itself: what the wallet does wrong is raised as CheckFailedError.
-"""
+"""Helpers of the wallet checks: calls, transfers under new ids, and the demands on receipts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rgs.devkit.conformance.kit import Answered, Caller, demand, demand_accepted
+from rgs.devkit.conformance.kit import Answered, ContractCaller, demand, demand_accepted
 from rgs.wallet.v1 import wallet_pb2 as pb
 
 AMOUNT_MINOR: Final = 100
@@ -23,10 +21,10 @@ REFUSED = pb.TRANSACTION_STATUS_REFUSED
 
 @dataclass(frozen=True, slots=True)
 class WalletKit:
-    """The wallet under test, and whom it is tried with. `new_id` makes ULIDs."""
+    """The wallet under test, and the values to test it with. `new_id` makes ULIDs."""
 
     stub: Any
-    caller: Caller
+    caller: ContractCaller
     new_id: Callable[[], str]
     operator: str
     player: str
@@ -38,7 +36,7 @@ class WalletKit:
     expired_token: str = ""
 
     def movement(self, leg: pb.Leg.ValueType = pb.LEG_PURCHASE, **changed: Any) -> pb.Movement:
-        """A movement of AMOUNT_MINOR under an id of its own, with these fields changed."""
+        """A transfer of AMOUNT_MINOR under a new id, with these fields changed."""
         fields: dict[str, Any] = {
             "transaction_id": self.new_id(),
             "operator": self.operator,
@@ -76,24 +74,31 @@ class WalletKit:
         return await self.caller.call(self.stub.GetBalance, request)
 
     async def balance(self) -> int:
-        """The player's balance; CheckFailedError if it is not told."""
+        """The player's balance. CheckFailedError if the call is refused."""
         minor: int = demand_accepted(await self.told_balance()).balance_minor
         return minor
 
+    @asynccontextmanager
+    async def moves(self, minor: int) -> AsyncIterator[None]:
+        """CheckFailedError unless the block changes the balance by so much."""
+        before = await self.balance()
+        yield
+        await self.demand_moved(before, minor)
+
     async def demand_moved(self, before_minor: int, moved_minor: int) -> None:
-        """CheckFailedError unless the balance has moved by so much since."""
+        """CheckFailedError unless the balance has changed by so much since `before_minor`."""
         moved = await self.balance() - before_minor
-        demand(moved == moved_minor, f"the balance is to move by {moved_minor} minor units, it moved by {moved}")
+        demand(moved == moved_minor, f"the balance must change by {moved_minor} minor units, it changed by {moved}")
 
     async def taken(self, **changed: Any) -> pb.Movement:
-        """A debit that was accepted."""
+        """Debit the player. Returns the transfer, which was accepted."""
         movement = self.movement(**changed)
         receipt_of(await self.debit(movement), movement, ACCEPTED)
         return movement
 
 
 def changed(movement: pb.Movement, **fields: Any) -> pb.Movement:
-    """The movement with other values."""
+    """The transfer with other values."""
     other = pb.Movement()
     other.CopyFrom(movement)
     for name, value in fields.items():
@@ -102,10 +107,10 @@ def changed(movement: pb.Movement, **fields: Any) -> pb.Movement:
 
 
 def receipt_of(answered: Answered, movement: pb.Movement, *statuses: int) -> pb.Receipt:
-    """The receipt; CheckFailedError unless it has such a status and says what the movement says."""
+    """The receipt. CheckFailedError unless it has such a status and repeats the values of the transfer."""
     receipt: pb.Receipt = demand_accepted(answered).receipt
     names = " or ".join(pb.TransactionStatus.Name(status) for status in statuses)  # type: ignore[arg-type]
-    demand(receipt.status in statuses, f"{names} is due, it was status {receipt.status}")
+    demand(receipt.status in statuses, f"expected {names}, got status {receipt.status}")
     for name in ("transaction_id", "player", "currency", "amount_minor"):
         told, asked = getattr(receipt, name), getattr(movement, name)
         demand(told == asked, f"the receipt says {name} {told}, the request said {asked}")

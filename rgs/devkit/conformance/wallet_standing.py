@@ -1,14 +1,11 @@
-"""The wallet's checks of what stands: looking transactions up, calls at the same moment, tokens that have expired.
-
-Part of `rgs.devkit.conformance.wallet.CHECKS`. Refuses, as they do, to guess.
-"""
+"""More checks of a wallet, part of `rgs.devkit.conformance.wallet.CHECKS`: lookups, concurrent calls, old tokens."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Final
 
-from rgs.devkit.conformance.kit import Check, CheckSkippedError, check, demand, demand_reason
+from rgs.devkit.conformance.kit import CheckSkippedError, ConformanceCheck, checks, demand, demand_reason
 from rgs.devkit.conformance.wallet_kit import (
     ACCEPTED,
     AMOUNT_MINOR,
@@ -21,11 +18,11 @@ from rgs.devkit.conformance.wallet_kit import (
 )
 from rgs.wallet.v1 import wallet_pb2 as pb
 
-# --- what stands ------------------------------------------------------------------------------------------------------
+# --- lookups ----------------------------------------------------------------------------------------------------------
 
 
 async def lookup_transaction(kit: WalletKit) -> None:
-    """GetTransaction tells what stands."""
+    """GetTransaction answers with the entry of a transaction."""
     taken, undone, given = await kit.taken(), await kit.taken(), kit.movement(pb.LEG_PAYOUT)
     receipt_of(await kit.rollback(undone), undone, ROLLED_BACK)
     receipt_of(await kit.credit(given), given, ACCEPTED)
@@ -34,7 +31,7 @@ async def lookup_transaction(kit: WalletKit) -> None:
 
 
 async def lookup_refused(kit: WalletKit) -> None:
-    """GetTransaction tells of a refused debit."""
+    """GetTransaction finds a refused debit."""
     before = await kit.balance()
     movement = kit.movement(amount_minor=before - before % 100 + 100)
     demand_reason(await kit.debit(movement), "INSUFFICIENT_FUNDS")
@@ -42,29 +39,29 @@ async def lookup_refused(kit: WalletKit) -> None:
 
 
 async def lookup_tombstone(kit: WalletKit) -> None:
-    """GetTransaction tells of a tombstone."""
+    """GetTransaction finds a tombstone."""
     movement = kit.movement()
     await kit.rollback(movement)
     receipt_of(await kit.stands(movement), movement, ROLLED_BACK)
 
 
 async def lookup_unknown(kit: WalletKit) -> None:
-    """GetTransaction says TRANSACTION_UNKNOWN of an id that it has not."""
+    """GetTransaction answers TRANSACTION_UNKNOWN for an unknown id."""
     demand_reason(await kit.stands(kit.movement()), "TRANSACTION_UNKNOWN")
 
 
 async def lookup_other_player(kit: WalletKit) -> None:
-    """GetTransaction tells no transaction of another player."""
+    """GetTransaction shows no transaction of another player."""
     movement = await kit.taken()
     answered = await kit.stands(movement, player=kit.second_player)
     demand_reason(answered, "TRANSACTION_CONFLICT", "TRANSACTION_UNKNOWN")
 
 
-# --- at the same moment -----------------------------------------------------------------------------------------------
+# --- concurrent calls -------------------------------------------------------------------------------------------------
 
 
 async def parallel_repeats(kit: WalletKit) -> None:
-    """The same debit at once moves money once."""
+    """The same debit sent several times at once moves money once."""
     before = await kit.balance()
     movement = kit.movement()
     answers = await asyncio.gather(*(kit.debit(movement) for _ in range(PARALLEL)))
@@ -75,7 +72,7 @@ async def parallel_repeats(kit: WalletKit) -> None:
 
 
 async def parallel_debits(kit: WalletKit) -> None:
-    """Different debits at once all count."""
+    """Different debits at once are all entered."""
     before = await kit.balance()
     movements = [kit.movement() for _ in range(PARALLEL)]
     for movement, answered in zip(
@@ -89,7 +86,7 @@ async def parallel_debits(kit: WalletKit) -> None:
 
 
 async def parallel_overdraw(kit: WalletKit) -> None:
-    """Debits at once never take more than there is."""
+    """Debits at once never take more than the balance."""
     before = await kit.balance()
     amount_minor = (before // 2) // 100 * 100 + 100
     movements = [kit.movement(amount_minor=amount_minor) for _ in range(PARALLEL)]
@@ -106,13 +103,12 @@ async def parallel_overdraw(kit: WalletKit) -> None:
 
 
 async def parallel_rollback(kit: WalletKit) -> None:
-    """A debit and its rollback at once come to nothing."""
-    before = await kit.balance()
-    for _ in range(4):
-        movement = kit.movement()
-        _, undone = await asyncio.gather(kit.debit(movement), kit.rollback(movement))
-        receipt_of(undone, movement, ROLLED_BACK)
-    await kit.demand_moved(before, 0)
+    """A debit and its rollback at once move nothing in the end."""
+    async with kit.moves(0):
+        for _ in range(4):
+            movement = kit.movement()
+            _, undone = await asyncio.gather(kit.debit(movement), kit.rollback(movement))
+            receipt_of(undone, movement, ROLLED_BACK)
 
 
 # --- tokens -----------------------------------------------------------------------------------------------------------
@@ -122,31 +118,21 @@ async def token_expired(kit: WalletKit) -> None:
     """An expired token stops a new debit."""
     if not kit.expired_token:
         raise CheckSkippedError("needs --expired-token")
-    before = await kit.balance()
-    demand_reason(await kit.debit(kit.movement(), token=kit.expired_token), "TOKEN_EXPIRED")
-    await kit.demand_moved(before, 0)
+    async with kit.moves(0):
+        demand_reason(await kit.debit(kit.movement(), token=kit.expired_token), "TOKEN_EXPIRED")
 
 
 async def token_expired_repeat(kit: WalletKit) -> None:
-    """An expired token stops no repeat of a debit that was accepted."""
+    """An expired token does not stop the repeat of an accepted debit."""
     if not kit.expired_token:
         raise CheckSkippedError("needs --expired-token")
     movement = await kit.taken()
-    before = await kit.balance()
-    receipt_of(await kit.debit(movement, token=kit.expired_token), movement, DUPLICATE)
-    await kit.demand_moved(before, 0)
+    async with kit.moves(0):
+        receipt_of(await kit.debit(movement, token=kit.expired_token), movement, DUPLICATE)
 
 
-STANDING: Final[tuple[Check[WalletKit], ...]] = (
-    check(lookup_transaction),
-    check(lookup_refused),
-    check(lookup_tombstone),
-    check(lookup_unknown),
-    check(lookup_other_player),
-    check(parallel_repeats),
-    check(parallel_debits),
-    check(parallel_overdraw),
-    check(parallel_rollback),
-    check(token_expired),
-    check(token_expired_repeat),
+STANDING: Final[tuple[ConformanceCheck[WalletKit], ...]] = (
+    *checks(lookup_transaction, lookup_refused, lookup_tombstone, lookup_unknown, lookup_other_player),
+    *checks(parallel_repeats, parallel_debits, parallel_overdraw, parallel_rollback),
+    *checks(token_expired, token_expired_repeat),
 )

@@ -1,4 +1,1 @@
-"""The demo: what its players do, what its peers do wrong, and the proof at the end.
-
-Everything is checked from outside: over gRPC, or over files.
-"""
+"""`rgs demo`: its players, its misbehaving peers, and the proof at the end. It checks everything over gRPC or files."""

@@ -1,8 +1,8 @@
-"""What the demo's players compare when all is played: their receipts with the export, the history, and the wallet.
+"""The demo's comparisons after play: the players' receipts with the export, the history and the wallet.
 
-None of it trusts the server's word twice: a statement received over gRPC must stand byte for byte in the export, a
-session's links in the order in which they came; the history must list exactly the rounds played; what the wallet moved
-must be what the sessions bought and were paid out. Refuses a difference of any size, naming it.
+Every statement received over gRPC must be in the export byte for byte, and a session's links in the order of arrival.
+The history must list exactly the rounds played. The wallet must have moved what the sessions bought and paid out. Any
+difference is a DemoError.
 """
 
 from __future__ import annotations
@@ -20,31 +20,34 @@ from rgs.devkit.demo.player import DemoError, PlayedRound, PlayedSession
 from rgs.store.wallet import WalletStore
 from rgs.v1.admin_pb2 import ListOwedCreditsRequest
 from rgs.v1.audit_pb2 import ListKeyStatementsRequest
-from rgs.v1.history_pb2 import GetRoundRecordRequest, ListRoundsRequest, RoundSummary
+from rgs.v1.history_pb2 import GetRoundRecordRequest, ListRoundsRequest
 
 _PAGE: Final = 50
 
 
 def verify_keys(client: Client, path: Path) -> None:
-    """The server hands out the key statements of the bundle that auditors get. DemoError."""
+    """The server gives out the key statements of the bundle that auditors get. DemoError."""
     given = list(client.call(client.audit.ListKeyStatements, ListKeyStatementsRequest()).envelopes)
     if given != parse_key_bundle(path.read_bytes()):
         raise DemoError(f"the server's {len(given)} key statements are not those of {path.name}")
 
 
 def verify_history(client: Client, sessions: Iterable[PlayedSession]) -> int:
-    """The history lists each player's rounds, last ended first; one round a session is found by date and code.
+    """The history lists each player's rounds, last ended first; one round of each session is found by date and code.
 
-    Returns how many rounds the lists hold. DemoError.
+    Returns the number of rounds listed. DemoError.
     """
     listed = 0
     by_player: dict[str, list[PlayedSession]] = {}
     for session in sessions:
         by_player.setdefault(session.player, []).append(session)
     for player, played in by_player.items():
-        rows = _history_of(client, player)
-        expected = [_summary(round_) for session in reversed(played) for round_ in reversed(session.rounds)]
-        if [(row.round_id, row.game_code, row.staked_minor, row.returned_minor) for row in rows] != expected:
+        request = ListRoundsRequest(player=player, page_size=_PAGE)
+        found = [row for page in client.pages(client.history.ListRounds, request) for row in page.rounds]
+        views = [round_.view for session in reversed(played) for round_ in reversed(session.rounds)]
+        rows = [(row.round_id, row.game_code, row.staked_minor, row.returned_minor) for row in found]
+        expected = [(view.round_id, view.game_code, view.staked_minor, view.returned_minor) for view in views]
+        if rows != expected:
             raise DemoError(f"the history of {player} lists {len(rows)} rounds that are not the {len(expected)} played")
         listed += len(rows)
         for session in played:
@@ -52,25 +55,8 @@ def verify_history(client: Client, sessions: Iterable[PlayedSession]) -> int:
     return listed
 
 
-def _history_of(client: Client, player: str) -> list[RoundSummary]:
-    rows: list[RoundSummary] = []
-    token = ""
-    while True:
-        request = ListRoundsRequest(player=player, page_size=_PAGE, page_token=token)
-        page = client.call(client.history.ListRounds, request)
-        rows += page.rounds
-        token = page.next_page_token
-        if not token:
-            return rows
-
-
-def _summary(round_: PlayedRound) -> tuple[str, str, int, int]:
-    view = round_.view
-    return view.round_id, view.game_code, view.staked_minor, view.returned_minor
-
-
 def _verify_found(client: Client, session: PlayedSession, round_: PlayedRound) -> None:
-    """RULEBOOK R-4: support finds the round by date and code."""
+    """R-4 (code of a round): support finds the round by date and code."""
     code = round_.view.game_code
     date = format_date(round_.view.start_time.ToMilliseconds())
     request = GetRoundRecordRequest(player=session.player, date=date, game_code=code)
@@ -80,25 +66,19 @@ def _verify_found(client: Client, session: PlayedSession, round_: PlayedRound) -
 
 
 def verify_owed(client: Client, sessions: Iterable[PlayedSession]) -> int:
-    """The server lists exactly these sessions' balances as owed to players; the sum, in minor units. DemoError."""
+    """The server lists exactly these sessions' balances as credits due. Returns their sum, minor units. DemoError."""
     due = {session.view.session_id: session.view.balance_minor for session in sessions}
-    owed: dict[str, int] = {}
-    token = ""
-    while True:
-        page = client.call(client.admin.ListOwedCredits, ListOwedCreditsRequest(page_size=_PAGE, page_token=token))
-        owed |= {credit.session_id: credit.amount_minor for credit in page.credits}
-        token = page.next_page_token
-        if not token:
-            break
+    pages = client.pages(client.admin.ListOwedCredits, ListOwedCreditsRequest(page_size=_PAGE))
+    owed = {credit.session_id: credit.amount_minor for page in pages for credit in page.credits}
     if owed != due:
-        raise DemoError(f"owed are {len(due)} credits of {sum(due.values())}, the server lists {owed}")
+        raise DemoError(f"{len(due)} credits of {sum(due.values())} are due, the server lists {owed}")
     return sum(owed.values())
 
 
 def verify_export(path: Path, sessions: Iterable[PlayedSession]) -> int:
-    """Every statement that was received stands in the export byte for byte, links in order; none of theirs is missing.
+    """Each session has the same statements in the export as it received, with its rounds in the same order.
 
-    Returns how many were compared. DemoError.
+    Returns the number of statements compared. DemoError.
     """
     exported: dict[str, list[bytes]] = {}
     with path.open("rb") as file:
@@ -122,9 +102,9 @@ def verify_export(path: Path, sessions: Iterable[PlayedSession]) -> int:
 
 
 def verify_wallet(path: Path, sessions: Sequence[PlayedSession]) -> int:
-    """What the embedded wallet moved for each player is what its sessions were paid out less what they bought.
+    """The wallet moved for each player what its sessions paid out, less what they bought.
 
-    Returns the sum over all players, in minor units. DemoError, VerificationError (the book does not add up).
+    Returns the sum over all players, minor units. DemoError; VerificationError if the book does not add up.
     """
     due: Counter[str] = Counter()
     for session in sessions:

@@ -1,16 +1,15 @@
-"""A fresh home, a server between two misbehaving peers, hundreds of rounds over mutual TLS, then the proof.
+"""Play hundreds of rounds on a new server between two misbehaving peers, then prove all of them.
 
-Every part is the real one, as processes of their own: `rgs init`, `rgs simulate`, `rgs serve`, `rgs export`, and over
-the files alone `certify replay`, `rgs reconcile` and `certify log`. What it used and found stays in the evidence folder
-(`rgs.devkit.demo.evidence`).
-
-Refuses to share a store, and to call a part of the proof good that was not made.
+Each part is a process of its own: `rgs init`, `rgs simulate`, `rgs serve`, `rgs export`; then, over files alone,
+`certify replay`, `rgs reconcile` and `certify log`. All files stay in the evidence folder
+(`rgs.devkit.demo.evidence`). A part of the proof that fails ends the demo with an error.
 """
 
 from __future__ import annotations
 
 import json
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
@@ -19,12 +18,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from rgs.core.amounts import format_money
-from rgs.devkit.client import CallError, Client, Identity
+from rgs.devkit.client import CallError, Client, ClientIdentity
 from rgs.devkit.demo.checks import verify_export, verify_history, verify_keys, verify_owed, verify_wallet
 from rgs.devkit.demo.evidence import Evidence
 from rgs.devkit.demo.log import audit_log, start_witness, verify_audit
 from rgs.devkit.demo.peers import SILENT_REGULATOR, SILENT_WALLET, Peers, start_peers
-from rgs.devkit.demo.player import CURRENCY, DemoError, DemoPlayer, PlayedSession
+from rgs.devkit.demo.player import CURRENCY, DemoError, DemoPlayer, PlayedSession, verify_figures
 from rgs.devkit.demo.reconcile import Found, open_breaks, reconcile, run_command, verify_clean, write_receipts
 from rgs.devkit.demo.report import Proof, Steps, report
 from rgs.devkit.processes.server import ServerProcess
@@ -38,30 +37,20 @@ PARTY: Final = "demo-operator"
 ROUNDS: Final = 400
 SESSIONS: Final = 16
 SESSIONS_MIN: Final = 3
-"""One player that leaves, one that buys, one that plays on while the peers are silent."""
+"""While the peers are silent one player leaves, one buys, and one goes on playing."""
 SESSIONS_MAX: Final = 64
 AT_HOME: Final = "simulators/wallet.db"
-"""Where the simulated wallet has its book, in the home."""
+"""The simulated wallet's book, below the home."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One player's part: how many rounds in all, and what he is at when wallet and central system fall silent.
-
-    One of three has played all and wants to leave, one buys again, one plays on.
-    """
+    """One player, and its number of rounds in all. While the peers are silent it leaves, buys or goes on playing."""
 
     player: DemoPlayer
     rounds: int
-    number: int
-
-    @property
-    def leaves(self) -> bool:
-        return self.number % 3 == 0
-
-    @property
-    def buys(self) -> bool:
-        return self.number % 3 == 1
+    leaves: bool
+    buys: bool
 
     @property
     def before(self) -> int:
@@ -69,14 +58,14 @@ class Part:
         return self.rounds if self.leaves else self.rounds - max(1, self.rounds // 4)
 
     def play_before(self, told: Callable[[], None]) -> None:
-        """Play these; who plays on afterwards has enough for a round then."""
+        """Play these rounds, and buy enough for a further round unless the player leaves."""
         self.player.play_to(self.before, told)
         if not self.leaves:
             self.player.make_ready()
 
 
 def play_and_prove(evidence: Evidence, steps: Steps, rounds: int, sessions: int) -> None:
-    """The whole demo, a step a line; DemoError or CallError where a part of it does not hold."""
+    """Run the whole demo, one line for each step. DemoError or CallError if a part fails."""
     with steps.step("development CA, certificates, keys and store"):
         run_command("rgs", "init", "--home", str(evidence.home))
         config = load_config(evidence.home)
@@ -90,24 +79,24 @@ def play_and_prove(evidence: Evidence, steps: Steps, rounds: int, sessions: int)
             server = running.enter_context(ServerProcess(evidence.home, evidence.server, PARTY))
             step.what = f"simulated peers, witness, server at {server.address}"
             server.await_serving()
-            peers.await_listening()
+            for peer in peers:
+                peer.await_listening()
             witness.await_listening()
 
         def verify_running() -> None:
-            server.verify_running()
-            peers.verify_running()
+            for process in (server, *peers):
+                process.verify_running()
 
-        client = running.enter_context(Client(server.address, Identity.of_party(config, PARTY)))
+        client = running.enter_context(Client(server.address, ClientIdentity.of_party(config, PARTY)))
         parts = _parts(client, rounds, sessions, verify_running)
         try:
             midway, listed = _live(client, evidence, steps, peers, parts, root)
         except CallError:
-            verify_running()  # says more than that nobody answers
+            verify_running()  # its error says more
             raise
         with steps.step("all stopped by SIGTERM, last statement signed and witnessed"):
-            server.stop()
-            witness.stop()
-            peers.stop()
+            for process in (server, witness, *peers):
+                process.stop()
     played = [session for part in parts for session in part.player.sessions]
     with steps.step("export of the statements") as step:
         run_command("rgs", "export", "--home", str(evidence.home), "--out", str(evidence.statements))
@@ -127,15 +116,16 @@ def play_and_prove(evidence: Evidence, steps: Steps, rounds: int, sessions: int)
         audit = audit_log(evidence, config, root)
         verify_audit(audit, played)
         step.what = f"audit of the transparency log, {audit['checkpoint']['size']} entries"
+    faults = sum((peer.faults() for peer in peers), Counter[str]())
     repeats = sum(part.player.repeats for part in parts)
-    proof = Proof(compared, listed, moved_minor, replay, midway, end, audit, peers.faults(), repeats)
+    proof = Proof(compared, listed, moved_minor, replay, midway, end, audit, faults, repeats)
     report(steps.console, evidence, played, proof, root)
 
 
 def _live(
     client: Client, evidence: Evidence, steps: Steps, peers: Peers, parts: Sequence[Part], root: str
 ) -> tuple[Found, int]:
-    """What is done while the server runs: what was open midway, and how many rounds the histories list."""
+    """The steps while the server runs. Returns the reconciliation midway, and the number of rounds in the histories."""
     before = sum(part.before for part in parts)
     with steps.step(f"{before} rounds in {len(parts)} sessions at once, peers at fault", before) as step:
         _together(parts, Part.play_before, step.advance)
@@ -146,7 +136,7 @@ def _live(
         _together(buying, lambda part, _: part.player.try_to_buy())
         owed_minor = verify_owed(client, [part.player.sessions[-1] for part in leaving])
         owed = format_money(owed_minor, CURRENCY)
-        step.what = f"wallet silent: {owed} owed to {len(leaving)}, {len(buying)} debits unheard of"
+        step.what = f"wallet silent: {owed} owed to {len(leaving)}, {len(buying)} debits without an answer"
     with steps.step("central system silent") as step:
         peers.regulator.misbehave(SILENT_REGULATOR)
         playing = [part for part in parts if not part.leaves and not part.buys]
@@ -158,7 +148,8 @@ def _live(
         step.what = f"reconciliation of the files so far: {midway.open_breaks} breaks open"
     left = sum(part.rounds - part.player.played for part in parts)
     with steps.step(f"faults off: asked again, {left} rounds more, all closed", left) as step:
-        peers.behave()
+        for peer in peers:
+            peer.behave()
         _together(parts, _finish, step.advance)
         verify_owed(client, [])
     played = [session for part in parts for session in part.player.sessions]
@@ -176,7 +167,7 @@ def _finish(part: Part, told: Callable[[], None]) -> None:
 def _together(
     parts: Sequence[Part], do: Callable[[Part, Callable[[], None]], None], told: Callable[[], None] = lambda: None
 ) -> None:
-    """All players at once; the first failure stops the others."""
+    """Run all players at once; the first failure stops the others."""
     failed = threading.Event()
 
     def advance() -> None:
@@ -206,7 +197,8 @@ def _parts(client: Client, rounds: int, sessions: int, on_silence: Callable[[], 
             by_stream = (number + game_no) % 2 == 1
             name = f"player-{game}-{number + 1}"
             player = DemoPlayer(client, game, name, by_stream=by_stream, on_silence=on_silence)
-            parts.append(Part(player, share, len(parts)))
+            third = len(parts) % 3
+            parts.append(Part(player, share, leaves=third == 0, buys=third == 1))
     return parts
 
 
@@ -221,13 +213,13 @@ def replay_offline(evidence: Evidence, root: str) -> Mapping[str, Any]:
             failure = document["failure"]
             raise DemoError(f"replay: check {failure['check']}: {failure['message']} ({failure['place']})")
     if not documents or "summary" not in documents[-1]:
-        raise DemoError("the replay has not come to its summary")
+        raise DemoError("the replay wrote no summary")
     summary: Mapping[str, Any] = documents[-1]["summary"]
     return summary
 
 
 def verify_replay(summary: Mapping[str, Any], played: list[PlayedSession]) -> None:
-    """DemoError unless the replay has seen exactly what was played, anchored, and every draw of it."""
+    """DemoError unless the replay is anchored and saw exactly the rounds and draws that were played."""
     rounds = sum(len(session.rounds) for session in played)
     due = {
         "verdict": "ANCHORED",
@@ -242,6 +234,4 @@ def verify_replay(summary: Mapping[str, Any], played: list[PlayedSession]) -> No
         "staked_minor": {"EUR": sum(session.view.staked_minor for session in played)},
         "returned_minor": {"EUR": sum(session.view.returned_minor for session in played)},
     }
-    for name, value in due.items():
-        if summary.get(name) != value:
-            raise DemoError(f"replay: {name} is {summary.get(name)}, expected is {value}")
+    verify_figures("replay", summary, due)

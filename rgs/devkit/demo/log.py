@@ -1,8 +1,7 @@
-"""The demo's transparency log: a witness beside the server, the log that is left behind, and its audit.
+"""The demo's transparency log: a witness beside the server, the log's files, and their audit.
 
-The witness is run by the house that it watches, and the policy says so in its own words (`# self-witness`): it shows
-the protocol and proves nothing to others, which the verdict says as well. Refuses an audit that has not seen exactly
-what was played.
+The same machine runs the witness and the log, so the witness shows the protocol and proves nothing to others. The
+policy (`# self-witness`) and the verdict say so.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rgs.devkit.demo.evidence import Evidence
-from rgs.devkit.demo.player import DemoError, PlayedSession
+from rgs.devkit.demo.player import DemoError, PlayedSession, verify_figures
 from rgs.devkit.demo.reconcile import run_command
 from rgs.devkit.processes.witness import WitnessProcess
 from rgs.node.config import CONFIG_FILE, Config
@@ -25,8 +24,8 @@ from rgs.node.witness_folder import make_witness
 WITNESS: Final = "demo-witness"
 VERDICT: Final = "PASSED SELF-WITNESSED ANCHORED"
 _POLICY: Final = """\
-# Whom to trust about this log, as a C2SP tlog-policy. Yours names witnesses that the house does not run.
-# The one here is run by the house that it watches, by `rgs demo`: its word is no more than the house's.
+# Whom to trust about this log, as a C2SP tlog-policy. Yours names witnesses that the log's operator does not run.
+# `rgs demo` runs this witness beside the log: its cosignature is worth no more than the log's own signature.
 # self-witness {name}
 log {log}
 witness {name} {vkey} http://{address}
@@ -35,21 +34,21 @@ quorum {name}
 
 
 def start_witness(evidence: Evidence, config: Config, running: ExitStack) -> WitnessProcess:
-    """A witness of the home's log, until `running` ends, and the policy by which the server asks it."""
+    """Start a witness of the home's log, until `running` ends, and write the server's policy for it."""
     log = vkey_now(config)
     vkey = make_witness(evidence.witness, f"{WITNESS}.example", [log])
     witness = running.enter_context(WitnessProcess(evidence.witness, evidence.witness_said))
     policy = _POLICY.format(name=WITNESS, log=log, vkey=vkey, address=witness.address)
     write_new(evidence.policy, policy.encode("ascii"), PUBLIC_MODE)
     settings = (evidence.home / CONFIG_FILE).read_text("utf-8")
-    # Relative to the home, so that the whole folder can be moved.
+    # The path is relative to the home, so that the whole folder can be moved.
     told = f'{settings}log_policy = "{Path("..") / evidence.policy.name}"\n'
     write_whole(evidence.home / CONFIG_FILE, told.encode("utf-8"), PUBLIC_MODE)
     return witness
 
 
 def audit_log(evidence: Evidence, config: Config, root: str) -> Mapping[str, Any]:
-    """Leave the log, and what `certify log` reports of it. DemoError if it has not passed."""
+    """Write the log's files, and audit them with `certify log`. Returns its report. DemoError if it has not passed."""
     leave_log(config, evidence.log, evidence.log_vkey)
     done = run_command(*command(evidence, root), "--json", str(evidence.audit), may_fail=True)
     verdict = done.stdout.splitlines()[-1]
@@ -60,14 +59,14 @@ def audit_log(evidence: Evidence, config: Config, root: str) -> Mapping[str, Any
 
 
 def command(evidence: Evidence, root: str) -> list[str]:
-    """What audits the log, behind `python -m`."""
+    """The arguments of `python -m` that audit the log."""
     files = {"--policy": evidence.policy, "--state": evidence.log_state, "--keys": evidence.keys}
     options = [part for option, path in files.items() for part in (option, str(path))]
     return ["certification", "log", str(evidence.log), *options, "--root", root]
 
 
 def verify_audit(document: Mapping[str, Any], sessions: Sequence[PlayedSession]) -> None:
-    """DemoError unless the audit has seen in the log exactly what was played, and every draw of it."""
+    """DemoError unless the audit saw in the log exactly the rounds and draws that were played."""
     rounds = sum(len(session.rounds) for session in sessions)
     due = {
         "rounds_verified": rounds,
@@ -78,6 +77,4 @@ def verify_audit(document: Mapping[str, Any], sessions: Sequence[PlayedSession])
         "draws_exposed": 0,
         "lines": document["checkpoint"]["size"],
     }
-    for name, value in due.items():
-        if document["summary"][name] != value:
-            raise DemoError(f"the log: {name} is {document['summary'][name]}, expected is {value}")
+    verify_figures("the log", document["summary"], due)

@@ -1,18 +1,15 @@
-"""The demo's two peers: an operator's wallet and a central system that misbehave, as processes (`rgs simulate`).
+"""The demo's two peers: an operator's wallet and a regulator's system that misbehave (`rgs simulate`).
 
-First as plans with a fixed seed say, call by call; then each gone silent in one way, so that what is open at that
-moment is known; then without faults. The faults are of the way (lost, repeated, late, refused as a conflict): what a
-wallet books wrongly no recovery can mend, and is for tests. Refuses to let the server believe that they are real: they
-answer as tests do.
+They start with plans of a fixed seed; then each falls silent in one way, so that the open credits and reports of that
+time are known; then they make no more faults. All faults are of the way: messages lost, repeated, late, or refused as a
+conflict. No recovery can correct wrong entries in a book; the tests have those.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from rgs.devkit.demo.evidence import Evidence
 from rgs.devkit.processes.simulator import SimulatorProcess
@@ -22,7 +19,7 @@ DEADLINE_MS: Final = 1_000
 WALLET, REGULATOR = "wallet", "regulator"
 
 _OUTWARD: Final = """\
-# Written by `rgs demo`: the simulated peers of this machine. One failing call in three must not close the way to them.
+# Written by `rgs demo`: the simulated peers of this machine. One failing call in three must not open the breaker.
 [central]
 target = "{regulator}"
 deadline_ms = {deadline_ms}
@@ -41,7 +38,7 @@ lost_request = 80
 duplicate = 80
 reorder = 40
 restart = 30
-conflicting_retry = {conflicts}
+conflicting_retry = 80
 [[schedule]]
 fault = "lost_reply"
 method = "{first}"
@@ -52,8 +49,6 @@ method = "{first}"
 call = 2
 """
 _FIRST: Final = {WALLET: "Debit", REGULATOR: "OpenSession"}
-_CONFLICTS: Final = {WALLET: 80, REGULATOR: 80}
-"""Of a thousand repeats, how many are refused as a conflict."""
 SILENT_WALLET: Final = """\
 [[schedule]]
 fault = "lost_reply"
@@ -65,22 +60,27 @@ method = "Credit"
 fault = "lost_request"
 method = "GetTransaction"
 """
-"""Debits are taken and nobody hears of it; credits do not arrive."""
+"""Debits are taken, but the answers are lost; credits do not arrive."""
 SILENT_REGULATOR: Final = """\
 [[schedule]]
 fault = "lost_request"
 """
-"""Nothing arrives."""
+"""No message arrives."""
+
+
+class Peers(NamedTuple):
+    """The processes of both peers."""
+
+    wallet: SimulatorProcess
+    regulator: SimulatorProcess
 
 
 def start_peers(evidence: Evidence, operator: str, running: ExitStack) -> Peers:
-    """Start both, until `running` ends, and write where the server finds them. Both misbehave from the first call."""
+    """Start both, until `running` ends, and write the server's settings for them. Both misbehave at once."""
 
     def start(kind: str, export: Path, output: Path) -> SimulatorProcess:
         plan = evidence.home / f"{kind}-faults.toml"
-        write_new(
-            plan, _ROUGH.format(kind=kind, first=_FIRST[kind], conflicts=_CONFLICTS[kind]).encode("utf-8"), PUBLIC_MODE
-        )
+        write_new(plan, _ROUGH.format(kind=kind, first=_FIRST[kind]).encode("utf-8"), PUBLIC_MODE)
         return running.enter_context(SimulatorProcess(kind, evidence.home, plan, export, output))
 
     wallet = start(WALLET, evidence.wallet, evidence.wallet_said)
@@ -90,39 +90,3 @@ def start_peers(evidence: Evidence, operator: str, running: ExitStack) -> Peers:
     )
     write_new(evidence.home / "outward.toml", found.encode("utf-8"), PUBLIC_MODE)
     return Peers(wallet, regulator)
-
-
-@dataclass(frozen=True, slots=True)
-class Peers:
-    """Both processes."""
-
-    wallet: SimulatorProcess
-    regulator: SimulatorProcess
-
-    def await_listening(self) -> None:
-        """Returns once both take calls. UnavailableError."""
-        self.wallet.await_listening()
-        self.regulator.await_listening()
-
-    def behave(self) -> None:
-        """No faults from now on."""
-        self.wallet.behave()
-        self.regulator.behave()
-
-    def write_statements(self) -> tuple[Path, Path]:
-        """The files of both books as they stand now: the wallet's and the regulator's."""
-        return self.wallet.write_statement(), self.regulator.write_statement()
-
-    def faults(self) -> Counter[str]:
-        """What both have committed so far, by name."""
-        return self.wallet.faults() + self.regulator.faults()
-
-    def verify_running(self) -> None:
-        """UnavailableError if one has ended."""
-        self.wallet.verify_running()
-        self.regulator.verify_running()
-
-    def stop(self) -> None:
-        """Both write their statements and end. UnavailableError."""
-        self.wallet.stop()
-        self.regulator.stop()

@@ -1,53 +1,53 @@
-"""One player of the demo: opens, buys, plays, ends and closes sessions as an operator's client would.
+"""One player of the demo: opens, buys, plays, ends and closes sessions as an operator's client does.
 
-Every signed statement that arrives is kept as the bytes that arrived, for the comparison with the export
-(`rgs.devkit.demo.checks`). On the way it checks what a client can: numbers, balances, and that the commitment of a
-round never changes. What is not answered is asked again with the same request id. Refuses to go on after the first
-thing that is not as it should be.
+It keeps the bytes of every signed statement for the comparison with the export (`rgs.devkit.demo.checks`), and checks
+balances and that a round keeps its commitment. It repeats a request without an answer under the same request id. The
+first check that fails is a DemoError.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import grpc
 
 from rgs.core.errors import RgsError
-from rgs.devkit.client import Client, OutcomeUnknownError, Request, Response, Rounds, StreamRounds, UnaryRounds
+from rgs.devkit.client import Client, OutcomeUnknownError, Request, Response, StreamRounds, UnaryRounds
 from rgs.devkit.demo.strategy import SIDE_BET, decide, stakes
 from rgs.v1.common_pb2 import ACTION_FOLD, ROUND_STATUS_SETTLED, RoundView, SessionView
-from rgs.v1.play_pb2 import ActRequest, StartRoundRequest
-from rgs.v1.session_pb2 import (
-    BuyParticipationRequest,
-    CloseSessionRequest,
-    EndParticipationRequest,
-    OpenSessionRequest,
-)
+from rgs.v1.session_pb2 import BuyParticipationRequest, EndParticipationRequest
 
 CURRENCY: Final = "EUR"
 BUY_IN_MINOR: Final = 20_000
 TOP_UP_MINOR: Final = 5_000
 COMFORTABLE_ANTE_MINOR: Final = 500
 PATIENCE_S: Final = 120.0
-"""How long a request is asked again."""
+"""A request is repeated for so long."""
 PAUSE_S: Final = 0.15
-"""Between two attempts: less than the server asks for, for the demo's sake."""
+"""Between two attempts. Shorter than the pause that the server asks for, to keep the demo short."""
 WALLET_SILENT: Final = "WALLET_UNAVAILABLE"
-"""The reason that says that the call has come as far as the wallet."""
+"""The reason of a call that came as far as the wallet."""
 
 
 class DemoError(RgsError):
-    """Something is not as it should be; the message says what, `where` says where to look."""
+    """A check of the demo has failed."""
 
     reason = "DEMO_FAILED"
 
 
+def verify_figures(what: str, found: Mapping[str, Any], due: Mapping[str, Any]) -> None:
+    """DemoError naming the first figure of `due` that was found otherwise, or not at all."""
+    for name, value in due.items():
+        if found.get(name) != value:
+            raise DemoError(f"{what}: {name} is {found.get(name)}, expected is {value}")
+
+
 @dataclass(frozen=True, slots=True)
 class PlayedRound:
-    """A round as the client saw its end, with the two statements as they arrived."""
+    """A round: its last view, and its two statements as they arrived."""
 
     view: RoundView
     opening: bytes
@@ -55,7 +55,7 @@ class PlayedRound:
 
     @property
     def has_folded(self) -> bool:
-        """Whether the player gave up."""
+        """Whether the player folded."""
         return any(taken.action == ACTION_FOLD for taken in self.view.actions)
 
     @property
@@ -66,17 +66,16 @@ class PlayedRound:
 
 @dataclass(slots=True)
 class PlayedSession:
-    """A session from open to close. `others` are its statements that belong to no round."""
+    """A session. `others` are its statements that belong to no round."""
 
     game: str
     player: str
-    by_stream: bool
     view: SessionView
     rounds: list[PlayedRound] = field(default_factory=list)
     others: list[bytes] = field(default_factory=list)
 
     def verify_money(self) -> None:
-        """DemoError unless bought - staked + returned = paid out, and the rounds come to what the session says."""
+        """DemoError unless bought - staked + returned = paid out, and the rounds sum up to the session's figures."""
         view = self.view
         self.expect(
             view.bought_minor - view.staked_minor + view.returned_minor == view.paid_out_minor,
@@ -85,7 +84,7 @@ class PlayedSession:
         )
         for name in ("staked_minor", "returned_minor"):
             summed, said = sum(getattr(round_.view, name) for round_ in self.rounds), getattr(view, name)
-            self.expect(summed == said, f"{name} of the rounds comes to {summed}, the session says {said}")
+            self.expect(summed == said, f"{name} of the rounds sums up to {summed}, the session has {said}")
 
     def expect(self, is_so: bool, otherwise: str) -> None:
         """DemoError naming the session unless it is so."""
@@ -94,9 +93,9 @@ class PlayedSession:
 
 
 class DemoPlayer:
-    """Plays one game under one pseudonym; half of the players use unary calls, half the stream.
+    """Plays one game under one pseudonym, by unary calls or by the stream.
 
-    `on_silence` is called before a request is asked again, and raises what makes that pointless.
+    `on_silence` is called before a request is repeated; it raises if that is pointless.
     """
 
     def __init__(
@@ -118,22 +117,19 @@ class DemoPlayer:
         self.sessions: list[PlayedSession] = []
         self.played = 0
         self.repeats = 0
-        """Requests asked again, with the same request id."""
-
-    def play(self, rounds: int, told: Callable[[], None]) -> list[PlayedSession]:
-        """So many rounds, in one session as a rule, in a further one when a participation is used up; all closed."""
-        self.play_to(rounds, told)
-        self.leave()
-        return self.sessions
+        """Requests sent again with the same request id."""
 
     def play_to(self, rounds: int, told: Callable[[], None]) -> None:
-        """Play until there have been so many rounds; the last session stays open."""
+        """Play until so many rounds are played in all. A participation that is used up leads to a further session.
+
+        The last session stays open.
+        """
         while self.played < rounds:
             self.make_ready()
             self.play_on(rounds, told)
 
     def make_ready(self) -> None:
-        """Have a session whose participation covers a round."""
+        """Ensure a session whose participation covers a round."""
         if not self.sessions:
             self._open()
         self._settle_purchase()
@@ -142,9 +138,9 @@ class DemoPlayer:
             self._open()
 
     def play_on(self, rounds: int, told: Callable[[], None]) -> None:
-        """The same with what the participation has: nothing is asked of wallet or regulator."""
+        """As `play_to`, but only with the money in the participation: no call of wallet or regulator."""
         session = self.sessions[-1]
-        way: Rounds = StreamRounds(self._client) if self._by_stream else UnaryRounds(self._client)
+        way = StreamRounds(self._client) if self._by_stream else UnaryRounds(self._client)
         try:
             while self.played < rounds and self._has_enough(session):
                 self._play_round(session, way, self.played)
@@ -159,21 +155,20 @@ class DemoPlayer:
         self._settle_purchase()
         ended = self._ask(client.sessions.EndParticipation, self._end_request())
         self._end = None
-        close = CloseSessionRequest(request_id=client.request_id(), session_id=session.view.session_id)
-        closed = self._ask(client.sessions.CloseSession, close)
+        closed = self._ask(client.sessions.CloseSession, client.requests.close(session.view))
         session.view = closed.session
         session.others += [ended.statement, closed.statement]
         session.verify_money()
 
-    # --- what is asked while the wallet does not answer -------------------------------------------------------------
+    # --- while the wallet does not answer ---------------------------------------------------------------------------
 
     def try_to_leave(self) -> None:
-        """Ask for the end of the participation until the wallet is what keeps it from coming; `leave` asks again."""
+        """End the participation until the server answers that the wallet is silent; `leave` repeats the request."""
         self._until_silent(self._client.sessions.EndParticipation, self._end_request())
 
     def try_to_buy(self) -> None:
-        """Ask for a further purchase until the wallet is what keeps it from coming; `play_to` asks again."""
-        self._purchase = self._purchase_request(TOP_UP_MINOR)
+        """Buy until the server answers that the wallet is silent; `play_to` repeats the request."""
+        self._purchase = self._client.requests.buy(self.sessions[-1].view, TOP_UP_MINOR)
         self._until_silent(self._client.sessions.BuyParticipation, self._purchase)
 
     def _until_silent(self, method: grpc.UnaryUnaryMultiCallable[Request, Response], request: Request) -> None:
@@ -186,12 +181,12 @@ class DemoPlayer:
                     return
                 self._pause(error, last)
             else:
-                raise DemoError(f"{self._player} was answered by a wallet that answers nobody")
+                raise DemoError(f"{self._player} got an answer while the wallet was silent")
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
     def _ask(self, method: grpc.UnaryUnaryMultiCallable[Request, Response], request: Request) -> Response:
-        """The answer, asked for again and again. CallError, OutcomeUnknownError."""
+        """Send a request, and repeat it for PATIENCE_S. CallError, OutcomeUnknownError."""
         last = time.monotonic() + PATIENCE_S
         while True:
             try:
@@ -207,25 +202,19 @@ class DemoPlayer:
         time.sleep(PAUSE_S)
 
     def _open(self) -> None:
-        request = OpenSessionRequest(
-            request_id=self._client.request_id(),
-            game=self._game,
-            player=self._player,
-            currency=CURRENCY,
-            operator_reference=f"{self._player}.{self._game}",
-        )
+        request = self._client.requests.open(self._game, self._player, CURRENCY, f"{self._player}.{self._game}")
         answer = self._ask(self._client.sessions.OpenSession, request)
-        session = PlayedSession(self._game, self._player, self._by_stream, answer.session, others=[answer.statement])
+        session = PlayedSession(self._game, self._player, answer.session, others=[answer.statement])
         session.expect(bool(answer.session.regulator_session_id), "has no id of the regulator")
         self.sessions.append(session)
         self._buy(BUY_IN_MINOR)
 
     def _buy(self, amount_minor: int) -> None:
-        self._purchase = self._purchase_request(amount_minor)
+        self._purchase = self._client.requests.buy(self.sessions[-1].view, amount_minor)
         self._settle_purchase()
 
     def _settle_purchase(self) -> None:
-        """The answer to the purchase that was asked for last, if it is still due."""
+        """Send the last purchase again if it has no answer yet."""
         if self._purchase is None:
             return
         session, request = self.sessions[-1], self._purchase
@@ -236,23 +225,13 @@ class DemoPlayer:
         session.others.append(answer.statement)
         session.expect(answer.session.balance_minor == due_minor, "bought, balance is wrong")
 
-    def _purchase_request(self, amount_minor: int) -> BuyParticipationRequest:
-        view = self.sessions[-1].view
-        return BuyParticipationRequest(
-            request_id=self._client.request_id(),
-            session_id=view.session_id,
-            purchase_no=view.next_purchase_no,
-            amount_minor=amount_minor,
-        )
-
     def _end_request(self) -> EndParticipationRequest:
         if self._end is None:
-            session_id = self.sessions[-1].view.session_id
-            self._end = EndParticipationRequest(request_id=self._client.request_id(), session_id=session_id)
+            self._end = self._client.requests.end(self.sessions[-1].view)
         return self._end
 
     def _can_buy_on(self) -> bool:
-        """Top up once when the balance gets low; whether an ante is possible that leaves every option open."""
+        """Top up once when the balance is low. Returns whether an ante is possible that leaves every option open."""
         session = self.sessions[-1]
         if session.view.largest_ante_minor < COMFORTABLE_ANTE_MINOR and session.view.next_purchase_no == 2:
             self._buy(TOP_UP_MINOR)
@@ -260,33 +239,18 @@ class DemoPlayer:
 
     @staticmethod
     def _has_enough(session: PlayedSession) -> bool:
-        """Whether the next round needs no purchase before it."""
+        """Whether the next round is possible without a purchase."""
         topped_up = session.view.next_purchase_no > 2
         return session.view.largest_ante_minor >= (1 if topped_up else COMFORTABLE_ANTE_MINOR)
 
-    def _play_round(self, session: PlayedSession, way: Rounds, number: int) -> None:
-        before = session.view
-        started = way.start_round(
-            StartRoundRequest(
-                request_id=self._client.request_id(),
-                session_id=before.session_id,
-                stage_no=before.next_stage_no,
-                bets=stakes(self._game, number, before.largest_ante_minor),
-            )
-        )
+    def _play_round(self, session: PlayedSession, way: UnaryRounds, number: int) -> None:
+        before, requests = session.view, self._client.requests
+        started = way.start_round(requests.start(before, stakes(self._game, number, before.largest_ante_minor)))
         session.view, round_, final = started.session, started.round, b""
         session.expect(len(round_.commitment) == 32 and bool(started.opening), "a round began without its opening")
         while not final:
             session.expect(not round_.dealer_cards, "the dealer's cards were shown before the end")
-            answer = way.act(
-                ActRequest(
-                    request_id=self._client.request_id(),
-                    session_id=before.session_id,
-                    round_id=round_.round_id,
-                    round_version=round_.round_version,
-                    action=decide(round_),
-                )
-            )
+            answer = way.act(requests.act(before, round_, decide(round_)))
             session.expect(
                 answer.round.round_id == round_.round_id and answer.round.commitment == round_.commitment,
                 f"round {round_.round_id} changed its id or commitment",

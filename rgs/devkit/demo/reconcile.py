@@ -1,7 +1,7 @@
-"""The demo's reconciliations: midway over what there is, and at the end over everything, both by `rgs reconcile`.
+"""The demo's reconciliations by `rgs reconcile`: midway, and at the end over everything.
 
-Each is the command that is printed for whoever wants it again, over files alone: no key, home or server. Refuses an end
-that is not clean, that a row was refused for, or that has seen fewer rounds than were played.
+Both run over files alone, without key, home or server. The last one must be clean, take every row, and see every round
+played.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from rgs.devkit.demo.player import DemoError, PlayedSession
 from rgs.node.files import PUBLIC_MODE, make_folder, write_new
 
 COMMAND_S: Final = 300
-"""No command of the demo may take longer."""
+"""Timeout of a command of the demo."""
 CLEAN, BREAKS = 0, 2
-"""Exit statuses of `rgs reconcile`; 1 is that it could not go by all rows."""
+"""Exit statuses of `rgs reconcile`. With 1 it could not use all rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a reconciliation came to: its exit status and its report."""
+    """A reconciliation's exit status and report."""
 
     status: int
     document: Mapping[str, Any]
@@ -48,34 +48,34 @@ class Found:
 
 
 def write_receipts(path: Path, sessions: Sequence[PlayedSession]) -> None:
-    """What the operator has kept of the openings that it was answered with."""
+    """Write the operator's receipts: one for each opening that it received."""
     lines = [receipt_line(round_.opening) for session in sessions for round_ in session.rounds]
     write_new(path, b"".join(lines), PUBLIC_MODE)
 
 
 def open_breaks(evidence: Evidence, root: str, peers: Peers, sessions: Sequence[PlayedSession]) -> Found:
-    """Reconcile the files so far, in the folder `midway`. DemoError if nothing is open: something has to be."""
+    """Reconcile the files so far, in the folder `midway`. DemoError unless breaks are open: the peers are silent."""
     so_far = Evidence(evidence.midway)
     make_folder(so_far.folder)
-    for ours, theirs in zip((so_far.wallet, so_far.regulator), peers.write_statements(), strict=True):
-        shutil.copyfile(theirs, ours)
+    for peer, copy in zip(peers, (so_far.wallet, so_far.regulator), strict=True):
+        shutil.copyfile(peer.write_statement(), copy)
     shutil.copyfile(evidence.keys, so_far.keys)
     write_receipts(so_far.receipts, sessions)
     run_command("rgs", "export", "--home", str(evidence.home), "--out", str(so_far.statements))
     found = reconcile(so_far, root)
     if found.status != BREAKS:
-        raise DemoError("two silent peers, and nothing is open: the reconciliation has not seen it")
+        raise DemoError("nothing is open, although both peers are silent")
     return found
 
 
 def reconcile(evidence: Evidence, root: str) -> Found:
-    """Run the command over the files of the folder. DemoError if it could not run."""
+    """Run `rgs reconcile` over the files of the folder. DemoError if it could not run."""
     done = run_command(*command(evidence, root), may_fail=True)
     return Found(done.returncode, json.loads((evidence.reconciliation / "report.json").read_bytes()))
 
 
 def command(evidence: Evidence, root: str, out: Path | None = None) -> list[str]:
-    """What gives the report, behind `python -m`."""
+    """The arguments of `python -m` that make the report."""
     files = {
         "--statements": evidence.statements,
         "--keys": evidence.keys,
@@ -89,7 +89,7 @@ def command(evidence: Evidence, root: str, out: Path | None = None) -> list[str]
 
 
 def verify_clean(found: Found, sessions: Sequence[PlayedSession]) -> None:
-    """DemoError unless all books have been read and agree about all that was played."""
+    """DemoError unless all books were read and agree about everything played."""
     document = found.document
     rounds = sum(len(session.rounds) for session in sessions)
     due = {"verdict": "clean", "open": 0, "rejected": 0, "owed": {}}
@@ -106,7 +106,7 @@ def verify_clean(found: Found, sessions: Sequence[PlayedSession]) -> None:
 
 
 def run_command(module: str, *arguments: str, may_fail: bool = False) -> subprocess.CompletedProcess[str]:
-    """A command of ours that has ended. DemoError if it failed, or with `may_fail` if it wrote nothing to stdout."""
+    """Run a command of ours. DemoError if it fails; with `may_fail` only if it also writes nothing to stdout."""
     name = f"`{module} {arguments[0]}`"
     try:
         done = subprocess.run(  # noqa: S603 - our own commands
@@ -121,5 +121,5 @@ def run_command(module: str, *arguments: str, may_fail: bool = False) -> subproc
         raise DemoError(f"{name} did not end within {COMMAND_S} s") from None
     if done.returncode and not (may_fail and done.stdout):
         said = (done.stderr.strip() or done.stdout.strip() or "nothing").splitlines()[-1]
-        raise DemoError(f"{name} ended with status {done.returncode}; it said last: {said}")
+        raise DemoError(f"{name} ended with status {done.returncode}; last line of its output: {said}")
     return done

@@ -1,6 +1,6 @@
-"""What the demo shows: its steps as they pass, and at the end what was played and what is proved.
+"""The demo's output: a line for each step, then tables of what was played and what is proved.
 
-Refuses to say more than was counted: the figures come from the players' receipts and from the replay's summary.
+All figures come from the players' receipts, the reports of replay, reconciliation and audit, and the peers' output.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from rgs.devkit.demo.evidence import Evidence
 from rgs.devkit.demo.log import command as log_command
 from rgs.devkit.demo.player import CURRENCY, PlayedSession
 from rgs.devkit.demo.reconcile import Found, command
+from rgs.devkit.terminal.screen import table_of
 
 _STEP_WIDTH: Final = 68
 _BAR: Final = 24
@@ -32,8 +33,8 @@ _FAULTS_A_LINE: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What the demo has compared, the summary of `certify replay --json`, both reconciliations, the report of
-    `certify log --json`, the peers' faults and how many requests were repeated.
+    """The numbers of statements, rounds and minor units compared; the summary of `certify replay --json`; both
+    reconciliations; the report of `certify log --json`; the peers' faults; the number of repeated requests.
     """
 
     statements: int
@@ -48,15 +49,15 @@ class Proof:
 
 
 class Steps:
-    """The demo's steps, one line each, with a bar where it takes long and somebody looks on."""
+    """The demo's steps, one line each; in a terminal a long step has a bar."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
         self._began = time.monotonic()
 
     @contextmanager
-    def step(self, what: str, total: int | None = None) -> Iterator[Step]:
-        """One step: a line when it is done, and how long it took."""
+    def step(self, what: str, total: int | None = None) -> Iterator[DemoStep]:
+        """One step: when it is done, a line with its seconds."""
         began = time.monotonic()
         columns = (BarColumn(_BAR), MofNCompleteColumn()) if total else ()
         with Progress(
@@ -66,22 +67,22 @@ class Steps:
             transient=True,
             disable=not self.console.is_terminal,
         ) as progress:
-            step = Step(what, progress, progress.add_task(what, total=total))
+            step = DemoStep(what, progress, progress.add_task(what, total=total))
             yield step
         line = Text.assemble(("  ✓ ", "green"), step.what)
         line.append(" " * max(1, _STEP_WIDTH - len(line)))
         self.console.print(line.append(f"{time.monotonic() - began:6.1f} s", "dim"))
 
     def failed(self, error: Exception, evidence: Evidence) -> None:
-        """What went wrong, and where to look."""
+        """The error, and the files to look at."""
         self.console.print(Text(f"  ✗ {error}", "bold red"))
         log = evidence.home / "log" / "rgs.log"
         for path, what in (
-            (evidence.server, "the server's words"),
+            (evidence.server, "output of the server"),
             (log, "its log"),
-            (evidence.wallet_said, "the wallet's words"),
-            (evidence.regulator_said, "the central system's words"),
-            (evidence.witness_said, "the witness's words"),
+            (evidence.wallet_said, "output of the wallet"),
+            (evidence.regulator_said, "output of the regulator"),
+            (evidence.witness_said, "output of the witness"),
             (evidence.replay, "the replay"),
             (evidence.reconciliation / "report.html", "the reconciliation"),
         ):
@@ -94,8 +95,8 @@ class Steps:
         return time.monotonic() - self._began
 
 
-class Step:
-    """One step under way; `what` may become more exact while it runs."""
+class DemoStep:
+    """A step that runs; `what` may become more exact meanwhile."""
 
     def __init__(self, what: str, progress: Progress, task: TaskID) -> None:
         self.what = what
@@ -127,17 +128,14 @@ def report(console: Console, evidence: Evidence, sessions: Sequence[PlayedSessio
 
 
 def _python() -> str:
-    """This Python as a person here would call it."""
+    """This Python, relative to the current folder if it lies below."""
     python, here = Path(sys.executable), Path.cwd()
     return str(python.relative_to(here) if python.is_relative_to(here) else python)
 
 
 def _games(sessions: Sequence[PlayedSession]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("   ")
-    table.add_column("game", no_wrap=True)
-    for name in ("rounds", "folded", "side bets", f"staked {CURRENCY}", f"returned {CURRENCY}"):
-        table.add_column(name, justify="right", no_wrap=True)
+    figures = ("rounds", "folded", "side bets", f"staked {CURRENCY}", f"returned {CURRENCY}")
+    table = table_of("   ", "game", right=figures)
     for game in dict.fromkeys(session.game for session in sessions):
         _add_game(table, [session for session in sessions if session.game == game])
     _add_game(table, sessions, "together")
@@ -171,13 +169,9 @@ def _sample(session: PlayedSession) -> Table:
 
 
 def _breaks(proof: Proof) -> Table:
-    """What the reconciliation named while both peers were silent, and at the end."""
+    """The open breaks while both peers were silent, and at the end."""
     midway, end = proof.midway.open_by_title(), proof.end.open_by_title()
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("   ")
-    table.add_column("open breaks, by reconciliation", no_wrap=True)
-    table.add_column("midway", justify="right", no_wrap=True)
-    table.add_column("at the end", justify="right", no_wrap=True)
+    table = table_of("   ", "open breaks, by reconciliation", right=("midway", "at the end"))
     for title in dict.fromkeys((*midway, *end)):
         table.add_row("", title, str(midway.get(title, 0)), str(end.get(title, 0)))
     table.add_row("", Text("together", "bold"), str(proof.midway.open_breaks), str(proof.end.open_breaks))
@@ -188,6 +182,8 @@ def _proved(proof: Proof, root: str) -> Table:
     replay = proof.replay
     in_rounds, discarded, unknown = (replay[f"draws_{what}"] for what in ("in_rounds", "discarded", "exposed"))
     verified, failed = replay["rounds_verified"], replay["rounds_failed"]
+    counts = proof.end.document["compared"]
+    books = f"{counts['wallet']} wallet rows, {counts['r_stages']} stages, {counts['receipts']} receipts"
     development = " (development keys)" if replay["has_development_keys"] else ""
     return _rows(
         "✓",
@@ -198,20 +194,14 @@ def _proved(proof: Proof, root: str) -> Table:
         ("wallet", f"moved {format_money(proof.wallet_minor, CURRENCY, signed=True)}, as the sessions come to"),
         ("draws", f"{in_rounds} in rounds, {discarded} discarded, {unknown} unknown"),
         ("replay", f"{verified} rounds verified, {failed} failed, {replay['verdict']}{development}"),
-        ("books", f"{_compared(proof.end)}: {proof.end.document['verdict']}"),
+        ("books", f"{books}: {proof.end.document['verdict']}"),
         ("log", f"{proof.audit['checkpoint']['size']} entries: {proof.audit['verdict']}"),
         ("root", root),
     )
 
 
-def _compared(end: Found) -> str:
-    counts = end.document["compared"]
-    named = (("wallet", "wallet rows"), ("r_stages", "stages"), ("receipts", "receipts"))
-    return ", ".join(f"{counts[name]} {what}" for name, what in named)
-
-
 def _faults(faults: Mapping[str, int]) -> Iterator[tuple[str, str]]:
-    """Committed by the peers, the most frequent first, four a line."""
+    """The peers' faults, the most frequent first, four on each line."""
     ordered = sorted(faults.items(), key=lambda row: (-row[1], row[0]))
     told = [f"{count} {name.replace('_', ' ')}" for name, count in ordered]
     for first in range(0, len(told), _FAULTS_A_LINE):

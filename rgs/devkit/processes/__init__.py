@@ -1,4 +1,1 @@
-"""Programs of ours as child processes for a while: server, simulated peers, witness; for the demo and for tests.
-
-Refuse to leave a process behind.
-"""
+"""Our programs as child processes, for the demo and for tests: server, simulated peers, witness."""

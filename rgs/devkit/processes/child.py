@@ -1,7 +1,6 @@
-"""A program of the house as a child process for a while: how it is begun, asked after, and ended.
+"""A child process that runs one of our programs: start it, wait for its output, stop it.
 
-Used by the servers and simulators of the demo and of tests. Refuses to leave the process behind, and to call an end
-orderly that was not.
+The process never outlives its context. `stop` is an error unless the process ends with status 0 in time.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from rgs.core.errors import UnavailableError
@@ -22,13 +20,15 @@ _PAUSE_S: Final = 0.02
 
 
 class Child:
-    """`command` in a session of its own; leaving the context ends it, if need be by force.
+    """`command` in a session of its own. Leaving the context kills the process if it still runs.
 
-    `name` is what messages call it; `output` is the file that takes what it says.
+    `name` stands for it in error messages; `output` is the file that receives its stdout and stderr.
     """
 
-    def __init__(self, name: str, output: Path, command: Sequence[str]) -> None:
+    def __init__(self, name: str, output: Path, command: Sequence[str], listening: str = "") -> None:
+        """`listening` begins the line that it writes once it accepts calls."""
         self._name = name
+        self._listening = listening
         self._output = output
         with output.open("ab") as file:
             self._process = subprocess.Popen(  # noqa: S603 - our own command
@@ -36,24 +36,26 @@ class Child:
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # an interrupt at the keyboard is ours to pass on
+                start_new_session=True,  # an interrupt at the keyboard must not reach it
             )
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._process.poll() is None:
             self.kill()
 
+    def await_listening(self) -> None:
+        """Wait until it accepts calls. UnavailableError if it ends before that, or takes too long."""
+        self._await(self._listening, 1)
+
     def verify_running(self) -> None:
-        """UnavailableError, with what it said last, if it has ended."""
+        """UnavailableError, with the last line of its output, if it has ended."""
         self._verify_running("while it was needed")
 
     def stop(self) -> None:
-        """SIGTERM, and wait for the graceful end. UnavailableError if it is none."""
+        """Send SIGTERM and wait. UnavailableError if it does not end in time with status 0."""
         self._process.send_signal(signal.SIGTERM)
         try:
             status = self._process.wait(STOP_S)
@@ -64,7 +66,7 @@ class Child:
             raise self._failure(f"ended with status {status}")
 
     def kill(self) -> None:
-        """SIGKILL: the end of a machine that loses its power."""
+        """Send SIGKILL, which stands for a power failure."""
         self._process.kill()
         self._process.wait()
 
@@ -73,23 +75,22 @@ class Child:
             raise self._failure(f"ended with status {status} {when}")
 
     def _await(self, beginning: str, due: int) -> None:
-        """Wait until so many of its lines begin so. UnavailableError if it ends before, or takes too long."""
+        """Wait until `due` lines of its output start with `beginning`. UnavailableError if it ends or is too slow."""
         last = time.monotonic() + OBEY_S
         while self._count(beginning) < due:
             self.verify_running()
             if time.monotonic() > last:
-                raise self._failure(f"did not say {beginning.strip()!r} within {OBEY_S} s")
+                raise self._failure(f"did not write {beginning.strip()!r} within {OBEY_S} s")
             time.sleep(_PAUSE_S)
 
     def _count(self, beginning: str) -> int:
-        return sum(line.startswith(beginning) for line in self._said())
+        return sum(line.startswith(beginning) for line in self._lines())
 
-    def _said(self) -> list[str]:
-        """The whole lines that it has said."""
+    def _lines(self) -> list[str]:
+        """The complete lines of its output so far."""
         return self._output.read_text("utf-8", "replace").rpartition("\n")[0].splitlines()
 
     def _failure(self, what: str) -> UnavailableError:
-        said = self._said()
-        return UnavailableError(
-            f"{self._name} {what}; it said last: {said[-1] if said else 'nothing'}", path=self._output
-        )
+        lines = self._lines()
+        last = lines[-1] if lines else "none"
+        return UnavailableError(f"{self._name} {what}; last line of its output: {last}", path=self._output)

@@ -1,8 +1,4 @@
-"""A server of one's own for a while: `rgs serve` as a process of its own, from its start to its graceful end.
-
-Used by the demo and by tests. Waits for health SERVING, ends with SIGTERM. Refuses to leave the process behind, and to
-call an end graceful that was not: another exit status than 0 is an error, with the last line that the server said.
-"""
+"""`rgs serve` as a child process, for the demo and for tests."""
 
 from __future__ import annotations
 
@@ -14,7 +10,7 @@ from typing import Final
 import grpc
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 
-from rgs.devkit.client import Identity
+from rgs.devkit.client import ClientIdentity
 from rgs.devkit.processes.child import Child
 from rgs.integrity.isolation import isolated_command
 from rgs.node.config import load_config
@@ -26,25 +22,15 @@ _HEALTH_CHECK: Final = "/grpc.health.v1.Health/Check"
 
 
 class ServerProcess(Child):
-    """A server at `address`, for clients of this machine.
-
-    `output` is the file that takes what the server says; `party` asks for its health.
-    """
+    """A server at `address`, for clients of this machine. `party` is the client that checks its health."""
 
     def __init__(self, home: Path, output: Path, party: str) -> None:
-        self._identity = Identity.of_party(load_config(home), party)
+        self._identity = ClientIdentity.of_party(load_config(home), party)
         self.address = free_address()
         super().__init__("the server", output, isolated_command("serve", "--home", str(home), "--listen", self.address))
 
     def await_serving(self) -> None:
-        """Returns once its health is SERVING. UnavailableError if it ends before, or takes too long and is ended."""
-        try:
-            self._await_serving()
-        except BaseException:
-            self.kill()
-            raise
-
-    def _await_serving(self) -> None:
+        """Wait until its health is SERVING. UnavailableError if it ends before that, or takes too long."""
         last = time.monotonic() + START_S
         with grpc.secure_channel(self.address, self._identity.credentials()) as channel:
             check = channel.unary_unary(
@@ -63,7 +49,7 @@ class ServerProcess(Child):
 
 
 def free_address() -> str:
-    """A port of this machine that nobody has now. Should another process be faster, the server refuses to start."""
+    """An address with a port that is free now. If another process takes it first, the server does not start."""
     with socket.socket() as probe:
         probe.bind((_HOST, 0))
         return f"{_HOST}:{probe.getsockname()[1]}"

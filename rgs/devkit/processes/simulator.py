@@ -1,7 +1,6 @@
-"""A simulated peer of one's own for a while: `rgs simulate wallet | regulator` as a process of its own.
+"""`rgs simulate wallet | regulator` as a child process, for the demo and for tests.
 
-Used by the demo and by tests. What it does is told by signals (docs/simulators.md), and every one is waited for until
-the process says that it has obeyed. Refuses to leave the process behind, and to call an end orderly that was not.
+Signals control it (docs/simulators.md). Each method that sends one waits until the process confirms it.
 """
 
 from __future__ import annotations
@@ -17,44 +16,36 @@ from rgs.node.files import PUBLIC_MODE, write_whole
 
 
 class SimulatorProcess(Child):
-    """A wallet or regulator at `address`.
-
-    `plan` is the file of its faults, `export` takes its statement, `output` what it says.
-    """
+    """A wallet or regulator at `address`. `plan` is the file of its faults; `export` receives its statement."""
 
     def __init__(self, kind: str, home: Path, plan: Path, export: Path, output: Path) -> None:
-        self.kind = kind
         self.address = free_address()
         self._plan = plan
         self._export = export
         files = ("--faults", str(plan), "--export", str(export))
         listening = ("--home", str(home), "--listen", self.address)
         command = [sys.executable, "-m", "rgs", "simulate", kind, *listening, *files]
-        super().__init__(f"the simulated {kind}", output, command)
-
-    def await_listening(self) -> None:
-        """Returns once it takes calls. UnavailableError if it ends before, or takes too long."""
-        self._await(f"{self.kind} simulator on ", 1)
+        super().__init__(f"the simulated {kind}", output, command, f"{kind} simulator on ")
 
     def misbehave(self, plan: str) -> None:
-        """From now on with the faults of this plan."""
+        """Switch on the faults of this plan."""
         write_whole(self._plan, plan.encode("utf-8"), PUBLIC_MODE)
-        self._tell(signal.SIGUSR2, "faults on")
+        self._signal(signal.SIGUSR2, "faults on")
 
     def behave(self) -> None:
-        """From now on without faults; what was held back is delivered."""
-        self._tell(signal.SIGUSR1, "faults off")
+        """Switch the faults off, and deliver the messages that were held back."""
+        self._signal(signal.SIGUSR1, "faults off")
 
     def write_statement(self) -> Path:
-        """The file of its statement, as its book stands now."""
-        self._tell(signal.SIGHUP, "wrote ")
+        """Have it write its statement of now. Returns the file."""
+        self._signal(signal.SIGHUP, "wrote ")
         return self._export
 
     def faults(self) -> Counter[str]:
-        """What it has committed so far, by name."""
-        return Counter(line.rpartition(": ")[2] for line in self._said() if line.startswith("fault "))
+        """Its faults so far: name -> count."""
+        return Counter(line.rpartition(": ")[2] for line in self._lines() if line.startswith("fault "))
 
-    def _tell(self, number: signal.Signals, answer: str) -> None:
+    def _signal(self, number: signal.Signals, answer: str) -> None:
         self.verify_running()
         due = self._count(answer) + 1
         self._process.send_signal(number)

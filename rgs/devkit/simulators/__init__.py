@@ -1,5 +1,4 @@
-"""Peers that misbehave on purpose: an operator's wallet and a regulator's central system as real gRPC servers.
+"""Peers that misbehave on purpose: an operator's wallet and a regulator's system, for tests and the demo.
 
-Each is an honest, durable book (the embedded wallet, the test register) behind a wire and a plan of faults: for tests,
-for the demo, for operators who try us. Refuses real money: what they answer counts for nothing.
+Each is a gRPC server over an honest, durable book (embedded wallet, test regulator) and a plan of faults.
 """

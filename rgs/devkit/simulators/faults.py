@@ -1,4 +1,4 @@
-"""Which faults a simulator commits, and when: by schedule, or by chance under a seed, the same in every run.
+"""The faults that a simulator commits: by a schedule, or by pseudo-random choice from a seed. Every run is the same.
 
 A plan is TOML or JSON:
 
@@ -12,8 +12,8 @@ A plan is TOML or JSON:
     call = 3                  # counted per method from 1; left out: every call
     calls = 1                 # how many from there on
 
-Chance without randomness: SHA-256 of seed, method and call number decides. Refuses unknown faults and keys, and more
-than a thousand in a thousand.
+SHA-256 of seed, method and call number makes the choice. A plan with unknown faults or keys, or with chances above
+1,000 per mille in all, is an error.
 """
 
 from __future__ import annotations
@@ -36,48 +36,48 @@ _CALLS_MAX: Final = 10**9
 
 @unique
 class Fault(StrEnum):
-    """What a simulator can do wrong. The first group belongs to the way, the others to the books of one simulator."""
+    """What a simulator can do wrong: first on the way, then in the book of one of the two simulators."""
 
-    LOST_REQUEST = "lost_request"  # nothing arrives, nothing is done
-    LOST_REPLY = "lost_reply"  # done, but the answer is lost
-    DELAY = "delay"  # done after the caller's deadline
+    LOST_REQUEST = "lost_request"  # the request does not arrive
+    LOST_REPLY = "lost_reply"  # processed, but the answer is lost
+    DELAY = "delay"  # processed after the caller's deadline
     DUPLICATE = "duplicate"  # delivered twice
     REORDER = "reorder"  # delivered after the next message of the same transaction: a debit after its rollback
-    OUTAGE = "outage"  # `calls` calls of every method, this one first, find nobody
-    RESTART = "restart"  # done, then the process starts anew with its books; the answer is lost
-    RESTART_EMPTY = "restart_empty"  # done, then it starts anew without its books (they are kept beside)
+    OUTAGE = "outage"  # this call and the next, `calls` in all over every method, get UNAVAILABLE
+    RESTART = "restart"  # processed, then the simulator restarts with its book; the answer is lost
+    RESTART_EMPTY = "restart_empty"  # processed, then it restarts with a new book; the old file is kept
     CONFLICTING_RETRY = "conflicting_retry"  # a repeat of a known transaction is refused as a conflict
     NO_CONFLICT = "no_conflict"  # a known id with other values is answered as a repeat
 
-    # The wallet's books.
-    WRONG_AMOUNT = "wrong_amount"  # one minor unit more is entered; the answer says what was asked
-    WRONG_ECHO = "wrong_echo"  # the answer names one minor unit more than was asked and entered
-    ROUNDED = "rounded"  # whole hundreds are entered; the answer says what was asked
+    # The wallet's book.
+    WRONG_AMOUNT = "wrong_amount"  # one minor unit more is entered; the answer repeats the request's amount
+    WRONG_ECHO = "wrong_echo"  # the answer names one minor unit more than was requested and entered
+    ROUNDED = "rounded"  # the amount is rounded down to hundreds; the answer repeats the request's amount
     DOUBLE_ENTRY = "double_entry"  # a repeat moves the money again
-    NO_TOMBSTONE = "no_tombstone"  # a rollback of an unknown debit leaves nothing
-    ROLLBACK_REFUSED = "rollback_refused"  # a rollback of an unknown debit is refused as such
-    LATE_DEBIT = "late_debit"  # a debit that was rolled back takes money when it comes again
-    NOT_FINAL = "not_final"  # a debit that was not covered succeeds later
-    TOKEN_FIRST = "token_first"  # noqa: S105 - the token is looked at before the transaction: an expired one stops a repeat
-    ZERO_TAKEN = "zero_taken"  # a debit of nothing is accepted
-    ZERO_REFUSED = "zero_refused"  # a credit of nothing is refused as malformed
-    FORGETFUL = "forgetful"  # GetTransaction knows nothing
-    WRONG_BALANCE = "wrong_balance"  # GetBalance tells one minor unit more
+    NO_TOMBSTONE = "no_tombstone"  # a rollback of an unknown debit leaves no entry
+    ROLLBACK_REFUSED = "rollback_refused"  # a rollback of an unknown debit is refused
+    LATE_DEBIT = "late_debit"  # a debit that was rolled back takes money when it is repeated
+    NOT_FINAL = "not_final"  # a debit that was refused for lack of money succeeds later
+    TOKEN_FIRST = "token_first"  # noqa: S105 - the token is checked before the transaction: an expired one stops a repeat
+    ZERO_TAKEN = "zero_taken"  # a debit of 0 is accepted
+    ZERO_REFUSED = "zero_refused"  # a credit of 0 is refused as malformed
+    FORGETFUL = "forgetful"  # GetTransaction answers TRANSACTION_UNKNOWN
+    WRONG_BALANCE = "wrong_balance"  # GetBalance answers one minor unit more
 
-    # The central system's books.
+    # The regulator's book.
     NEW_IDS = "new_ids"  # a repeat is answered with an id that was never issued
-    WRONG_ID = "wrong_id"  # the id that is issued has not the form of one
-    NO_CAP = "no_cap"  # the cap of a participation is not kept
-    CLOSES_SEATED = "closes_seated"  # a session is closed over a seated player
+    WRONG_ID = "wrong_id"  # the id that is issued is malformed
+    NO_CAP = "no_cap"  # the cap of a participation is not enforced
+    CLOSES_SEATED = "closes_seated"  # a session is closed although a player is seated
     ENDS_TWICE = "ends_twice"  # a second end of a participation is accepted
     FUTURE_DATES = "future_dates"  # times after the clock are accepted
     CHANGED_HASH = "changed_hash"  # a stage is entered with another final hash
-    ALIGNMENT_RUNNING = "alignment_running"  # "later", and nothing is done
+    ALIGNMENT_RUNNING = "alignment_running"  # every message is refused with "later"
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A row of the schedule; `method` "" is every method, `call` 0 every call."""
+    """A row of the schedule: method "" means every method, call 0 every call."""
 
     fault: Fault
     method: str = ""
@@ -85,19 +85,17 @@ class Planned:
     calls: int = 1
 
     def hits(self, method: str, call: int) -> bool:
-        """Whether it is this call's."""
+        """Whether the row applies to this call of the method."""
         if self.method not in ("", method):
             return False
-        # An outage is begun by one call and counted over all methods by the server.
-        return self.call in (0, call) if self.fault is Fault.OUTAGE else self._covers(call)
-
-    def _covers(self, call: int) -> bool:
-        return self.call == 0 or self.call <= call < self.call + self.calls
+        # One call begins an outage; the server counts its calls over all methods.
+        calls = 1 if self.fault is Fault.OUTAGE else self.calls
+        return self.call == 0 or self.call <= call < self.call + calls
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What is to go wrong."""
+class FaultPlan:
+    """Schedule, chances and seed of a simulator's faults."""
 
     schedule: tuple[Planned, ...] = ()
     per_mille: tuple[tuple[Fault, int], ...] = ()
@@ -107,7 +105,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call as it came in: its number among those of its method, and what goes wrong with it."""
+    """One call: its number among the calls of its method, and its faults."""
 
     method: str
     number: int
@@ -116,21 +114,21 @@ class Call:
 
 
 class Faults:
-    """A plan at work: counts the calls. `tell` gets a line for every fault that is committed."""
+    """Applies a plan: counts calls and faults. `tell` receives a line for each fault."""
 
-    def __init__(self, plan: Plan, tell: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, plan: FaultPlan, tell: Callable[[str], None] = lambda _: None) -> None:
         self._plan = plan
         self._tell = tell
         self._calls: Counter[str] = Counter()
         self.is_on = True
         self.committed: Counter[Fault] = Counter()
 
-    def follow(self, plan: Plan) -> None:
-        """From now on by another plan; calls are counted on."""
+    def follow(self, plan: FaultPlan) -> None:
+        """Apply another plan from now on. The counts go on."""
         self._plan = plan
 
     def next(self, method: str) -> Call:
-        """Count a call, and say what goes wrong with it."""
+        """Count a call, and find its faults."""
         self._calls[method] += 1
         number, plan = self._calls[method], self._plan
         if not self.is_on or (plan.until_call and self._calls.total() > plan.until_call):
@@ -143,13 +141,20 @@ class Faults:
         return Call(method, number, frozenset(faults), outage_calls)
 
     def commit(self, call: Call, fault: Fault, subject: str) -> None:
-        """Say that a fault takes place now."""
+        """Count a fault that takes place now, and tell it."""
         self.committed[fault] += 1
         self._tell(f"fault {self.committed.total()}: {call.method} call {call.number} {subject or '-'}: {fault}")
 
+    def commit_if_due(self, call: Call, fault: Fault, subject: str) -> bool:
+        """Commit the fault if the plan has it for this call; whether it has."""
+        is_due = fault in call.faults
+        if is_due:
+            self.commit(call, fault, subject)
+        return is_due
+
 
 def chance(seed: str, method: str, number: int, per_mille: Sequence[tuple[Fault, int]]) -> Fault | None:
-    """The fault that falls to a call, if one does."""
+    """The fault that the seed gives to a call, or None."""
     text = "\0".join((DOMAIN, seed, method, str(number))).encode()
     drawn = int.from_bytes(hashlib.sha256(text).digest()[:8], "big") * PER_MILLE >> 64
     for fault, share in per_mille:
@@ -159,7 +164,7 @@ def chance(seed: str, method: str, number: int, per_mille: Sequence[tuple[Fault,
     return None
 
 
-def parse_plan(text: str) -> Plan:
+def parse_plan(text: str) -> FaultPlan:
     """A plan from TOML or JSON. InvalidFieldError, UnknownFieldError."""
     try:
         document: Any = json.loads(text) if text.lstrip().startswith("{") else tomllib.loads(text)
@@ -169,24 +174,15 @@ def parse_plan(text: str) -> Plan:
     rows = table.get("schedule", [])
     if not isinstance(rows, list):
         raise InvalidFieldError("schedule must be a list of tables", field="schedule")
-    return make_plan(
-        [_planned(_table(row, "schedule", ("fault", "method", "call", "calls"))) for row in rows],
-        _table(table.get("per_mille", {}), "per_mille", tuple(Fault)),
-        seed=_text(table.get("seed", ""), "seed"),
-        until_call=_number(table.get("until_call", 0), "until_call", 0, _CALLS_MAX),
-    )
-
-
-def make_plan(
-    schedule: Sequence[Planned], per_mille: Mapping[str, object], *, seed: str = "", until_call: int = 0
-) -> Plan:
-    """A plan of checked parts. InvalidFieldError."""
+    schedule = tuple(_planned(_table(row, "schedule", ("fault", "method", "call", "calls"))) for row in rows)
+    per_mille = _table(table.get("per_mille", {}), "per_mille", tuple(Fault))
     shares = tuple((_fault(name), _number(share, "per_mille", 0, PER_MILLE)) for name, share in per_mille.items())
     if (total := sum(share for _, share in shares)) > PER_MILLE:
         raise InvalidFieldError(
             f"the chances come to {total} of {PER_MILLE}", field="per_mille", limit=PER_MILLE, value=total
         )
-    return Plan(tuple(schedule), shares, seed, until_call)
+    seed = _text(table.get("seed", ""), "seed")
+    return FaultPlan(schedule, shares, seed, _number(table.get("until_call", 0), "until_call", 0, _CALLS_MAX))
 
 
 def parse_planned(text: str) -> Planned:
@@ -213,13 +209,13 @@ def _table(value: object, field: str, keys: Sequence[str]) -> Mapping[str, Any]:
         raise InvalidFieldError(f"{field} must be a table", field=field)
     for key in value:
         if key not in keys:
-            raise UnknownFieldError(f"{field} has no {key}; there are {', '.join(keys)}", field=field, value=key)
+            raise UnknownFieldError(f"{field} has no key {key}; known keys: {', '.join(keys)}", field=field, value=key)
     return value
 
 
 def _fault(name: object) -> Fault:
     if not isinstance(name, str) or name not in set(Fault):
-        raise InvalidFieldError(f"{name!r} is no fault; there are {', '.join(Fault)}", field="fault", value=name)
+        raise InvalidFieldError(f"unknown fault {name!r}; known faults: {', '.join(Fault)}", field="fault", value=name)
     return Fault(name)
 
 

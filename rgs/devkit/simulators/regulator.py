@@ -1,20 +1,20 @@
-"""A regulator's central system that can lie: `rgs.regulator.v1.CentralSystemService` over the test register and a plan.
+"""A simulated regulator's system: `rgs.regulator.v1.CentralSystemService` over the test register and a plan of faults.
 
-The honest book behind it is the one of `rgs.adapters.embedded.regulator`, rows and rules alike; every lie is told here,
-between wire and book. With `counts=True` it answers like a real system (`test_register` false), so that jurisdictions
-that allow no test register can be tried; its ids look the same.
-
-Refuses to be taken for a regulator: whoever runs it knows that it is a simulator, and it says so where it starts.
+The embedded test regulator (`rgs.adapters.embedded.regulator`) keeps an honest book; every false answer is made here.
+With `counts=True` answers have `test_register` false, as a real system's do, so that jurisdictions without a test
+register can be tried.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from rgs.adapters.embedded.regulator import EmbeddedRegister
@@ -25,36 +25,25 @@ from rgs.core.errors import (
     JurisdictionError,
     ParticipationEndedError,
     ParticipationOpenError,
-    RegulatorUnavailableError,
     RgsError,
 )
 from rgs.devkit.simulators.faults import Call, Fault, Faults
-from rgs.devkit.simulators.serving import Method, NobodyError, WireError
-from rgs.devkit.simulators.wallet import put_aside
-from rgs.ports.regulator import (
-    DayAlignment,
-    DayTotals,
-    ModuleReport,
-    ParticipationEnd,
-    Purchase,
-    Rejection,
-    SessionClose,
-    SessionOpening,
-    SoftwareModule,
-    StageReport,
-)
+from rgs.devkit.simulators.serving import SimulatedMethod, Simulator, WireError
+from rgs.ports import regulator as port
 from rgs.regulator.v1 import regulator_pb2 as pb
-from rgs.store.register import RegisterStore
+from rgs.store.register import RegisterStore, RegisterTransaction
 
 NO_CAP_MINOR: Final = 10**17
 CLOCKS_APART_MS: Final = 1_000
-"""By so much the sender's clock may be ahead of this one's: two machines' clocks are never the same."""
+"""The sender's clock may be ahead by this much: two machines' clocks always differ."""
 _FOREIGN: Final = "X"
 """First character of an id that was never issued."""
 
+State = TypeVar("State")
 
-class SimulatedCentralSystem:
-    """The central system. `new_id(prefix)` makes ids as `EmbeddedRegister` wants them; `now_ms` is injected."""
+
+class SimulatedCentralSystem(Simulator):
+    """The regulator's system. `new_id(prefix)` makes ids as for `EmbeddedRegister`; `now_ms` is the injected clock."""
 
     service = "rgs.regulator.v1.CentralSystemService"
     domain = DOMAIN
@@ -69,69 +58,49 @@ class SimulatedCentralSystem:
         *,
         counts: bool = False,
     ) -> None:
-        self.faults = faults
-        self._path = path
         self._now_ms = now_ms
         self._new_id = new_id
         self._test_register = not counts
         self._seen: set[str] = set()
-        """Transaction ids answered since the start, for lies about repeats."""
-        self._turn = asyncio.Lock()
-        """One message at a time, so that looking up and lying is one step and a plan has one outcome."""
-        self._open()
+        """Transaction ids answered so far, for false answers to repeats."""
+        super().__init__(path, faults)
 
     def _open(self) -> None:
-        self._store = RegisterStore(self._path)
-        self._book = EmbeddedRegister(self._store, self._new_id, self._now_ms, CLOCKS_APART_MS)
+        self.store = RegisterStore(self._path)
+        self._book = EmbeddedRegister(self.store, self._new_id, self._now_ms, CLOCKS_APART_MS)
 
-    @property
-    def store(self) -> RegisterStore:
-        """The book's file."""
-        return self._store
-
-    def methods(self) -> Mapping[str, Method]:
-        return {
-            "OpenSession": Method(pb.OpenSessionRequest, self._told(self._open_session)),
-            "BuyParticipation": Method(pb.BuyParticipationRequest, self._told(self._buy)),
-            "EndParticipation": Method(pb.EndParticipationRequest, self._told(self._end)),
-            "ReportStages": Method(pb.ReportStagesRequest, self._told(self._report)),
-            "AlignDay": Method(pb.AlignDayRequest, self._told(self._align)),
-            "CloseSession": Method(pb.CloseSessionRequest, self._told(self._close_session)),
-            "ReportModules": Method(pb.ReportModulesRequest, self._told(self._report_modules)),
-            "GetSession": Method(pb.GetSessionRequest, self._told(self._get_session)),
-            "GetParticipation": Method(pb.GetParticipationRequest, self._told(self._get_participation)),
-        }
-
-    def subject(self, request: Any) -> str:
-        """The transaction id of a message that tells something."""
-        return getattr(request, "transaction_id", "")
-
-    async def restart(self, *, empty: bool) -> None:
-        async with self._turn:
-            await self._book.close()
-            if empty:
-                put_aside(self._path)
-                self._seen.clear()
-            self._open()
+    def _forget(self) -> None:
+        self._seen.clear()
 
     async def close(self) -> None:
         await self._book.close()
+
+    def methods(self) -> Mapping[str, SimulatedMethod]:
+        return {
+            "OpenSession": SimulatedMethod(pb.OpenSessionRequest, self._open_session),
+            "BuyParticipation": SimulatedMethod(pb.BuyParticipationRequest, self._buy),
+            "EndParticipation": SimulatedMethod(pb.EndParticipationRequest, self._end),
+            "ReportStages": SimulatedMethod(pb.ReportStagesRequest, self._report),
+            "AlignDay": SimulatedMethod(pb.AlignDayRequest, self._align),
+            "CloseSession": SimulatedMethod(pb.CloseSessionRequest, self._close_session),
+            "ReportModules": SimulatedMethod(pb.ReportModulesRequest, self._report_modules),
+            "GetSession": SimulatedMethod(pb.GetSessionRequest, self._get_session),
+            "GetParticipation": SimulatedMethod(pb.GetParticipationRequest, self._get_participation),
+        }
+
+    def subject(self, request: Any) -> str:
+        return getattr(request, "transaction_id", "")
 
     # --- the methods --------------------------------------------------------------------------------------------------
 
     async def _open_session(self, request: pb.OpenSessionRequest, call: Call) -> pb.OpenSessionResponse:
         cap_minor = request.participation_cap_minor
-        if Fault.NO_CAP in call.faults and cap_minor > 0:
-            self._commit(call, Fault.NO_CAP, request)
+        if cap_minor > 0 and self._commit_if_due(call, Fault.NO_CAP, request):
             cap_minor = NO_CAP_MINOR
-        opening = SessionOpening(
-            transaction_id=request.transaction_id,
-            reference=request.reference,
-            operator=request.operator,
-            jurisdiction=request.jurisdiction,
-            test_register_allowed=True,  # whether it is, the game server says: it knows what answers
-            ruleset=request.ruleset,
-            currency=request.currency,
+        opening = _copied(
+            port.SessionOpening,
+            request,
+            test_register_allowed=True,  # the game server decides that: it knows what system answers
             participation_cap_minor=cap_minor,
             open_ms=self._time(request.open_time, call, request),
         )
@@ -142,15 +111,7 @@ class SimulatedCentralSystem:
         )
 
     async def _buy(self, request: pb.BuyParticipationRequest, call: Call) -> pb.BuyParticipationResponse:
-        purchase = Purchase(
-            transaction_id=request.transaction_id,
-            regulator_session_id=request.regulator_session_id,
-            reference=request.reference,
-            player=request.player,
-            purchase_no=request.purchase_no,
-            amount_minor=request.amount_minor,
-            purchase_ms=self._time(request.purchase_time, call, request),
-        )
+        purchase = _copied(port.Purchase, request, purchase_ms=self._time(request.purchase_time, call, request))
         right = await self._book.buy_participation(purchase)
         issued = self._issued(right.regulator_participation_id, call, request)
         return pb.BuyParticipationResponse(
@@ -158,36 +119,17 @@ class SimulatedCentralSystem:
         )
 
     async def _end(self, request: pb.EndParticipationRequest, call: Call) -> pb.EndParticipationResponse:
-        end = ParticipationEnd(
-            transaction_id=request.transaction_id,
-            regulator_session_id=request.regulator_session_id,
-            regulator_participation_id=request.regulator_participation_id,
-            final_balance_minor=request.final_balance_minor,
-            rounds=request.rounds,
-            end_ms=self._time(request.end_time, call, request),
-        )
+        end = _copied(port.ParticipationEnd, request, end_ms=self._time(request.end_time, call, request))
         try:
             await self._book.end_participation(end)
         except ParticipationEndedError:
-            if Fault.ENDS_TWICE not in call.faults:
+            if not self._commit_if_due(call, Fault.ENDS_TWICE, request):
                 raise
-            self._commit(call, Fault.ENDS_TWICE, request)
         return pb.EndParticipationResponse(transaction_id=request.transaction_id, test_register=self._test_register)
 
     async def _report(self, request: pb.ReportStagesRequest, call: Call) -> pb.ReportStagesResponse:
         stages = [
-            StageReport(
-                session_id="",
-                stage_no=stage.stage_no,
-                regulator_session_id=stage.regulator_session_id,
-                regulator_participation_id=stage.regulator_participation_id,
-                available_minor=stage.available_minor,
-                staked_minor=stage.staked_minor,
-                returned_minor=stage.returned_minor,
-                opening_hash=stage.opening_hash,
-                end_ms=self._time(stage.end_time, call, request),
-                final_hash=stage.final_hash,
-            )
+            _copied(port.StageReport, stage, session_id="", end_ms=self._time(stage.end_time, call, request))
             for stage in request.stages
         ]
         if any(
@@ -195,132 +137,112 @@ class SimulatedCentralSystem:
             for stage in request.stages
         ):
             raise InvalidFieldError("this system keeps no bonus money", field="stages")
-        if Fault.CHANGED_HASH in call.faults:
-            self._commit(call, Fault.CHANGED_HASH, request)
+        if self._commit_if_due(call, Fault.CHANGED_HASH, request):
             stages = [replace(stage, final_hash=stage.final_hash[::-1]) for stage in stages]
         await self._book.report_stages(request.transaction_id, stages)
         return pb.ReportStagesResponse(transaction_id=request.transaction_id, test_register=self._test_register)
 
     async def _align(self, request: pb.AlignDayRequest, _call: Call) -> pb.AlignDayResponse:
-        totals = DayTotals(**{name: getattr(request.totals, name) for name in DayTotals.__dataclass_fields__})
-        alignment = DayAlignment(request.transaction_id, request.operator, request.currency, request.day, totals)
+        alignment = _copied(port.DayAlignment, request, totals=_copied(port.DayTotals, request.totals))
         await self._book.align_day(alignment)
         return pb.AlignDayResponse(transaction_id=request.transaction_id, test_register=self._test_register)
 
     async def _close_session(self, request: pb.CloseSessionRequest, call: Call) -> pb.CloseSessionResponse:
         close_ms = self._time(request.close_time, call, request)
         try:
-            await self._book.close_session(SessionClose(request.transaction_id, request.regulator_session_id, close_ms))
+            await self._book.close_session(
+                port.SessionClose(request.transaction_id, request.regulator_session_id, close_ms)
+            )
         except ParticipationOpenError:
-            if Fault.CLOSES_SEATED not in call.faults:
+            if not self._commit_if_due(call, Fault.CLOSES_SEATED, request):
                 raise
-            self._commit(call, Fault.CLOSES_SEATED, request)
         return pb.CloseSessionResponse(transaction_id=request.transaction_id, test_register=self._test_register)
 
     async def _report_modules(self, request: pb.ReportModulesRequest, call: Call) -> pb.ReportModulesResponse:
-        modules = tuple(
-            SoftwareModule(module.name, module.version, module.sha256, module.sha1) for module in request.modules
-        )
+        modules = tuple(_copied(port.SoftwareModule, module) for module in request.modules)
         report_ms = self._time(request.report_time, call, request)
-        await self._book.report_modules(ModuleReport(request.transaction_id, request.node, modules, report_ms))
+        await self._book.report_modules(port.ModuleReport(request.transaction_id, request.node, modules, report_ms))
         return pb.ReportModulesResponse(transaction_id=request.transaction_id, test_register=self._test_register)
 
     async def _get_session(self, request: pb.GetSessionRequest, _call: Call) -> pb.GetSessionResponse:
-        def look() -> pb.GetSessionResponse:
-            with self._store.transaction("", self._now_ms()) as book:
-                state = book.session(request.regulator_session_id)
-            if state is None:
-                raise WireError(Rejection.UNKNOWN_SESSION, "there is no such session")
-            return pb.GetSessionResponse(
-                regulator_session_id=state.regulator_session_id,
-                reference=state.reference,
-                operator=state.operator,
-                seated=state.seated,
-                closed=bool(state.closed),
-            )
-
-        return await asyncio.to_thread(look)
+        state = await self._read(lambda book: book.session(request.regulator_session_id))
+        if state is None:
+            raise WireError(port.Rejection.UNKNOWN_SESSION, "there is no such session")
+        return pb.GetSessionResponse(
+            regulator_session_id=state.regulator_session_id,
+            reference=state.reference,
+            operator=state.operator,
+            seated=state.seated,
+            closed=bool(state.closed),
+        )
 
     async def _get_participation(self, request: pb.GetParticipationRequest, _call: Call) -> pb.GetParticipationResponse:
-        def look() -> pb.GetParticipationResponse:
-            with self._store.transaction("", self._now_ms()) as book:
-                state = book.participation(request.regulator_participation_id)
-            if state is None:
-                raise WireError(Rejection.UNKNOWN_PARTICIPATION, "there is no such participation")
-            return pb.GetParticipationResponse(
-                regulator_participation_id=state.regulator_participation_id,
-                regulator_session_id=state.regulator_session_id,
-                reference=state.reference,
-                player=state.player,
-                purchases=state.purchases,
-                stages=state.stages,
-                bought_minor=state.bought_minor,
-                staked_minor=state.staked_minor,
-                returned_minor=state.returned_minor,
-                ended=bool(state.ended),
-            )
+        state = await self._read(lambda book: book.participation(request.regulator_participation_id))
+        if state is None:
+            raise WireError(port.Rejection.UNKNOWN_PARTICIPATION, "there is no such participation")
+        return pb.GetParticipationResponse(
+            regulator_participation_id=state.regulator_participation_id,
+            regulator_session_id=state.regulator_session_id,
+            reference=state.reference,
+            player=state.player,
+            purchases=state.purchases,
+            stages=state.stages,
+            bought_minor=state.bought_minor,
+            staked_minor=state.staked_minor,
+            returned_minor=state.returned_minor,
+            ended=bool(state.ended),
+        )
+
+    async def _read(self, read: Callable[[RegisterTransaction], State]) -> State:
+        def look() -> State:
+            with self.store.transaction("", self._now_ms()) as book:
+                return read(book)
 
         return await asyncio.to_thread(look)
 
     # --- what they share ----------------------------------------------------------------------------------------------
 
     def _time(self, timestamp: Timestamp, call: Call, request: Any) -> int:
-        """The time that a message tells; with `future_dates`, never one after the clock."""
+        """The time in a message; with `future_dates`, at most the time of the clock."""
         if not timestamp.seconds:
             raise InvalidFieldError("a time is missing", field="time")
         time_ms, now_ms = timestamp.ToMilliseconds(), self._now_ms()
-        if time_ms > now_ms and Fault.FUTURE_DATES in call.faults:
-            self._commit(call, Fault.FUTURE_DATES, request)
-            return now_ms
-        return time_ms
+        return now_ms if time_ms > now_ms and self._commit_if_due(call, Fault.FUTURE_DATES, request) else time_ms
 
     def _issued(self, regulator_id: str, call: Call, request: Any) -> str:
-        if Fault.WRONG_ID in call.faults:
-            self._commit(call, Fault.WRONG_ID, request)
+        if self._commit_if_due(call, Fault.WRONG_ID, request):
             return regulator_id.lower()
-        if Fault.NEW_IDS in call.faults and request.transaction_id in self._seen:
-            self._commit(call, Fault.NEW_IDS, request)
+        if request.transaction_id in self._seen and self._commit_if_due(call, Fault.NEW_IDS, request):
             return _FOREIGN + regulator_id[1:]
         return regulator_id
 
-    def _commit(self, call: Call, fault: Fault, request: Any) -> None:
-        self.faults.commit(call, fault, request.transaction_id)
+    def _commit_if_due(self, call: Call, fault: Fault, request: Any) -> bool:
+        return self.faults.commit_if_due(call, fault, request.transaction_id)
 
-    def _told(self, method: Callable[[Any, Call], Any]) -> Callable[[Any, Call], Any]:
-        """The method with the book's errors in the words of the contract, and the lies that all methods share."""
+    async def answer(self, method: SimulatedMethod, request: Any, call: Call) -> Message:
+        """Answer a request, with the false answers that all methods share. WireError, NobodyError."""
+        return await super().answer(replace(method, answer=partial(self._lied, method.answer)), request, call)
 
-        async def answer(request: Any, call: Call) -> Any:
-            try:
-                async with self._turn:
-                    return await self._answered(method, request, call)
-            except RegulatorUnavailableError:
-                raise NobodyError from None
-            except RgsError as error:
-                raise _refusal(error) from None
-
-        return answer
-
-    async def _answered(self, method: Callable[[Any, Call], Any], request: Any, call: Call) -> Any:
+    async def _lied(self, method: Callable[[Any, Call], Awaitable[Message]], request: Any, call: Call) -> Message:
         transaction_id = self.subject(request)
-        if transaction_id and Fault.ALIGNMENT_RUNNING in call.faults:
-            self._commit(call, Fault.ALIGNMENT_RUNNING, request)
+        if transaction_id and self._commit_if_due(call, Fault.ALIGNMENT_RUNNING, request):
             raise WireError(ALIGNMENT_RUNNING, "an alignment is running: send it again later")
-        if transaction_id in self._seen and Fault.CONFLICTING_RETRY in call.faults:
-            self._commit(call, Fault.CONFLICTING_RETRY, request)
-            raise WireError(Rejection.TRANSACTION_CONFLICT, "the transaction id was used with other data")
+        if transaction_id in self._seen and self._commit_if_due(call, Fault.CONFLICTING_RETRY, request):
+            raise WireError(port.Rejection.TRANSACTION_CONFLICT, "the transaction id was used with other data")
         response = await method(request, call)
         if transaction_id:
             self._seen.add(transaction_id)
         return response
 
+    def _reason(self, error: RgsError, _request: Any) -> str:
+        if rejection := error.metadata.get("rejection", ""):
+            return rejection
+        if isinstance(error, JurisdictionError):
+            return port.Rejection.JURISDICTION_REFUSED
+        return port.Rejection.INVALID_FIELD if isinstance(error, InvalidFieldError | FormatError) else ""
 
-def _refusal(error: RgsError) -> WireError:
-    metadata = dict(error.metadata)
-    if error.field is not None:
-        metadata["field"] = error.field
-    reason = metadata.pop("rejection", "")
-    if not reason and isinstance(error, JurisdictionError):
-        reason = Rejection.JURISDICTION_REFUSED
-    if not reason and isinstance(error, InvalidFieldError | FormatError):
-        reason = Rejection.INVALID_FIELD
-    return WireError(reason, error.message, metadata)
+
+def _copied(kind: type[State], message: Any, **given: Any) -> State:
+    """The message as a type of the port: the fields given, and all others from the message by their names."""
+    names = (found.name for found in fields(kind) if found.name not in given)  # type: ignore[arg-type]
+    return kind(**{name: getattr(message, name) for name in names}, **given)

@@ -1,19 +1,20 @@
-"""A simulator's wire: a gRPC server over mutual TLS that loses, delays, repeats and reorders what its plan says.
+"""A simulator's gRPC server over mutual TLS: it loses, delays, repeats and reorders messages by its plan.
 
-The faults of the way are committed here, the same for every simulator; those of the books by the simulator itself. What
-was begun is done to its end, whether or not the caller still waits: a fault never leaves half a movement.
-
-Refuses clients without a certificate of the CA, and messages above MESSAGE_BYTES_MAX.
+The faults of the way are committed here, the same for every simulator; the faults of a book by the simulator itself. A
+call that has begun runs to its end even if the caller has gone: no fault leaves half a transfer. Clients need a
+certificate of the CA, and messages have at most MESSAGE_BYTES_MAX bytes.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NoReturn, Protocol
+from pathlib import Path
+from typing import Any, Final, NoReturn
 
 import grpc
 from google.protobuf.any_pb2 import Any as AnyMessage
@@ -23,19 +24,18 @@ from google.rpc.status_pb2 import Status
 from grpc_status.rpc_status import to_status
 
 from rgs.adapters.grpc.peer import RefusalRow
-from rgs.core.errors import InvalidFieldError
+from rgs.core.errors import InvalidFieldError, RegulatorUnavailableError, RgsError, WalletUnavailableError
 from rgs.devkit.simulators.faults import Call, Fault, Faults
 
 MESSAGE_BYTES_MAX: Final = 1024 * 1024
 AFTER_DEADLINE_S: Final = 0.05
-"""How long after the caller's deadline a delayed message takes its effect, in seconds."""
+"""Seconds after the caller's deadline at which a delayed message takes effect."""
 RETRY_MS: Final = 500
-"""What RetryInfo says with "later", in milliseconds."""
-_RESTARTS: Final = frozenset({Fault.RESTART, Fault.RESTART_EMPTY})
+"""Milliseconds in the RetryInfo of a refusal with UNAVAILABLE."""
 
 
 class WireError(Exception):
-    """A refusal on its way out: the reason of the contract, and its metadata."""
+    """A refusal of the contract: its reason and metadata."""
 
     def __init__(self, reason: str, message: str, metadata: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
@@ -45,40 +45,87 @@ class WireError(Exception):
 
 
 class NobodyError(Exception):
-    """The caller finds nobody: UNAVAILABLE with no word about what was done."""
+    """The caller gets UNAVAILABLE without a reason: it cannot know what was done."""
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
-    """One method of the contract: what it takes, and who answers it."""
+class SimulatedMethod:
+    """One method of the contract: its request type, and the function that answers."""
 
     request: type[Message]
     answer: Callable[[Any, Call], Awaitable[Message]]
 
 
-class Simulator(Protocol):
-    """What stands behind the wire."""
+class Simulator(ABC):
+    """A book behind a gRPC contract, and false answers about it. A subclass names the contract and its methods."""
 
     service: str
     domain: str
     refusals: Mapping[str, RefusalRow]
-    faults: Faults
 
-    def methods(self) -> Mapping[str, Method]:
-        """By name."""
-        ...
+    def __init__(self, path: Path, faults: Faults) -> None:
+        self.faults = faults
+        self._path = path
+        self._turn = asyncio.Lock()
+        """One message at a time: a lookup and its false answer are one step, and a plan has one outcome."""
+        self._open()
 
+    @abstractmethod
+    def methods(self) -> Mapping[str, SimulatedMethod]:
+        """The methods of the contract by name."""
+
+    @abstractmethod
     def subject(self, request: Any) -> str:
         """The transaction id of a request, "" where it has none."""
-        ...
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Close the book."""
+
+    @abstractmethod
+    def _open(self) -> None:
+        """Open the book."""
+
+    @abstractmethod
+    def _forget(self) -> None:
+        """Forget the false answers: the book is a new one."""
+
+    @abstractmethod
+    def _reason(self, error: RgsError, request: Any) -> str:
+        """The reason of the contract for an error of the book."""
 
     async def restart(self, *, empty: bool) -> None:
-        """Start anew, with the books or without."""
-        ...
+        """Start again with the same book, or with an empty one."""
+        async with self._turn:
+            await self.close()
+            if empty:
+                put_aside(self._path)
+                self._forget()
+            self._open()
 
-    async def close(self) -> None:
-        """Close the books."""
-        ...
+    async def answer(self, method: SimulatedMethod, request: Any, call: Call) -> Message:
+        """Answer a request. WireError, NobodyError."""
+        try:
+            async with self._turn:
+                return await method.answer(request, call)
+        except (WalletUnavailableError, RegulatorUnavailableError):
+            raise NobodyError from None
+        except RgsError as error:
+            metadata = {name: value for name, value in error.metadata.items() if name != "rejection"}
+            if error.field is not None:
+                metadata["field"] = error.field
+            raise WireError(self._reason(error, request), error.message, metadata) from None
+
+
+def put_aside(path: Path) -> None:
+    """Rename a book's file and its log; nothing is deleted."""
+    number = 1
+    while (aside := path.with_name(f"{path.name}.lost-{number}")).exists():
+        number += 1
+    for suffix in ("", "-wal", "-shm"):
+        found = path.with_name(path.name + suffix)
+        if found.exists():
+            found.rename(aside.with_name(aside.name + suffix))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +138,12 @@ class ServerTls:
 
 
 class SimulatorServer:
-    """A simulator on a port. Made, started and stopped in one event loop."""
+    """A simulator on a port. Create, start and stop it in one event loop."""
 
     def __init__(self, simulator: Simulator, listen: str, tls: ServerTls) -> None:
         self._simulator = simulator
-        self._held: defaultdict[str, list[tuple[Method, Any, Call]]] = defaultdict(list)
-        """Messages that were reordered, by transaction id."""
+        self._held: defaultdict[str, list[tuple[SimulatedMethod, Any, Call]]] = defaultdict(list)
+        """Messages held back for reordering, by transaction id."""
         self._outage_left = 0
         self._late: set[asyncio.Task[Any]] = set()
         self._server = grpc.aio.server(
@@ -111,11 +158,11 @@ class SimulatorServer:
             raise InvalidFieldError(f"cannot listen on {listen}", field="listen", value=listen) from None
 
     async def start(self) -> None:
-        """Take calls."""
+        """Accept calls."""
         await self._server.start()
 
     async def switch_faults(self, on: bool) -> None:
-        """From now on with faults, or without; without, what was held back is delivered."""
+        """Switch the faults on or off; off also delivers the messages that were held back."""
         self._simulator.faults.is_on = on
         if not on:
             self._outage_left = 0
@@ -123,20 +170,20 @@ class SimulatorServer:
                 await self._deliver_held(subject)
 
     async def drain(self) -> None:
-        """Take no more calls, and finish what was begun."""
+        """Accept no more calls, and finish those that have begun."""
         await self._server.stop(1.0)
         while self._late:
             await asyncio.gather(*self._late, return_exceptions=True)
 
     async def stop(self) -> None:
-        """Drain, and close the books."""
+        """Drain, and close the book."""
         await self.drain()
         await self._simulator.close()
 
-    def _handler(self, name: str, method: Method) -> grpc.RpcMethodHandler[Any, Any]:
+    def _handler(self, name: str, method: SimulatedMethod) -> grpc.RpcMethodHandler[Any, Any]:
         async def handle(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Message:
             call = self._simulator.faults.next(name)
-            # A task of its own: what was begun is done, though the caller may have gone.
+            # A task of its own, so that the call runs to its end if the caller goes.
             task = asyncio.ensure_future(self._answer(method, request, call, context.time_remaining()))
             self._late.add(task)
             task.add_done_callback(self._forget)
@@ -148,55 +195,49 @@ class SimulatorServer:
                 await context.abort(grpc.StatusCode.UNAVAILABLE, "nobody is here")
 
         return grpc.unary_unary_rpc_method_handler(
-            handle, request_deserializer=method.request.FromString, response_serializer=_serialized
+            handle,
+            request_deserializer=method.request.FromString,
+            response_serializer=lambda response: response.SerializeToString(),
         )
 
     def _forget(self, task: asyncio.Task[Any]) -> None:
         self._late.discard(task)
         if not task.cancelled():
-            task.exception()  # looked at, so that nobody warns of it: the caller may have gone
+            task.exception()  # read it, so that asyncio does not warn if the caller has gone
 
-    async def _answer(self, method: Method, request: Any, call: Call, remaining_s: float | None) -> Message:
-        faults, subject = call.faults, self._simulator.subject(request)
-        if Fault.OUTAGE in faults:
+    async def _answer(self, method: SimulatedMethod, request: Any, call: Call, remaining_s: float | None) -> Message:
+        faults, subject = self._simulator.faults, self._simulator.subject(request)
+        if Fault.OUTAGE in call.faults:
             self._outage_left = max(self._outage_left, call.outage_calls)
         if self._outage_left:
             self._outage_left -= 1
-            self._commit(call, Fault.OUTAGE, subject)
+            faults.commit(call, Fault.OUTAGE, subject)
             raise NobodyError
-        if Fault.LOST_REQUEST in faults:
-            self._commit(call, Fault.LOST_REQUEST, subject)
+        if faults.commit_if_due(call, Fault.LOST_REQUEST, subject):
             raise NobodyError
-        if Fault.REORDER in faults and subject:
-            self._commit(call, Fault.REORDER, subject)
+        if subject and faults.commit_if_due(call, Fault.REORDER, subject):
             self._held[subject].append((method, request, call))
             raise NobodyError
-        if Fault.DELAY in faults and remaining_s is not None:
-            self._commit(call, Fault.DELAY, subject)
+        if remaining_s is not None and faults.commit_if_due(call, Fault.DELAY, subject):
             await asyncio.sleep(max(0.0, remaining_s) + AFTER_DEADLINE_S)
         try:
-            response = await method.answer(request, call)
-            if Fault.DUPLICATE in faults:
-                self._commit(call, Fault.DUPLICATE, subject)
-                await method.answer(request, call)
+            response = await self._simulator.answer(method, request, call)
+            if faults.commit_if_due(call, Fault.DUPLICATE, subject):
+                await self._simulator.answer(method, request, call)
         finally:
             await self._deliver_held(subject)
-        for fault in sorted(_RESTARTS & faults):
-            self._commit(call, fault, subject)
-            await self._simulator.restart(empty=fault is Fault.RESTART_EMPTY)
-            raise NobodyError
-        if Fault.LOST_REPLY in faults:
-            self._commit(call, Fault.LOST_REPLY, subject)
+        for fault in (Fault.RESTART, Fault.RESTART_EMPTY):
+            if faults.commit_if_due(call, fault, subject):
+                await self._simulator.restart(empty=fault is Fault.RESTART_EMPTY)
+                raise NobodyError
+        if faults.commit_if_due(call, Fault.LOST_REPLY, subject):
             raise NobodyError
         return response
 
     async def _deliver_held(self, subject: str) -> None:
         for method, request, call in self._held.pop(subject, ()):
-            with contextlib.suppress(WireError, NobodyError):  # nobody is there to be told
-                await method.answer(request, call)
-
-    def _commit(self, call: Call, fault: Fault, subject: str) -> None:
-        self._simulator.faults.commit(call, fault, subject)
+            with contextlib.suppress(WireError, NobodyError):  # the caller has gone
+                await self._simulator.answer(method, request, call)
 
     async def _refuse(self, context: grpc.aio.ServicerContext[Any, Any], error: WireError) -> NoReturn:
         code = self._simulator.refusals[error.reason].code
@@ -212,11 +253,5 @@ class SimulatorServer:
             packed = AnyMessage()
             packed.Pack(detail, deterministic=True)
             status.details.append(packed)
-        told = to_status(status)
-        await context.abort_with_status(told)
+        await context.abort_with_status(to_status(status))
         raise AssertionError  # abort raises
-
-
-def _serialized(response: Any) -> bytes:
-    data: bytes = response.SerializeToString()
-    return data

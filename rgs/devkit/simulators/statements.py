@@ -1,7 +1,7 @@
-"""What the simulators' books look like as files for reconciliation: `wallet.csv` and `regulator.jsonl`.
+"""The simulators' books as files for reconciliation: `wallet.csv` and `regulator.jsonl`.
 
-The columns and keys are those of docs/reconciliation.md; docs/simulators.md says where they come from. Written whole,
-in the order of the book, so that the same book gives the same bytes.
+docs/reconciliation.md lists the columns and keys, docs/simulators.md their origin. Rows are in the order of the book,
+so that the same book gives the same bytes.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ WALLET_COLUMNS: Final = (
     *("balance_after_minor", "operator", "book"),
 )
 SIMULATED: Final = "simulated"
-"""What the file says of its book, so that no reconciliation takes it for an outsider's."""
+"""Marks the book in the file, so that no reconciliation takes it for an outsider's."""
 _CURRENT: Final = "0"
-"""First character of every ULID of this age."""
+"""First character of every ULID until the year 3084."""
 
 
 def wallet_statement(store: WalletStore, operator: str = "") -> str:
-    """`wallet.csv`: a line a movement, openings of accounts left out; of one operator if it is named.
+    """`wallet.csv`: a line for each entry but account openings; of one operator if it is named.
 
     `status` is accepted (the money moved), refused (a debit) or tombstone (a rollback where there was no debit).
     """
@@ -61,9 +61,9 @@ def _wallet_row(entry: WalletEntry) -> tuple[str | int, ...]:
 
 
 def regulator_statement(store: RegisterStore) -> str:
-    """`regulator.jsonl`: a flat object a line; `kind` is session, purchase, stage, end, close or total.
+    """`regulator.jsonl`: one flat object on each line; `kind` is session, purchase, stage, end, close or total.
 
-    Of a day that was aligned more than once the last alignment stands. Reports of modules are not in it.
+    A day that was aligned more than once has its last alignment. Module reports are left out.
     """
     rows: list[dict[str, Any]] = []
     totals: dict[str, dict[str, Any]] = {}

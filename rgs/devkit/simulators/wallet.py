@@ -1,22 +1,22 @@
-"""An operator's wallet that can lie: `rgs.wallet.v1.WalletService` over the embedded wallet and a plan of faults.
+"""A simulated operator's wallet: `rgs.wallet.v1.WalletService` over the embedded wallet and a plan of faults.
 
-The honest book behind it is the one of `rgs.ports.wallet`, rows and rules alike; every lie is told here, between wire
-and book. Accounts open by themselves with a first balance in one currency, except for players whose pseudonym begins
-with `unknown`; a session token that begins with `expired` is one.
+The embedded wallet keeps an honest book; every false answer is made here. An account opens at its first use with a
+balance in one currency, except for players whose pseudonym begins with `unknown`. A session token that begins with
+`expired` counts as expired.
 
-Refuses nothing beyond the contract. A second effect of one transaction (`double_entry`, `late_debit`) stands in the
-book under the same id with a first character DOUBLED, and in the exported statement under the id itself: the book's
-own constraints allow no second row.
+The book allows one row for a transaction id. A second effect of the same id (`double_entry`, `late_debit`) is entered
+with DOUBLED as the first character of the id; the exported statement has the id itself.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from rgs.adapters.embedded.wallet import EmbeddedWallet, entered_of
@@ -29,34 +29,22 @@ from rgs.core.errors import (
     RgsError,
     TransactionRolledBackError,
     WalletRefusedError,
-    WalletUnavailableError,
 )
 from rgs.core.times import parse_time
 from rgs.devkit.simulators.faults import Call, Fault, Faults
-from rgs.devkit.simulators.serving import Method, NobodyError, WireError
+from rgs.devkit.simulators.serving import SimulatedMethod, Simulator, WireError
 from rgs.ports.amounts import AMOUNT_MINOR_MAX
 from rgs.ports.wallet import Leg, Receipt, TransactionStatus, Transfer, check_credit, check_debit
 from rgs.store.wallet import WalletEntry, WalletStore
 from rgs.wallet.v1 import wallet_pb2 as pb
 
 DOUBLED: Final = "7"
-"""First character of the id of a second effect: no ULID of this age begins with it."""
+"""First character of the id of a second effect: no ULID of today begins with it."""
 UNKNOWN: Final = "unknown"
 EXPIRED: Final = "expired"
 _ROUND_MINOR: Final = 100
 
-_LEGS: Final = {
-    pb.LEG_PURCHASE: Leg.PURCHASE,
-    pb.LEG_PAYOUT: Leg.PAYOUT,
-    pb.LEG_BET: Leg.BET,
-    pb.LEG_RETURN: Leg.RETURN,
-}
-_STATUSES: Final = {
-    TransactionStatus.ACCEPTED: pb.TRANSACTION_STATUS_ACCEPTED,
-    TransactionStatus.DUPLICATE: pb.TRANSACTION_STATUS_DUPLICATE,
-    TransactionStatus.ROLLED_BACK: pb.TRANSACTION_STATUS_ROLLED_BACK,
-    TransactionStatus.REFUSED: pb.TRANSACTION_STATUS_REFUSED,
-}
+_LEGS: Final = {pb.Leg.Value(f"LEG_{leg.name}"): leg for leg in Leg}
 _REASON_OF: Final[tuple[tuple[type[RgsError], str], ...]] = (
     (IdempotencyConflictError, "TRANSACTION_CONFLICT"),
     (TransactionRolledBackError, "TRANSACTION_ROLLED_BACK"),
@@ -66,8 +54,8 @@ _REASON_OF: Final[tuple[tuple[type[RgsError], str], ...]] = (
 )
 
 
-class SimulatedWallet:
-    """The wallet. `opening_minor` is what a new account of `currency` gets; `now_ms` the injected clock."""
+class SimulatedWallet(Simulator):
+    """The wallet. A new account gets `opening_minor` in `currency`; `now_ms` is the injected clock."""
 
     service = "rgs.wallet.v1.WalletService"
     domain = DOMAIN
@@ -76,123 +64,114 @@ class SimulatedWallet:
     def __init__(
         self, path: Path, now_ms: Callable[[], int], faults: Faults, *, opening_minor: int, currency: str = "EUR"
     ) -> None:
-        self.faults = faults
-        self._path = path
         self._now_ms = now_ms
         self._opening_minor = opening_minor
         self._currency = currency
         self._skewed: dict[str, int] = {}
-        """Transactions that are entered with another amount, and which."""
-        self._turn = asyncio.Lock()
-        """One message at a time, so that looking up and lying is one step and a plan has one outcome."""
-        self._open()
+        """Transaction id -> by how much the entered amount differs from the requested one."""
+        super().__init__(path, faults)
 
     def _open(self) -> None:
-        self._store = WalletStore(self._path)
-        self._book = EmbeddedWallet(self._store, self._now_ms)
+        self.store = WalletStore(self._path)
+        self._book = EmbeddedWallet(self.store, self._now_ms)
 
-    @property
-    def store(self) -> WalletStore:
-        """The book's file."""
-        return self._store
+    def _forget(self) -> None:
+        self._skewed.clear()
 
-    def methods(self) -> Mapping[str, Method]:
+    async def close(self) -> None:
+        await self._book.close()
+
+    def methods(self) -> Mapping[str, SimulatedMethod]:
         return {
-            "Debit": Method(pb.DebitRequest, self._told(self._debit)),
-            "Credit": Method(pb.CreditRequest, self._told(self._credit)),
-            "Rollback": Method(pb.RollbackRequest, self._told(self._rollback)),
-            "GetTransaction": Method(pb.GetTransactionRequest, self._told(self._get_transaction)),
-            "GetBalance": Method(pb.GetBalanceRequest, self._told(self._get_balance)),
+            "Debit": SimulatedMethod(pb.DebitRequest, self._moves(pb.DebitResponse, check_debit, self._debit)),
+            "Credit": SimulatedMethod(pb.CreditRequest, self._moves(pb.CreditResponse, check_credit, self._credit)),
+            "Rollback": SimulatedMethod(
+                pb.RollbackRequest, self._moves(pb.RollbackResponse, check_debit, self._rollback)
+            ),
+            "GetTransaction": SimulatedMethod(pb.GetTransactionRequest, self._get_transaction),
+            "GetBalance": SimulatedMethod(pb.GetBalanceRequest, self._get_balance),
         }
 
     def subject(self, request: Any) -> str:
         """The transaction id of a message that moves money."""
         return request.movement.transaction_id if hasattr(request, "movement") else ""
 
-    async def restart(self, *, empty: bool) -> None:
-        async with self._turn:
-            await self._book.close()
-            if empty:
-                put_aside(self._path)
-                self._skewed.clear()
-            self._open()
-
-    async def close(self) -> None:
-        await self._book.close()
-
     # --- the methods --------------------------------------------------------------------------------------------------
 
-    async def _debit(self, request: pb.DebitRequest, call: Call) -> pb.DebitResponse:
+    def _moves(
+        self,
+        response: type[Message],
+        check: Callable[[Transfer], Transfer],
+        move: Callable[[Any, Call, Transfer], Awaitable[Receipt]],
+    ) -> Callable[[Any, Call], Awaitable[Message]]:
+        """The function that answers a message that moves money: `move` finds the receipt."""
+
+        async def answer(request: Any, call: Call) -> Message:
+            asked = await self._asked(request.movement, call, check)
+            receipt = await move(request, call, asked)
+            return response(receipt=self._receipt(request.movement, receipt, call))
+
+        return answer
+
+    async def _debit(self, request: pb.DebitRequest, call: Call, asked: Transfer) -> Receipt:
         movement = request.movement
-        asked = await self._asked(movement, call)
         known, undone = await self._entries(movement)
         self._refuse_retry(call, movement, known or undone)
-        if self._lies(call, Fault.NO_CONFLICT, known, asked):
-            return pb.DebitResponse(receipt=self._receipt(movement, self._as_repeat(known), call))
+        if self._hides_conflict(call, known, asked):
+            return self._as_repeat(known)
         expired = request.session_token.startswith(EXPIRED)
-        if expired and (known is None or Fault.TOKEN_FIRST in call.faults):
-            if known is not None:
-                self._commit(call, Fault.TOKEN_FIRST, movement)
+        if expired and (known is None or self._commit_if_due(call, Fault.TOKEN_FIRST, movement)):
             raise WireError("TOKEN_EXPIRED", "the session token has expired")
-        if Fault.ZERO_TAKEN in call.faults and movement.amount_minor == 0:
-            self._commit(call, Fault.ZERO_TAKEN, movement)
+        if movement.amount_minor == 0 and self._commit_if_due(call, Fault.ZERO_TAKEN, movement):
             balance = await self._book.get_balance(**_account(movement))
-            zero = Receipt(movement.transaction_id, TransactionStatus.ACCEPTED, balance.balance_minor, "0")
-            return pb.DebitResponse(receipt=self._receipt(movement, zero, call))
+            return Receipt(movement.transaction_id, TransactionStatus.ACCEPTED, balance.balance_minor, "0")
         if Fault.NOT_FINAL in call.faults and known is None and undone is None and movement.currency == self._currency:
-            await self._refuse_uncovered(movement, call)
+            balance = await self._book.get_balance(**_account(movement))
+            is_uncovered = balance.balance_minor < movement.amount_minor <= AMOUNT_MINOR_MAX
+            if is_uncovered and self._commit_if_due(call, Fault.NOT_FINAL, movement):  # no entry: it may succeed later
+                raise WireError("INSUFFICIENT_FUNDS", "the account does not cover the debit")
         if undone is None and self._doubles(call, known, asked, "debit"):
-            return pb.DebitResponse(receipt=self._receipt(movement, await self._again(self._book.debit, asked), call))
+            return await self._again(self._book.debit, asked)
         try:
-            receipt = await self._book.debit(asked)
+            return await self._book.debit(asked)
         except TransactionRolledBackError:
-            if Fault.LATE_DEBIT not in call.faults:
+            if not self._commit_if_due(call, Fault.LATE_DEBIT, movement):
                 raise
-            self._commit(call, Fault.LATE_DEBIT, movement)
-            receipt = await self._again(self._book.debit, asked)
-        return pb.DebitResponse(receipt=self._receipt(movement, receipt, call))
+            return await self._again(self._book.debit, asked)
 
-    async def _credit(self, request: pb.CreditRequest, call: Call) -> pb.CreditResponse:
+    async def _credit(self, request: pb.CreditRequest, call: Call, asked: Transfer) -> Receipt:
         movement = request.movement
-        asked = await self._asked(movement, call, check_credit)
         known, undone = await self._entries(movement)
         self._refuse_retry(call, movement, known or undone)
-        if Fault.ZERO_REFUSED in call.faults and movement.amount_minor == 0:
-            self._commit(call, Fault.ZERO_REFUSED, movement)
+        if movement.amount_minor == 0 and self._commit_if_due(call, Fault.ZERO_REFUSED, movement):
             raise WireError("INVALID_FIELD", "a credit of 0", {"field": "amount_minor"})
-        if self._lies(call, Fault.NO_CONFLICT, known, asked):
-            return pb.CreditResponse(receipt=self._receipt(movement, self._as_repeat(known), call))
+        if self._hides_conflict(call, known, asked):
+            return self._as_repeat(known)
         if self._doubles(call, known, asked, "credit"):
-            return pb.CreditResponse(receipt=self._receipt(movement, await self._again(self._book.credit, asked), call))
-        return pb.CreditResponse(receipt=self._receipt(movement, await self._book.credit(asked), call))
+            return await self._again(self._book.credit, asked)
+        return await self._book.credit(asked)
 
-    async def _rollback(self, request: pb.RollbackRequest, call: Call) -> pb.RollbackResponse:
+    async def _rollback(self, request: pb.RollbackRequest, call: Call, asked: Transfer) -> Receipt:
         movement = request.movement
-        asked = await self._asked(movement, call)
         known, undone = await self._entries(movement)
         if undone is not None:
             self._refuse_retry(call, movement, undone)
-        if self._lies(call, Fault.NO_CONFLICT, undone or known, asked):
-            rolled_back = replace(self._as_repeat(undone or known), status=TransactionStatus.ROLLED_BACK)
-            return pb.RollbackResponse(receipt=self._receipt(movement, rolled_back, call))
+        if self._hides_conflict(call, undone or known, asked):
+            return replace(self._as_repeat(undone or known), status=TransactionStatus.ROLLED_BACK)
         new = known is None and undone is None and movement.amount_minor > 0
-        if new and Fault.ROLLBACK_REFUSED in call.faults:
-            self._commit(call, Fault.ROLLBACK_REFUSED, movement)
+        if new and self._commit_if_due(call, Fault.ROLLBACK_REFUSED, movement):
             raise WireError(TRANSACTION_UNKNOWN, "there is no such debit")
-        if new and Fault.NO_TOMBSTONE in call.faults:
-            self._commit(call, Fault.NO_TOMBSTONE, movement)
+        if new and self._commit_if_due(call, Fault.NO_TOMBSTONE, movement):
             balance = await self._book.get_balance(**_account(movement))
-            none = Receipt(movement.transaction_id, TransactionStatus.ROLLED_BACK, balance.balance_minor, "0")
-            return pb.RollbackResponse(receipt=self._receipt(movement, none, call))
-        return pb.RollbackResponse(receipt=self._receipt(movement, await self._book.rollback(asked), call))
+            return Receipt(movement.transaction_id, TransactionStatus.ROLLED_BACK, balance.balance_minor, "0")
+        return await self._book.rollback(asked)
 
     async def _get_transaction(self, request: pb.GetTransactionRequest, call: Call) -> pb.GetTransactionResponse:
         named = {"operator": request.operator, "player": request.player, "transaction_id": request.transaction_id}
         receipt = await self._book.get_transaction(**named)
         known, undone = await self._entries(request)
         entry = undone or known
-        if receipt is not None and Fault.FORGETFUL in call.faults:
-            self.faults.commit(call, Fault.FORGETFUL, request.transaction_id)
+        if receipt is not None and self.faults.commit_if_due(call, Fault.FORGETFUL, request.transaction_id):
             receipt = None
         if receipt is None or entry is None:
             raise WireError(TRANSACTION_UNKNOWN, "there is no such transaction")
@@ -211,10 +190,7 @@ class SimulatedWallet:
         await self._open_account(request.operator, request.player)
         account = {"operator": request.operator, "player": request.player, "currency": request.currency}
         balance = await self._book.get_balance(**account)
-        more = 0
-        if Fault.WRONG_BALANCE in call.faults:
-            self.faults.commit(call, Fault.WRONG_BALANCE, request.player)
-            more = 1
+        more = int(self.faults.commit_if_due(call, Fault.WRONG_BALANCE, request.player))
         return pb.GetBalanceResponse(
             player=balance.player, currency=balance.currency, balance_minor=balance.balance_minor + more
         )
@@ -224,11 +200,11 @@ class SimulatedWallet:
     async def _asked(
         self, movement: pb.Movement, call: Call, check: Callable[[Transfer], Transfer] = check_debit
     ) -> Transfer:
-        """The transfer for the book, with the account opened: as the message says, but for an amount that lies."""
+        """Open the account if need be. Returns the keywords for the book; a fault may change the amount."""
         await self._open_account(movement.operator, movement.player)
         leg = _LEGS.get(movement.leg)
         if leg is None:
-            raise InvalidFieldError("leg is not one of this contract's", field="leg", value=movement.leg)
+            raise InvalidFieldError("unknown leg", field="leg", value=movement.leg)
         asked = Transfer(
             operator=movement.operator,
             player=movement.player,
@@ -242,12 +218,11 @@ class SimulatedWallet:
         if movement.amount_minor > 0:  # the book refuses any other, unless a fault accepts it
             check(asked)
         if movement.transaction_id not in self._skewed and movement.amount_minor > 0:
-            if Fault.WRONG_AMOUNT in call.faults:
-                self._commit(call, Fault.WRONG_AMOUNT, movement)
+            rest_minor = movement.amount_minor % _ROUND_MINOR
+            if self._commit_if_due(call, Fault.WRONG_AMOUNT, movement):
                 self._skewed[movement.transaction_id] = 1
-            elif Fault.ROUNDED in call.faults and movement.amount_minor % _ROUND_MINOR:
-                self._commit(call, Fault.ROUNDED, movement)
-                self._skewed[movement.transaction_id] = -(movement.amount_minor % _ROUND_MINOR)
+            elif rest_minor and self._commit_if_due(call, Fault.ROUNDED, movement):
+                self._skewed[movement.transaction_id] = -rest_minor
         return replace(asked, amount_minor=movement.amount_minor + self._skewed.get(movement.transaction_id, 0))
 
     async def _open_account(self, operator: str, player: str) -> None:
@@ -260,64 +235,47 @@ class SimulatedWallet:
             await self._book.open_account(**account, balance_minor=self._opening_minor)
 
     async def _entries(self, request: Any) -> tuple[WalletEntry | None, WalletEntry | None]:
-        """What the book holds of a transaction: the first entry, and the rollback."""
+        """The book's entries of a transaction: the first one, and the rollback."""
         movement = getattr(request, "movement", request)
 
         def look() -> tuple[WalletEntry | None, WalletEntry | None]:
-            with self._store.transaction(self._now_ms()) as book:
+            with self.store.transaction(self._now_ms()) as book:
                 return book.entries_of(movement.operator, movement.transaction_id)
 
         return await asyncio.to_thread(look)
 
-    async def _refuse_uncovered(self, movement: pb.Movement, call: Call) -> None:
-        """Refuse what is not covered without keeping it, so that the same id may succeed later."""
-        balance = await self._book.get_balance(**_account(movement))
-        if balance.balance_minor < movement.amount_minor <= AMOUNT_MINOR_MAX:
-            self._commit(call, Fault.NOT_FINAL, movement)
-            raise WireError("INSUFFICIENT_FUNDS", "the account does not cover the debit")
-
     async def _again(self, move: Callable[..., Any], asked: Transfer) -> Receipt:
-        """The money moves once more, under the doubled id; the answer does not show it."""
+        """Move the money once more, under the doubled id; the answer does not show it."""
         doubled = DOUBLED + asked.transaction_id[1:]
         receipt: Receipt = await move(replace(asked, transaction_id=doubled))
         return replace(receipt, transaction_id=asked.transaction_id)
 
     def _refuse_retry(self, call: Call, movement: pb.Movement, known: WalletEntry | None) -> None:
-        if known is not None and Fault.CONFLICTING_RETRY in call.faults:
-            self._commit(call, Fault.CONFLICTING_RETRY, movement)
-            raise WireError("TRANSACTION_CONFLICT", "the transaction id stands for another transfer")
+        if known is not None and self._commit_if_due(call, Fault.CONFLICTING_RETRY, movement):
+            raise WireError("TRANSACTION_CONFLICT", "the transaction id belongs to another transfer")
 
-    def _lies(self, call: Call, fault: Fault, known: WalletEntry | None, asked: Transfer) -> bool:
-        """Whether a known id comes with other values, and is to be answered as a repeat all the same."""
-        if known is None or fault not in call.faults or known.transfer == entered_of(asked):
-            return False
-        self.faults.commit(call, fault, asked.transaction_id)
-        return True
+    def _hides_conflict(self, call: Call, known: WalletEntry | None, asked: Transfer) -> bool:
+        """Whether a known id with other values is answered as a repeat."""
+        is_conflict = known is not None and known.transfer != entered_of(asked)
+        return is_conflict and self.faults.commit_if_due(call, Fault.NO_CONFLICT, asked.transaction_id)
 
     def _doubles(self, call: Call, known: WalletEntry | None, asked: Transfer, kind: str) -> bool:
-        """Whether a repeat, with the very same values, is to move the money again."""
-        if known is None or known.kind != kind or known.transfer != entered_of(asked):
-            return False
-        if Fault.DOUBLE_ENTRY not in call.faults:
-            return False
-        self.faults.commit(call, Fault.DOUBLE_ENTRY, asked.transaction_id)
-        return True
+        """Whether a repeat with the same values moves the money again."""
+        is_repeat = known is not None and known.kind == kind and known.transfer == entered_of(asked)
+        return is_repeat and self.faults.commit_if_due(call, Fault.DOUBLE_ENTRY, asked.transaction_id)
 
     def _as_repeat(self, known: WalletEntry | None) -> Receipt:
-        assert known is not None  # noqa: S101 - `_lies` has seen it
+        assert known is not None  # noqa: S101 - checked by `_hides_conflict`
         balance_minor = known.balance_after_minor or 0
         return Receipt(known.transaction_id or "", TransactionStatus.DUPLICATE, balance_minor, str(known.entry_no))
 
     def _receipt(self, movement: pb.Movement, receipt: Receipt, call: Call) -> pb.Receipt:
-        more = 0
-        if Fault.WRONG_ECHO in call.faults:
-            self._commit(call, Fault.WRONG_ECHO, movement)
-            more = 1
+        more = int(self._commit_if_due(call, Fault.WRONG_ECHO, movement))
         time = Timestamp()
         time.FromMilliseconds(self._now_ms())
         return pb.Receipt(
             transaction_id=receipt.transaction_id,
-            status=_STATUSES[receipt.status],
+            status=pb.TransactionStatus.Value(f"TRANSACTION_STATUS_{receipt.status.name}"),
             player=movement.player,
             currency=movement.currency,
             amount_minor=movement.amount_minor + more,
@@ -326,46 +284,17 @@ class SimulatedWallet:
             entry_time=time,
         )
 
-    def _commit(self, call: Call, fault: Fault, movement: pb.Movement) -> None:
-        self.faults.commit(call, fault, movement.transaction_id)
+    def _commit_if_due(self, call: Call, fault: Fault, movement: pb.Movement) -> bool:
+        return self.faults.commit_if_due(call, fault, movement.transaction_id)
 
-    def _told(self, method: Callable[[Any, Call], Any]) -> Callable[[Any, Call], Any]:
-        """The method with the book's errors in the words of the contract."""
-
-        async def answer(request: Any, call: Call) -> Any:
-            try:
-                async with self._turn:
-                    return await method(request, call)
-            except WalletUnavailableError:
-                raise NobodyError from None
-            except RgsError as error:
-                raise await self._refusal(error, request) from None
-
-        return answer
-
-    async def _refusal(self, error: RgsError, request: Any) -> WireError:
-        reason = next((reason for kind, reason in _REASON_OF if isinstance(error, kind)), "")
+    def _reason(self, error: RgsError, request: Any) -> str:
         if isinstance(error, WalletRefusedError):
-            reason = error.metadata["refusal"]
             movement = getattr(request, "movement", request)
-            if reason == "ACCOUNT_UNKNOWN" and not movement.player.startswith(UNKNOWN):
-                reason = "CURRENCY_MISMATCH"
-        metadata = dict(error.metadata)
-        if error.field is not None:
-            metadata["field"] = error.field
-        return WireError(reason, error.message, metadata)
+            refusal = error.metadata["refusal"]
+            has_account = refusal == "ACCOUNT_UNKNOWN" and not movement.player.startswith(UNKNOWN)
+            return "CURRENCY_MISMATCH" if has_account else refusal
+        return next((reason for kind, reason in _REASON_OF if isinstance(error, kind)), "")
 
 
 def _account(movement: pb.Movement) -> dict[str, str]:
     return {"operator": movement.operator, "player": movement.player, "currency": movement.currency}
-
-
-def put_aside(path: Path) -> None:
-    """Move a book's file, and its log, out of the way: nothing is deleted."""
-    number = 1
-    while (aside := path.with_name(f"{path.name}.lost-{number}")).exists():
-        number += 1
-    for suffix in ("", "-wal", "-shm"):
-        found = path.with_name(path.name + suffix)
-        if found.exists():
-            found.rename(aside.with_name(aside.name + suffix))

@@ -1,4 +1,4 @@
-"""The terminal client: a player's front end in small, and what a player can verify while playing.
+"""The terminal client: a small front end for players, which verifies every signed statement while they play.
 
-Shows what the server's views say; keeps no state that matters, and computes no game.
+It shows the server's views, keeps no state that matters, and computes no game.
 """

@@ -1,6 +1,6 @@
-"""Cards and hands as a terminal shows them: suit symbols in colour, or plain letters where there are none.
+"""Cards and hands in a terminal: suit symbols in colour, or letters where only ASCII can be shown.
 
-Takes the texts of the contract ("As", "full_house"). Refuses a card that is none.
+Takes cards as the contract has them ("As"); another text is a FormatError.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rgs.core.cards import parse_card, suit_of
 
 _SYMBOLS: Final = {"c": "♣", "d": "♦", "h": "♥", "s": "♠"}
 _RED: Final = frozenset("dh")
-_EDGES: Final = (("╭────╮", "│", "╰────╯"), ("+----+", "|", "+----+"))  # and where only ASCII can be shown
+_EDGES: Final = (("╭────╮", "│", "╰────╯"), ("+----+", "|", "+----+"))  # the second for ASCII
 _BACK: Final = ("░░░░", "////")
 CARD_ROWS: Final = 3
 
@@ -35,14 +35,14 @@ def draw_cards(cards: Sequence[str], places: int, *, face_down: bool = False, pl
 
 
 def card_text(card: str, *, plain: bool = False) -> Text:
-    """One card in a line: `10♥`, `As` where only letters can be shown."""
+    """One card in a line: `10♥`, or `Th` in ASCII."""
     suit = suit_of(parse_card(card))
     rank = card[0].replace("T", "10")
     return Text(rank + (suit if plain else _SYMBOLS[suit]), "bold red" if suit in _RED else "bold")
 
 
 def hand_text(name: str, cards: Sequence[str], *, plain: bool = False) -> Text:
-    """What a hand is called, with the five cards that count."""
+    """The name of a hand, and the five cards that count."""
     text = Text(name, "bold").append("  ", "")
     for card in cards:
         text.append(card_text(card, plain=plain)).append(" ")

@@ -1,7 +1,7 @@
-"""One person at one game: a session from its opening, or from where it was left, until the person leaves.
+"""One session on one screen: from its opening, or from where it was left, until the player leaves.
 
-Keeps no state of its own that matters: what is shown is the server's last view, and a client that lost everything goes
-on from `GetSession`. Refuses to play on once a statement of the session has failed a check.
+The screen shows the server's last view; a client that has lost everything goes on from `GetSession`. Play stops as soon
+as a statement of the session fails a check.
 """
 
 from __future__ import annotations
@@ -20,15 +20,9 @@ from rgs.devkit.terminal.prompt import Desk
 from rgs.devkit.terminal.proof import Keys, SessionProof
 from rgs.devkit.terminal.screen import line
 from rgs.v1.catalog_pb2 import Game
-from rgs.v1.common_pb2 import ROUND_STATUS_OPEN, SESSION_STATUS_CLOSED, Action, Bet, RoundView, SessionView
-from rgs.v1.play_pb2 import ActRequest, GetRoundRequest, StartRoundRequest
-from rgs.v1.session_pb2 import (
-    BuyParticipationRequest,
-    CloseSessionRequest,
-    EndParticipationRequest,
-    GetSessionRequest,
-    OpenSessionRequest,
-)
+from rgs.v1.common_pb2 import ROUND_STATUS_OPEN, SESSION_STATUS_CLOSED, Action, RoundView, SessionView
+from rgs.v1.play_pb2 import GetRoundRequest
+from rgs.v1.session_pb2 import GetSessionRequest
 
 BUY_IN_MINOR: Final = 10_000
 ANTE_MINOR: Final = 100
@@ -39,14 +33,14 @@ Response = TypeVar("Response", bound=Message)
 
 
 class LeftError(Exception):
-    """The person has left without closing; everything stays at the server as it is."""
+    """The player has left without closing the session; it stays open at the server."""
 
 
 class Sitting:
     """One session on one screen."""
 
     def __init__(self, client: Client, desk: Desk, keys: Keys, games: Mapping[str, Game], ruleset: str) -> None:
-        """`games` are the catalog's by ruleset id, `ruleset` the one that is played."""
+        """`games`: the catalog by ruleset id. `ruleset`: the one to play."""
         self._client = client
         self._desk = desk
         self._screen = desk.screen
@@ -59,32 +53,26 @@ class Sitting:
         self._proof = SessionProof(client, keys, "")  # of no session yet
         self._bets: dict[str, int] = {}
         self.is_broken = False
-        """A statement has failed a check."""
+        """Whether a statement has failed a check."""
 
     # --- begin and end --------------------------------------------------------------------------------------------
 
     def open(self, player: str) -> None:
-        """A new session. CallError."""
-        request = OpenSessionRequest(
-            request_id=self._client.request_id(),
-            game=self._game.ruleset.id,
-            player=player,
-            currency=self._game.currency,
-            operator_reference=f"play.{player}",
-        )
+        """Open a new session. CallError."""
+        request = self._client.requests.open(self._game.ruleset.id, player, self._game.currency, f"play.{player}")
         answer = self._send(self._client.sessions.OpenSession, request)
         self._session = answer.session
         self._proof = SessionProof(self._client, self._keys, answer.session.session_id)
         self._verify(answer.statement)
 
     def resume(self, session_id: str) -> None:
-        """A session that was left open, its round with it, verified from its first link. CallError."""
+        """Resume a session that was left open, with its round, and verify it from its first link. CallError."""
         self._refresh(session_id)
         self._proof = SessionProof(self._client, self._keys, session_id)
         self._verify(b"")
 
     def run(self) -> None:
-        """Play until the person leaves. LeftError, InputEndedError, OutcomeUnknownError."""
+        """Play until the player leaves. LeftError, InputEndedError, OutcomeUnknownError."""
         while self._session.status != SESSION_STATUS_CLOSED:
             if self.is_broken:
                 self._draw()
@@ -94,7 +82,7 @@ class Sitting:
             except OutcomeUnknownError:
                 raise
             except CallError as error:
-                self._desk.note_refusal(error)
+                self._desk.note(line(f"✗ {self._screen.refusal(error)}", "yellow"))
                 self._refresh(self._session.session_id)
         self._draw()
 
@@ -124,18 +112,13 @@ class Sitting:
         amount_minor = self._amount(answer)
         if amount_minor is None:
             return
-        request = BuyParticipationRequest(
-            request_id=self._client.request_id(),
-            session_id=session.session_id,
-            purchase_no=session.next_purchase_no,
-            amount_minor=amount_minor,
-        )
+        request = self._client.requests.buy(session, amount_minor)
         bought = self._send(self._client.sessions.BuyParticipation, request)
         self._session = bought.session
         self._verify(bought.statement)
 
     def _leave(self) -> None:
-        """Offer to give the balance back and close; LeftError if the session is to stay open."""
+        """Offer to return the balance and close the session. LeftError if it is to stay open."""
         session = self._session
         back = format_money(session.balance_minor, session.currency)
         match self._desk.choose("close", "keep", "back", default="back", amount=back):
@@ -144,16 +127,14 @@ class Sitting:
             case "back":
                 return
         if session.participation_id:
-            end = EndParticipationRequest(request_id=self._client.request_id(), session_id=session.session_id)
-            ended = self._send(self._client.sessions.EndParticipation, end)
+            ended = self._send(self._client.sessions.EndParticipation, self._client.requests.end(session))
             self._session = ended.session
             self._verify(ended.statement)
         if not self.is_broken:
             self._close()
 
     def _close(self) -> None:
-        request = CloseSessionRequest(request_id=self._client.request_id(), session_id=self._session.session_id)
-        closed = self._send(self._client.sessions.CloseSession, request)
+        closed = self._send(self._client.sessions.CloseSession, self._client.requests.close(self._session))
         view = self._session = closed.session
         self._verify(closed.statement)
         bought, staked, returned, back = (
@@ -212,14 +193,7 @@ class Sitting:
         self._bets = bets
 
     def _deal(self) -> None:
-        session = self._session
-        request = StartRoundRequest(
-            request_id=self._client.request_id(),
-            session_id=session.session_id,
-            stage_no=session.next_stage_no,
-            bets=[Bet(bet=bet, amount_minor=amount) for bet, amount in self._bets.items()],
-        )
-        answer = self._send(self._client.play.StartRound, request)
+        answer = self._send(self._client.play.StartRound, self._client.requests.start(self._session, self._bets))
         self._session, self._round = answer.session, answer.round
         self._verify(answer.opening)
 
@@ -239,22 +213,15 @@ class Sitting:
             if self._desk.choose("keep_round", "back", default="back") == "keep_round":
                 raise LeftError
             return
-        request = ActRequest(
-            request_id=self._client.request_id(),
-            session_id=self._session.session_id,
-            round_id=round_.round_id,
-            round_version=round_.round_version,
-            action=actions[chosen],
-        )
-        answer = self._send(self._client.play.Act, request)
+        answer = self._send(self._client.play.Act, self._client.requests.act(self._session, round_, actions[chosen]))
         self._session, self._round = answer.session, answer.round
         if answer.final:
             self._verify(answer.final)
 
-    # --- asking and verifying ---------------------------------------------------------------------------------------
+    # --- calling and verifying ----------------------------------------------------------------------------------------
 
     def _send(self, method: grpc.UnaryUnaryMultiCallable[Request, Response], request: Request) -> Response:
-        """Ask; while there is no answer, the person says whether the very same request is sent again."""
+        """Send the request. While there is no answer, the player decides whether to send the same request again."""
         while True:
             try:
                 return self._client.call(method, request)
@@ -268,7 +235,7 @@ class Sitting:
         session = self._client.call(self._client.sessions.GetSession, GetSessionRequest(session_id=session_id)).session
         if session.HasField("open_round"):
             self._round = session.open_round
-        elif self._round is not None and self._round.status == ROUND_STATUS_OPEN:  # it has ended without us
+        elif self._round is not None and self._round.status == ROUND_STATUS_OPEN:  # it has ended meanwhile
             ask = GetRoundRequest(session_id=session_id, round_id=self._round.round_id)
             self._round = self._client.call(self._client.play.GetRound, ask).round
             self._session = session
@@ -276,7 +243,7 @@ class Sitting:
         self._session = session
 
     def _verify(self, envelope: bytes) -> None:
-        """Verify the next link, or all of them where no envelope is given, and what was shown with it."""
+        """Verify the next link, or all links if there is no envelope; then compare the views with them."""
         try:
             if envelope:
                 self._proof.take(envelope)
@@ -301,7 +268,7 @@ class Sitting:
     # --- the screen -----------------------------------------------------------------------------------------------
 
     def _amount(self, answer: str) -> int | None:
-        """Minor units of what was typed; None, with a note, where it is no amount."""
+        """Minor units of the text that was typed; None, with a note, if it is not an amount."""
         amount_minor = parse_money(answer, self._session.currency)
         if amount_minor is None:
             self._desk.note(line(f"✗ {self._words('say.no_amount', text=answer)}", "yellow"))

@@ -1,8 +1,8 @@
-"""What the player has played (RULEBOOK R-5): the list in pages, one round whole, and its proof made again.
+"""The player's history (R-5, the whole account): a list in pages, each round in full, and its proof.
 
-The list and the round are shown as the server tells them; the proof takes nothing from there. It reads the session's
-signed statements from the first, checks them as `rgs.devkit.terminal.proof` does, and compares what the history shows
-with what was signed. Refuses to call a round verified of which one step has failed, and says which.
+List and round are shown as the server sends them. The proof does not rely on them: it reads the session's signed
+statements from the first on, checks them (`rgs.devkit.terminal.proof`), and compares them with the history. If a step
+fails, the screen says which.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rich.text import Text
 
 from rgs.core.amounts import format_money
 from rgs.core.errors import FormatError, VerificationError
-from rgs.core.times import format_time
+from rgs.core.times import format_date, format_time
 from rgs.devkit.client import CallError, Client
 from rgs.devkit.terminal.cards_art import card_text
 from rgs.devkit.terminal.i18n import Choice
@@ -33,13 +33,13 @@ from rgs.v1.history_pb2 import (
 )
 
 ROWS: Final = 9
-"""Rounds a page: each has a digit for its key."""
+"""Rounds on each page: a digit is the key of each."""
 _DECK_SHOWN: Final = 9
 _HASH_SHOWN: Final = 16
 
 
 class Past:
-    """The history of one player, on one screen. `games` are the catalog's by ruleset id."""
+    """The history of one player on one screen. `games`: the catalog by ruleset id."""
 
     def __init__(self, client: Client, desk: Desk, keys: Keys, games: Mapping[str, Game], player: str) -> None:
         self._client = client
@@ -49,7 +49,7 @@ class Past:
         self._player = player
 
     def browse(self) -> None:
-        """Show pages and rounds until the person goes back. CallError, InputEndedError."""
+        """Show pages and rounds until the player goes back. CallError, InputEndedError."""
         tokens = [""]
         while True:
             page = self._page(tokens[-1])
@@ -74,7 +74,7 @@ class Past:
         return self._client.call(self._client.history.ListRounds, request)
 
     def _list(self, rows: Any, page: int) -> RenderableType:
-        """RULEBOOK R-5: date, game, stakes, winnings."""
+        """R-5 (the whole account): date, game, stakes, winnings."""
         words = self._desk.words
         if not rows:
             return line(words("past.none"))
@@ -82,7 +82,9 @@ class Past:
         table = table_of(" ", *heads, right=[words(f"past.{name}") for name in ("staked", "returned")])
         for number, row in enumerate(rows, 1):
             amounts = [format_money(amount, row.currency) for amount in (row.staked_minor, row.returned_minor)]
-            table.add_row(" ", str(number), _date(row), row.game_code, row.game, *amounts)
+            table.add_row(
+                " ", str(number), format_date(row.start_time.ToMilliseconds()), row.game_code, row.game, *amounts
+            )
         told = f"{words('past.page', page=page)}, {words('past.which')}"
         return Group(table, line(told, "dim"))
 
@@ -101,7 +103,10 @@ class Past:
         game = self._games[row.game].game if row.game in self._games else ""
         status = words.known(f"past.status.{RoundStatus.Name(row.status).removeprefix('ROUND_STATUS_')}", "?")
         ids = (
-            (words("past.played"), f"{_date(row)} {row.game_code}  {row.game}  {status}"),
+            (
+                words("past.played"),
+                f"{format_date(row.start_time.ToMilliseconds())} {row.game_code}  {row.game}  {status}",
+            ),
             (words("past.round_id"), row.round_id),
             (words("head.session_id"), row.regulator_session_id),
             (words("head.participation_id"), row.regulator_participation_id),
@@ -132,7 +137,7 @@ class Past:
     # --- its proof ----------------------------------------------------------------------------------------------------
 
     def _proved(self, record: RoundRecord) -> list[RenderableType]:
-        """The steps of the proof, or the one that fails."""
+        """The steps of the proof, or the step that fails."""
         try:
             proof = RoundProof(self._client, self._keys, record)
         except (VerificationError, FormatError) as error:
@@ -168,7 +173,3 @@ class Past:
         before, staked, returned, after = amounts
         steps.append(words("proof.step.settlement", before=before, staked=staked, returned=returned, after=after))
         return [*steps, words("proof.step.shown")]
-
-
-def _date(row: RoundSummary) -> str:
-    return format_time(row.start_time.ToMilliseconds())[:10]

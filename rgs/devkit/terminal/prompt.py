@@ -1,7 +1,7 @@
-"""The person's place: what is shown there in their language, and what they choose.
+"""Console and keyboard in the player's language: texts, menus and questions.
 
-A menu is named by its choices (`rgs.devkit.terminal.i18n`), and answers with the name that was chosen: which letter
-stands for it is the language's. Refuses a menu in which two choices have the same letter.
+A menu takes the names of choices (`rgs.devkit.terminal.i18n`) and answers with the name that was chosen; the language
+decides on the letter of each. Two choices with the same letter are a ValueError.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections.abc import Mapping
 
 from rich.console import Console, RenderableType
 
-from rgs.devkit.client import CallError
 from rgs.devkit.terminal.i18n import Choice, Words
 from rgs.devkit.terminal.screen import Screen, line
 from rgs.devkit.terminal.terminal import Keyboard
@@ -37,41 +36,37 @@ class Desk:
         """Show below the next screen."""
         self._notes += parts
 
-    def note_refusal(self, error: CallError) -> None:
-        """Show below the next screen what the server refused."""
-        self.note(line(f"✗ {self.screen.refusal(error)}", "yellow"))
-
     def clear(self) -> None:
-        """An empty screen, where there is one."""
+        """Clear the screen of a terminal."""
         if self._console.is_terminal:
             self._console.clear()
 
     def say_notes(self) -> None:
-        """Show what was noted, once."""
+        """Show the notes, once."""
         self.say(*self._notes)
         self._notes = []
 
-    # --- asking -------------------------------------------------------------------------------------------------------
+    # --- questions ----------------------------------------------------------------------------------------------------
 
     def choose(self, *names: str, default: str = "", **values: object) -> str:
-        """Show the choices in one line and wait; the name of the one that was chosen. InputEndedError."""
+        """Show the choices in one line and wait. Returns the name of the choice. InputEndedError."""
         choices = {name: self.words.choice(name, **values) for name in names}
         self.say("   ".join(str(choice) for choice in choices.values()))
         return self.pick(choices, default)
 
     def pick(self, choices: Mapping[str, Choice], default: str = "") -> str:
-        """Wait for one of the choices that are shown already; its name. InputEndedError."""
+        """Wait for one of the choices, which are on screen already. Returns its name. InputEndedError."""
         names = {choice.key: name for name, choice in choices.items()}
         if len(names) < len(choices):
             raise ValueError(f"two choices have one letter: {' '.join(map(str, choices.values()))}")
         return names[self._keyboard.key("".join(names), choices[default].key if default else "")]
 
     def ask(self, question: str, default: str) -> str:
-        """A line that is typed; the default where it is empty. InputEndedError."""
+        """Read a line; an empty one is the default. InputEndedError."""
         return self._keyboard.line(f"  {question}", default)
 
     def page(self, content: RenderableType) -> None:
-        """Show a page until the person goes back."""
+        """Show a page until the player goes back."""
         self.clear()
         self.say(content, "")
         self.choose("back", default="back")

@@ -1,12 +1,11 @@
-"""What a player's client can verify while it plays: every signed statement of its session, link by link.
+"""Verifies every signed statement of a player's session while it is played, link by link.
 
-The same checks as in an auditor's replay (docs/verify.md), made one by one: key path and signature (3), schema (4),
-private block (5), the session's chain (7), rules, deal and stakes (8 to 10), and for a final everything from the
-commitment to the balance (11 to 18). Besides: what was answered is what is stored, and what was shown is what was
-signed.
+The checks are those of an auditor's replay (docs/verify.md): key path and signature (3), schema (4), private block (5),
+the session's chain (7), rules, deal and stakes (8 to 10), and for a final everything from the commitment to the balance
+(11 to 18). Besides, the statement received must be the stored one, and the views must show what was signed.
 
-Refuses to trust keys that are not anchored in a root fingerprint brought from outside: the verdict then says
-UNANCHORED. Cannot see what only the whole files show: gaps in the numbers of the instance, and draws (6, 20, 21).
+Keys without a root fingerprint from outside make the verdict UNANCHORED. Gaps in the numbers of an instance, and draws
+(6, 20, 21), show only in the whole files.
 """
 
 from __future__ import annotations
@@ -50,10 +49,10 @@ _PAGE: Final = 200
 
 
 class Keys:
-    """The key path as the server gives it: the bundle's statements, and each instance's start as it is met."""
+    """The key path from the server: the key statements, and the start of each instance that is met."""
 
     def __init__(self, client: Client, root: str | None) -> None:
-        """`root`: 64 hex digits brought from outside, or None. VerificationError if the keys begin otherwise."""
+        """`root`: 64 hex digits from outside, or None. VerificationError if the keys have another root."""
         self._client = client
         answer = client.call(client.audit.ListKeyStatements, ListKeyStatementsRequest())
         self._book = KeyBook(format_key_bundle(list(answer.envelopes)), root=root)
@@ -64,7 +63,7 @@ class Keys:
             raise KEY.failure(f"the server's keys begin with root {self.root}, expected was {root}")
 
     def read(self, stored: StoredStatement) -> Statement:
-        """Checks 1 to 5 of one statement. VerificationError."""
+        """Parse a statement, with checks 1 to 5. VerificationError."""
         _, body = parse_statement(parse_envelope(stored.envelope))
         if body["instance"] not in self._instances:
             self._learn(body["instance"])
@@ -81,7 +80,7 @@ class Keys:
 
 
 class SessionProof:
-    """One session as its signed links tell it."""
+    """The signed links of one session, verified in their order."""
 
     def __init__(self, client: Client, keys: Keys, session_id: str) -> None:
         self._client = client
@@ -93,40 +92,36 @@ class SessionProof:
         self.links: list[Statement] = []
 
     def take(self, envelope: bytes) -> Statement:
-        """The next link, as it was answered. VerificationError names the check that it fails."""
+        """Verify the next link, as it was received. VerificationError names the check that fails."""
         request = GetStatementRequest(hash=leaf_hash(envelope))
-        stored = _stored(self._client, request, SESSION, "the server does not have the statement that it answered")
+        stored = _stored(self._client, request, SESSION, "the server has not stored the statement that it sent")
         if stored.envelope != envelope:
-            raise SESSION.failure("the statement that was answered is not the one that is stored")
-        if stored.link_no > self._chain.links.last + 1:  # a decision taken by rule, or another device of the player
+            raise SESSION.failure("the statement that was sent differs from the stored one")
+        if stored.link_no > self._chain.links.last + 1:  # a decision by rule, or by another device of the player
             self.catch_up()
         else:
             self._verify(stored)
         link = self.links[-1]
         if link.hash != leaf_hash(envelope).hex():
-            raise SESSION.failure("the session has gone on beyond the statement that was answered")
+            raise SESSION.failure("the session has statements after the one that was sent")
         return link
 
     def catch_up(self) -> None:
         """Verify the session from its first link. VerificationError."""
         self._chain = Chain(self._session_id, NumberSequence(is_whole=True, head=0))
         self.links = []
-        token = ""
-        while True:
-            request = ListStatementsRequest(session_id=self._session_id, page_size=_PAGE, page_token=token)
-            page = self._client.call(self._client.audit.ListStatements, request)
+        request = ListStatementsRequest(session_id=self._session_id, page_size=_PAGE)
+        for page in self._client.pages(self._client.audit.ListStatements, request):
             for stored in page.statements:
                 self._verify(stored)
-            token = page.next_page_token
-            if not token:
-                return
 
     def verify_shown(self, session: SessionView, round_: RoundView | None) -> None:
-        """VerificationError unless ids, amounts and cards of the views are those of the statements taken so far."""
+        """VerificationError unless the views show the ids, amounts and cards of the verified statements."""
         last = self.links[-1].body
         claims: _Claims = {field: (getattr(session, field), signed) for field, signed in self._ids.items()}
         if "balance_after_minor" in last:
-            decided = 0 if self._chain.kind != "round_opening" or round_ is None else _decided_minor(round_)
+            actions = round_.actions if round_ is not None and self._chain.kind == "round_opening" else ()
+            decided = sum(action.amount_minor for action in actions)
             claims["balance"] = (str(session.balance_minor), str(int(last["balance_after_minor"]) - decided))
         if round_ is not None and self._chain.kind == "round_opening":
             claims["commitment"] = (round_.commitment.hex(), last["commitment"])
@@ -157,7 +152,7 @@ class SessionProof:
             case "session_close":
                 verify_session_close(statement, chain)
             case name:
-                raise VerificationError(f"{name} is no link of a session", check=SESSION.label)
+                raise VerificationError(f"{name} is not a link of a session", check=SESSION.label)
         chain.advance(statement, seat)
         self.links.append(statement)
         if statement.private is not None:
@@ -166,14 +161,14 @@ class SessionProof:
 
 
 class RoundProof:
-    """One ended round of the history, proved again from its session's first statement."""
+    """Proves an ended round of the history from the first statement of its session on."""
 
     def __init__(self, client: Client, keys: Keys, record: RoundRecord) -> None:
-        """VerificationError of the first check that fails: of the session, the round, or of what was shown of it."""
+        """VerificationError of the first check that fails, of the session, the round or its view."""
         session = SessionProof(client, keys, record.summary.session_id)
         session.catch_up()
         self.links = len(session.links)
-        """Statements of the session, all of them verified."""
+        """Number of statements of the session, all verified."""
         found = {link.kind.name: link for link in session.links if link.round_id == record.summary.round_id}
         for kind in ("round_opening", "round_final"):
             if kind not in found:
@@ -181,7 +176,7 @@ class RoundProof:
         self.opening, self.final = found["round_opening"], found["round_final"]
         for link, envelope in ((self.opening, record.opening), (self.final, record.final)):
             if link.hash != leaf_hash(envelope).hex():
-                raise link.failure(SESSION, f"the {link.kind.name} of the history is another than the session's")
+                raise link.failure(SESSION, f"the {link.kind.name} of the history differs from the session's")
         row, view = record.summary, record.round
         opened = self.opening.body
         claims = _claims(view, self.final.body) | {
@@ -197,7 +192,7 @@ _Claims = dict[str, tuple[Any, Any]]
 
 
 def _claims(round_: RoundView, final: dict[str, Any]) -> _Claims:
-    """What a view of an ended round shows, beside what its final says."""
+    """Pairs of the value shown in a view of an ended round, and the value signed in its final."""
     claims: _Claims = {
         "returned": (str(round_.returned_minor), final["returned_minor"]),
         "actions hash": (round_.actions_hash.hex(), final["actions_hash"]),
@@ -218,18 +213,13 @@ _IDS: Final = ("regulator_session_id", "regulator_participation_id")
 
 
 def _stored(client: Client, request: GetStatementRequest, check: Check, otherwise: str) -> StoredStatement:
-    """A statement of the store. VerificationError of the check where there is none; CallError for any other refusal."""
+    """A stored statement. VerificationError of `check` if there is none; CallError for any other refusal."""
     try:
         return client.call(client.audit.GetStatement, request).statement
     except CallError as error:
         if error.code is not grpc.StatusCode.NOT_FOUND:
             raise
         raise check.failure(otherwise) from None
-
-
-def _decided_minor(round_: RoundView) -> int:
-    """What the decisions have cost since the opening."""
-    return sum(action.amount_minor for action in round_.actions)
 
 
 def _line(stored: StoredStatement) -> bytes:

@@ -1,7 +1,7 @@
-"""What the terminal client shows of the server's views: game, both regulator ids, balance, net and time at all times.
+"""The screens of the terminal client: game, both regulator ids, balance, net position and time are always visible.
 
-Pure: views in, renderables out, in the words of one language (`rgs.devkit.terminal.i18n`) and of the game that is
-played. Refuses to compute what the server says: amounts, hands and legal actions are shown as they came.
+Pure functions from the server's views to renderables, in one language (`rgs.devkit.terminal.i18n`). Amounts, hands and
+legal actions are shown as the server sends them; nothing is computed here.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _BOARD: Final = 5
 
 
 class Screen:
-    """How a view looks in one language; `plain` where only ASCII can be shown."""
+    """The screens in one language; `plain` if only ASCII can be shown."""
 
     def __init__(self, words: Words, *, plain: bool) -> None:
         self.words = words
@@ -52,7 +52,7 @@ class Screen:
     # --- a session and its round --------------------------------------------------------------------------------------
 
     def header(self, session: SessionView, round_: RoundView | None) -> Panel:
-        """RULEBOOK R-1, R-3, F-3: what is shown at all times."""
+        """The head of every screen: R-1 (ids and game shown), R-3 (balance shown), F-3 (contents of the screen)."""
         ids, money = Table.grid(expand=True), Table.grid(expand=True)
         ids.add_row(
             self._named("session_id", session.regulator_session_id),
@@ -76,7 +76,7 @@ class Screen:
         )
 
     def limits_left(self, session: SessionView) -> Iterator[RenderableType]:
-        """What is left of the limits that the operator gave, where it gave any."""
+        """How much of each of the operator's limits is left; nothing if there are no limits."""
         left = []
         if session.HasField("loss_left_minor"):
             left.append(self.words("say.left_loss", amount=format_money(session.loss_left_minor, session.currency)))
@@ -93,11 +93,8 @@ class Screen:
         dealer = draw_cards(round_.dealer_cards, _HOLE_CARDS, face_down=is_open, plain=plain)
         board = draw_cards(round_.board, _BOARD, plain=plain)
         mine = draw_cards(round_.hole_cards, _HOLE_CARDS, plain=plain)
-        the_dealer, the_board, you = (
-            self.words.known(f"game.{game}.dealer", "dealer"),
-            self.words("felt.board"),
-            self.words("felt.you"),
-        )
+        the_dealer = self.words.known(f"game.{game}.dealer", "dealer")
+        the_board, you = self.words("felt.board"), self.words("felt.you")
         width = max(7, *(cell_len(name) + 1 for name in (the_dealer, the_board, you)))
         hands = [Text(), self._hand(you, round_.player_hand, width), self._hand(the_dealer, round_.dealer_hand, width)]
         rows = [
@@ -114,7 +111,7 @@ class Screen:
         return Group(*rows, bets, commitment)
 
     def decisions(self, round_: RoundView, game: str, currency: str) -> Iterator[RenderableType]:
-        """The legal actions with their cost, and why one is not available."""
+        """The legal actions with their cost, and the reason if one is not available."""
         text = Text("  ")
         for legal in round_.legal_actions:
             choice = self.action(game, legal.action)
@@ -134,7 +131,7 @@ class Screen:
             yield line(self.words("say.paused", code=round_.malfunction_code or "-"), "bold yellow")
 
     def outcome(self, round_: RoundView, game: str, currency: str) -> Group:
-        """Who won, and what became of every bet."""
+        """The winner, and the result of every bet."""
         table = Table.grid(padding=(0, 3, 0, 0))
         for row in round_.settlement:
             stake, returned = (format_money(amount, currency) for amount in (row.stake_minor, row.returned_minor))
@@ -157,7 +154,7 @@ class Screen:
         text = Text("  ", "bold")
         text.append(self.words(key if self.words.has(key) else "outcome.ended", dealer=the_dealer))
         if round_.outcome != OUTCOME_FOLD and not round_.dealer_qualifies:
-            # Inside the sentence, hence with a small first letter where the language has small articles.
+            # In the middle of a sentence the article has a small first letter.
             inside = the_dealer[0].lower() + the_dealer[1:]
             text.append(", " + self.words("outcome.not_qualified", dealer=inside))
         net_minor = round_.returned_minor - round_.staked_minor
@@ -167,21 +164,21 @@ class Screen:
     # --- statements ---------------------------------------------------------------------------------------------------
 
     def links(self, statements: Iterable[Statement]) -> Table:
-        """Signed statements of the session, verified."""
+        """The verified statements of the session."""
         table = table_of(" ", *(self.words(f"proof.{name}") for name in ("link", "statement", "hash")))
         for statement in statements:
             table.add_row(" ", statement.body["link_no"], statement.kind.name, Text(f"{statement.hash[:48]}…", "dim"))
         return table
 
     def verified(self, statements: Iterable[Statement], *, anchored: bool) -> RenderableType:
-        """Statements that have passed their checks, and what vouches for their keys."""
+        """Statements that have passed all checks, and whether their keys are anchored."""
         names = ", ".join(f"{one.kind.name} {one.hash[:12]}…" for one in statements)
         if anchored:
             return line(f"✓ {self.words('proof.anchored', names=names)}", "green")
         return line(f"✓ {self.words('proof.unanchored', names=names)}", "yellow")
 
     def broken(self, check: str, detail: str) -> list[RenderableType]:
-        """A statement that fails a check (`13 transcript`); `detail` is what the check itself says of it."""
+        """A statement that fails a check (`13 transcript`); `detail` is the error of the check."""
         number, _, _ = check.partition(" ")
         name = self.words.known(f"check.{number}", check)
         named = f"{number} {name}" if number.isdecimal() else name
@@ -191,13 +188,13 @@ class Screen:
         ]
 
     def refusal(self, error: CallError) -> str:
-        """What the server refused, and why."""
+        """A refusal of the server, with its reason."""
         return self.words.refusal(error.reason, error.message, error.metadata, error.code.name)
 
     # --- the game -----------------------------------------------------------------------------------------------------
 
     def rules(self, game: Game) -> Group:
-        """How the game goes, what it pays, its limits and returns, from the catalog."""
+        """Rules, paytables, limits and returns of the game, from the catalog."""
         document = json.loads(game.canonical) if game.canonical else {}
         after_fold = next((str(value) for name, value in document.items() if name.endswith("_after_fold")), "")
         told = self.words.rules(game.game, floor=game.dealer_qualifies_with, after_fold=after_fold) or list(game.rules)
@@ -247,12 +244,12 @@ class Screen:
 
 
 def line(text: str, style: str = "") -> Padding:
-    """A line of text; what does not fit goes on below, as far from the edge."""
+    """A line of text; its continuation lines are indented alike."""
     return Padding(Text(text, style), (0, 0, 0, 2))
 
 
 def table_of(*left: str, right: Iterable[str] = ()) -> Table:
-    """A table without lines, its columns by their headings."""
+    """A table without lines, with these column headings."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for name in left:
         table.add_column(name, no_wrap=True)
@@ -262,5 +259,5 @@ def table_of(*left: str, right: Iterable[str] = ()) -> Table:
 
 
 def _label(name: str, row: int, width: int) -> Text:
-    """Beside the middle of the cards."""
+    """A label beside the middle row of the cards."""
     return Text(f"  {name if row == 1 else '':<{width}}", "dim")

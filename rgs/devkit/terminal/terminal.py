@@ -1,7 +1,7 @@
-"""The person's terminal: what is typed there (single keys, or lines where input is piped), and what can be shown.
+"""The terminal: single keys, or lines if input is piped, and the console on stdout.
 
-In a terminal what was typed ahead is thrown away before each question, so that no second press decides what was not yet
-seen; a sequence such as an arrow key is no letter. Refuses to make an answer up when input ends: InputEndedError.
+In a terminal, keys pressed before a question are discarded, so that a second press decides nothing that was not seen.
+An arrow key does not count as a letter. The end of input is an InputEndedError.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import sys
 import termios
 import tty
 from io import TextIOWrapper
-from types import TracebackType
 from typing import Any, Final, Self, TextIO
 
 from rich.console import Console
@@ -22,7 +21,7 @@ WIDTH_MAX: Final = 100
 
 
 def open_console() -> Console:
-    """The console on stdout. Where it takes ASCII only, what cannot be shown becomes a question mark."""
+    """The console on stdout. Characters that it cannot show become question marks."""
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
     console = Console(highlight=False)
@@ -31,14 +30,14 @@ def open_console() -> Console:
 
 
 class InputEndedError(Exception):
-    """Nobody is there any more."""
+    """Input has ended: nobody answers any more."""
 
 
 class Keyboard:
-    """Questions and their answers. In a terminal keys are not shown by themselves while the context is open."""
+    """Reads keys and lines. In a terminal, keys are not echoed while the context is open."""
 
     def __init__(self, console: Console, source: TextIO | None = None, *, prompt: str = "{keys}") -> None:
-        """`prompt` is what is said after another key, with the `{keys}` that are taken."""
+        """`prompt` is the text after a wrong key; `{keys}` in it becomes the keys allowed."""
         self._console = console
         self._prompt = prompt
         self._source = sys.stdin if source is None else source
@@ -51,14 +50,12 @@ class Keyboard:
             tty.setcbreak(self._source.fileno(), termios.TCSADRAIN)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._is_terminal:
             termios.tcsetattr(self._source.fileno(), termios.TCSADRAIN, self._before)
 
     def key(self, allowed: str, default: str = "") -> str:
-        """One of the `allowed` letters; Enter, or an empty line, is the default where there is one."""
+        """Read one of the `allowed` letters; Enter, or an empty line, is the default if there is one."""
         while True:
             self._forget_ahead()
             self._console.print("[bold]>[/] ", end="")
@@ -69,7 +66,7 @@ class Keyboard:
             self._console.print(self._prompt.format(keys=" ".join(allowed)), style="dim", highlight=False, markup=False)
 
     def line(self, question: str, default: str) -> str:
-        """A line; the default where it is empty."""
+        """Read a line; an empty one is the default."""
         self._forget_ahead()
         if self._is_terminal:
             termios.tcsetattr(self._source.fileno(), termios.TCSADRAIN, self._before)

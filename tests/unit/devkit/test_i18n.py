@@ -89,7 +89,7 @@ def test_a_text_that_is_no_format_is_refused() -> None:
 
 
 def test_an_unknown_language_is_refused() -> None:
-    with pytest.raises(FormatError, match="no words in 'fr'"):
+    with pytest.raises(FormatError, match="unknown language 'fr'"):
         load_words("fr")
 
 

@@ -1,9 +1,8 @@
-"""What the terminal client says, in three languages, as data: `en.toml`, `it.toml`, `de.toml` (RULEBOOK F-7).
+"""The texts of the terminal client in three languages: `en.toml`, `it.toml`, `de.toml` (F-7, three languages).
 
-The words of a game are its own: `vedi` is the check of Ultimate Texas Hold'em (S2) and the call of Casino Hold'em (S4).
-English is the reference: a language that lacks a key, has one more, or other placeholders in a text is refused when it
-is loaded. Refuses a text that is not there (a misspelt key is a bug, not an empty line), and touches no amount, id,
-time or reason: these read the same in every language. What the house's own checks say of a defect stays as they say it.
+Each game has its own words: `vedi` is the check of Ultimate Texas Hold'em and the call of Casino Hold'em. English is
+the reference: a language with other keys, or with other placeholders in a text, is refused when it is loaded. A missing
+text is a KeyError. Amounts, ids, times, reasons and the errors of checks are the same in every language.
 """
 
 from __future__ import annotations
@@ -42,11 +41,11 @@ class Words:
         self.texts = texts
 
     def __call__(self, key: str, /, **values: object) -> str:
-        """The text with its placeholders filled; KeyError where there is no such text or a value is missing."""
+        """The text with its placeholders filled. KeyError if the text or a value is missing."""
         return self.texts[key].format(**values)
 
     def known(self, key: str, otherwise: str) -> str:
-        """The text, or `otherwise` for what a newer server may say."""
+        """The text, or `otherwise` for a word of a newer server."""
         return self.texts.get(key, otherwise)
 
     def choice(self, name: str, **values: object) -> Choice:
@@ -54,13 +53,13 @@ class Words:
         return _choice(self(f"choice.{name}", **values))
 
     def has(self, key: str) -> bool:
-        """Whether there is such a text."""
+        """Whether the text exists."""
         return key in self.texts
 
     # --- what belongs to a game ---------------------------------------------------------------------------------------
 
     def bet(self, game: str, bet: str) -> str:
-        """How the game calls a bet."""
+        """The name of a bet in the game."""
         return self.known(f"game.{game}.bet.{bet}", bet)
 
     def action(self, game: str, action: str) -> Choice:
@@ -68,7 +67,7 @@ class Words:
         return _choice(self(f"game.{game}.action.{action}"))
 
     def rules(self, game: str, *, floor: str, after_fold: str) -> list[str]:
-        """How the game goes, sentence by sentence; none for a game that is not known here."""
+        """The rules of the game, sentence by sentence; empty for an unknown game."""
         prefix = f"game.{game}.rule."
         filled = {
             "floor": self.known(f"floor.{floor}", floor),
@@ -79,9 +78,9 @@ class Words:
     # --- refusals -----------------------------------------------------------------------------------------------------
 
     def refusal(self, reason: str, message: str, metadata: Mapping[str, str], code: str = "") -> str:
-        """A refusal of the server in this language: its reason in words, then the reason itself with its facts.
+        """A refusal of the server: its text in this language, then the reason with its facts.
 
-        Where a reason is not known here, or there is none, the server's own message stands.
+        A reason without a text has the server's own message.
         """
         names = [*(name for name in _FIRST if name in metadata), *sorted(metadata.keys() - set(_FIRST))]
         facts = [f"{name}={metadata[name]}" for name in names if metadata[name]]
@@ -89,7 +88,7 @@ class Words:
 
 
 def language_of(environment: Mapping[str, str]) -> str:
-    """The language that the environment asks for (LC_ALL, LC_MESSAGES, LANG: the first that is set), else English."""
+    """The language of the environment (the first of LC_ALL, LC_MESSAGES, LANG that is set), else English."""
     for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
         if value := environment.get(name):
             language = value.replace("-", "_").partition("_")[0].partition(".")[0].lower()
@@ -99,7 +98,7 @@ def language_of(environment: Mapping[str, str]) -> str:
 
 @cache
 def load_words(language: str) -> Words:
-    """The words of one of LANGUAGES, compared with the reference; FormatError where they differ in form."""
+    """The texts of one of LANGUAGES, compared with the reference. FormatError."""
     texts = parse_words(_read(language))
     if language != REFERENCE:
         verify_words(texts, load_words(REFERENCE).texts)
@@ -111,14 +110,14 @@ def parse_words(document: str) -> dict[str, str]:
     try:
         tables = tomllib.loads(document)
     except tomllib.TOMLDecodeError as error:
-        raise FormatError(f"the words are no TOML: {error}") from None
+        raise FormatError(f"cannot parse the texts as TOML: {error}") from None
     texts: dict[str, str] = {}
     _flatten("", tables, texts)
     for key, text in texts.items():
         if not text or text != text.strip():
             raise FormatError(f"{key} is empty, or begins or ends with a space", field=key)
         if (key.startswith("choice.") or ".action." in key) and text[1:2] != " ":
-            raise FormatError(f"{key} does not begin with one key and a space", field=key)
+            raise FormatError(f"{key} must begin with one key and a space", field=key)
     return texts
 
 
@@ -126,18 +125,18 @@ def verify_words(texts: Mapping[str, str], reference: Mapping[str, str]) -> None
     """FormatError unless both have the same keys in the same order, and each text the same placeholders."""
     if list(texts) != list(reference):
         different = sorted(set(texts) ^ set(reference)) or ["their order"]
-        raise FormatError(f"the words differ from the reference in {', '.join(different[:5])}", field=different[0])
+        raise FormatError(f"the texts differ from the reference in {', '.join(different[:5])}", field=different[0])
     for key, text in texts.items():
         if placeholders(text) != placeholders(reference[key]):
             raise FormatError(f"{key} has other placeholders than the reference", field=key)
 
 
 def placeholders(text: str) -> frozenset[str]:
-    """The names that a text wants filled. FormatError for a text that is no format."""
+    """The names of the placeholders in a text. FormatError."""
     try:
         return frozenset(name for _, name, _, _ in Formatter().parse(text) if name is not None)
     except ValueError as error:
-        raise FormatError(f"{text!r} is no text with placeholders: {error}") from None
+        raise FormatError(f"cannot parse the placeholders of {text!r}: {error}") from None
 
 
 def _flatten(prefix: str, table: Mapping[str, Any], texts: dict[str, str]) -> None:
@@ -148,7 +147,7 @@ def _flatten(prefix: str, table: Mapping[str, Any], texts: dict[str, str]) -> No
         elif isinstance(value, dict):
             _flatten(f"{key}.", value, texts)
         else:
-            raise FormatError(f"{key} is no text", field=key)
+            raise FormatError(f"{key} must be text", field=key)
 
 
 def _choice(text: str) -> Choice:
@@ -158,5 +157,5 @@ def _choice(text: str) -> Choice:
 
 def _read(language: str) -> str:
     if language not in LANGUAGES:
-        raise FormatError(f"no words in {language!r}; there are {', '.join(LANGUAGES)}", field="language")
+        raise FormatError(f"unknown language {language!r}; known languages: {', '.join(LANGUAGES)}", field="language")
     return (resources.files(__name__) / f"{language}.toml").read_text(encoding="utf-8")

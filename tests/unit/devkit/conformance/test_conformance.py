@@ -9,12 +9,19 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from rgs.adapters.grpc import regulator, wallet
-from rgs.devkit.conformance.kit import Caller, Check, Result, Verdict, format_junit, run_checks
+from rgs.devkit.conformance.kit import (
+    CheckResult,
+    CheckVerdict,
+    ConformanceCheck,
+    ContractCaller,
+    format_junit,
+    run_checks,
+)
 from rgs.devkit.conformance.regulator import CHECKS as REGULATOR_CHECKS
 from rgs.devkit.conformance.regulator_kit import RegulatorKit
 from rgs.devkit.conformance.wallet import CHECKS as WALLET_CHECKS
 from rgs.devkit.conformance.wallet_kit import WalletKit
-from rgs.devkit.simulators.faults import Fault, Plan
+from rgs.devkit.simulators.faults import Fault, FaultPlan
 from rgs.devkit.simulators.wallet import EXPIRED
 from rgs.regulator.v1.regulator_pb2_grpc import CentralSystemServiceStub
 from rgs.wallet.v1.wallet_pb2_grpc import WalletServiceStub
@@ -26,12 +33,12 @@ pytestmark = pytest.mark.slow
 DEADLINE_MS = 5_000
 
 
-async def check_wallet(folder: Path, plan: Plan, *, expired_token: str = EXPIRED) -> list[Result]:
+async def check_wallet(folder: Path, plan: FaultPlan, *, expired_token: str = EXPIRED) -> list[CheckResult]:
     numbers = count(1)
     async with running_wallet(folder, plan) as running:
         kit = WalletKit(
             stub=WalletServiceStub(running.client.channel),
-            caller=Caller(wallet.DOMAIN, wallet.REFUSALS, DEADLINE_MS),
+            caller=ContractCaller(wallet.DOMAIN, wallet.REFUSALS, DEADLINE_MS),
             new_id=lambda: ulid(next(numbers)),
             operator="op",
             player="anna",
@@ -46,12 +53,12 @@ async def check_wallet(folder: Path, plan: Plan, *, expired_token: str = EXPIRED
         return results
 
 
-async def check_regulator(folder: Path, plan: Plan) -> list[Result]:
+async def check_regulator(folder: Path, plan: FaultPlan) -> list[CheckResult]:
     numbers = count(1)
     async with running_regulator(folder, plan) as running:
         kit = RegulatorKit(
             stub=CentralSystemServiceStub(running.client.channel),
-            caller=Caller(regulator.DOMAIN, regulator.REFUSALS, DEADLINE_MS),
+            caller=ContractCaller(regulator.DOMAIN, regulator.REFUSALS, DEADLINE_MS),
             new_id=lambda: ulid(next(numbers)),
             now_ms=lambda: NOW_MS,
             operator="op",
@@ -64,8 +71,8 @@ async def check_regulator(folder: Path, plan: Plan) -> list[Result]:
         return results
 
 
-def failed(results: list[Result]) -> set[str]:
-    return {result.name for result in results if result.verdict is Verdict.FAILED}
+def failed(results: list[CheckResult]) -> set[str]:
+    return {result.name for result in results if result.verdict is CheckVerdict.FAILED}
 
 
 CONFLICTS = {
@@ -112,12 +119,12 @@ REGULATOR_FAULTS: dict[Fault, set[str]] = {
 
 async def test_an_honest_wallet_passes_every_check(tmp_path: Path) -> None:
     results = await check_wallet(tmp_path, HONEST)
-    assert [(result.name, result.why) for result in results if result.verdict is not Verdict.PASSED] == []
+    assert [(result.name, result.why) for result in results if result.verdict is not CheckVerdict.PASSED] == []
 
 
 async def test_what_cannot_be_tried_is_skipped_and_said_so(tmp_path: Path) -> None:
     results = await check_wallet(tmp_path, HONEST, expired_token="")
-    skipped = {result.name: result.why for result in results if result.verdict is Verdict.SKIPPED}
+    skipped = {result.name: result.why for result in results if result.verdict is CheckVerdict.SKIPPED}
     assert skipped == dict.fromkeys(("token_expired", "token_expired_repeat"), "needs --expired-token")
     assert failed(results) == set()
 
@@ -142,14 +149,14 @@ async def test_an_answer_that_names_another_amount_fails_every_check_of_a_receip
 
 async def test_one_lost_reply_fails_the_one_check_that_waits_for_it(tmp_path: Path) -> None:
     results = await check_wallet(tmp_path, at("Debit", 1, Fault.LOST_REPLY))
-    assert [(result.name, result.why) for result in results if result.verdict is Verdict.FAILED] == [
-        ("debit_takes_money", "an acceptance is due, it was no answer (UNAVAILABLE)")
+    assert [(result.name, result.why) for result in results if result.verdict is CheckVerdict.FAILED] == [
+        ("debit_takes_money", "expected an acceptance, got no answer (UNAVAILABLE)")
     ]
 
 
 async def test_an_honest_central_system_passes_every_check(tmp_path: Path) -> None:
     results = await check_regulator(tmp_path, HONEST)
-    assert [(result.name, result.why) for result in results if result.verdict is not Verdict.PASSED] == []
+    assert [(result.name, result.why) for result in results if result.verdict is not CheckVerdict.PASSED] == []
 
 
 @pytest.mark.parametrize("fault", REGULATOR_FAULTS)
@@ -162,7 +169,9 @@ async def test_ids_that_are_none_are_seen(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("checks", [WALLET_CHECKS, REGULATOR_CHECKS], ids=["wallet", "regulator"])
-def test_checks_have_names_of_their_own_and_say_what_the_contract_says(checks: tuple[Check[object], ...]) -> None:
+def test_checks_have_names_of_their_own_and_say_what_the_contract_says(
+    checks: tuple[ConformanceCheck[object], ...],
+) -> None:
     assert len(checks) >= 25
     assert len({check.name for check in checks}) == len(checks)
     assert all(len(check.says) > 20 for check in checks)
@@ -170,9 +179,9 @@ def test_checks_have_names_of_their_own_and_say_what_the_contract_says(checks: t
 
 def test_junit_holds_every_result() -> None:
     results = [
-        Result("a", "does a", Verdict.PASSED, "", 12),
-        Result("b", "does b", Verdict.FAILED, 'it was "<c>"', 1),
-        Result("c", "does c", Verdict.SKIPPED, "needs d", 0),
+        CheckResult("a", "does a", CheckVerdict.PASSED, "", 12),
+        CheckResult("b", "does b", CheckVerdict.FAILED, 'it was "<c>"', 1),
+        CheckResult("c", "does c", CheckVerdict.SKIPPED, "needs d", 0),
     ]
     root = ET.fromstring(format_junit("suite", results))  # noqa: S314 - made a line above
     assert (root.get("tests"), root.get("failures"), root.get("skipped")) == ("3", "1", "1")

@@ -12,14 +12,14 @@ from typing import Any
 from rgs.adapters.grpc.peer import PeerSettings
 from rgs.adapters.grpc.regulator import GrpcCentralSystem
 from rgs.adapters.grpc.wallet import GrpcWallet
-from rgs.devkit.simulators.faults import Fault, Faults, Plan, Planned
+from rgs.devkit.simulators.faults import Fault, FaultPlan, Faults, Planned
 from rgs.devkit.simulators.regulator import SimulatedCentralSystem
 from rgs.devkit.simulators.serving import ServerTls, SimulatorServer
 from rgs.devkit.simulators.wallet import SimulatedWallet
 from tests.unit.adapters.books import NOW_MS, counting_ids, ulid
 from tests.unit.api.serving import authority, operator_certificate, server_certificate
 
-HONEST = Plan()
+HONEST = FaultPlan()
 OPENING_MINOR = 100_000
 DEADLINE_MS = 2_000
 
@@ -49,12 +49,12 @@ def attempt_ids() -> Callable[[], str]:
     return lambda: ulid(next(numbers))
 
 
-def always(*faults: Fault) -> Plan:
-    return Plan(tuple(Planned(fault) for fault in faults))
+def always(*faults: Fault) -> FaultPlan:
+    return FaultPlan(tuple(Planned(fault) for fault in faults))
 
 
-def at(method: str, call: int, *faults: Fault) -> Plan:
-    return Plan(tuple(Planned(fault, method, call) for fault in faults))
+def at(method: str, call: int, *faults: Fault) -> FaultPlan:
+    return FaultPlan(tuple(Planned(fault, method, call) for fault in faults))
 
 
 @dataclass
@@ -80,7 +80,7 @@ class Running:
 
 
 @asynccontextmanager
-async def running_wallet(folder: Path, plan: Plan = HONEST, **options: Any) -> AsyncIterator[Running]:
+async def running_wallet(folder: Path, plan: FaultPlan = HONEST, **options: Any) -> AsyncIterator[Running]:
     clock = Clock()
     lines: list[str] = []
     told: list[tuple[str, ...]] = []
@@ -105,7 +105,7 @@ async def running_wallet(folder: Path, plan: Plan = HONEST, **options: Any) -> A
 
 @asynccontextmanager
 async def running_regulator(
-    folder: Path, plan: Plan = HONEST, *, counts: bool = False, **options: Any
+    folder: Path, plan: FaultPlan = HONEST, *, counts: bool = False, **options: Any
 ) -> AsyncIterator[Running]:
     clock = Clock()
     lines: list[str] = []

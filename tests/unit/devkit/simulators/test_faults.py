@@ -7,7 +7,7 @@ import json
 import pytest
 
 from rgs.core.errors import InvalidFieldError, UnknownFieldError
-from rgs.devkit.simulators.faults import Call, Fault, Faults, Plan, Planned, chance, parse_plan, parse_planned
+from rgs.devkit.simulators.faults import Call, Fault, FaultPlan, Faults, Planned, chance, parse_plan, parse_planned
 
 TOML = """
 seed = "s"
@@ -23,7 +23,7 @@ calls = 7
 [[schedule]]
 fault = "duplicate"
 """
-PLAN = Plan(
+PLAN = FaultPlan(
     (Planned(Fault.OUTAGE, "Debit", 3, 7), Planned(Fault.DUPLICATE)),
     ((Fault.LOST_REPLY, 50), (Fault.DELAY, 950)),
     "s",
@@ -36,7 +36,7 @@ def test_toml_and_json_say_the_same() -> None:
     rows = [{"fault": "outage", "method": "Debit", "call": 3, "calls": 7}, {"fault": "duplicate"}]
     told = {"seed": "s", "until_call": 5, "per_mille": {"lost_reply": 50, "delay": 950}, "schedule": rows}
     assert parse_plan(json.dumps(told)) == PLAN
-    assert parse_plan("") == Plan()
+    assert parse_plan("") == FaultPlan()
 
 
 @pytest.mark.parametrize(
@@ -79,15 +79,15 @@ def test_a_row_of_the_command_line() -> None:
 
 
 def test_calls_are_counted_by_method() -> None:
-    faults = Faults(Plan((Planned(Fault.DELAY, "Debit", 2), Planned(Fault.DUPLICATE, "", 1))))
+    faults = Faults(FaultPlan((Planned(Fault.DELAY, "Debit", 2), Planned(Fault.DUPLICATE, "", 1))))
     told = [(call.number, set(call.faults)) for call in map(faults.next, ("Debit", "Credit", "Debit", "Debit"))]
     assert told == [(1, {Fault.DUPLICATE}), (1, {Fault.DUPLICATE}), (2, {Fault.DELAY}), (3, set())]
 
 
 def test_faults_end_at_a_call_and_can_be_switched() -> None:
-    faults = Faults(Plan((Planned(Fault.DELAY),), until_call=3))
+    faults = Faults(FaultPlan((Planned(Fault.DELAY),), until_call=3))
     assert [bool(faults.next("Debit").faults) for _ in range(4)] == [True, True, True, False]
-    faults = Faults(Plan((Planned(Fault.DELAY),)))
+    faults = Faults(FaultPlan((Planned(Fault.DELAY),)))
     faults.is_on = False
     assert faults.next("Debit") == Call("Debit", 1, frozenset())
     faults.is_on = True

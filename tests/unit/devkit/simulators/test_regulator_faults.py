@@ -23,7 +23,7 @@ from rgs.core.errors import (
     RgsError,
 )
 from rgs.core.times import format_date
-from rgs.devkit.simulators.faults import Fault, Plan
+from rgs.devkit.simulators.faults import Fault, FaultPlan
 from rgs.devkit.simulators.statements import regulator_statement
 from rgs.ports.regulator import DayAlignment, ParticipationEnd, SessionClose
 from rgs.regulator.v1 import regulator_pb2 as pb
@@ -130,7 +130,7 @@ async def test_a_rejection_keeps_its_numbers(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-async def test_what_was_not_answered_is_settled_by_the_same_id(tmp_path: Path, plan: Plan) -> None:
+async def test_what_was_not_answered_is_settled_by_the_same_id(tmp_path: Path, plan: FaultPlan) -> None:
     async with running_regulator(tmp_path, plan) as running:
         with pytest.raises(RegulatorUnavailableError):
             await seated(running)
@@ -178,7 +178,7 @@ BROKEN: list[tuple[Fault, type[RgsError], Any]] = [
 @pytest.mark.parametrize(("fault", "error", "act"), BROKEN, ids=[row[0] for row in BROKEN])
 @pytest.mark.parametrize("broken", [False, True])
 async def test_lies_of_the_books(tmp_path: Path, fault: Fault, error: type[RgsError], act: Any, broken: bool) -> None:
-    plan = always(fault) if broken else Plan()
+    plan = always(fault) if broken else FaultPlan()
     async with running_regulator(tmp_path, plan) as running:
         session, participation = await seated(running)
         if broken is (fault is Fault.CONFLICTING_RETRY):

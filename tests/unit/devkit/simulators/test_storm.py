@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rgs.core.errors import TransactionRolledBackError, WalletUnavailableError
-from rgs.devkit.simulators.faults import Fault, Plan, Planned
+from rgs.devkit.simulators.faults import Fault, FaultPlan, Planned
 from rgs.devkit.simulators.statements import wallet_statement
 from rgs.ports.wallet import TransactionStatus
 from tests.unit.adapters.books import asked_by, move, ulid
@@ -57,7 +57,7 @@ async def play(running: Running, number: int) -> int:
 
 @pytest.mark.parametrize("seed", ["a", "b", "c"])
 async def test_each_movement_happens_once(tmp_path: Path, seed: str) -> None:
-    async with running_wallet(tmp_path, Plan(per_mille=SHARES, seed=seed)) as running:
+    async with running_wallet(tmp_path, FaultPlan(per_mille=SHARES, seed=seed)) as running:
         moved = await asyncio.gather(*(play(running, number) for number in range(1, TRANSACTIONS + 1)))
         await running.server.switch_faults(False)
         balance = await running.client.get_balance(operator="op", player="anna", currency="EUR")
@@ -73,7 +73,7 @@ async def test_each_movement_happens_once(tmp_path: Path, seed: str) -> None:
 
 async def test_a_wallet_without_tombstones_is_seen(tmp_path: Path) -> None:
     """The planted defect: the reordered debit takes money, and the one that is sent again is no longer refused."""
-    plan = Plan((Planned(Fault.REORDER, "Debit", 1), Planned(Fault.NO_TOMBSTONE)))
+    plan = FaultPlan((Planned(Fault.REORDER, "Debit", 1), Planned(Fault.NO_TOMBSTONE)))
     async with running_wallet(tmp_path, plan) as running:
         with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
             await play(running, 3)

@@ -16,7 +16,7 @@ from rgs.core.errors import (
     WalletRefusedError,
     WalletUnavailableError,
 )
-from rgs.devkit.simulators.faults import Fault, Plan, Planned
+from rgs.devkit.simulators.faults import Fault, FaultPlan, Planned
 from rgs.devkit.simulators.statements import SIMULATED, WALLET_COLUMNS, wallet_statement
 from rgs.ports.wallet import Leg, TransactionStatus
 from tests.unit.adapters.books import asked_by, give, move, ulid
@@ -126,7 +126,7 @@ async def test_a_debit_that_comes_after_its_rollback_takes_nothing(tmp_path: Pat
 
 
 async def test_what_was_held_back_is_delivered_when_the_faults_are_switched_off(tmp_path: Path) -> None:
-    plan = Plan((Planned(Fault.REORDER, "Debit", 1), Planned(Fault.OUTAGE, "Credit", 1, calls=100)))
+    plan = FaultPlan((Planned(Fault.REORDER, "Debit", 1), Planned(Fault.OUTAGE, "Credit", 1, calls=100)))
     async with running_wallet(tmp_path, plan) as running:
         for act in (running.client.debit, running.client.credit, running.client.credit):
             with pytest.raises(WalletUnavailableError):
@@ -137,7 +137,7 @@ async def test_what_was_held_back_is_delivered_when_the_faults_are_switched_off(
 
 
 async def test_an_outage_is_counted_over_all_methods(tmp_path: Path) -> None:
-    plan = Plan((Planned(Fault.OUTAGE, "Debit", 2, calls=3),))
+    plan = FaultPlan((Planned(Fault.OUTAGE, "Debit", 2, calls=3),))
     async with running_wallet(tmp_path, plan) as running:
         await running.client.debit(move(1))
         for _ in range(3):

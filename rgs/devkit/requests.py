@@ -1,0 +1,66 @@
+"""The requests of a player's session, made from the server's last view, each under a request id of its own.
+
+For every client of ours: terminal, demo, bench and tests. To repeat a request is to send the same message again: it
+keeps its request id and takes effect once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from rgs.v1.common_pb2 import Action, Bet, RoundView, SessionView
+from rgs.v1.play_pb2 import ActRequest, StartRoundRequest
+from rgs.v1.session_pb2 import (
+    BuyParticipationRequest,
+    CloseSessionRequest,
+    EndParticipationRequest,
+    OpenSessionRequest,
+)
+
+
+class Requests:
+    """`new_id` makes request ids (UUIDs)."""
+
+    def __init__(self, new_id: Callable[[], str]) -> None:
+        self._new_id = new_id
+
+    def open(self, game: str, player: str, currency: str, operator_reference: str) -> OpenSessionRequest:
+        return OpenSessionRequest(
+            request_id=self._new_id(),
+            game=game,
+            player=player,
+            currency=currency,
+            operator_reference=operator_reference,
+        )
+
+    def buy(self, session: SessionView, amount_minor: int) -> BuyParticipationRequest:
+        return BuyParticipationRequest(
+            request_id=self._new_id(),
+            session_id=session.session_id,
+            purchase_no=session.next_purchase_no,
+            amount_minor=amount_minor,
+        )
+
+    def start(self, session: SessionView, bets: Mapping[str, int]) -> StartRoundRequest:
+        """`bets`: name of the bet -> its amount in minor units."""
+        return StartRoundRequest(
+            request_id=self._new_id(),
+            session_id=session.session_id,
+            stage_no=session.next_stage_no,
+            bets=[Bet(bet=bet, amount_minor=amount_minor) for bet, amount_minor in bets.items()],
+        )
+
+    def act(self, session: SessionView, round_: RoundView, action: Action.ValueType) -> ActRequest:
+        return ActRequest(
+            request_id=self._new_id(),
+            session_id=session.session_id,
+            round_id=round_.round_id,
+            round_version=round_.round_version,
+            action=action,
+        )
+
+    def end(self, session: SessionView) -> EndParticipationRequest:
+        return EndParticipationRequest(request_id=self._new_id(), session_id=session.session_id)
+
+    def close(self, session: SessionView) -> CloseSessionRequest:
+        return CloseSessionRequest(request_id=self._new_id(), session_id=session.session_id)
