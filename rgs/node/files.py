@@ -52,7 +52,7 @@ def write_new(path: Path, content: bytes, mode: int) -> None:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     except FileExistsError:
-        raise FileRefusedError(f"{path} is there already and is not overwritten", path=path) from None
+        raise FileRefusedError(f"{path} exists already and is not overwritten", path=path) from None
     with os.fdopen(descriptor, "wb") as file:
         os.fchmod(file.fileno(), mode)
         file.write(content)

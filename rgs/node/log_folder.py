@@ -107,7 +107,7 @@ def leave_log(config: Config, folder: Path, vkey_file: Path) -> str:
     if not found:
         raise FileRefusedError(f"there is no log in {config.translog}", path=config.translog / CHECKPOINT_PATH)
     if folder.exists():
-        raise FileRefusedError(f"{folder} is there already and is not overwritten", path=folder)
+        raise FileRefusedError(f"{folder} exists already and is not overwritten", path=folder)
     vkey = vkey_of(config, read_shard(found[-1]).origin)
     shutil.copytree(found[-1], folder, ignore=shutil.ignore_patterns(STAGING))
     write_whole(vkey_file, f"{vkey}\n".encode(), PUBLIC_MODE)

@@ -50,7 +50,7 @@ _FOREVER: Final = "max-age=31536000, immutable"
 _GZIP: Final = 16 + zlib.MAX_WBITS
 
 
-class Allowed:
+class EntryReaders:
     """Which client certificates may read entries: the allow-list, read again now and then."""
 
     def __init__(self, store: StoreAddress) -> None:

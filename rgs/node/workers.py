@@ -93,7 +93,7 @@ def port_kept(listen: str) -> Iterator[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class WorkerPlan:
     """What to run: `command` gives a worker's command line; `inherited` are descriptors that it keeps open."""
 
     workers: int
@@ -157,7 +157,7 @@ class Slot:
     """The place of a worker: whoever has its number now."""
 
     def __init__(
-        self, number: int, plan: Plan, any_served: asyncio.Event, others_serve: Callable[[Slot], bool]
+        self, number: int, plan: WorkerPlan, any_served: asyncio.Event, others_serve: Callable[[Slot], bool]
     ) -> None:
         self._number = number
         self._plan = plan
@@ -265,7 +265,7 @@ class Slot:
 class Supervisor:
     """All slots together."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: WorkerPlan) -> None:
         any_served = asyncio.Event()
         self.slots = [Slot(number, plan, any_served, self._others_serve) for number in range(plan.workers)]
         self._hung_up = asyncio.Event()
@@ -316,7 +316,7 @@ class Supervisor:
         structlog.get_logger().info("all_workers_serve", workers=len(self.slots))
 
 
-def supervise(plan: Plan) -> int:
+def supervise(plan: WorkerPlan) -> int:
     """Run a supervisor under the signals of this process."""
 
     async def run() -> int:
