@@ -24,7 +24,7 @@ from rgs.api.auth import Gate
 from rgs.api.calls import Calls, Methods
 from rgs.api.endpoint import Endpoint, Tls
 from rgs.api.mapping import Encoder
-from rgs.api.quotas import Limits
+from rgs.api.quotas import PartyLimits
 from rgs.cli.reconcile_job import JobInputs, run_job
 from rgs.core.tlog.note import ED25519, format_vkey, note_key
 from rgs.node.clock import SystemClock
@@ -111,7 +111,7 @@ class ThreadJob:
 class Wire:
     """A house and its endpoint; one channel a party."""
 
-    def __init__(self, folder: Path, *, limits: Limits = Limits(), **options: Any) -> None:  # noqa: B008
+    def __init__(self, folder: Path, *, limits: PartyLimits = PartyLimits(), **options: Any) -> None:  # noqa: B008
         encoder = Encoder(Catalog(Books()).list())
         options = {"clock": FakeClock(now_ms()), "encode": encoder, **options}
         self.house = House(folder, **options)

@@ -143,7 +143,7 @@ def _read_to_the_end(lines: int, counts: int) -> None:
         for descriptor in set(range(_highest())) - kept:
             with contextlib.suppress(OSError):
                 os.close(descriptor)
-        Reader(lines, counts, _STDERR).run()
+        StderrReader(lines, counts, _STDERR).run()
     finally:
         os._exit(0)
 
@@ -156,7 +156,7 @@ def _highest() -> int:
         return os.sysconf("SC_OPEN_MAX")
 
 
-class Reader:
+class StderrReader:
     """Reads `lines` to their end, passes on to `out` what is to be, and tells `counts` the sums, a JSON object a line:
     reason -> failed handshakes, and under the empty name the lines that were left out.
     """

@@ -56,10 +56,6 @@ def ends_soon(last_ms: int, now_ms: int) -> bool:
     return last_ms - now_ms < ENDS_SOON_MS
 
 
-async def _nobody_asks() -> None:
-    """Where no gate stands."""
-
-
 class Certificates:
     """Adds, removes, lists. `admit` refuses callers whose jurisdiction does not allow this server's authorities."""
 
@@ -73,7 +69,9 @@ class Certificates:
         orders: Orders,
         identify: Identify,
         admit: Callable[[Caller], None],
+        refresh: Callable[[], Awaitable[None]],
     ) -> None:
+        """`refresh` is called after every change: the gate reads the allow-list again."""
         self._store = store
         self._changes = -1
         self._parties = parties
@@ -82,8 +80,7 @@ class Certificates:
         self._orders = orders
         self._identify = identify
         self._admit = admit
-        self.refresh: Callable[[], Awaitable[None]] = _nobody_asks
-        """Called after every change: the gate's."""
+        self.refresh = refresh
 
     async def list(self, *, removed_too: bool) -> list[PartyRow]:
         """The allow-list, in the order of its growth."""
