@@ -1,4 +1,4 @@
-"""Turns views of the core into messages of the contract (protos/rgs/v1/common.proto). Their bytes are stored as answers.
+"""Turns views of the core into messages of the contract (protos/rgs/v1/common.proto). Their bytes are kept as answers.
 
 This is on the play path: each message is built in one construction, and the signed statement is appended to the stored
 bytes without parsing them. A card that is not in a view cannot be in a message.

@@ -106,7 +106,7 @@ def test_a_refusal_is_one_line(cli: Cli, arguments: list[str], status: int, text
 def test_a_refusal_of_the_real_process_has_its_status(tmp_path: Path) -> None:
     done = _rgs("party", "list", "--home", "none", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("rgs: none is no home of a node")
+    assert done.stderr.startswith("rgs: none is not the home of a node")
     assert done.stderr.count("\n") == 1
 
 

@@ -142,7 +142,7 @@ def test_a_certificate_that_ends_soon_is_added_with_a_warning(
 
 
 REFUSED = [
-    ("two roles in one certificate", ["--role", "admin", "--party", "acme"], "says rgs://party/operator/acme"),
+    ("two roles in one certificate", ["--role", "admin", "--party", "acme"], "has the URI rgs://party/operator/acme"),
     (
         "another party",
         ["--role", "operator", "--party", "else", "--jurisdiction", "demo"],

@@ -46,7 +46,7 @@ async def test_a_server_whose_store_was_taken_says_by_whom_and_since_when(
                 assert (line["instance"], line["taken_by"]) == ("node1-b1-w0", "node1-b2-w0")
                 assert line["since"].startswith("20")
                 assert line["since"].endswith("Z")
-                for part in ("node1-b1-w0", f"node1-b2-w0 has its place in the store since {line['since']}", "end"):
+                for part in ("node1-b1-w0", f"node1-b2-w0 has taken its place since {line['since']}", "end"):
                     assert part in line["why"]
                 assert house.server.lost_why == line["why"]
             told = await told_by(house, "late")
