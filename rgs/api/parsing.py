@@ -130,22 +130,19 @@ def parse_close_session(message: session_pb2.CloseSessionRequest) -> CloseSessio
 
 def verify_record_request(message: history_pb2.GetRoundRecordRequest) -> None:
     """InvalidFieldError unless the request has a round id alone, or player, date and game code together."""
-    described = ("player", "date", "game_code")
-    _verify_either("round_id", bool(message.round_id), [bool(getattr(message, name)) for name in described], described)
+    _verify_either(message, "round_id", ("player", "date", "game_code"))
 
 
 def verify_statement_request(message: audit_pb2.GetStatementRequest) -> None:
     """InvalidFieldError unless the request has a hash alone, or instance and statement number together."""
-    given = [bool(message.instance), bool(message.statement_no)]
-    _verify_either("hash", bool(message.hash), given, ("instance", "statement_no"))
+    _verify_either(message, "hash", ("instance", "statement_no"))
     if message.instance:
         _number(message.statement_no, "statement_no")
 
 
 def verify_logged_request(message: audit_pb2.GetRecordRequest) -> None:
     """InvalidFieldError unless the request has a hash alone, or round, session and kind together."""
-    names = ("round_id", "session_id", "kind")
-    _verify_either("hash", bool(message.hash), [bool(getattr(message, name)) for name in names], names)
+    _verify_either(message, "hash", ("round_id", "session_id", "kind"))
 
 
 def verify_range(message: audit_pb2.ListStatementsRequest) -> None:
@@ -163,12 +160,11 @@ def verify_range(message: audit_pb2.ListStatementsRequest) -> None:
         )
 
 
-def _verify_either(one: str, has_one: bool, others: list[bool], names: tuple[str, ...]) -> None:
-    if (has_one and not any(others)) or (not has_one and all(others)):
-        return
-    limit = f"{one} alone, or all of {', '.join(names)}"
-    given = [name for name, has in zip((one, *names), (has_one, *others), strict=True) if has]
-    raise InvalidFieldError(f"give {limit}", field=one, limit=limit, value=" ".join(given))
+def _verify_either(message: Message, one: str, others: tuple[str, ...]) -> None:
+    given = tuple(name for name in (one, *others) if getattr(message, name))
+    if given not in {(one,), others}:
+        limit = f"{one} alone, or all of {', '.join(others)}"
+        raise InvalidFieldError(f"give {limit}", field=one, limit=limit, value=" ".join(given))
 
 
 # --- single fields ----------------------------------------------------------------------------------------------------

@@ -67,19 +67,10 @@ class ContractMethod:
         """The path of gRPC: `/rgs.v1.SessionService/GetSession`."""
         return f"/{self.descriptor.containing_service.full_name}/{self.descriptor.name}"
 
-    @property
-    def takes_stream(self) -> bool:
-        """Whether it takes a stream of requests."""
-        return bool(self.descriptor.client_streaming)
-
-    @property
-    def gives_stream(self) -> bool:
-        """Whether it answers with a stream."""
-        return bool(self.descriptor.server_streaming)
-
     def __str__(self) -> str:
-        takes, gives = ("stream " * flag for flag in (self.takes_stream, self.gives_stream))
-        return f"{self.name}({takes}{self.descriptor.input_type.name}) -> {gives}{self.descriptor.output_type.name}"
+        kind = self.descriptor
+        takes, gives = ("stream " * bool(flag) for flag in (kind.client_streaming, kind.server_streaming))
+        return f"{self.name}({takes}{kind.input_type.name}) -> {gives}{kind.output_type.name}"
 
 
 def methods() -> dict[str, ContractMethod]:
@@ -179,7 +170,7 @@ def invoke(client: Client, method: ContractMethod, text: str | None, timeout_s: 
 
     channel: Any = client.channel
     try:
-        if method.takes_stream:
+        if method.descriptor.client_streaming:
             if text not in {None, "-"}:
                 raise InvalidFieldError(f"{method.name} reads its requests from stdin, one a line", field="json")
             requests = _Requests(_lines(sys.stdin.fileno()), read)
@@ -188,7 +179,7 @@ def invoke(client: Client, method: ContractMethod, text: str | None, timeout_s: 
                 raise requests.error
             return is_good
         request = read((sys.stdin.read() if text == "-" else text) or "{}")
-        if method.gives_stream:
+        if method.descriptor.server_streaming:
             return _print(channel.unary_stream(method.path, **coding)(request, timeout=timeout_s))
         answer = channel.unary_unary(method.path, **coding)(request, timeout=timeout_s or TIMEOUT_S)
     except grpc.RpcError as error:

@@ -163,7 +163,7 @@ def test_no_server_is_said_with_what_it_means(served: Served) -> None:
     done = rgs_here("call", "ListGames", "--home", str(served.home), "--server", "127.0.0.1:1", "--timeout", "5")
     assert (done.returncode, done.stdout) == (1, "")
     assert "[UNAVAILABLE]\n" in done.stderr
-    assert "it may have happened" in done.stderr
+    assert "may have taken effect" in done.stderr
 
 
 def test_the_list_is_the_contract() -> None:

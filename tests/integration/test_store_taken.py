@@ -94,7 +94,7 @@ def test_the_process_ends_and_says_so(tmp_path: Path) -> None:
         _, stderr = first.communicate(timeout=60)
         assert first.returncode == 1
         last = stderr.splitlines()[-1]
-        assert "node1-b2-w0 has its place" in last
+        assert "node1-b2-w0 has taken its place" in last
         assert "[INSTANCE_LOST" in last
         assert second.poll() is None
         second.send_signal(signal.SIGTERM)
