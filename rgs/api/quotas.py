@@ -80,6 +80,11 @@ class Account:
         self._paid_us = now_us + ahead_us + self._step_us
         self.calls += 1
 
+    def enter_for_task(self) -> None:
+        """Count a call until the current task is done. PartyLimitError."""
+        self.enter()
+        cast("asyncio.Task[Any]", asyncio.current_task()).add_done_callback(self.leave)
+
     def leave(self, _: object = None) -> None:
         """Count it as answered."""
         self.calls -= 1
@@ -116,16 +121,18 @@ class Quotas:
 
     def of(self, caller: Caller) -> Account:
         """The caller's account."""
-        return self._accounts.get((caller.role, caller.party)) or self._opened(caller)
+        account = self._accounts.get((caller.role, caller.party))
+        if account is None:
+            account = self._accounts[caller.role, caller.party] = Account(caller.party, self._limits, self._clock)
+        return account
 
     def enter(self, caller: Caller) -> Account:
         """The caller's account. It has one call more under way until the current task is done. PartyLimitError.
 
         The task ends when the client has taken the answer from the connection, not when the answer was made.
         """
-        account = self._accounts.get((caller.role, caller.party)) or self._opened(caller)
-        account.enter()
-        cast("asyncio.Task[Any]", asyncio.current_task()).add_done_callback(account.leave)
+        account = self.of(caller)
+        account.enter_for_task()
         return account
 
     def enter_health(self, certificate: bytes | None) -> None:
@@ -136,18 +143,13 @@ class Quotas:
                 self._watchers = {known: held for known, held in self._watchers.items() if held.calls}
             account = Account("health", replace(self._limits, calls_max=HEALTH_CALLS_MAX), self._clock)
             self._watchers[certificate] = account
-        account.enter()
-        cast("asyncio.Task[Any]", asyncio.current_task()).add_done_callback(account.leave)
+        account.enter_for_task()
 
     def look(self) -> None:
         """Log the refusals of all parties."""
         for account in self._accounts.values():
             if account.refused:
                 account.tell()
-
-    def _opened(self, caller: Caller) -> Account:
-        account = self._accounts[caller.role, caller.party] = Account(caller.party, self._limits, self._clock)
-        return account
 
 
 class OpenStream:

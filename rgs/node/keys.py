@@ -106,7 +106,7 @@ class NodeKeys:
         if after[: len(before)] != before:
             raise VerificationError("the key bundle does not continue the one in service: restart the server")
         old, new = (hashlib.sha256(data).hexdigest() for data in (self._bundle, content))
-        self._unsigned.append(self._changed("bundle", old, new))
+        self._unsigned.append(self._event(EventCode.KEYS_CHANGED, "bundle", old, new))
         structlog.get_logger().info("key_bundle_taken", statements=len(after))
         self._bundle, self._settled = content, False
         self._audit.take_key_statements(after)
@@ -119,27 +119,20 @@ class NodeKeys:
             return
         if signer.keyid != self._keyid:
             before = self._instance.name
-            drafts = (*self._unsigned, self._changed(self._node, self._keyid, signer.keyid))
+            drafts = (*self._unsigned, self._event(EventCode.KEYS_CHANGED, self._node, self._keyid, signer.keyid))
             await self._instance.turn(signer, drafts)
             self._keyid = signer.keyid
             self._unsigned.clear()
             structlog.get_logger().info("node_key_taken", before=before, instance=self._instance.name)
         self._settled = True
         if self._permits.open_guard(KEYS_GUARD):
-            self._unsigned.append(self._guard_event(EventCode.GUARD_OPENED, "CLOSED", "OPEN"))
+            self._unsigned.append(self._event(EventCode.GUARD_OPENED, KEYS_GUARD, "CLOSED", "OPEN", NOT_IN_FORCE))
 
     def _close(self) -> None:
         if self._permits.close_guard(KEYS_GUARD, NOT_IN_FORCE, self._clock.now_ms()):
             structlog.get_logger().error("guard_closed", guard=KEYS_GUARD, code=NOT_IN_FORCE, latched=False)
-            self._unsigned.append(self._guard_event(EventCode.GUARD_CLOSED, "OPEN", "CLOSED"))
+            self._unsigned.append(self._event(EventCode.GUARD_CLOSED, KEYS_GUARD, "OPEN", "CLOSED", NOT_IN_FORCE))
 
-    # --- events ---------------------------------------------------------------------------------------------------
-
-    def _changed(self, subject: str, before: str, after: str) -> Draft:
-        """The subject is `bundle`, with two hashes, or the node, with two keyids."""
-        now_ms = self._clock.now_ms()
-        return event_draft(EventCode.KEYS_CHANGED, now_ms, subject=subject, before=before, after=after)
-
-    def _guard_event(self, code: EventCode, before: str, after: str) -> Draft:
-        now_ms = self._clock.now_ms()
-        return event_draft(code, now_ms, subject=KEYS_GUARD, before=before, after=after, reason=NOT_IN_FORCE)
+    def _event(self, code: EventCode, subject: str, before: str, after: str, reason: str = "") -> Draft:
+        """KEYS_CHANGED is about `bundle`, with two hashes, or about the node, with two keyids."""
+        return event_draft(code, self._clock.now_ms(), subject=subject, before=before, after=after, reason=reason)

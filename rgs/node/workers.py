@@ -144,15 +144,10 @@ class Worker:
             pass
         return await self._process.wait()
 
-    def drain(self) -> None:
-        """Send SIGTERM."""
+    def send(self, number: int) -> None:
+        """Send a signal, if the process still runs."""
         with contextlib.suppress(ProcessLookupError):
-            self._process.terminate()
-
-    def kill(self) -> None:
-        """Send SIGKILL."""
-        with contextlib.suppress(ProcessLookupError):
-            self._process.kill()
+            self._process.send_signal(number)
 
 
 class Slot:
@@ -259,9 +254,9 @@ class Slot:
     def _end(self) -> None:
         if self._worker is not None and not self._asked:
             self._asked = True
-            self._worker.drain()
-            loop = asyncio.get_running_loop()
-            loop.call_later(self._plan.drain_s + KILL_AFTER_S, self._worker.kill)
+            self._worker.send(signal.SIGTERM)
+            kill_after_s = self._plan.drain_s + KILL_AFTER_S
+            asyncio.get_running_loop().call_later(kill_after_s, self._worker.send, signal.SIGKILL)
 
 
 class Supervisor:
