@@ -22,6 +22,7 @@ from __future__ import annotations
 import hashlib
 import tomllib
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -99,19 +100,26 @@ class Outward:
 class Connections:
     """Every wallet and the regulator's system of one process: over gRPC if the file names it, else embedded.
 
-    Made and used in one event loop. `note` is called with WALLET or CENTRAL_SYSTEM when an answer contradicts the
-    contract.
+    Made and used in one event loop. They are closed with `opened`, after the calls under way. `note` is called with
+    WALLET or CENTRAL_SYSTEM when an answer contradicts the contract.
     """
 
     def __init__(
-        self, config: Config, outward: Outward, instance: Instance, clock: Clock, note: Callable[[str], None]
+        self,
+        config: Config,
+        outward: Outward,
+        instance: Instance,
+        clock: Clock,
+        note: Callable[[str], None],
+        opened: AsyncExitStack,
     ) -> None:
         self._instance = instance
         self._clock = clock
         self._note = note
+        self._opened = opened
         self._peers: list[GrpcWallet | GrpcCentralSystem] = []
         self._embedded = EmbeddedWallet(WalletStore(config.wallet), clock.now_ms)
-        self._register: EmbeddedRegister | None = None
+        opened.push_async_callback(self._embedded.close)
         self._wallets = {
             name: self._connect(GrpcWallet, wallet_name(name), operator.wallet, "WALLET")
             for name, operator in outward.operators.items()
@@ -122,8 +130,9 @@ class Connections:
         if outward.central is not None:
             self.central = self._connect(GrpcCentralSystem, CENTRAL_SYSTEM, outward.central, "CENTRAL_SYSTEM")
         else:
-            register = RegisterStore(config.register)
-            self.central = self._register = EmbeddedRegister(register, instance.new_regulator_id, clock.now_ms)
+            register = EmbeddedRegister(RegisterStore(config.register), instance.new_regulator_id, clock.now_ms)
+            opened.push_async_callback(register.close)
+            self.central = register
 
     def _connect(self, kind: type[_Peer], name: str, settings: PeerSettings, code: str) -> _Peer:
         def contradicted(peer: str, method: str, transaction_id: str, what: str) -> None:
@@ -132,6 +141,7 @@ class Connections:
 
         made = kind(name, settings, new_id=self._new_id, now_ms=monotonic_ms, on_contradiction=contradicted)
         self._peers.append(made)
+        self._opened.push_async_callback(made.close)
         return made
 
     def _new_id(self) -> str:
@@ -147,14 +157,6 @@ class Connections:
             await self._embedded.open_account(
                 operator=operator, player=player, currency=currency, balance_minor=DEMO_BALANCE_MINOR
             )
-
-    async def close(self) -> None:
-        """Wait for calls under way, then close."""
-        for peer in self._peers:
-            await peer.close()
-        if self._register is not None:
-            await self._register.close()
-        await self._embedded.close()
 
 
 def load_outward(path: Path, home: Path) -> Outward:

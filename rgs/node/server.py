@@ -211,9 +211,7 @@ class Server:
     def _connect(self, outward: Outward, instance: Instance) -> Connections:
         """The operators' wallets and the regulator's system."""
         note = self._count(EventCode.PEER_CONTRADICTION)
-        peers = Connections(self._config, outward, instance, self._clock, note)
-        self._open.push_async_callback(peers.close)
-        return peers
+        return Connections(self._config, outward, instance, self._clock, note, self._open)
 
     def _ground(self, store: Store, parties: Parties, instance: Instance, books: Books, peers: Connections) -> Ground:
         return Ground(
