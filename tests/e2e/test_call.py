@@ -148,7 +148,7 @@ def test_a_stream_of_answers_is_one_a_line(served: Served) -> None:
         (("GetSession", "{"), "cannot read a GetSessionRequest: Failed to load JSON"),
         (("GetSession", '{"nothing": 1}'), 'has no field named "nothing"'),
         (("GetSession", '{"session_id": 1}'), "cannot read a GetSessionRequest: Failed to parse session_id field"),
-        (("StartRound", '{"stage_no": 1.5}'), "no StartRoundRequest"),
+        (("StartRound", '{"stage_no": 1.5}'), "cannot read a StartRoundRequest"),
         (("Play", "{}"), "PlayService/Play reads its requests from stdin, one a line [INVALID_FIELD field=json]"),
     ],
     ids=lambda value: str(value)[:20] if isinstance(value, str) else value[0] + value[1],
