@@ -56,7 +56,7 @@ class Installation:
         assert (done.returncode, done.stdout) == (HOPELESS, ""), done
         assert done.stderr.startswith("rgs: "), done.stderr
         assert done.stderr.count("\n") == 1, done.stderr
-        return "" if "none is no home of a node" in done.stderr else done.stderr.removeprefix("rgs: ").strip()
+        return "" if "none is not the home of a node" in done.stderr else done.stderr.removeprefix("rgs: ").strip()
 
 
 def replace(path: Path, content: bytes) -> None:

@@ -11,7 +11,7 @@ import contextlib
 import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,8 @@ from rgs.api.auth import Gate
 from rgs.api.calls import Calls, Methods
 from rgs.api.endpoint import Endpoint, Tls
 from rgs.api.mapping import Encoder
-from rgs.api.quotas import Limits
-from rgs.cli.reconcile_job import Ground, run_job
+from rgs.api.quotas import PartyLimits
+from rgs.cli.reconcile_job import JobInputs, run_job
 from rgs.core.tlog.note import ED25519, format_vkey, note_key
 from rgs.node.clock import SystemClock
 from rgs.node.pki import Issued, fingerprint_of, issue_client, last_ms_of
@@ -39,7 +39,6 @@ from rgs.service.reconciliation.reports import ReconciliationReports
 from rgs.service.reconciliation.runs import ReconciliationRuns
 from rgs.service.reconciliation.submissions import Submissions
 from rgs.store.interface import PartyRow
-from rgs.store.opening import open_reads
 from rgs.store.sqlite.store import connect
 from rgs.v1 import admin_pb2, audit_pb2, catalog_pb2, history_pb2, play_pb2, reconciliation_pb2, session_pb2
 from tests.house import NODE_KEY, NOW_MS, FakeClock, House, key_bundle
@@ -112,7 +111,7 @@ class ThreadJob:
 class Wire:
     """A house and its endpoint; one channel a party."""
 
-    def __init__(self, folder: Path, *, limits: Limits = Limits(), **options: Any) -> None:  # noqa: B008
+    def __init__(self, folder: Path, *, limits: PartyLimits = PartyLimits(), **options: Any) -> None:  # noqa: B008
         encoder = Encoder(Catalog(Books()).list())
         options = {"clock": FakeClock(now_ms()), "encode": encoder, **options}
         self.house = House(folder, **options)
@@ -154,9 +153,8 @@ class Wire:
         path = folder / "rgs.db"
 
         async def begin(run: Path, lock: int, memory_mb: int) -> ThreadJob:
-            reads = partial(open_reads, path)
-            ground = Ground(reads, folder / "register.db", key_bundle(), NODE_KEY, clock.now_ms(), memory_mb)
-            return ThreadJob(asyncio.get_running_loop().run_in_executor(None, run_job, ground, run), os.dup(lock))
+            inputs = JobInputs(path, folder / "register.db", key_bundle(), NODE_KEY, clock.now_ms(), memory_mb)
+            return ThreadJob(asyncio.get_running_loop().run_in_executor(None, run_job, inputs, run), os.dup(lock))
 
         self.runs = ReconciliationRuns(shelf, clock, begin, memory_mb=512)
         submissions = Submissions(shelf, clock, rows_max=1_000)

@@ -1,20 +1,19 @@
-"""One line in the technical log for every call that may change something: who asked for what, for which session and
-round, under which request id, how it ended and how long it took.
+"""One line in the technical log for every call that may change something: party, method, ids, result and duration.
 
     {"time":"…","level":"info","event":"call","method":"PlayService/Act","party":"operator-1","request_id":"…",
      "session_id":"…","round_id":"…","reason":"OK","ms":1.8}
 
-Ids that the server makes (a session that is opened, a round that is started) are read from the beginning of the answer.
-`reason` is OK, or that of the refusal (docs/errors.md). Written in one piece past the log's pipeline, which would cost
-several times as much; so it can be so only because nothing else is in a line: refuses amounts, cards, pseudonyms,
-statements and messages of errors. What a caller typed as an id is cut, and escaped unless it is letters and digits.
+Ids that the server makes (of an opened session or a started round) are read from the beginning of the answer. `reason`
+is OK, or the reason of the error (docs/errors.md). The line is written in one piece without the log's pipeline, which
+would cost several times as much. So a line must never hold amounts, cards, pseudonyms, statements or error messages.
+What a caller sent as an id is cut, and escaped unless it consists of letters and digits.
 
-Of a party's refusals at most REFUSALS_MAX lines are written between two looks, which come once a second; then one line
-with the number of those left out, so that nobody fills the disk by asking for what he does not get:
+A party's failed calls get at most REFUSALS_MAX lines a second; then one line has the number of those left out, so that
+no party can fill the disk:
 
     {"time":"…","level":"info","event":"calls_left_out","party":"operator-1","count":4711}
 
-Calls of strangers are not told here (they are counted as events), nor are reads.
+Reads are not logged, and neither are calls that were not admitted: these are counted as events.
 """
 
 from __future__ import annotations
@@ -31,25 +30,25 @@ from rgs.core.times import format_time
 OK: Final = "OK"
 ID_MAX: Final = 64
 REFUSALS_MAX: Final = 20
-"""Lines of refused calls of one party between two looks."""
+"""Lines for failed calls of one party between two calls of `look`."""
 _MAKING: Final = frozenset({"rgs.v1.SessionService/OpenSession", "rgs.v1.PlayService/StartRound"})
-"""What makes a session or a round: the request does not know its id."""
+"""Methods that make a session or a round: its id is only in the answer."""
 _ULID_CHARACTERS: Final = 26
 _FIRST_FIELD, _SECOND_FIELD = 0x0A, 0x12  # of a message: number and "with a length", in one byte
 _MORE: Final = 0x80
 
 
 class CallLines:
-    """Writes the lines. `write` takes one, without its line feed."""
+    """Writes the lines. `write` takes one line without its line feed."""
 
     def __init__(self, write: Callable[[str], None], clock: Clock) -> None:
         self._write = write
         self._clock = clock
         self._refusals: dict[str, int] = {}
-        """Refused calls since the last look, by party."""
+        """Failed calls since the last `look`, by party."""
 
     def tell(self, name: str, party: str, message: Message, answer: bytes, reason: str, passed_s: float) -> None:
-        """A call has ended: `name` is `rgs.v1.PlayService/Act`, `answer` the bytes of the response, if any."""
+        """Log a call that has ended: `name` is `rgs.v1.PlayService/Act`, `answer` the bytes of the response, if any."""
         if reason != OK:
             refusals = self._refusals[party] = self._refusals.get(party, 0) + 1
             if refusals > REFUSALS_MAX:
@@ -66,7 +65,7 @@ class CallLines:
         )
 
     def look(self) -> None:
-        """Tell how many lines were left out since the last time."""
+        """Log how many lines were left out since the last time."""
         refusals, self._refusals = self._refusals, {}
         for party, count in refusals.items():
             if count > REFUSALS_MAX:
@@ -78,16 +77,16 @@ class CallLines:
 
 
 def quoted(text: str) -> str:
-    """An id as a JSON string: as it stands where it is one, cut to ID_MAX and escaped where it is anything else."""
+    """An id as a JSON string. Other text is cut to ID_MAX characters and escaped."""
     if len(text) <= ID_MAX and text.isascii() and (not text or text.replace("-", "").isalnum()):
         return f'"{text}"'
     return json.dumps(text[:ID_MAX])
 
 
 def ids_of(answer: bytes) -> tuple[str, str]:
-    """Session id and round id of a response whose first fields are the two views; empty where it has none.
+    """Session id and round id of a response whose first fields are the two views; empty for what it does not have.
 
-    Both views begin with their id.
+    Both views start with their id.
     """
     session_id, end = _leading_id(answer, 0, _FIRST_FIELD)
     round_id, _ = _leading_id(answer, end, _SECOND_FIELD) if session_id else ("", 0)
@@ -95,7 +94,7 @@ def ids_of(answer: bytes) -> tuple[str, str]:
 
 
 def _leading_id(data: bytes, at: int, field: int) -> tuple[str, int]:
-    """The id with which the message in this field begins, and where the message ends."""
+    """The id at the start of the message in this field, and the offset of the message's end."""
     if at >= len(data) or data[at] != field:
         return "", at
     at, length, shift = at + 1, 0, 0

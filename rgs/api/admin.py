@@ -1,13 +1,11 @@
-"""rgs.v1.AdminService over `rgs.service.{admin,certificates,reports}`: what the house's admins do, and what is read of
-the whole house. Parses, asks, puts the statement behind; refuses to do more.
-"""
+"""rgs.v1.AdminService over `rgs.service.admin`: what admins do, and what they read of all parties."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
 from typing import Final
 
-from rgs.api.calls import Download, Methods, Unary
+from rgs.api.calls import Methods, ServerStream, Unary
 from rgs.api.mapping import ROUND_STATUSES, reply_bytes, time_fields
 from rgs.api.outbox import outbox_methods
 from rgs.api.pages import paged
@@ -29,7 +27,7 @@ from rgs.v1.common_pb2 import ROUND_STATUS_UNSPECIFIED
 SERVICE = pb.DESCRIPTOR.services_by_name["AdminService"].full_name
 
 _SUBJECTS: Final = {"play": (), "operator": ("operator",), "game": ("game",), "player": ("operator", "player")}
-"""Scope of a switch -> the fields that name its subject, joined by a slash."""
+"""Scope of a switch -> the request fields that name its subject; a slash joins them."""
 _SCOPES: Final = {scope: pb.SwitchScope.Value(f"SWITCH_SCOPE_{scope.upper()}") for scope in _SUBJECTS}
 _SCOPE_OF: Final = {number: scope for scope, number in _SCOPES.items()}
 
@@ -157,12 +155,12 @@ def _reads(admin: Admin, reports: Reports) -> Methods:
         "ListGuards": Unary(pb.ListGuardsRequest, list_guards),
         "ListEvents": paged(pb.ListEventsRequest, list_events),
         "ListTotals": paged(pb.ListTotalsRequest, list_totals),
-        "ExportTotals": Download(pb.ExportTotalsRequest, export_totals),
+        "ExportTotals": ServerStream(pb.ExportTotalsRequest, export_totals),
     }
 
 
 def _subject(message: pb.SetSwitchRequest) -> tuple[str, str]:
-    """(scope, subject) of a switch; InvalidFieldError for a field that its scope does not need, or lacks."""
+    """(scope, subject) of a switch. InvalidFieldError for a field that its scope lacks or does not have."""
     check_range(message.scope, "scope", min(_SCOPE_OF), max(_SCOPE_OF))
     scope = _SCOPE_OF[message.scope]
     needed = _SUBJECTS[scope]
@@ -171,7 +169,7 @@ def _subject(message: pb.SetSwitchRequest) -> tuple[str, str]:
         if bool(value) != (field in needed) or "/" in value:
             limit = " and ".join(needed) or "nothing"
             raise InvalidFieldError(
-                f"a switch of scope {scope} names {limit}", field=field, limit=limit, value=value[:80]
+                f"a switch of scope {scope} must name {limit}", field=field, limit=limit, value=value[:80]
             )
     return scope, "/".join(getattr(message, field) for field in needed)
 

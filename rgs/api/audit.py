@@ -1,12 +1,10 @@
-"""rgs.v1.AuditService over `rgs.service.{audit,log}`. Hands out stored bytes as they are; refuses to
-serialize any anew.
-"""
+"""rgs.v1.AuditService over `rgs.service.audit`. It hands out the stored bytes of statements unchanged."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from rgs.api.calls import Download, Methods, Unary
+from rgs.api.calls import Methods, ServerStream, Unary
 from rgs.api.pages import paged
 from rgs.api.parsing import verify_logged_request, verify_range, verify_statement_request
 from rgs.service.audit.audit import StatementReader
@@ -98,7 +96,7 @@ def _log(log: PublicLog) -> Methods:
         "GetCheckpoint": Unary(pb.GetCheckpointRequest, get_checkpoint),
         "GetRecord": Unary(pb.GetRecordRequest, get_record),
         "GetConsistencyProof": Unary(pb.GetConsistencyProofRequest, get_consistency_proof),
-        "StreamEntries": Download(pb.StreamEntriesRequest, stream_entries),
+        "StreamEntries": ServerStream(pb.StreamEntriesRequest, stream_entries),
     }
 
 

@@ -1,11 +1,11 @@
-"""Who calls, and what he may call: certificate -> allow-list -> party and role (ARCHITECTURE section 3).
+"""Admits callers: certificate -> allow-list -> party and role -> methods (ARCHITECTURE section 3).
 
 The TLS handshake has shown that the peer holds the key of a certificate that the CA signed. Here its fingerprint must
-stand in the allow-list now, its one URI must name the same role and party, and it must be within its dates: checked at
-every call and every message of a stream, so that a removal or an expiry bites on open connections. What a certificate
-says is read once and kept; the list is read again when its counter has changed, which is asked once a second.
+be in the allow-list, its one URI must name the same role and party, and it must be within its dates. This is checked at
+every call and every message of a stream, so that a removal or an expiry takes effect on open connections. A certificate
+is parsed once; the list is read again when its counter has changed, which is checked once a second.
 
-Refuses everybody while the list cannot be read. Reads no certificate itself: the server gives `read`.
+While the list cannot be read, nobody is admitted.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from rgs.service.callers import Caller, Role
 from rgs.store.interface import PartyRow
 
 FAILED_POLLS_MAX: Final = 10
-"""So many failed polls of the list in a row, and nobody is let in any more."""
+"""After so many failed reads of the list in a row nobody is admitted."""
 KNOWN_MAX: Final = 4096
-"""Certificates kept as read."""
+"""Parsed certificates that are kept."""
 METADATA_ENTRIES_MAX: Final = 64
 METADATA_BYTES_MAX: Final = 8 * 1024
-"""Headers of one call, names and values together: a client of gRPC sends a dozen."""
+"""Headers of one call, names and values together; a gRPC client sends about twelve headers."""
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -101,12 +101,12 @@ ROLES: Final[Mapping[str, frozenset[Role]]] = {
     "rgs.v1.ReconciliationService/ResolveBreak": _ADMIN,
     "rgs.v1.ReconciliationService/Countersign": _PLAYS,
 }
-"""Who may call what; a method without a row is nobody's. What of it a party sees is for the services to say."""
+"""Which roles may call a method. Nobody may call a method without a row. The services decide what a party sees."""
 
 
 @dataclass(frozen=True, slots=True)
 class PeerCertificate:
-    """What a certificate says: hex SHA-256 of its DER form, its URIs, first and last millisecond of its validity."""
+    """A parsed certificate: hex SHA-256 of its DER form, its URIs, first and last millisecond of its validity."""
 
     fingerprint: str
     uris: Sequence[str]
@@ -115,7 +115,7 @@ class PeerCertificate:
 
 
 class AllowList(Protocol):
-    """The allow-list as the store keeps it. `changes` rises with every change."""
+    """The allow-list of the store. `changes` grows with every change."""
 
     async def changes(self) -> int: ...
     async def allowed(self) -> Iterable[PartyRow]: ...
@@ -123,7 +123,7 @@ class AllowList(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A certificate as recognised: its caller or, where there is none, why."""
+    """A certificate that was seen before: its caller, or the reason why it has none."""
 
     caller: Caller | None
     refusal: RgsError
@@ -135,8 +135,8 @@ _UNKNOWN: Final = UnauthenticatedError("the certificate is not allowed")
 
 
 class Gate:
-    """Lets callers in, nobody before the first `refresh`. `read` parses a PEM certificate (FormatError), `admit` may
-    refuse a caller by raising, `note` is told the reason of every refusal.
+    """Admits callers, from the first `refresh` on. `read` parses a PEM certificate (FormatError), `admit` raises for a
+    caller that must not be served, `note` gets the reason of every refusal.
     """
 
     def __init__(
@@ -167,7 +167,7 @@ class Gate:
         self._failed_polls = 0
 
     async def poll(self) -> None:
-        """Refresh; to be called once a second. Whatever goes wrong is raised, and in the end closes the gate."""
+        """Refresh; to be called once a second. Errors are raised, and FAILED_POLLS_MAX of them close the gate."""
         try:
             await self.refresh()
         except Exception:
@@ -175,9 +175,9 @@ class Gate:
             raise
 
     def caller(self, certificate: bytes | None, method: str) -> Caller:
-        """The party behind a certificate, if it may call the method now.
+        """The party of a certificate, if it may call the method now.
 
-        UnauthenticatedError, PermissionDeniedError, what `admit` raised; UnavailableError while the list is unreadable.
+        UnauthenticatedError, PermissionDeniedError, or what `admit` raised; UnavailableError if the list is unreadable.
         """
         if self._failed_polls >= FAILED_POLLS_MAX:
             raise UnavailableError("the allow-list cannot be read", failed_polls=self._failed_polls)
@@ -189,12 +189,12 @@ class Gate:
 
     def _let_in(self, certificate: bytes | None, method: str) -> Caller:
         if certificate is None:
-            raise UnauthenticatedError("there is no client certificate")
+            raise UnauthenticatedError("the call has no client certificate")
         known = self._known.get(certificate)
         if known is None:
             known = self._recognise(certificate)
         if known.caller is None:
-            raise known.refusal.with_traceback(None)  # the same error again: its traceback would grow for ever
+            raise known.refusal.with_traceback(None)  # the same object again: its traceback would grow without end
         if not known.first_ms <= self._clock.now_ms() <= known.last_ms:
             raise UnauthenticatedError("the certificate is not valid now", limit=known.last_ms)
         if known.caller.role not in ROLES.get(method, ()):
@@ -227,7 +227,7 @@ class Gate:
         expected = f"rgs://party/{row.role}/{row.party}"
         if row.role not in set(Role) or list(peer.uris) != [expected]:
             raise UnauthenticatedError(
-                f"the certificate does not say {expected} and nothing else",
+                f"the certificate must have the one URI {expected}",
                 fingerprint=peer.fingerprint,
                 limit=expected,
                 value=" ".join(peer.uris)[:200],
@@ -236,8 +236,8 @@ class Gate:
 
 
 def verify_metadata(context: Context) -> None:
-    """InvalidFieldError for more headers than a caller of this contract has use for. gRPC's own limit is several times
-    as large, and tells a caller nothing: the message that would name his headers is too long to be sent.
+    """InvalidFieldError for too many or too large headers. gRPC's own limit is several times as large, and its error
+    says nothing: it would be too long to be sent.
     """
     entries = context.invocation_metadata() or ()
     if len(entries) > METADATA_ENTRIES_MAX:
@@ -249,11 +249,11 @@ def verify_metadata(context: Context) -> None:
 
 def _too_much(what: str, limit: int, value: int) -> InvalidFieldError:
     return InvalidFieldError(
-        f"the call came with {value} {what}, at most {limit} are taken", field="metadata", limit=limit, value=value
+        f"the call has {value} {what}, at most {limit} are allowed", field="metadata", limit=limit, value=value
     )
 
 
 def certificate_of(context: Context) -> bytes | None:
-    """The peer's certificate in PEM, as the TLS handshake of this call's connection took it."""
+    """The peer's certificate in PEM, from the TLS handshake of this call's connection."""
     found = context.auth_context().get("x509_pem_cert")
     return next(iter(found), None) if found else None

@@ -1,13 +1,13 @@
-"""From bytes to an answer and back, the same way for every method: who, how long, what; then the service.
+"""The path of every call: admit the caller, check the deadline, read the request, call the service, answer.
 
-A behaviour of gRPC gets and gives bytes (no serializer in between), so that stored answers leave untouched and a
-request that cannot be read is told so with the same details as any other. One coroutine wraps a method; server
-interceptors would be one more for each call, and see no message of a stream.
+gRPC hands over bytes and gets bytes: stored answers are sent unchanged, and a request that cannot be read gets an error
+with the same details as any other. One coroutine wraps a method. (Server interceptors would add one to each call, and
+do not see the messages of a stream.)
 
-Errors are set on the context instead of raised through `abort` (gRPC's `stop` does not wait for aborted calls, issue
-37239), but for those of calls that are not let in. A call without a deadline is accepted: a client that waits for ever
-harms itself only. A call whose deadline has passed does nothing. A call that is cancelled once its service works is not
-undone: what was committed stands, and the same request id tells.
+Errors are set on the context. `abort` is used only for calls that were not admitted, because gRPC's `stop` does not
+wait for aborted calls (issue 37239). A call without a deadline is accepted. A call whose deadline has passed does
+nothing. A call that is cancelled while its service works is not undone: what was committed stands, and a repeat with
+the same request id gets its answer.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from rgs.api.access import OK, CallLines
 from rgs.api.auth import Context, Gate, certificate_of, verify_metadata
 from rgs.api.errors import FAULT_NUMBERS, INTERNAL, ToActResponse, status_of
 from rgs.api.parsing import parse_message
-from rgs.api.quotas import RETRY_MS, Account, Limits, OpenStream, Quotas, Streams
+from rgs.api.quotas import RETRY_MS, Account, OpenStream, OpenStreams, PartyLimits, Quotas
 from rgs.core.clock import Clock
 from rgs.core.errors import DeadlineTooShortError, PartyLimitError, RgsError, UnavailableError
 from rgs.service.callers import Caller
 
 CANCELLED = "CANCELLED"
-"""How a call ended that was cancelled while its service worked."""
+"""The reason in the log for a call that was cancelled while its service worked."""
 
 WAIT_S: Final = 1.0
-"""How long a stream waits that has nothing to answer."""
+"""Seconds before a stream without an answer asks its method again."""
 FAULT_LINES_MAX: Final = 20
-"""Faults of ours that the log tells between two looks; of more it tells the number."""
+"""Server faults that are logged between two calls of `look`; of further ones only the number is."""
 
 _Request = TypeVar("_Request", bound=Message)
 _Given = TypeVar("_Given")
@@ -48,32 +48,30 @@ _Given = TypeVar("_Given")
 
 @dataclass(frozen=True, slots=True)
 class Unary(Generic[_Request]):
-    """A method: the message that it takes, and what answers it with the bytes of the response."""
+    """A unary method: the type of its request, and the function that returns the bytes of the response."""
 
     kind: type[_Request]
     answer: Callable[[Caller, _Request], Awaitable[bytes]]
 
 
 @dataclass(frozen=True, slots=True)
-class Download(Generic[_Request]):
-    """A method that answers one message with a stream: the bytes of its responses, one by one; None where there is
-    nothing to answer now, and the method wants to be asked again.
-    """
+class ServerStream(Generic[_Request]):
+    """A method with a stream of responses. `answers` yields the bytes of each; None: nothing to send yet, ask again."""
 
     kind: type[_Request]
     answers: Callable[[Caller, _Request], AsyncIterator[bytes | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Upload(Generic[_Request]):
-    """A method that answers a stream of messages with one: it takes them as they come."""
+class ClientStream(Generic[_Request]):
+    """A method with a stream of requests and one response."""
 
     kind: type[_Request]
     answer: Callable[[Caller, AsyncIterator[_Request]], Awaitable[bytes]]
 
 
-Methods = Mapping[str, Unary[Any] | Download[Any] | Upload[Any]]
-"""The methods of one service by name, but for the stream of play."""
+Methods = Mapping[str, Unary[Any] | ServerStream[Any] | ClientStream[Any]]
+"""The methods of one service by name, without the stream `Play`."""
 
 
 class Calls:
@@ -86,28 +84,28 @@ class Calls:
         to_act_response: ToActResponse,
         note_fault: Callable[[str], None] = lambda _: None,
         lines: CallLines | None = None,
-        limits: Limits = Limits(),  # noqa: B008 - frozen
+        limits: PartyLimits = PartyLimits(),  # noqa: B008 - frozen
     ) -> None:
-        """`note_fault` is told the reason of every fault of ours; `lines` every call that may change something."""
+        """`note_fault` gets the reason of every server fault; `lines` logs every call that may change something."""
         self._lines = lines
         self._note_fault = note_fault
         self._gate = gate
         self._clock = clock
         self._to_act_response = to_act_response
         self.quotas = Quotas(limits, clock)
-        self.streams = Streams(limits)
+        self.streams = OpenStreams(limits)
         self._waiting: set[asyncio.Task[Any]] = set()
         self._draining = asyncio.Event()
         self._nothing_under_way = asyncio.Event()
         self._nothing_under_way.set()
         self._faults = 0
         self.under_way = 0
-        """Calls and messages of streams that are being worked on."""
+        """Calls and messages of streams that are being processed."""
 
     # --- unary --------------------------------------------------------------------------------------------------------
 
     def unary(self, name: str, method: Unary[Any]) -> grpc.RpcMethodHandler[bytes, bytes]:
-        """The method as gRPC takes it; `name` is `<service>/<method>`."""
+        """The handler for gRPC; `name` is `<service>/<method>`."""
 
         async def behave(data: bytes, context: Context) -> bytes:
             self.begin()
@@ -120,7 +118,7 @@ class Calls:
                 message = parse_message(method.kind, data)
                 request_id = getattr(message, "request_id", "")
                 return await self.answer(name, method, caller, message)
-            except Exception as error:  # noqa: BLE001 - every error becomes a status, here and nowhere else
+            except Exception as error:  # noqa: BLE001 - every error becomes a status
                 status = self.status(error, name, request_id)
                 if account is None:
                     await refuse(context, status)
@@ -131,68 +129,71 @@ class Calls:
 
         return grpc.unary_unary_rpc_method_handler(behave)
 
-    def download(self, name: str, method: Download[Any]) -> grpc.RpcMethodHandler[bytes, bytes]:
-        """As `unary`, with a stream of responses. Who calls is asked again before each."""
+    def server_stream(self, name: str, method: ServerStream[Any]) -> grpc.RpcMethodHandler[bytes, bytes]:
+        """As `unary`, with a stream of responses. The caller is admitted again before each."""
 
         async def behave(data: bytes, context: Context) -> None:
-            self.begin()
-            stream: OpenStream | None = None
-            try:
-                certificate = certificate_of(context)
-                caller = self.admit(certificate, name, context)
-                verify_metadata(context)
-                stream = self.streams.open(self.quotas.enter(caller))
-                async for answer in method.answers(caller, parse_message(method.kind, data)):
-                    self.admit(certificate, name, context)
-                    if answer is None:
+            async def answer(caller: Caller, stream: OpenStream) -> bytes:
+                async for response in method.answers(caller, parse_message(method.kind, data)):
+                    self.admit(certificate_of(context), name, context)
+                    if response is None:
                         await self.wait_for(partial(asyncio.sleep, WAIT_S))
                         continue
                     stream.writes_s = self.streams.now_s
-                    await context.write(answer)
+                    await context.write(response)
                     stream.writes_s = None
-            except asyncio.CancelledError:
-                if stream is None or stream.ending is None:
-                    raise  # the client has gone
-                end_with(context, self.status(stream.ending, name, ""))
-            except Exception as error:  # noqa: BLE001 - as above
-                end_with(context, self.status(error, name, ""))
-            finally:
-                self.end()
+                return b""
+
+            await self._stream(name, context, answer)
 
         return grpc.unary_stream_rpc_method_handler(behave)
 
-    def upload(self, name: str, method: Upload[Any]) -> grpc.RpcMethodHandler[bytes, bytes]:
-        """As `unary`, with a stream of requests. Who calls is asked again at each; a party above its messages a second
-        is not refused in the middle, but read from more slowly.
+    def client_stream(self, name: str, method: ClientStream[Any]) -> grpc.RpcMethodHandler[bytes, bytes]:
+        """As `unary`, with a stream of requests. The caller is admitted again at each. A party above its messages a
+        second gets no error in the middle of a stream, but is read from more slowly.
         """
 
         async def behave(_requests: AsyncIterator[bytes], context: Context) -> bytes:
-            self.begin()
-            stream: OpenStream | None = None
-            try:
-                certificate = certificate_of(context)
-                caller = self.admit(certificate, name, context)
-                verify_metadata(context)
-                stream = self.streams.open(self.quotas.enter(caller))
-                async with contextlib.aclosing(self._uploaded(name, method.kind, context, stream)) as messages:
+            async def answer(caller: Caller, stream: OpenStream) -> bytes:
+                async with contextlib.aclosing(self._requests(name, method.kind, context, stream)) as messages:
                     return await method.answer(caller, messages)
-            except asyncio.CancelledError:
-                if stream is None or stream.ending is None:
-                    raise  # the client has gone
-                end_with(context, self.status(stream.ending, name, ""))
-                return b""
-            except Exception as error:  # noqa: BLE001 - as above
-                status = self.status(error, name, "")
-                if stream is None:
-                    await refuse(context, status)
-                end_with(context, status)
-                return b""
-            finally:
-                self.end()
+
+            return await self._stream(name, context, answer, aborts=True)
 
         return grpc.stream_unary_rpc_method_handler(behave)
 
-    async def _uploaded(
+    async def _stream(
+        self,
+        name: str,
+        context: Context,
+        answer: Callable[[Caller, OpenStream], Awaitable[bytes]],
+        *,
+        aborts: bool = False,
+    ) -> bytes:
+        """Run a stream of an admitted caller. Every error becomes its status; `aborts`: by `refuse`, if the caller was
+        not admitted.
+        """
+        self.begin()
+        stream: OpenStream | None = None
+        try:
+            caller = self.admit(certificate_of(context), name, context)
+            verify_metadata(context)
+            stream = self.streams.open(self.quotas.enter(caller))
+            return await answer(caller, stream)
+        except asyncio.CancelledError:
+            if stream is None or stream.ending is None:
+                raise  # the client is gone
+            end_with(context, self.status(stream.ending, name, ""))
+        except Exception as error:  # noqa: BLE001 - every error becomes a status
+            status = self.status(error, name, "")
+            if aborts and stream is None:
+                await refuse(context, status)
+            end_with(context, status)
+        finally:
+            self.end()
+        return b""
+
+    async def _requests(
         self, name: str, kind: type[Message], context: Context, stream: OpenStream
     ) -> AsyncGenerator[Any, None]:
         certificate = certificate_of(context)
@@ -213,10 +214,10 @@ class Calls:
             finally:
                 stream.account.leave()
 
-    # --- what a stream needs besides ----------------------------------------------------------------------------------
+    # --- also used by the stream of play ------------------------------------------------------------------------------
 
     async def answer(self, name: str, method: Unary[Any], caller: Caller, message: Message) -> bytes:
-        """What the service answers; the log is told of it where the method may change something."""
+        """The service's answer. The call is logged if the method may change something."""
         if self._lines is None or not hasattr(message, "request_id"):
             return await method.answer(caller, message)
         time_s = asyncio.get_running_loop().time
@@ -232,16 +233,16 @@ class Calls:
         return answer
 
     def admit(self, certificate: bytes | None, name: str, context: Context) -> Caller:
-        """The caller, if he may call the method now and his deadline has not passed."""
+        """The caller, if it may call the method now and its deadline has not passed. RgsError otherwise."""
         caller = self._gate.caller(certificate, name)
-        left_s = cast("float | None", context.time_remaining())  # None without a deadline, which the stubs do not know
+        left_s = cast("float | None", context.time_remaining())  # None without a deadline; the stubs leave that out
         if left_s is not None and left_s <= 0:
             raise DeadlineTooShortError("the deadline has passed; nothing was done", method=name)
         return caller
 
     def status(self, error: Exception, name: str, request_id: str) -> Status:
-        """The status of an error; a fault of ours is logged with it."""
-        told = status_of(
+        """The status of an error. A server fault is logged and counted."""
+        status = status_of(
             error,
             logged=self._faults < FAULT_LINES_MAX,
             method=name,
@@ -249,13 +250,13 @@ class Calls:
             now_ms=self._clock.now_ms(),
             to_act_response=self._to_act_response,
         )
-        if told.code in FAULT_NUMBERS:
+        if status.code in FAULT_NUMBERS:
             self._faults += 1
             self._note_fault(error.reason if isinstance(error, RgsError) else INTERNAL)
-        return told
+        return status
 
     async def wait_for(self, receive: Callable[[], Awaitable[_Given]]) -> _Given:
-        """What a stream waits for while it has nothing to do; UnavailableError as soon as the server drains."""
+        """Wait in a stream for what `receive` returns. UnavailableError as soon as the server drains."""
         if not self._draining.is_set():
             task = cast("asyncio.Task[Any]", asyncio.current_task())
             self._waiting.add(task)
@@ -267,21 +268,21 @@ class Calls:
                 task.uncancel()
             finally:
                 self._waiting.discard(task)
-        raise UnavailableError("this server stops: open the stream again, elsewhere or later") from None
+        raise UnavailableError("this server is stopping: open the stream again, elsewhere or later") from None
 
     def begin(self) -> None:
-        """Something is under way."""
+        """Count a call or message as under way."""
         self.under_way += 1
         self._nothing_under_way.clear()
 
     def end(self) -> None:
-        """It has been answered."""
+        """Count it as answered."""
         self.under_way -= 1
         if not self.under_way:
             self._nothing_under_way.set()
 
     def look(self) -> None:
-        """To be called once a second: ends streams that have waited too long, logs what was refused."""
+        """To be called once a second: ends streams that have waited too long, logs how much was refused."""
         self.streams.look(asyncio.get_running_loop().time())
         self.quotas.look()
         if self._lines is not None:
@@ -293,27 +294,29 @@ class Calls:
     # --- the end of the server ----------------------------------------------------------------------------------------
 
     def drain(self) -> None:
-        """End the streams that wait; those that work end after their answer. Later waits end at once."""
+        """End the waiting streams now, the others after their answer. Later waits end at once."""
         self._draining.set()
         for task in self._waiting:
             task.cancel()
 
     async def finished(self) -> None:
-        """Returns once nothing is under way."""
+        """Wait until nothing is under way."""
         await self._nothing_under_way.wait()
 
 
 async def refuse(context: Context, status: Status) -> None:
-    """End a unary call with this status and no response, which gRPC sends with `end_with`: an empty one waits for room
-    on the client's side, and holds a place of the server meanwhile. Does not return.
+    """End a call with this status and without a response. Does not return.
+
+    With `end_with`, gRPC sends an empty response, which waits for room on the client's side and holds a place of the
+    server meanwhile.
     """
-    told: Any = rpc_status.to_status(status)
-    await context.abort(told.code, told.details, told.trailing_metadata)
+    made: Any = rpc_status.to_status(status)
+    await context.abort(made.code, made.details, made.trailing_metadata)
 
 
 def end_with(context: Context, status: Status) -> None:
     """Let the call end with this status."""
-    told: Any = rpc_status.to_status(status)
-    context.set_code(told.code)
-    context.set_details(told.details)
-    context.set_trailing_metadata(told.trailing_metadata)
+    made: Any = rpc_status.to_status(status)
+    context.set_code(made.code)
+    context.set_details(made.details)
+    context.set_trailing_metadata(made.trailing_metadata)

@@ -1,6 +1,4 @@
-"""rgs.v1.CatalogService over `rgs.service.play.catalog`. Refuses to name a currency to those who
-have no jurisdiction.
-"""
+"""rgs.v1.CatalogService over `rgs.service.play.catalog`."""
 
 from __future__ import annotations
 
@@ -36,7 +34,7 @@ def catalog_methods(catalog: Catalog) -> Methods:
 
 
 def _currency_of(caller: Caller) -> str:
-    """What the limits count: the currency of the operator's jurisdiction; that of the session to come, for others."""
+    """The currency of the operator's jurisdiction, in which limits are given; empty for callers without one."""
     return load_jurisdiction(caller.jurisdiction).currency if caller.jurisdiction else ""
 
 

@@ -1,8 +1,8 @@
 """The gRPC server: one port, mutual TLS always, limits, health, reflection, an orderly end (ARCHITECTURE section 3).
 
-Refuses clients without a certificate of the CA, messages above MESSAGE_BYTES_MAX, and to share its port but with the
-workers of its own node. Ends in this order: health says NOT_SERVING, waiting streams are told, no new calls, those
-under way are answered.
+Clients need a certificate of the CA. Messages above MESSAGE_BYTES_MAX are refused. Only workers of the same node may
+share the port. The end: health says NOT_SERVING, waiting streams end, no new calls are taken, those under way are
+answered.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import grpc
 from grpc_reflection.v1alpha import reflection
 
 from rgs.api import health as health_service
-from rgs.api.calls import Calls, Download, Methods, Unary, Upload
+from rgs.api.calls import Calls, ClientStream, Methods, ServerStream, Unary
 from rgs.api.health import Health
 from rgs.api.play import SERVICE as PLAY_SERVICE
 from rgs.api.play import STREAM, PlayStream
@@ -26,33 +26,33 @@ from rgs.core.errors import InvalidFieldError
 from rgs.service.play.notices import Notices
 
 MESSAGE_BYTES_MAX: Final = 64 * 1024
-"""Largest request; the largest that has a meaning is far below a kilobyte."""
+"""Largest request."""
 HEADERS_BYTES_MAX: Final = 64 * 1024
-"""Headers of one call as HTTP/2 counts them, with 32 bytes for each; more are refused by gRPC itself."""
+"""Headers of one call as HTTP/2 counts them, with 32 bytes more for each. gRPC itself refuses more."""
 CALLS_MAX: Final = 8_192
 """Calls and open streams of all clients together; more are refused with RESOURCE_EXHAUSTED."""
 
 CANCEL_S: Final = 1.0
-"""What a cancelled call is given to come to its end, whatever the grace."""
+"""Seconds that a cancelled call gets for its end, even if the grace is shorter."""
 
 OPTIONS: Final[tuple[tuple[str, int], ...]] = (
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
-    # One limit, not gRPC's two of 8 and 16 KiB between which it refuses at random, and so far above our own
-    # (`rgs.api.auth.verify_metadata`) that it is we who tell a caller what is too much.
+    # One limit instead of gRPC's two, between which it refuses at random. It lies far above our own
+    # (`rgs.api.auth.verify_metadata`), so that a caller gets our error, which says what is too much.
     ("grpc.max_metadata_size", HEADERS_BYTES_MAX),
     ("grpc.absolute_max_metadata_size", HEADERS_BYTES_MAX),
     ("grpc.max_concurrent_streams", 1_024),
-    # What a stream may send ahead of being read stays at 64 KiB, however fast the line: requests are small, and who
-    # does not read his answers must not fill our memory with questions.
+    # A stream may send 64 KiB ahead of what was read, at any speed of the line: requests are small, and a client that
+    # does not read its answers must not fill our memory.
     ("grpc.http2.bdp_probe", 0),
-    # A connection without a call for half an hour is closed; clients open it again by themselves. There is no largest
-    # age: who may call is asked at every call and message, however old the connection is.
+    # A connection without a call for half an hour is closed; clients open it again by themselves. Connections have no
+    # largest age: callers are admitted at every call and message.
     ("grpc.max_connection_idle_ms", 1_800_000),
-    # Who has gone without a word is noticed within about a minute and a half; clients may ask every ten seconds, and
-    # are cut off when they have asked too soon more often than twice.
+    # A client that vanished is noticed within about 90 seconds. Clients may ping every ten seconds; a client that
+    # pings too early more than twice is disconnected.
     ("grpc.keepalive_time_ms", 60_000),
     ("grpc.keepalive_timeout_ms", 20_000),
-    ("grpc.http2.ping_timeout_ms", 20_000),  # of the ping itself: the longer of the two counts, and is 60 s by default
+    ("grpc.http2.ping_timeout_ms", 20_000),  # the longer of the two timeouts counts; this one is 60 s by default
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
     ("grpc.http2.max_ping_strikes", 2),
@@ -61,7 +61,7 @@ OPTIONS: Final[tuple[tuple[str, int], ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """What the TLS of the server needs, PEM: its key and certificate chain, and the CAs of client certificates."""
+    """The files of the server's TLS, PEM: its key and certificate chain, and the CAs of client certificates."""
 
     key: bytes = field(repr=False)
     chain: bytes
@@ -69,7 +69,7 @@ class Tls:
 
 
 def _verify_free(listen: str) -> None:
-    """InvalidFieldError if nobody can listen there: asked before gRPC is, which says it in lines of its own."""
+    """InvalidFieldError if the address is not free. Checked first, because gRPC would write lines of its own."""
     host, _, port = listen.rpartition(":")
     try:
         found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -86,15 +86,15 @@ def _not_free(listen: str, why: str) -> InvalidFieldError:
 
 
 def _wrapped(
-    calls: Calls, name: str, method: Unary[Any] | Download[Any] | Upload[Any]
+    calls: Calls, name: str, method: Unary[Any] | ServerStream[Any] | ClientStream[Any]
 ) -> grpc.RpcMethodHandler[Any, Any]:
     if isinstance(method, Unary):
         return calls.unary(name, method)
-    return calls.download(name, method) if isinstance(method, Download) else calls.upload(name, method)
+    return calls.server_stream(name, method) if isinstance(method, ServerStream) else calls.client_stream(name, method)
 
 
 class Endpoint:
-    """The services on a port. `services` are the methods by full service name."""
+    """The services on a port. `services` holds the methods by full service name."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class Endpoint:
         notices: Notices,
         with_reflection: bool,
     ) -> None:
-        """`shared`: other workers listen there too (SO_REUSEPORT), and whoever begins them keeps the port."""
+        """`shared`: other workers listen on the port too (SO_REUSEPORT); their supervisor keeps it."""
         self._calls = calls
         self.health = Health(services, calls)
         options = (*OPTIONS, ("grpc.so_reuseport", int(shared)))
@@ -136,11 +136,11 @@ class Endpoint:
         await self._server.start()
 
     async def stop(self, grace_s: float) -> None:
-        """Take no more calls, and let those under way be answered: for `grace_s` seconds, then they are cancelled."""
+        """Take no more calls, and answer those under way. After `grace_s` seconds they are cancelled."""
         self.health.drain()
         self._calls.drain()
         await self._server.stop(grace_s)
-        # By our own count, for `stop` does not wait for everything that it should (gRPC issue 37239).
+        # By our own count: gRPC's `stop` does not wait for all calls (issue 37239).
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._calls.finished(), max(grace_s, CANCEL_S))
 

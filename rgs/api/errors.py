@@ -1,12 +1,12 @@
-"""Errors as callers see them: one table, reason -> (canonical code, meaning, when to try again), and google.rpc.Status.
+"""Turns errors into google.rpc.Status by one table: reason -> canonical code, meaning, time until a retry.
 
-AIP-193: the canonical code, exactly one ErrorInfo (stable reason, domain, every number of the message as metadata),
-field violations as BadRequest, RetryInfo where trying again makes sense. The table is keyed by `RgsError.reason`, so
-that errors of rooms that this one may not import have their rows too; docs/errors.md is made from it
-(`rgs.api.errors_page`). Words of the metadata that the contract has enums for are told by the enums' names.
+A status follows AIP-193: the canonical code, exactly one ErrorInfo (stable reason, domain, the facts of the message as
+metadata), BadRequest for a field, RetryInfo if a retry makes sense. The key of the table is `RgsError.reason`, so that
+it has rows for errors of rooms that may not be imported here. docs/errors.md is made from it (`rgs.api.errors_page`).
+Metadata values that are enums of the contract appear under the names of the enum.
 
-Refuses to quote an error that is not ours, or that is about our own data: the caller gets an incident id, and the log
-has type and place, never the message and never the values that led to it. An error without a row is treated the same.
+The caller gets only an incident id for an exception that is not an `RgsError`, for an error about our own data, and for
+an error without a row. The log then has type and place of the error, never its message or its values.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ RETRY_AFTER_MS: Final = "retry_after_ms"
 TEXT_MAX: Final = 512
 """Longest message, and longest value of the metadata, in characters."""
 STATUS_BYTES_MAX: Final = 4_608
-"""Largest status: in base64, with the message beside it, it stays below the 8 KiB of metadata that gRPC takes."""
+"""Largest status: in base64 and with the message it stays below the 8 KiB of metadata that gRPC takes."""
 FRAMES_MAX: Final = 20
 ENUMS: Final[Mapping[str, str]] = {
     "action": "ACTION",
@@ -46,14 +46,14 @@ ENUMS: Final[Mapping[str, str]] = {
     "state": "REPORT_STATE",
     "status": "ROUND_STATUS",
 }
-"""Metadata whose words are told by the names of an enum of the contract -> what those names begin with."""
+"""Metadata key -> the prefix of the enum in the contract whose names replace the key's values."""
 
 ToActResponse = Callable[[SessionView, RoundView], play_pb2.ActResponse]
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorRow:
-    """One reason. `retry_ms` is when the same request may be sent again, 0: not as it is, or the error says when."""
+    """One reason. `retry_ms`: the same request may be sent again after it; 0: do not, or the error says when."""
 
     code: grpc.StatusCode
     meaning: str
@@ -67,156 +67,162 @@ _EXHAUSTED: Final = grpc.StatusCode.RESOURCE_EXHAUSTED
 _DATA: Final = grpc.StatusCode.DATA_LOSS
 _FAULTS: Final = (grpc.StatusCode.INTERNAL, _DATA)
 FAULT_NUMBERS: Final = frozenset(code.value[0] for code in _FAULTS)
-"""The codes of faults of ours, as a Status has them."""
+"""The codes of server faults, as numbers in a Status."""
 
 ERRORS: Final[Mapping[str, ErrorRow]] = {
-    # The request is wrong, whatever the state.
+    # The request is wrong in any state.
     "INVALID_FIELD": ErrorRow(_INVALID, "A field is missing, malformed or outside its limit."),
     "UNKNOWN_FIELD": ErrorRow(_INVALID, "The message carries fields that this version does not know."),
     "STAKE_BELOW_MINIMUM": ErrorRow(_INVALID, "A stake is below the table's minimum."),
     "STAKE_ABOVE_MAXIMUM": ErrorRow(_INVALID, "A stake is above the table's maximum."),
-    "STAKE_NOT_MULTIPLE_OF_STEP": ErrorRow(_INVALID, "A stake is no multiple of the table's step."),
-    "UNKNOWN_BET": ErrorRow(_INVALID, "The game has no such bet, or the player may not place it."),
-    # Who is asking.
+    "STAKE_NOT_MULTIPLE_OF_STEP": ErrorRow(_INVALID, "A stake is not a multiple of the table's step."),
+    "UNKNOWN_BET": ErrorRow(_INVALID, "The game does not have this bet, or the player may not place it."),
+    # The caller.
     "CERTIFICATE_NOT_ALLOWED": ErrorRow(
         grpc.StatusCode.UNAUTHENTICATED,
-        "The certificate is not in the allow-list, or was removed from it, or ended while its connection was open, or"
-        " says another party than the list.",
+        "The certificate is not in the allow-list, was removed from it, expired while its connection was open, or names"
+        " another party than the list.",
     ),
     "ROLE_NOT_ALLOWED": ErrorRow(grpc.StatusCode.PERMISSION_DENIED, "The party's role does not allow this method."),
-    # Not there, or not this party's, which reads the same.
-    "NOT_FOUND": ErrorRow(grpc.StatusCode.NOT_FOUND, "There is no such thing, or it is not this party's."),
-    "UNKNOWN_RULESET": ErrorRow(grpc.StatusCode.NOT_FOUND, "The catalog has no game of this id."),
+    # Not found. What belongs to another party looks the same.
+    "NOT_FOUND": ErrorRow(grpc.StatusCode.NOT_FOUND, "It does not exist, or it belongs to another party."),
+    "UNKNOWN_RULESET": ErrorRow(grpc.StatusCode.NOT_FOUND, "The catalog has no game with this id."),
     # The state does not allow it.
     "ILLEGAL_ACTION": ErrorRow(_STATE, "The action is not legal in this phase; `legal` names those that are."),
     "INSUFFICIENT_BALANCE": ErrorRow(_STATE, "The balance of the participation does not cover it."),
     "INSUFFICIENT_FUNDS": ErrorRow(_STATE, "The operator's wallet does not cover the purchase or the bet."),
-    "WALLET_REFUSED": ErrorRow(_STATE, "The operator's wallet refuses; `refusal` is its code."),
+    "WALLET_REFUSED": ErrorRow(_STATE, "The operator's wallet refused; `refusal` is its code."),
     "TRANSACTION_ROLLED_BACK": ErrorRow(_STATE, "The operator's wallet has rolled this transaction back."),
-    "REGULATOR_REFUSED": ErrorRow(_STATE, "The regulator's central system refuses; `rejection` is its code."),
+    "REGULATOR_REFUSED": ErrorRow(_STATE, "The regulator's system refused; `rejection` is its code."),
     "SESSION_CLOSED": ErrorRow(_STATE, "The session is closed."),
     "ROUND_OPEN": ErrorRow(_STATE, "A round is still open; `round_id` names it."),
     "ROUND_NOT_OPEN": ErrorRow(_STATE, "The round has ended; its result stands."),
     "ROUND_PAUSED": ErrorRow(
-        _STATE, "A malfunction of the round is looked into; `malfunction_code` says what. No decision is taken."
+        _STATE, "A malfunction of the round is being examined; `malfunction_code` names it. No decision is accepted."
     ),
-    "ROUND_NOT_PAUSED": ErrorRow(_STATE, "The round is not in the state for it: paused already, or not paused."),
+    "ROUND_NOT_PAUSED": ErrorRow(_STATE, "The round is paused already, or it is not paused and must be."),
     "SECOND_ADMIN_NEEDED": ErrorRow(_STATE, "The admin who proposed a void may not approve it."),
-    "LAST_ADMIN": ErrorRow(_STATE, "No other admin's certificate is allowed and still valid: the last one stays."),
+    "LAST_ADMIN": ErrorRow(
+        _STATE, "This is the last valid certificate of an admin in the allow-list: it cannot be removed."
+    ),
     "CLOCKS_DIFFER": ErrorRow(
         _STATE,
         "The database's clock and the node's wall clock are more than `limit` ms apart: guard `clock` stays as it is.",
     ),
     "REPORT_NOT_DONE": ErrorRow(
-        _STATE, "The reconciliation is still running, failed or was interrupted: `state` says which."
+        _STATE, "The reconciliation is still running, failed or was interrupted; `state` says which."
     ),
     "LOSS_LIMIT": ErrorRow(_STATE, "The session's loss limit does not cover it."),
     "STAKE_LIMIT": ErrorRow(_STATE, "The session's stake limit does not cover it."),
     "DURATION_LIMIT": ErrorRow(_STATE, "The session's time is up: no new rounds."),
-    "SESSION_INACTIVE": ErrorRow(_STATE, "Nothing happened in the session for too long: no new rounds, no purchase."),
+    "SESSION_INACTIVE": ErrorRow(_STATE, "The session was inactive for too long: no new rounds, no purchase."),
     "RETENTION_PERIOD": ErrorRow(
-        _STATE, "The player's record has to be kept still, or something of it is under way: nothing is erased."
+        _STATE, "The player's record must still be kept, or an operation of it is under way: nothing was erased."
     ),
     "DISABLED": ErrorRow(
-        _STATE, "An admin has disabled all play, the operator, the game or the player: `scope` says which."
+        _STATE, "An admin has disabled all play, the operator, the game or the player; `scope` says which."
     ),
-    "FUNDING_MODE": ErrorRow(_STATE, "The session is funded bet by bet: there is nothing to buy or to end."),
+    "FUNDING_MODE": ErrorRow(_STATE, "The session is funded bet by bet: it has no participation to buy or to end."),
     "PARTICIPATION_MISSING": ErrorRow(_STATE, "No right of participation has been bought in this session."),
     "PARTICIPATION_ENDED": ErrorRow(_STATE, "The participation has ended: no top-up, no round."),
     "PARTICIPATION_OPEN": ErrorRow(_STATE, "The participation must be ended first."),
     "PARTICIPATION_CAP": ErrorRow(_STATE, "All purchases together would exceed the cap of the participation."),
-    "ALREADY_SEATED": ErrorRow(_STATE, "The player holds, or held, a participation in this regulator session."),
+    "ALREADY_SEATED": ErrorRow(_STATE, "The player has, or had, a participation in this regulator session."),
     "AFFAIR_PENDING": ErrorRow(
         _STATE,
         "A purchase, bet, end or close of this session is still under way; RetryInfo says when it is tried next.",
     ),
     "TABLE_ONLY": ErrorRow(_STATE, "The game is played at tables only."),
     "GAME_NOT_OFFERED": ErrorRow(
-        _STATE, "No certificate shows the game's returns, or one of them is below the jurisdiction's floor."
+        _STATE, "The game's returns are not certified, or one of them is below the jurisdiction's floor."
     ),
     "JURISDICTION_REFUSES": ErrorRow(_STATE, "The jurisdiction does not allow it."),
     "TOO_EARLY": ErrorRow(_STATE, "The minimum time between round starts has not passed; RetryInfo says when it has."),
-    "NUMBER_NOT_EXPECTED": ErrorRow(_STATE, "The stage or purchase number is not the next one; `limit` is."),
-    # Not INVALID_ARGUMENT: the message is right, and the same message with more time will do. Not DEADLINE_EXCEEDED
-    # either: that leaves open whether something was done, and here nothing was.
-    "DEADLINE_TOO_SHORT": ErrorRow(_STATE, "The time that was left did not suffice to begin; nothing was done."),
-    # Two of the same, or a race.
+    "NUMBER_NOT_EXPECTED": ErrorRow(_STATE, "The stage or purchase number must be `limit`, the next one."),
+    # Not INVALID_ARGUMENT: the same message with more time succeeds. Not DEADLINE_EXCEEDED: that leaves open whether
+    # something was done, and here nothing was.
+    "DEADLINE_TOO_SHORT": ErrorRow(_STATE, "The remaining time was too short to begin; nothing was done."),
+    # Repeats and races.
     "IDEMPOTENCY_CONFLICT": ErrorRow(
         grpc.StatusCode.ALREADY_EXISTS,
-        "The party has used the request id before, for the same method, with other content.",
+        "The party has used the request id before for this method, with other content.",
     ),
     "CERTIFICATE_KNOWN": ErrorRow(
         grpc.StatusCode.ALREADY_EXISTS,
-        "The certificate is in the allow-list already, or was removed from it: then it stays denied, issue another.",
+        "The certificate is in the allow-list, or was removed from it. A removed one stays denied: issue another.",
     ),
     "ROUND_CHANGED": ErrorRow(
         grpc.StatusCode.ABORTED,
-        "The round is not at the version that the request names; an `ActResponse` with the fresh view is among the"
-        " details.",
+        "The round has another version than the request names; the details hold an `ActResponse` with the fresh view.",
     ),
     "SESSION_CHANGED": ErrorRow(
-        grpc.StatusCode.ABORTED, "Another request changed the session at the same moment: read it, decide anew."
+        grpc.StatusCode.ABORTED, "Another request changed the session at the same time: read it, then decide again."
     ),
     "REQUEST_SEEN": ErrorRow(
-        grpc.StatusCode.ABORTED, "The same request was answered at the same moment: send it again for its answer."
+        grpc.StatusCode.ABORTED, "The same request was answered at the same time: send it again to get its answer."
     ),
-    # Too much of it.
+    # Too much.
     "PARTY_LIMIT": ErrorRow(
         _EXHAUSTED,
-        "The party has more calls under way, messages a second or open streams than its share of a process; `field`"
-        " names the setting. Nothing was done; RetryInfo says when to come again.",
+        "The party has too many calls under way, messages a second or open streams in this process; `field` names the"
+        " setting. Nothing was done; RetryInfo says when to come again.",
     ),
     "RECONCILIATION_BUSY": ErrorRow(
-        _EXHAUSTED, "This node runs another reconciliation, or takes another submission of this operator."
+        _EXHAUSTED, "This node is running another reconciliation, or receives another submission of this operator."
     ),
     "RECONCILIATION_FULL": ErrorRow(
-        _EXHAUSTED, "The operator's submissions and reports take all that this node keeps for it: `field` is the limit."
+        _EXHAUSTED,
+        "The operator's submissions and reports fill the space that this node gives it; `field` is the limit.",
     ),
     "STREAM_STALLED": ErrorRow(
-        _EXHAUSTED, "No answer was read from the stream for too long: it ends. Repeat what was not answered."
+        _EXHAUSTED, "The client did not read an answer of the stream for too long: it ends. Repeat unanswered requests."
     ),
     # Not now: the same request with the same request id may be sent again.
-    "UNAVAILABLE": ErrorRow(_DOWN, "Something that is needed is down, or the server is about to stop.", 1_000),
+    "UNAVAILABLE": ErrorRow(_DOWN, "Something that is needed is down, or the server is stopping.", 1_000),
     "NOT_LOGGED_YET": ErrorRow(
         _DOWN, "The statement is signed, and no published checkpoint of the log covers it yet.", 1_000
     ),
     "GUARD_CLOSED": ErrorRow(
-        _DOWN, "A guard of the house stops new rounds, `guard` says which; dealt ones are settled.", 10_000
+        _DOWN, "A guard of the server stops new rounds; `guard` names it. Rounds already dealt are settled.", 10_000
     ),
-    "RNG_UNAVAILABLE": ErrorRow(_DOWN, "The generator draws no more: no new rounds, dealt ones are settled.", 10_000),
-    "REGULATOR_UNAVAILABLE": ErrorRow(_DOWN, "The central system does not answer: no id, no round.", 2_000),
+    "RNG_UNAVAILABLE": ErrorRow(
+        _DOWN, "The generator does not work: no new rounds. Rounds already dealt are settled.", 10_000
+    ),
+    "REGULATOR_UNAVAILABLE": ErrorRow(_DOWN, "The regulator's system does not answer: no ids, so no rounds.", 2_000),
     "WALLET_UNAVAILABLE": ErrorRow(
-        _DOWN, "The operator's wallet did not answer; the affair is kept and continued.", 2_000
+        _DOWN, "The operator's wallet did not answer; the operation is kept and continued.", 2_000
     ),
     "STORE_OUTCOME_UNKNOWN": ErrorRow(
         _DOWN,
-        "The store has not told in time whether it committed. Send the same request id again: it takes effect once.",
+        "The store did not say in time whether it committed. Send the same request id again: it takes effect once.",
         2_000,
     ),
     "STORE_UNAVAILABLE": ErrorRow(_DOWN, "The store could not commit; nothing took effect.", 1_000),
     "INSTANCE_LOST": ErrorRow(
         _DOWN,
-        "Another process has taken the store, or declared this one lost; nothing took effect, and this process ends."
-        " Send the same request id again: another one answers it.",
+        "Another process has taken over the store, or declared this one lost; nothing took effect, and this process"
+        " ends. Send the same request id again: another process answers it.",
         2_000,
     ),
     "STREAM_IDLE": ErrorRow(
-        _DOWN, "Nothing was asked on the stream for too long: open another when there is a need.", 1_000
+        _DOWN, "The client sent nothing on the stream for too long: open another one when you need it.", 1_000
     ),
     "DECK_UNRECOVERABLE": ErrorRow(
-        _DOWN, "The sealed deck of the round cannot be opened with the keys at hand; its operator is needed.", 60_000
+        _DOWN,
+        "The sealed deck of the round cannot be opened with the present keys; the server's operator must act.",
+        60_000,
     ),
-    # The data is not what it claims: requests are checked before they come here, so it is the server's own.
-    "MALFORMED": ErrorRow(_DATA, "A stored document is not in its one form."),
+    # Faults of the server's own data: requests were checked before.
+    "MALFORMED": ErrorRow(_DATA, "A stored document is not in its canonical form."),
     "RULESET_REFUSED": ErrorRow(_DATA, "A ruleset or jurisdiction is refused."),
     "VERIFICATION_FAILED": ErrorRow(_DATA, "A stored record does not verify."),
     "WITNESS_REFUSED": ErrorRow(_DATA, "A witness does not cosign the log's checkpoint."),
     "RECONCILIATION_FAILED": ErrorRow(_DATA, "A reconciliation ran out of memory or disk, or a file of it changed."),
     "LOG_UNREADABLE": ErrorRow(_DATA, "The files of the transparency log are not what was signed, or are missing."),
-    "STORE_REFUSED": ErrorRow(_DATA, "The store is not fit to be used."),
+    "STORE_REFUSED": ErrorRow(_DATA, "The store cannot be used."),
     INTERNAL: ErrorRow(
         grpc.StatusCode.INTERNAL,
-        "A fault of the server: whether the request took effect is not known, a repeat under its id tells.",
+        "A fault of the server. The request may have taken effect: repeat it with its request id to find out.",
     ),
 }
 
@@ -230,7 +236,7 @@ def status_of(
     to_act_response: ToActResponse | None = None,
     logged: bool = True,
 ) -> Status:
-    """The status that tells a caller of an error; a fault of ours is logged here, once, unless there are too many."""
+    """The status of an error for the caller. A server fault is logged here, unless `logged` is false."""
     reason = error.reason if isinstance(error, RgsError) else INTERNAL
     row = ERRORS.get(reason)
     if row is None or row.code in _FAULTS or not isinstance(error, RgsError):
@@ -238,7 +244,7 @@ def status_of(
         if logged:
             _log_fault(error, incident, method, request_id)
         return _fault(reason if row else INTERNAL, incident)
-    metadata = {key: _told(key, value)[:TEXT_MAX] for key, value in error.metadata.items()}
+    metadata = {key: _enum_names(key, value)[:TEXT_MAX] for key, value in error.metadata.items()}
     if error.field is not None:
         metadata["field"] = error.field[:TEXT_MAX]
     status = _status(row.code, error.message, reason, metadata)
@@ -258,7 +264,7 @@ def status_of(
     return status
 
 
-def _told(key: str, value: str) -> str:
+def _enum_names(key: str, value: str) -> str:
     enum = ENUMS.get(key)
     return value if enum is None else " ".join(f"{enum}_{word.upper()}" for word in value.split())
 
@@ -287,5 +293,5 @@ def _status(code: grpc.StatusCode, message: str, reason: str, metadata: Mapping[
 
 def _packed(detail: Message) -> Any:
     packed = Any()
-    packed.Pack(detail, deterministic=True)  # the same refusal, the same bytes
+    packed.Pack(detail, deterministic=True)  # the same error gives the same bytes
     return packed

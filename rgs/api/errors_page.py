@@ -1,7 +1,6 @@
-"""The two tables of docs/errors.md, the reasons and the keys of the metadata; the rest of the page is written by hand.
+"""The two tables of docs/errors.md: the reasons, and the keys of the metadata. The rest of the page is written by hand.
 
-`python -m rgs.api.errors_page docs/errors.md` puts them in anew; a test compares. Refuses to say of a reason what its
-row does not.
+`python -m rgs.api.errors_page docs/errors.md` renews the tables; a test compares them.
 """
 
 from __future__ import annotations
@@ -19,17 +18,17 @@ METADATA: Final[Mapping[str, str]] = {
     "field": "the field of the request that is at fault (`bets[0].amount_minor`; `bets.ante` for a bet by its name),"
     " or the setting of the server that sets the limit",
     "value": "what was sent, or what there is where nothing was sent; cut where it is long",
-    "limit": "what `value` is held against: the bound that it breaks, or what it had to be, in a word or two",
-    RETRY_AFTER_MS: "milliseconds until it may be sent again, as `RetryInfo` says",
-    "rule": "the rule of the game behind it",
-    "incident": "of a fault of the server: what its log calls it",
-    "truncated": "`true`: the details were too large, and were left out",
+    "limit": "the bound that `value` breaks, or what it must be, in a word or two",
+    RETRY_AFTER_MS: "milliseconds until the request may be sent again, as in `RetryInfo`",
+    "rule": "the rule of the game",
+    "incident": "the id of a server fault in the server's log",
+    "truncated": "`true`: the details were too large and were left out",
     # What is meant.
-    "kind": "what was looked for and not found, or the message that could not be read",
+    "kind": "what was not found, or the message that could not be read",
     "session_id": "the session",
     "round_id": "the round",
     "participation_id": "the participation",
-    "affair_id": "what is under way in the session",
+    "affair_id": "the operation that is under way in the session",
     "transaction_id": "the wallet's transaction",
     "fingerprint": "the certificate: SHA-256 of its DER form, in hexadecimal",
     "hash": "the statement",
@@ -43,7 +42,7 @@ METADATA: Final[Mapping[str, str]] = {
     "jurisdiction": "the jurisdiction",
     "game": "the game's ruleset id",
     "game_code": "the round's code, as the player saw it",
-    "date": "the day that was asked for",
+    "date": "the requested day",
     "ruleset_id": "the ruleset",
     "ruleset_sha256": "its hash",
     "bet": "the bet",
@@ -57,10 +56,10 @@ METADATA: Final[Mapping[str, str]] = {
     "status": "where the round stands, by its name in `RoundStatus`",
     "state": "where the reconciliation stands, by its name in `ReportState`",
     "scope": "what is disabled, by its name in `SwitchScope`",
-    "subject": "which one of them: a name; of a player the operator's, a slash and the player's",
+    "subject": "the name of what is disabled; for a player: the operator, a slash and the player",
     "guard": "the guard",
-    "latched": "`True`: it stays closed until an admin clears it",
-    "code": "why: the code that the guard or the admin gave",
+    "latched": "`True`: the guard stays closed until an admin clears it",
+    "code": "the reason, as a code of the guard or of the admin",
     "malfunction_code": "the malfunction",
     "balance_minor": "the balance of the participation",
     "bought_minor": "what has been bought so far",
@@ -70,10 +69,10 @@ METADATA: Final[Mapping[str, str]] = {
     "file": "the file of the store",
     "failed_polls": "how often the allow-list could not be read",
 }
-"""Every key of an ErrorInfo's metadata, in every error, and what stands under it."""
+"""Every key in the metadata of an ErrorInfo, and its meaning."""
 
 _TABLE: Final = re.compile(r"(?m)^(<!-- table: (\w+) -->\n)(?:\|.*\n)*")
-"""A place of the page for a table, and the table that stands there."""
+"""The place of a table in the page, with its present table."""
 
 
 def format_reasons() -> str:

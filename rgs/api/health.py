@@ -1,9 +1,8 @@
-"""grpc.health.v1: Check and Watch for each service, and for the server as a whole under the empty name.
+"""grpc.health.v1: Check and Watch for each service, and for the whole server under the empty name.
 
-The messages are those of grpcio-health-checking. Its servicer is not used: it writes to a watcher while it holds the
-lock that every change of status needs, so that one watcher who does not read would stop the server from saying that it
-drains; and its Watch keeps a draining server waiting. Refuses to serve again once the server has begun to drain, and
-one certificate more than its share of calls.
+The messages come from grpcio-health-checking. Its servicer is not used: it writes to a watcher while it holds the lock
+that every change of status needs, so that one watcher who does not read would stop all changes; and its Watch keeps a
+draining server waiting. A draining server never becomes SERVING again. Calls are limited for each certificate.
 """
 
 from __future__ import annotations
@@ -36,18 +35,18 @@ class Health:
         self._changed = asyncio.Event()
 
     def set_serving(self, service: str, *, serving: bool) -> None:
-        """Say whether a service serves. Without effect once `drain` was called."""
+        """Set whether a service serves. Without effect after `drain`."""
         if not self._draining:
             self._set(service, serving=serving)
 
     def drain(self) -> None:
-        """NOT_SERVING for all, for good."""
+        """Set all services to NOT_SERVING for good."""
         self._draining = True
         for service in self._serving:
             self._set(service, serving=False)
 
     def handlers(self) -> dict[str, grpc.RpcMethodHandler[pb.HealthCheckRequest, pb.HealthCheckResponse]]:
-        """The methods as gRPC takes them."""
+        """The handlers for gRPC."""
         return {
             "Check": grpc.unary_unary_rpc_method_handler(
                 self._check, pb.HealthCheckRequest.FromString, pb.HealthCheckResponse.SerializeToString
@@ -72,22 +71,22 @@ class Health:
 
     async def _watch(self, request: pb.HealthCheckRequest, context: Context) -> None:
         await self._enter(context, "Watch")
-        told = None
+        sent = None
         while True:
             changed, response = self._changed, self._response(request)
-            if response != told:
+            if response != sent:
                 await context.write(response)
-                told = response
+                sent = response
             try:
                 await self._calls.wait_for(changed.wait)
             except UnavailableError as error:
-                if self._response(request) != told:
-                    continue  # the server drains: the last word first
+                if self._response(request) != sent:
+                    continue  # the server drains: send the last status first
                 end_with(context, self._calls.status(error, f"{SERVICE}/Watch", ""))
                 return
 
     async def _enter(self, context: Context, method: str) -> None:
-        """Count the call, and end it if there are too many. No list is asked, so no party is known."""
+        """Count the call, and end it if there are too many. The caller's party is not looked up."""
         try:
             self._calls.quotas.enter_health(certificate_of(context))
         except PartyLimitError as error:

@@ -1,4 +1,4 @@
-"""rgs.v1.HistoryService over `rgs.service.play.history`. Refuses a record request that names neither way, or both."""
+"""rgs.v1.HistoryService over `rgs.service.play.history`."""
 
 from __future__ import annotations
 

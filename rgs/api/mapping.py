@@ -1,7 +1,7 @@
-"""Views of the core as messages of the contract (protos/rgs/v1/common.proto): what is stored as an answer is made here.
+"""Turns views of the core into messages of the contract (protos/rgs/v1/common.proto). Their bytes are kept as answers.
 
-On the play path: every message is built in one construction, and the signed statement is put behind the stored bytes
-without taking them apart. Refuses nothing and adds nothing: a card that is not in a view cannot be in a message.
+This is on the play path: each message is built in one construction, and the signed statement is appended to the stored
+bytes without parsing them. A card that is not in a view cannot be in a message.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ SESSION_STATUSES: Final = {
 }
 FUNDINGS: Final = {funding: common.Funding.Value(f"FUNDING_{funding.name}") for funding in Funding}
 STAGE_NAMES: Final = ("begun", "unknown", "paid", "undoing")
-"""How far an affair has come, by its number."""
+"""The names of an operation's stages, by number."""
 _STAGES: Final = tuple(common.AffairStage.Value(f"AFFAIR_STAGE_{name.upper()}") for name in STAGE_NAMES)
 ACTION_OF: Final[Mapping[int, Action]] = {ACTIONS[action.value]: action for action in Action}
-"""What a request may decide: the enum of the contract without UNSPECIFIED."""
+"""The actions that a request may name: the enum of the contract without UNSPECIFIED."""
 
 
-# A message inside a message is given as the mapping of its fields: built in place, where a message object would be
-# copied. The stubs know no such form, hence `Any`; a wrong name raises. What comes again and again (a bet of so much,
-# an option at such a price, what never changes in a session) is serialized once and joined to the rest: serialized
-# parts of a message, end to end, are the message (Protocol Buffers encoding, "Last One Wins").
+# A message inside a message is given as the mapping of its fields: it is built in place, where a message object would
+# be copied. The stubs do not have this form, hence `Any`; a wrong name raises. Parts that occur often (a bet, a legal
+# action, the lasting part of a session) are serialized once and joined to the rest: serialized parts of a message,
+# joined end to end, are the message (Protocol Buffers encoding, "Last One Wins").
 
 
 def time_fields(time_ms: int) -> Any:
-    """Milliseconds since 1970 as a Timestamp; None for 0, which stands for "not yet" in rows."""
+    """Milliseconds since 1970 as a Timestamp; None for 0, which means "not yet" in rows."""
     if not time_ms:
         return None
     return {"seconds": time_ms // 1000, "nanos": time_ms % 1000 * 1_000_000}
@@ -95,19 +95,19 @@ _SETTLEMENT: Final = tag_of(_VIEW, "settlement")
 _PLAYER_HAND: Final = tag_of(_VIEW, "player_hand")
 _DEALER_HAND: Final = tag_of(_VIEW, "dealer_hand")
 _PARTS_MAX: Final = 4096
-"""Serialized parts of each kind that are kept, some ten bytes each."""
+"""Serialized parts of each kind that are kept; each has some ten bytes."""
 
 
 # --- rounds -----------------------------------------------------------------------------------------------------------
 
 
 def round_message(view: RoundView) -> common.RoundView:
-    """A round as its player may see it, as a message."""
+    """The player's view of a round, as a message."""
     return common.RoundView.FromString(round_bytes(view))
 
 
 def round_bytes(view: RoundView) -> bytes:
-    """A round as its player may see it, serialized. A void round returns its stakes in full (ARCHITECTURE 2.20)."""
+    """The player's view of a round, serialized. A void round returns its stakes in full (ARCHITECTURE 2.20)."""
     settled = view.settlement
     staked_minor = sum([amount for _, amount in view.bets])
     if settled is not None:
@@ -206,13 +206,13 @@ _SESSION_METHODS: Final = ("OpenSession", "BuyParticipation", "EndParticipation"
 _HAS_ROUND: Final = {"StartRound": True, "Act": True, **dict.fromkeys(_SESSION_METHODS, False)}
 _SESSION: Final = tag_of(play.ActResponse.DESCRIPTOR, "session")
 _ROUND: Final = tag_of(play.ActResponse.DESCRIPTOR, "round")
-"""Session and round stand first in every response that has them, in fields 1 and 2 (a test compares)."""
+"""Session and round are fields 1 and 2 of every response that has them (a test compares)."""
 SESSIONS_KEPT_MAX: Final = 10_000
-"""Sessions of which the lasting part is kept, some hundred bytes each."""
+"""Sessions whose lasting part is kept; each has some hundred bytes."""
 
 
 class Encoder:
-    """The `Encode` of the services: (method, session, round) -> the response's bytes without its statement."""
+    """The `Encode` of the services: (method, session, round) -> bytes of the response, without its statement."""
 
     def __init__(self, games: Iterable[GameEntry]) -> None:
         self._names = {entry.ruleset.id: entry.name for entry in games}
@@ -225,7 +225,7 @@ class Encoder:
         return session if round_ is None else session + field_bytes(_ROUND, round_bytes(round_))
 
     def act(self, view: SessionView, round_: RoundView) -> play.ActResponse:
-        """The answer to a decision; it travels with ROUND_CHANGED as well."""
+        """The answer to a decision; ROUND_CHANGED carries it, too."""
         return play.ActResponse.FromString(self("Act", view, round_))
 
     def session(self, view: SessionView) -> common.SessionView:
@@ -233,7 +233,7 @@ class Encoder:
         return common.SessionView.FromString(self.session_bytes(view))
 
     def session_bytes(self, view: SessionView) -> bytes:
-        """The whole session, serialized: what never changes again, then what does."""
+        """The whole session, serialized: first the lasting part, then the changing one."""
         held, money, room = view.session, view.session.participation, view.room
         moving = common.SessionView(
             status=SESSION_STATUSES[held.status],
@@ -267,7 +267,7 @@ class Encoder:
         return self._lasting(view) + moving.SerializeToString()
 
     def _lasting(self, view: SessionView) -> bytes:
-        """What stays as it is from the purchase of the participation on."""
+        """The part that does not change after the purchase of the participation, serialized."""
         held = view.session
         key = (held.session_id, held.regulator_session_id, held.regulator_participation_id, held.limits)
         lasting = self._kept.get(key)
@@ -336,9 +336,9 @@ _STATEMENTS: Final[Mapping[str, bytes]] = {
 
 
 def reply_bytes(method: str, reply: Reply) -> bytes:
-    """The response as sent: the stored bytes, and the envelope behind them in its field.
+    """The response: the stored bytes, followed by the envelope in its field.
 
-    Serialized messages joined end to end are one message (Protocol Buffers encoding, "Last One Wins"), so the stored
-    bytes travel untouched: a repeat is byte for byte the first answer.
+    Serialized messages joined end to end are one message (Protocol Buffers encoding, "Last One Wins"). So the stored
+    bytes stay unchanged, and a repeat gets exactly the first answer.
     """
     return reply.body + field_bytes(_STATEMENTS[method], reply.envelope) if reply.envelope else reply.body

@@ -1,6 +1,4 @@
-"""The part of rgs.v1.AdminService over `rgs.service.admin.outbox`: what waits outside. Parses, asks; refuses to do
-more.
-"""
+"""The part of rgs.v1.AdminService over `rgs.service.admin.outbox`: pending credits and held reports."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ _STAGE_OF_REPORTS: Final = frozenset({"stages", "held"})
 
 
 def outbox_methods(outbox: Outbox) -> Methods:
-    """Four methods of the service."""
+    """The methods of pending credits, reports and peers."""
 
     async def list_owed_credits(caller: Caller, message: pb.ListOwedCreditsRequest) -> pb.ListOwedCreditsResponse:
         owed, token = await outbox.owed_credits(caller, message.page_size, message.page_token)

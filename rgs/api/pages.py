@@ -1,8 +1,8 @@
-"""Lists in pages at the wire (AIP-158): a page token is good for the method, the party and the filters it was made for.
+"""Lists in pages (AIP-158): a page token is valid for the method, the party and the filters it was made for.
 
-The services know positions; here each gets a mark over what was asked. It is no secret and guards none: a list shows a
-caller his own rows, whatever the position. It keeps a token from meaning something else: rows left out, or told twice.
-Every field of the request counts but the size of the page, so that no new filter can be forgotten.
+The services return positions; here each position gets a mark over the request. The mark is not a secret and protects
+nothing: a list shows a caller only its own rows, whatever the position. It prevents that a token is used with other
+filters, where rows would be left out or repeated. Every field of the request counts except the size of the page.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from rgs.service.callers import Caller
 
 _MARK_BYTES: Final = 12
 _BESIDE: Final = ("page_size", "page_token")
-"""Fields of a request that say which page, not which list."""
+"""Fields of a request that choose the page, not the list."""
 
 _Request = TypeVar("_Request", bound=Message)
 
 
 def paged(kind: type[_Request], answer: Callable[[Caller, _Request], Awaitable[Any]]) -> Unary[_Request]:
-    """The method of a list: `answer` takes and gives messages whose tokens are the service's own."""
+    """The method of a list. `answer` gets and returns messages with the service's own tokens."""
 
     async def behave(caller: Caller, message: _Request) -> bytes:
         mark = mark_of(caller, message)
@@ -41,7 +41,7 @@ def paged(kind: type[_Request], answer: Callable[[Caller, _Request], Awaitable[A
 
 
 def mark_of(caller: Caller, message: Message) -> str:
-    """What a token of this list is bound to: kind of the request, party and filters."""
+    """A mark of what a token of this list is bound to: the kind of the request, the party and the filters."""
     filters = type(message)()
     filters.CopyFrom(message)
     for field in _BESIDE:
@@ -52,7 +52,7 @@ def mark_of(caller: Caller, message: Message) -> str:
 
 
 def format_bound_token(token: str, mark: str) -> str:
-    """The token as callers get it; empty at the end of the list. Inverse of `parse_bound_token`."""
+    """The token for callers; empty at the end of the list. Inverse of `parse_bound_token`."""
     return f"{token}.{mark}" if token else ""
 
 
@@ -63,7 +63,7 @@ def parse_bound_token(token: str, mark: str) -> str:
     position, _, found = token.rpartition(".")
     if found != mark or not position:
         raise InvalidFieldError(
-            "page_token was not made by this list for this party under these filters",
+            "page_token belongs to another list, party or filter",
             field="page_token",
             limit="the next_page_token of the same request",
             value=token[:40],

@@ -1,7 +1,8 @@
-"""Requests of the contract as the services read them: required fields, shapes and ranges (ARCHITECTURE 2.16).
+"""Turns requests of the contract into the values of the services: required fields, shapes and ranges.
 
-Each refusal names field, limit and value. Refuses bytes that are no such message, and fields that this version does not
-know: a changed meaning must not pass in silence. What a ruleset, a session or a page decides is left to the services.
+Every error names field, limit and value. Bytes that are not the message, and fields that this version does not know,
+are errors (ARCHITECTURE 2.16: unknown fields are refused). What depends on a ruleset, a session or a page is checked by
+the services.
 """
 
 from __future__ import annotations
@@ -26,29 +27,29 @@ from rgs.v1 import audit_pb2, common_pb2, history_pb2, play_pb2, session_pb2
 
 AMOUNT_MINOR_MAX: Final = PARTICIPATION_MINOR_MAX
 NUMBER_MAX: Final = (1 << 63) - 1
-"""Largest number of a stage, a purchase, a statement or a round's version: that of an int64."""
+"""Largest number of a stage, a purchase, a statement or a round's version: the largest int64."""
 TOKEN_BYTES_MAX: Final = 1024
 """Longest session token, in bytes of UTF-8."""
 BETS_MAX: Final = 8
-"""Bets of one request; no game has as many."""
+"""Largest number of bets in one request; every game has fewer."""
 _BET: Final = re.compile(r"[a-z][a-z0-9_]{0,15}", re.ASCII)
 
 _Request = TypeVar("_Request", bound=Message)
 
 
 def parse_message(kind: type[_Request], data: bytes) -> _Request:
-    """The message in `data`; InvalidFieldError if it is none, UnknownFieldError if it says more than `kind` has."""
+    """The message in `data`. InvalidFieldError if it cannot be decoded, UnknownFieldError for an unknown field."""
     try:
         message = kind.FromString(data)
     except DecodeError:
         name = kind.DESCRIPTOR.name
-        raise InvalidFieldError(f"the {len(data)} bytes are no {name}", kind=name, value=len(data)) from None
+        raise InvalidFieldError(f"cannot decode {len(data)} bytes as {name}", kind=name, value=len(data)) from None
     size = message.ByteSize()
     message.DiscardUnknownFields()
     if message.ByteSize() != size:
         paths = list(_unknown_paths(kind.FromString(data)))
         raise UnknownFieldError(
-            f"{kind.DESCRIPTOR.name} has no field of number {', '.join(paths)}",
+            f"{kind.DESCRIPTOR.name} has no field with the number {', '.join(paths)}",
             field=paths[0],
             kind=kind.DESCRIPTOR.name,
             value=" ".join(paths),
@@ -71,7 +72,7 @@ def _unknown_paths(message: Message, prefix: str = "") -> Iterator[str]:
 
 
 def parse_start_round(message: play_pb2.StartRoundRequest) -> StartRound:
-    """StartRound; which bets the game has, and their limits, is the ruleset's to say."""
+    """StartRound. The service checks the bets and their limits by the ruleset."""
     return StartRound(
         request_id=check_request_id(message.request_id),
         session_id=check_ulid(message.session_id, "session_id"),
@@ -81,7 +82,7 @@ def parse_start_round(message: play_pb2.StartRoundRequest) -> StartRound:
 
 
 def parse_act(message: play_pb2.ActRequest) -> Act:
-    """Act; whether the action is legal now is the round's to say."""
+    """Act. The service checks whether the action is legal now."""
     return Act(
         request_id=check_request_id(message.request_id),
         session_id=check_ulid(message.session_id, "session_id"),
@@ -92,7 +93,7 @@ def parse_act(message: play_pb2.ActRequest) -> Act:
 
 
 def parse_open_session(message: session_pb2.OpenSessionRequest) -> OpenSession:
-    """OpenSession; which games and currency there are is the catalog's and the jurisdiction's to say."""
+    """OpenSession. The service checks game and currency by the catalog and the jurisdiction."""
     return OpenSession(
         request_id=check_request_id(message.request_id),
         game=check_name(message.game, "game"),
@@ -105,7 +106,7 @@ def parse_open_session(message: session_pb2.OpenSessionRequest) -> OpenSession:
 
 
 def parse_buy_participation(message: session_pb2.BuyParticipationRequest) -> BuyParticipation:
-    """BuyParticipation; the cap is the jurisdiction's to say."""
+    """BuyParticipation. The service checks the cap of the jurisdiction."""
     return BuyParticipation(
         request_id=check_request_id(message.request_id),
         session_id=check_ulid(message.session_id, "session_id"),
@@ -128,31 +129,28 @@ def parse_close_session(message: session_pb2.CloseSessionRequest) -> CloseSessio
 
 
 def verify_record_request(message: history_pb2.GetRoundRecordRequest) -> None:
-    """A round id alone, or player, date and game code together."""
-    described = ("player", "date", "game_code")
-    _verify_either("round_id", bool(message.round_id), [bool(getattr(message, name)) for name in described], described)
+    """InvalidFieldError unless the request has a round id alone, or player, date and game code together."""
+    _verify_either(message, "round_id", ("player", "date", "game_code"))
 
 
 def verify_statement_request(message: audit_pb2.GetStatementRequest) -> None:
-    """A hash alone, or instance and statement number together."""
-    given = [bool(message.instance), bool(message.statement_no)]
-    _verify_either("hash", bool(message.hash), given, ("instance", "statement_no"))
+    """InvalidFieldError unless the request has a hash alone, or instance and statement number together."""
+    _verify_either(message, "hash", ("instance", "statement_no"))
     if message.instance:
         _number(message.statement_no, "statement_no")
 
 
 def verify_logged_request(message: audit_pb2.GetRecordRequest) -> None:
-    """A hash alone, or round, session and kind together."""
-    names = ("round_id", "session_id", "kind")
-    _verify_either("hash", bool(message.hash), [bool(getattr(message, name)) for name in names], names)
+    """InvalidFieldError unless the request has a hash alone, or round, session and kind together."""
+    _verify_either(message, "hash", ("round_id", "session_id", "kind"))
 
 
 def verify_range(message: audit_pb2.ListStatementsRequest) -> None:
-    """A range of numbers that is none, or stands beside something that is no instance."""
+    """InvalidFieldError for a negative or empty range, or one without an instance."""
     for field, value in (("first_no", message.first_no), ("last_no", message.last_no)):
         if value < 0 or (value and not message.instance):
-            limit = "0 or more, with an instance only"
-            raise InvalidFieldError(f"{field} {value} is not {limit}", field=field, limit=limit, value=value)
+            limit = "0 or more, and needs an instance"
+            raise InvalidFieldError(f"{field} must be {limit}", field=field, limit=limit, value=value)
     if 0 < message.last_no < message.first_no:
         raise InvalidFieldError(
             f"last_no {message.last_no} is below first_no {message.first_no}",
@@ -162,12 +160,11 @@ def verify_range(message: audit_pb2.ListStatementsRequest) -> None:
         )
 
 
-def _verify_either(one: str, has_one: bool, others: list[bool], names: tuple[str, ...]) -> None:
-    if (has_one and not any(others)) or (not has_one and all(others)):
-        return
-    limit = f"{one} alone, or all of {', '.join(names)}"
-    given = [name for name, has in zip((one, *names), (has_one, *others), strict=True) if has]
-    raise InvalidFieldError(f"give {limit}", field=one, limit=limit, value=" ".join(given))
+def _verify_either(message: Message, one: str, others: tuple[str, ...]) -> None:
+    given = tuple(name for name in (one, *others) if getattr(message, name))
+    if given not in {(one,), others}:
+        limit = f"{one} alone, or all of {', '.join(others)}"
+        raise InvalidFieldError(f"give {limit}", field=one, limit=limit, value=" ".join(given))
 
 
 # --- single fields ----------------------------------------------------------------------------------------------------
@@ -188,7 +185,7 @@ def _limits(message: common_pb2.SessionLimits) -> SessionLimits:
 
 
 def _token(text: str) -> str:
-    """As it is; its length is all that an error says of it."""
+    """The token, unchanged. An error shows its length only."""
     size = len(text.encode("utf-8"))
     if size > TOKEN_BYTES_MAX:
         raise InvalidFieldError(
@@ -208,12 +205,12 @@ def _bets(bets: Iterable[common_pb2.Bet]) -> dict[str, int]:
         field = f"bets[{nth}].bet"
         if _BET.fullmatch(bet.bet) is None:
             limit = "1 to 16 of a-z, 0-9 and _, a letter first"
-            raise InvalidFieldError(f"{field} is not {limit}", field=field, limit=limit, value=bet.bet[:40])
+            raise InvalidFieldError(f"{field} must be {limit}", field=field, limit=limit, value=bet.bet[:40])
         if bet.bet in placed:
-            raise InvalidFieldError(f"{field} {bet.bet} comes twice", field=field, limit="once", value=bet.bet)
+            raise InvalidFieldError(f"{field}: bet {bet.bet} is given twice", field=field, limit="once", value=bet.bet)
         placed[bet.bet] = _amount(bet.amount_minor, f"bets[{nth}].amount_minor")
     if not placed:
-        raise InvalidFieldError("no bet is placed", field="bets", limit="at least 1", value=0)
+        raise InvalidFieldError("bets must hold at least 1 bet", field="bets", limit="at least 1", value=0)
     return placed
 
 
@@ -226,4 +223,4 @@ def _currency(text: str) -> str:
         return parse_currency(text)
     except FormatError:
         limit = "three capital letters"
-        raise InvalidFieldError(f"currency is not {limit}", field="currency", limit=limit, value=text[:40]) from None
+        raise InvalidFieldError(f"currency must be {limit}", field="currency", limit=limit, value=text[:40]) from None

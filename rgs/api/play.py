@@ -1,15 +1,12 @@
-"""rgs.v1.PlayService over `rgs.service.play.play`: three unary methods, and the `Play` stream around the same three.
+"""rgs.v1.PlayService over `rgs.service.play.play`: three unary methods, and the `Play` stream with the same three.
 
-On the stream requests are taken one by one and answered in their order; the next is read when the answer before it has
-been written: a client that does not read is not read from either, and one stream holds no more than one request. An
-error travels in band, keyed by request id. Who calls is asked again at every message: a caller who is not let in any
-more is told so as an answer, and then the stream ends with it.
+The stream answers requests one by one in their order. It reads the next request when the last answer has been written,
+so that one stream holds at most one request. An error is an answer too, with the request id. The caller is admitted
+again at every message: a caller that is no longer allowed gets the error as an answer, then the stream ends with it.
 
-Between answers come the notices of the sessions that the stream has played: what happened to a round without its
-player. They wait in one bounded queue a stream; a client that does not read loses the oldest, and finds what they said
-in the view.
-
-Refuses to lose the order, to leave a request without its answer, and to tell of sessions that are not the caller's.
+Between answers come notices about the sessions that the stream has played: what happened to a round without its player.
+They wait in a bounded queue. A client that does not read loses the oldest, and finds the same facts in the view. Every
+request gets its answer, and no notice is about a session of another operator.
 """
 
 from __future__ import annotations
@@ -42,7 +39,7 @@ _REQUEST_ID: Final = tag_of(_RESPONSE, "request_id")
 _METHODS: Final = {"start_round": "StartRound", "act": "Act", "get_round": "GetRound"}
 """The methods of the stream, by the field that carries them in both directions."""
 SESSIONS_MAX: Final = 1_024
-"""Sessions whose notices one stream hears; of more, those that it played longest ago are not heard of."""
+"""Sessions whose notices one stream gets: those that it played last."""
 
 
 def play_methods(play: Play) -> Methods:
@@ -85,7 +82,7 @@ class PlayStream:
         }
 
     def method(self) -> grpc.RpcMethodHandler[bytes, bytes]:
-        """The method as gRPC takes it."""
+        """The handler for gRPC."""
         return grpc.stream_stream_rpc_method_handler(self._behave)
 
     async def _behave(self, _requests: AsyncIterator[bytes], context: Context) -> None:
@@ -104,20 +101,20 @@ class PlayStream:
                 stream.reads_s = None
                 if not await self._answer_one(data, certificate, context, listener):
                     await self._calls.wait_for(_pause)
-                # A second look: who was refused in band is not read from again.
+                # Admit again: a caller whose request was refused is not read from any more.
                 self._calls.admit(certificate, STREAM_NAME, context)
         except asyncio.CancelledError:
             if stream is None or stream.ending is None:
-                raise  # the client has gone
+                raise  # the client is gone
             end_with(context, self._calls.status(stream.ending, STREAM_NAME, ""))
-        except Exception as error:  # noqa: BLE001 - the end of a stream is a status, whatever ended it
+        except Exception as error:  # noqa: BLE001 - every error becomes a status
             end_with(context, self._calls.status(error, STREAM_NAME, ""))
         finally:
             if listener is not None:
                 listener.close()
 
     async def _answer_one(self, data: bytes, certificate: bytes | None, context: Context, listener: _Listener) -> bool:
-        """Answer one message; False if it was above the party's limits, and was not read but for its request id."""
+        """Answer one message. False if it was above the party's limits; then only its request id was read."""
         self._calls.begin()
         name, request_id, entered = STREAM_NAME, "", False
         stream = listener.stream
@@ -134,7 +131,7 @@ class PlayStream:
                 request_id = getattr(message, "request_id", "")
                 caller = self._calls.admit(certificate, name, context)
                 answer = field_bytes(tag, await self._calls.answer(name, method, caller, message))
-                # Answered without an error: the session is the caller's. Nothing has happened to it in between.
+                # Answered without an error, so the session is the caller's; nothing was awaited since.
                 listener.hear(message.session_id)
                 if request_id:
                     answer = field_bytes(_REQUEST_ID, request_id.encode()) + answer
@@ -154,9 +151,9 @@ class PlayStream:
 
 
 class _Listener:
-    """What one stream hears: the notices of the last SESSIONS_MAX sessions that it played.
+    """Sends a stream the notices of the last SESSIONS_MAX sessions that it played.
 
-    Its task is there from the first session on. `writing` is held for a message: gRPC takes one at a time.
+    Its task starts with the first session. `writing` is held while a message is written: gRPC takes one at a time.
     """
 
     def __init__(
@@ -173,7 +170,7 @@ class _Listener:
         self.writing = asyncio.Lock()
 
     def hear(self, session_id: str) -> None:
-        """This session is played here, as the last of all."""
+        """Send the notices of this session from now on; it is the one played last."""
         if session_id in self._sessions:
             del self._sessions[session_id]
         else:
@@ -187,7 +184,7 @@ class _Listener:
             self._task = asyncio.create_task(self._tell())
 
     def close(self) -> None:
-        """Hear no more."""
+        """Send no more notices."""
         for session_id in self._sessions:
             self._notices.leave(session_id, self._queue)
         self._sessions.clear()
@@ -195,7 +192,7 @@ class _Listener:
             self._task.cancel()
 
     async def _tell(self) -> None:
-        # A caller who is not let in any more, one who has gone, a server that stops: the stream itself says why.
+        # A caller that is not admitted any more, a client that is gone, a server that stops: the stream itself ends.
         with contextlib.suppress(Exception):
             while True:
                 notice = await self._calls.wait_for(self._queue.get)
@@ -211,7 +208,7 @@ async def _pause() -> None:
 
 
 def _notice_bytes(notice: Notice) -> bytes:
-    told = pb.RoundNotice(
+    message = pb.RoundNotice(
         session_id=notice.session_id,
         round_id=notice.round_id,
         status=ROUND_STATUSES[notice.status],
@@ -220,11 +217,11 @@ def _notice_bytes(notice: Notice) -> bytes:
         regulator_session_id=notice.regulator_session_id,
         regulator_participation_id=notice.regulator_participation_id,
     )
-    return pb.PlayResponse(notice=told).SerializeToString()
+    return pb.PlayResponse(notice=message).SerializeToString()
 
 
 def _request_id_of(data: bytes) -> str:
-    """The request id of a message that was refused, as far as it can be read, so that the refusal finds its request."""
+    """The request id of a message that was refused, if it can be read: the error must name its request."""
     try:
         request = pb.PlayRequest.FromString(data)
     except DecodeError:

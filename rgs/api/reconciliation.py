@@ -1,18 +1,19 @@
-"""rgs.v1.ReconciliationService over `rgs.service.{submissions,reconciliation_runs,reconciliation_reports}`.
+"""rgs.v1.ReconciliationService over `rgs.service.reconciliation`.
 
-Turns rows of the contract into the records that the strict readers know, which check them; refuses what the contract
-itself can tell: a stream out of order, an enum that is none, a time between two milliseconds.
+Rows of the contract become the records that the strict readers check. Errors found here: a stream out of order, an
+unknown enum value, a time that is not a whole millisecond.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from rgs.api.calls import Download, Methods, Unary, Upload
+from rgs.api.calls import ClientStream, Methods, ServerStream, Unary
 from rgs.api.mapping import time_fields
 from rgs.api.pages import paged
 from rgs.core.errors import InvalidFieldError
@@ -76,17 +77,16 @@ def reconciliation_methods(
 
 
 def _submissions(submissions: Submissions) -> Methods:
-    async def submit_wallet(caller: Caller, messages: AsyncIterator[Any]) -> bytes:
-        stored = await _take(submissions, caller, WALLET, messages, _Rows("rows", _wallet_record))
-        return pb.SubmitWalletStatementResponse(submission=_submission(stored)).SerializeToString()
+    def submitting(source: str, rows: _RowReader | None, response: type[Message]) -> Callable[..., Awaitable[bytes]]:
+        async def submit(caller: Caller, messages: AsyncIterator[Any]) -> bytes:
+            stored = await _take(submissions, caller, source, messages, rows)
+            return response(submission=_submission(stored)).SerializeToString()
 
-    async def submit_receipts(caller: Caller, messages: AsyncIterator[Any]) -> bytes:
-        stored = await _take(submissions, caller, RECEIPTS, messages, _Rows("receipts", _receipt_record))
-        return pb.SubmitReceiptsResponse(submission=_submission(stored)).SerializeToString()
+        return submit
 
-    async def submit_register(caller: Caller, messages: AsyncIterator[Any]) -> bytes:
-        stored = await _take(submissions, caller, REGISTER, messages, None)
-        return pb.SubmitRegisterResponse(submission=_submission(stored)).SerializeToString()
+    wallet = submitting(WALLET, _RowReader("rows", _wallet_record), pb.SubmitWalletStatementResponse)
+    receipts = submitting(RECEIPTS, _RowReader("receipts", _receipt_record), pb.SubmitReceiptsResponse)
+    register = submitting(REGISTER, None, pb.SubmitRegisterResponse)
 
     async def list_submissions(caller: Caller, message: pb.ListSubmissionsRequest) -> pb.ListSubmissionsResponse:
         operator = operator_of(caller, message.operator)
@@ -94,31 +94,28 @@ def _submissions(submissions: Submissions) -> Methods:
         return pb.ListSubmissionsResponse(submissions=map(_submission, found), next_page_token=token)
 
     return {
-        "SubmitWalletStatement": Upload(pb.SubmitWalletStatementRequest, submit_wallet),
-        "SubmitReceipts": Upload(pb.SubmitReceiptsRequest, submit_receipts),
-        "SubmitRegister": Upload(pb.SubmitRegisterRequest, submit_register),
+        "SubmitWalletStatement": ClientStream(pb.SubmitWalletStatementRequest, wallet),
+        "SubmitReceipts": ClientStream(pb.SubmitReceiptsRequest, receipts),
+        "SubmitRegister": ClientStream(pb.SubmitRegisterRequest, register),
         "ListSubmissions": paged(pb.ListSubmissionsRequest, list_submissions),
     }
 
 
-class _Rows:
-    """How the rows of a message are read: the field that holds them, and a record of each."""
+@dataclass(frozen=True, slots=True)
+class _RowReader:
+    """How the rows of a message are read: the field that holds them, and what makes a record of a row."""
 
-    def __init__(self, field: str, record: Callable[[Any, int], Record]) -> None:
-        self.field = field
-        self._record = record
-
-    def records(self, message: Message, before: int) -> list[Record]:
-        return [self._record(row, number) for number, row in enumerate(getattr(message, self.field), before + 1)]
+    field: str
+    record: Callable[[Any, int], Record]
 
 
 async def _take(
-    submissions: Submissions, caller: Caller, source: str, messages: AsyncIterator[Any], rows: _Rows | None
+    submissions: Submissions, caller: Caller, source: str, messages: AsyncIterator[Any], rows: _RowReader | None
 ) -> Submission:
-    """A stream in its one order: the header, then rows, then their number."""
+    """Store a submission. The stream must have this order: the header, then rows, then their number."""
     first = await anext(messages, None)
     if first is None or [field.name for field, _ in first.ListFields()] != ["header"]:
-        raise _order("header", "the first message holds the header, and nothing else")
+        raise _order("header", "the first message must hold the header, and nothing else")
     upload = await submissions.begin(caller, source, _header(caller, source, first.header))
     try:
         before = 0
@@ -126,22 +123,22 @@ async def _take(
             names = [field.name for field, _ in message.ListFields()]
             if names == ["total_rows"]:
                 if await anext(messages, None) is not None:
-                    raise _order("total_rows", "nothing comes behind total_rows")
+                    raise _order("total_rows", "total_rows must be in the last message")
                 return await upload.finish(message.total_rows)
             before += await _add(upload, message, names, rows, before)
-        raise _order("total_rows", "the stream ends without total_rows: it was cut off")
+        raise _order("total_rows", "the stream was cut off: its last message must hold total_rows")
     finally:
         upload.close()
 
 
-async def _add(upload: SubmissionUpload, message: Any, names: list[str], rows: _Rows | None, before: int) -> int:
+async def _add(upload: SubmissionUpload, message: Any, names: list[str], rows: _RowReader | None, before: int) -> int:
     due = "data" if rows is None else rows.field
     if names != [due]:
-        raise _order(due, f"a message between header and total_rows holds {due}, and nothing else")
+        raise _order(due, f"a message between header and total_rows must hold {due}, and nothing else")
     if rows is None:
         await upload.add_data(message.data)
         return 0
-    records = rows.records(message, before)
+    records = [rows.record(row, number) for number, row in enumerate(getattr(message, due), before + 1)]
     await upload.add(records)
     return len(records)
 
@@ -153,7 +150,7 @@ def _order(field: str, limit: str) -> InvalidFieldError:
 def _header(caller: Caller, source: str, header: pb.SubmissionHeader) -> Header:
     if source != REGISTER and header.operator:
         raise InvalidFieldError(
-            "operator is the caller, and not to be named", field="operator", value=header.operator[:80]
+            "operator must be empty: it is the caller", field="operator", value=header.operator[:80]
         )
     operator = header.operator if source == REGISTER else caller.party
     return Header(header.request_id, header.first_day, header.last_day, header.currency, operator)
@@ -162,7 +159,7 @@ def _header(caller: Caller, source: str, header: pb.SubmissionHeader) -> Header:
 def _wallet_record(row: pb.WalletRow, number: int) -> Record:
     if row.kind not in _KINDS or row.status not in _STATUSES:
         field = "kind" if row.kind not in _KINDS else "status"
-        raise InvalidFieldError(f"row {number}: {field} is none of the contract's", field=f"rows.{field}", row=number)
+        raise InvalidFieldError(f"row {number}: {field} has an unknown value", field=f"rows.{field}", row=number)
     record = {
         "transaction_id": row.transaction_id, "kind": _KINDS[row.kind], "player": row.player,
         "amount_minor": str(row.amount_minor), "reference": row.reference, "status": _STATUSES[row.status],
@@ -189,7 +186,9 @@ def _milliseconds(time: Timestamp, field: str, number: int = 0) -> int:
     time_ms, rest = divmod(time.seconds * 1_000_000_000 + time.nanos, 1_000_000)
     if rest or not 0 <= time_ms <= TIME_MS_MAX or not 0 <= time.nanos < 1_000_000_000:
         row = f"row {number}: " if number else ""
-        raise InvalidFieldError(f"{row}time is no whole millisecond of the years 1970 to 9999", field=field, row=number)
+        raise InvalidFieldError(
+            f"{row}time must be a whole millisecond in the years 1970 to 9999", field=field, row=number
+        )
     return time_ms
 
 
@@ -239,7 +238,7 @@ def _runs(running: ReconciliationRuns, reports: ReconciliationReports) -> Method
 
     return {
         "RunReconciliation": Unary(pb.RunReconciliationRequest, run),
-        "GetReport": Download(pb.GetReportRequest, get_report),
+        "GetReport": ServerStream(pb.GetReportRequest, get_report),
     }
 
 
@@ -290,7 +289,7 @@ def _period(message: pb.RunReconciliationRequest) -> tuple[int, int] | None:
         return None
     if not all(given):
         missing = names[given.index(False)]
-        raise InvalidFieldError(f"{missing} is missing: a period has both", field=missing)
+        raise InvalidFieldError(f"{missing} is missing: a period needs start and end", field=missing)
     return _milliseconds(message.period_start_time, names[0]), _milliseconds(message.period_end_time, names[1])
 
 

@@ -1,6 +1,4 @@
-"""The part of rgs.v1.AdminService over `rgs.service.admin.monitoring`: measured returns. Refuses to judge anything
-itself.
-"""
+"""The part of rgs.v1.AdminService over `rgs.service.admin.monitoring`: measured returns."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from rgs.v1 import admin_pb2 as pb
 
 
 def returns_methods(monitoring: Monitoring) -> Methods:
-    """One method of the service."""
+    """The method GetReturns."""
 
     async def get_returns(_caller: Caller, _message: pb.GetReturnsRequest) -> bytes:
         measured, passed_over = await monitoring.measured()

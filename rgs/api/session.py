@@ -1,18 +1,11 @@
-"""rgs.v1.SessionService over `rgs.service.play.sessions`. Parses, asks, puts the statement behind;
-refuses to do more.
-"""
+"""rgs.v1.SessionService over `rgs.service.play.sessions`."""
 
 from __future__ import annotations
 
 from rgs.api.calls import Methods, Unary
 from rgs.api.mapping import Encoder, reply_bytes, time_fields
 from rgs.api.pages import paged
-from rgs.api.parsing import (
-    parse_buy_participation,
-    parse_close_session,
-    parse_end_participation,
-    parse_open_session,
-)
+from rgs.api.parsing import parse_buy_participation, parse_close_session, parse_end_participation, parse_open_session
 from rgs.core.rounds import staked_so_far
 from rgs.service.callers import Caller
 from rgs.service.play.sessions import OpenRound, Sessions

@@ -1,10 +1,9 @@
-"""The command line of the house: `rgs init | party | keys | migrate | erase-player | recover | serve | demo | play |
-call | simulate | conformance | witness | reconcile | export | receipt | dispute-export | log | manifest`.
+"""The command `rgs`: one module for each command.
 
-Every error that the house knows ends in one line on stderr: what is wrong, then the stable reason with field, limit and
-value. Exit 0 is success, 1 a refusal, 2 a command, option or setting that is not understood, 130 an interrupt; for
-`reconcile` and `conformance` 2 is a verdict, and 1 all else. `serve` has 1 for what may pass and 3 for what will not
-until a person changes something. Refuses to show a traceback for what is not a bug.
+A known error becomes one line on stderr: what is wrong, then the stable reason with field, limit and value. Only a bug
+shows a traceback. Exit status: 0 success, 1 an error, 2 a command, option or setting that is not understood, 130 an
+interrupt. For `reconcile` and `conformance` 2 is a verdict, and every error is 1. For `serve` 1 is an error that may
+pass by itself, and 3 one that lasts until somebody changes something.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ import typer
 
 from rgs import __version__
 from rgs.cli import dispute, erase, export, export_books, init, keys, log, migrate, party, receipt, recover, serve
+from rgs.cli.options import run_app
 from rgs.core.errors import FormatError, InvalidFieldError, RgsError, UnavailableError, UnknownFieldError
 from rgs.integrity.isolation import HOPELESS, SurroundingsError
 from rgs.integrity.manifest import Manifest, ManifestError
@@ -27,25 +27,25 @@ from rgs.store.changes import StoreAwayError
 from rng import __version__ as rng_version
 from rng.errors import RngError, SelfTestError
 
-_TOLD: Final = ("field", "limit", "value")
+_FACTS: Final = ("field", "limit", "value")
 _LATER: Final = {
     "demo": "Play between misbehaving peers; replay, reconcile and audit it; show what is proved.",
     "play": "Play by hand against a running server, and see every round verified.",
     "call": "Call one method of the server, JSON in and out.",
-    "simulate": "A wallet or central system that misbehaves as it is told.",
-    "witness": "Watch a transparency log and cosign its checkpoints: for those who do not trust it.",
+    "simulate": "Run a wallet or a regulator's system that makes the faults of a plan.",
+    "witness": "Watch transparency logs and cosign their checkpoints.",
     "conformance": "Check a wallet or a regulator's gateway against the contract.",
 }
-_VERDICT_IS_2: Final = (["reconcile"], ["conformance"])
-"""Where 2 says what was found: open breaks, failed checks."""
-_MAY_PASS: Final = (UnavailableError, StoreAwayError, ServingAlreadyError)
-"""What may be otherwise at the next start of a server, without anybody's doing."""
 _RECONCILE: Final = "Compare the record with the operator's wallet and the regulator's register."
+_VERDICT_IS_2: Final = (["reconcile"], ["conformance"])
+"""Commands whose status 2 is a verdict: open breaks, failed checks."""
+_MAY_PASS: Final = (UnavailableError, StoreAwayError, ServingAlreadyError)
+"""Errors of `serve` that a later start may not meet, although nobody changed anything."""
 _PASSED_ON: Final = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
 
 def build_app() -> typer.Typer:
-    """The commands. Their context's `obj` is the software manifest."""
+    """The application with all commands. The `obj` of a command's context is the software manifest."""
     app = typer.Typer(
         name="rgs",
         help="A remote game server for casino card games: certifiable chance, signed rounds, offline replay.",
@@ -76,13 +76,13 @@ def build_app() -> typer.Typer:
 
 
 def run(argv: list[str], manifest: Manifest) -> int:
-    """Run one command line; the exit status. Known errors are told, bugs are raised."""
+    """Run one command line; returns the exit status. Known errors are printed, bugs are raised."""
     command = typer.main.get_command(build_app())
     try:
         status = command.main(args=argv, prog_name="rgs", standalone_mode=False, obj=manifest)
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
-    except BrokenPipeError:  # whoever read our output has gone
+    except BrokenPipeError:  # nobody reads our output any more
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except typer.Abort:
@@ -90,7 +90,7 @@ def run(argv: list[str], manifest: Manifest) -> int:
     except typer.TyperException as error:
         where = getattr(getattr(error, "ctx", None), "command_path", "rgs")
         what = error.format_message().replace("Value error, ", "").rstrip(".")
-        return _fail(f"{what} (see `{where} --help`)", error.exit_code)
+        return _fail(f"{what} (see `{where} --help`)", 1 if argv[:1] in _VERDICT_IS_2 else error.exit_code)
     except RgsError as error:
         if _is_usage(error) and argv[:1] not in _VERDICT_IS_2:
             return _fail(_describe(error), 2)
@@ -103,7 +103,7 @@ def run(argv: list[str], manifest: Manifest) -> int:
     except OSError as error:
         return _fail(": ".join(str(part) for part in (error.filename, error.strerror or error) if part))
     except Exception as error:
-        # The store's driver is not imported here: all SQL is the store's, and so are the names of its errors.
+        # Compared by name: the drivers are imported in rgs.store only.
         if type(error).__module__.partition(".")[0] not in {"sqlite3", "asyncpg"}:
             raise
         return _fail(f"the store cannot be used: {error} [{UnavailableError.reason}]")
@@ -114,13 +114,13 @@ def _refusal(argv: list[str], *, hopeless: bool) -> int:
 
 
 def _is_usage(error: RgsError) -> bool:
-    """Whether it is an option, an argument or a setting that is not understood."""
+    """Whether the error is about an option, an argument or a setting."""
     return isinstance(error, InvalidFieldError | UnknownFieldError | FormatError) and error.field is not None
 
 
 def _describe(error: RgsError) -> str:
-    told = {"field": error.field, **error.metadata}
-    facts = [f"{name}={told[name]}" for name in _TOLD if told.get(name) is not None]
+    known = {"field": error.field, **error.metadata}
+    facts = [f"{name}={known[name]}" for name in _FACTS if known.get(name) is not None]
     return f"{error.message} [{' '.join([error.reason, *facts])}]"
 
 
@@ -131,7 +131,9 @@ def _fail(text: str, status: int = 1) -> int:
 
 def _top(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Say which software this is.", is_eager=True)] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version of the software.", is_eager=True)
+    ] = False,
 ) -> int:
     manifest: Manifest = context.obj
     if version:
@@ -144,7 +146,7 @@ def _top(
 
 
 def _show_manifest(context: typer.Context) -> int:
-    """Write the software manifest: what `instance_start` names by its SHA-256."""
+    """Write the software manifest, whose SHA-256 stands in every `instance_start`."""
     manifest: Manifest = context.obj
     sys.stdout.buffer.write(manifest.content + b"\n")
     sys.stdout.buffer.flush()
@@ -152,10 +154,9 @@ def _show_manifest(context: typer.Context) -> int:
 
 
 def _later(name: str) -> Callable[[typer.Context], int]:
-    """A command in a module of its own, imported when called: `rgs.cli.<name>.main(arguments, manifest) -> int`."""
+    """A command whose module is imported only when it is called; the module's `app` parses the arguments."""
 
     def command(context: typer.Context) -> int:
-        status: int = part(f"rgs.cli.{name}", f"`rgs {name}`").main(list(context.args), context.obj)
-        return status
+        return run_app(part(f"rgs.cli.{name}", f"`rgs {name}`").app, name, context.args)
 
     return command

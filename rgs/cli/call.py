@@ -1,12 +1,12 @@
-"""`rgs call METHOD JSON`: any method of the contract from a shell, for those without grpcurl.
+"""`rgs call METHOD JSON`: calls one method of the server from a shell, without grpcurl.
 
-JSON is protobuf's own mapping with the field names of the contract: 64-bit integers may be numbers and are answered as
-strings, bytes are base64, enums are names. A missing `request_id` is filled in and told on stderr, so that the very
-same request can be sent again. A method that takes a stream (`Play`) reads one JSON object a line from stdin; what is
-streamed back is one a line, too.
+The JSON is protobuf's own mapping with the field names of the contract: 64-bit integers may be numbers and come back as
+strings, bytes are base64, enums are names. A missing `request_id` is filled in and printed to stderr, so that the same
+request can be sent again. A method with a stream of requests (`Play`) reads one JSON object a line from stdin; a stream
+of answers is printed one a line.
 
-The answer goes to stdout, everything else to stderr. Exit 1 for a refusal, also for one that travels in band: its
-message, reason and metadata are told. Refuses to repeat by itself: one command is one attempt.
+The answer goes to stdout, everything else to stderr. The exit status is 1 for an error, also for one inside a stream.
+The command never repeats a call by itself.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from google.protobuf.message_factory import GetMessageClass
 from google.rpc import error_details_pb2
 from grpc_health.v1 import health_pb2
 
-from rgs.cli.options import HOME, HomeOption, note
+from rgs.cli.options import HOME, HomeOption, new_app, note
 from rgs.core.errors import FormatError, InvalidFieldError
 from rgs.devkit.client import CallError, Client, ClientIdentity, OutcomeUnknownError, address_of, refusal_of
 from rgs.node.config import check_address
@@ -45,54 +45,45 @@ CONTRACT: Final = (
     health_pb2,
 )
 DETAILS: Final = error_details_pb2
-"""Imported so that the details of an error in band can be written as JSON."""
+"""Imported so that the details of an error inside a stream can be written as JSON."""
 TIMEOUT_S: Final = 10.0
 _REQUEST_ID: Final = "request_id"
 _READ_BYTES: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
-    """A method of the contract, `SessionService/GetSession`."""
+class ContractMethod:
+    """A method of the contract."""
 
     descriptor: MethodDescriptor
 
     @property
     def name(self) -> str:
-        """Service and method, as it is typed."""
+        """Service and method: `SessionService/GetSession`."""
         return f"{self.descriptor.containing_service.name}/{self.descriptor.name}"
 
     @property
     def path(self) -> str:
-        """As gRPC names it."""
+        """The path of gRPC: `/rgs.v1.SessionService/GetSession`."""
         return f"/{self.descriptor.containing_service.full_name}/{self.descriptor.name}"
 
-    @property
-    def takes_stream(self) -> bool:
-        """Whether requests come line by line."""
-        return bool(self.descriptor.client_streaming)
-
-    @property
-    def gives_stream(self) -> bool:
-        """Whether answers go line by line."""
-        return bool(self.descriptor.server_streaming)
-
     def __str__(self) -> str:
-        takes, gives = ("stream " * flag for flag in (self.takes_stream, self.gives_stream))
-        return f"{self.name}({takes}{self.descriptor.input_type.name}) -> {gives}{self.descriptor.output_type.name}"
+        kind = self.descriptor
+        takes, gives = ("stream " * bool(flag) for flag in (kind.client_streaming, kind.server_streaming))
+        return f"{self.name}({takes}{kind.input_type.name}) -> {gives}{kind.output_type.name}"
 
 
-def methods() -> dict[str, Method]:
+def methods() -> dict[str, ContractMethod]:
     """Every method of the contract by its name, in the order of the contract."""
     services = [service for module in CONTRACT for service in module.DESCRIPTOR.services_by_name.values()]
-    every = [Method(method) for service in services for method in service.methods]
+    every = [ContractMethod(method) for service in services for method in service.methods]
     return {method.name: method for method in every}
 
 
-def find(name: str) -> Method:
-    """The method of a name: `SessionService/GetSession`, with the package before it or without the service.
+def find(name: str) -> ContractMethod:
+    """The method of a name: `SessionService/GetSession`, with the package before it, or without the service.
 
-    InvalidFieldError where there is none, or more than one.
+    InvalidFieldError if no method or several methods have the name.
     """
     every = methods()
     plain = name.removeprefix("/")
@@ -107,22 +98,22 @@ def find(name: str) -> Method:
 # --- requests --------------------------------------------------------------------------------------------------------
 
 
-def read_request(kind: type[Message], text: str, new_id: Callable[[], str], tell: Callable[[str], None]) -> Message:
-    """The message of a JSON object, its request id filled in and told where it has none. FormatError."""
+def read_request(kind: type[Message], text: str, new_id: Callable[[], str]) -> Message:
+    """The message of a JSON object. A missing request id is filled in and printed to stderr. FormatError."""
     try:
         message: Message = Parse(text, kind())
     except (ParseError, RecursionError) as error:
         why = " ".join(str(error).split())
-        raise FormatError(f"no {kind.DESCRIPTOR.name}: {why}", field="json") from None
+        raise FormatError(f"cannot read a {kind.DESCRIPTOR.name}: {why}", field="json") from None
     inner = _inner(message)
     if inner is not None and not getattr(inner, _REQUEST_ID):
         setattr(inner, _REQUEST_ID, new_id())
-        tell(f"request_id {getattr(inner, _REQUEST_ID)}")
+        note(f"rgs: request_id {getattr(inner, _REQUEST_ID)}")
     return message
 
 
 def _inner(message: Message) -> Message | None:
-    """The message that carries the request id: itself, or what a request of a stream holds; None where none does."""
+    """The message that carries the request id: this one, or the one inside a request of a stream; None if neither."""
     descriptor = message.DESCRIPTOR
     if _REQUEST_ID in descriptor.fields_by_name:
         return message
@@ -132,9 +123,9 @@ def _inner(message: Message) -> Message | None:
 
 
 def _lines(descriptor: int) -> Iterator[str]:
-    """Lines of a file as they come, empty ones left out.
+    """The lines of a file as they come, without empty ones.
 
-    Read past Python's own buffer: the reading thread may still wait when the process ends.
+    They are read without Python's buffer: the reading thread may still wait when the process ends.
     """
     rest = b""
     while data := os.read(descriptor, _READ_BYTES):
@@ -145,7 +136,7 @@ def _lines(descriptor: int) -> Iterator[str]:
 
 
 class _Requests:
-    """The requests of a stream, one a line. What is no request ends them, and is kept as `error`."""
+    """The requests of a stream, one a line. A line that cannot be read ends the stream and is kept as `error`."""
 
     def __init__(self, lines: Iterator[str], read: Callable[[str], Message]) -> None:
         self._lines = lines
@@ -165,18 +156,21 @@ class _Requests:
 # --- the call --------------------------------------------------------------------------------------------------------
 
 
-def invoke(client: Client, method: Method, text: str | None, timeout_s: float | None) -> bool:
-    """Send, and print what is answered; whether no answer was a refusal in band. CallError, FormatError."""
+def invoke(client: Client, method: ContractMethod, text: str | None, timeout_s: float | None) -> bool:
+    """Call the method and print the answers; returns whether no answer in a stream was an error.
+
+    Raises CallError, FormatError.
+    """
     takes, gives = (GetMessageClass(kind) for kind in (method.descriptor.input_type, method.descriptor.output_type))
-    # The stubs want the two types at once; here any message goes with any.
+    # `Any`, because the stubs of gRPC want both types to be known.
     coding: dict[str, Any] = {"request_serializer": takes.SerializeToString, "response_deserializer": gives.FromString}
 
     def read(line: str) -> Message:
-        return read_request(takes, line, client.request_id, lambda told: note(f"rgs: {told}"))
+        return read_request(takes, line, client.request_id)
 
     channel: Any = client.channel
     try:
-        if method.takes_stream:
+        if method.descriptor.client_streaming:
             if text not in {None, "-"}:
                 raise InvalidFieldError(f"{method.name} reads its requests from stdin, one a line", field="json")
             requests = _Requests(_lines(sys.stdin.fileno()), read)
@@ -185,7 +179,7 @@ def invoke(client: Client, method: Method, text: str | None, timeout_s: float | 
                 raise requests.error
             return is_good
         request = read((sys.stdin.read() if text == "-" else text) or "{}")
-        if method.gives_stream:
+        if method.descriptor.server_streaming:
             return _print(channel.unary_stream(method.path, **coding)(request, timeout=timeout_s))
         answer = channel.unary_unary(method.path, **coding)(request, timeout=timeout_s or TIMEOUT_S)
     except grpc.RpcError as error:
@@ -203,21 +197,21 @@ def _print(answers: Iterator[Message]) -> bool:
 
 
 def format_answer(answer: Message, indent: int | None = 2) -> str:
-    """A message as JSON, with the field names of the contract; in one line without `indent`."""
+    """A message as JSON with the field names of the contract; `indent` None gives one line."""
     return str(MessageToJson(answer, preserving_proto_field_name=True, indent=indent, ensure_ascii=False))
 
 
-def told(error: CallError) -> list[str]:
-    """A refusal for people: its message and reason, then its metadata, one a line."""
+def error_lines(error: CallError) -> list[str]:
+    """An error for people: its message and reason, then its metadata, one a line."""
     lines = [f"rgs: {error.message} [{error.reason or error.code.name}]"]
     lines += [f"  {name}: {value}" for name, value in sorted(error.metadata.items())]
     if isinstance(error, OutcomeUnknownError):
-        lines.append("  not answered: it may have happened; the same request with the same request_id tells")
+        lines.append("  no answer: the call may have taken effect; send the same request with the same request_id")
     return lines
 
 
-def described(method: Method) -> list[str]:
-    """A method and the fields of its request."""
+def described(method: ContractMethod) -> list[str]:
+    """A method and the fields of its request, one a line."""
     return [str(method), *_fields(method.descriptor.input_type, "  ", set())]
 
 
@@ -249,15 +243,19 @@ def _type(field: FieldDescriptor) -> str:
 # --- the command -----------------------------------------------------------------------------------------------------
 
 
+app = new_app()
+
+
+@app.command()
 def call(
     method: Annotated[str | None, typer.Argument(help="SessionService/GetSession, or GetSession.")] = None,
-    json: Annotated[str | None, typer.Argument(help="The request; {} where not given, - for stdin.")] = None,
+    json: Annotated[str | None, typer.Argument(help="The request; default: {}; - reads it from stdin.")] = None,
     show: Annotated[bool, typer.Option("--list", help="List the methods; with METHOD, its fields.")] = False,
     role: Annotated[Role, typer.Option("--as", help="Call as the development party of this role.")] = Role.OPERATOR,
-    party: Annotated[str | None, typer.Option(help="Call as this party, whose certificate lies in the home.")] = None,
-    server: Annotated[str | None, typer.Option(help="HOST:PORT; the home's own where not given.")] = None,
+    party: Annotated[str | None, typer.Option(help="Call as this party; its certificate must be in the home.")] = None,
+    server: Annotated[str | None, typer.Option(help="HOST:PORT; default: the home's server.")] = None,
     timeout: Annotated[
-        float | None, typer.Option(help="Seconds; 10 where not given, for streams none.", min=0.1)
+        float | None, typer.Option(help="Time limit in seconds; default: 10, and none for streams.", min=0.1)
     ] = None,
     home: HomeOption = HOME,
 ) -> int:
@@ -272,13 +270,5 @@ def call(
         try:
             return 0 if invoke(client, chosen, json, timeout) else 1
         except CallError as error:
-            note("\n".join(told(error)))
+            note("\n".join(error_lines(error)))
             return 1
-
-
-def main(arguments: list[str], _manifest: Any) -> int:
-    """Run the command; the exit status."""
-    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    app.command()(call)
-    status = typer.main.get_command(app).main(args=arguments, prog_name="rgs call", standalone_mode=False)
-    return status if isinstance(status, int) else 0

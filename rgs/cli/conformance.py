@@ -1,14 +1,14 @@
-"""`rgs conformance wallet | regulator`: does a peer keep the contract? A table, a JUnit file, an exit status.
+"""`rgs conformance wallet | regulator`: checks whether a peer keeps the contract; prints a table, writes a JUnit file.
 
-Exit 0: every check passed or was skipped; 2: a check failed; 1: the peer could not be reached, or the options are
-wrong. Refuses to run against a peer without mutual TLS.
+Exit status: 0 every check passed or was skipped, 2 a check failed, 1 the peer cannot be reached or the options are
+wrong. The peer must use mutual TLS.
 """
 
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -17,7 +17,7 @@ import typer
 
 from rgs.adapters.grpc import regulator as regulator_grpc
 from rgs.adapters.grpc import wallet as wallet_grpc
-from rgs.cli.options import HOME, HomeOption, entropy
+from rgs.cli.options import HOME, HomeOption, entropy, grouped, new_app
 from rgs.core.ids import ULID_RANDOM_BYTES, check_name, check_reference, format_ulid
 from rgs.core.money import parse_currency
 from rgs.devkit.conformance import regulator, wallet
@@ -39,83 +39,91 @@ from rgs.node.home import OUTWARD, open_home
 from rgs.regulator.v1.regulator_pb2_grpc import CentralSystemServiceStub
 from rgs.wallet.v1.wallet_pb2_grpc import WalletServiceStub
 
-app = typer.Typer(
-    help="Check a wallet or a regulator's gateway against the contract.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+app = new_app(help="Check a wallet or a regulator's gateway against the contract.", no_args_is_help=True)
 
 FAILED_STATUS: Final = 2
-DEADLINE_MS: Final = 3_000
 
-TargetOption = Annotated[str, typer.Option(help="host:port of the peer.")]
-TlsOption = Annotated[
-    Path | None,
-    typer.Option("--tls", help="Folder with ca.pem, outward.pem, outward.key; default: the home's.", file_okay=False),
-]
-JunitOption = Annotated[Path | None, typer.Option(help="Write the results as JUnit XML.", dir_okay=False)]
-DeadlineOption = Annotated[int, typer.Option("--deadline-ms", help="Deadline of one call.", min=50, max=60_000)]
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """The system that is checked, how it is reached, and where the results go."""
+
+    target: Annotated[str, typer.Option(help="host:port of the peer.")]
+    tls: Annotated[
+        Path | None,
+        typer.Option(help="Folder with ca.pem, outward.pem, outward.key; default: the home's.", file_okay=False),
+    ] = None
+    home: HomeOption = HOME
+    junit: Annotated[Path | None, typer.Option(help="Write the results as JUnit XML.", dir_okay=False)] = None
+    deadline_ms: Annotated[int, typer.Option(help="Deadline of one call.", min=50, max=60_000)] = 3_000
+
+    def credentials(self) -> grpc.ChannelCredentials:
+        """The certificates for mutual TLS. FileRefusedError."""
+        folder = open_home(self.home).tls if self.tls is None else self.tls
+        return grpc.ssl_channel_credentials(
+            root_certificates=read_whole(folder / "ca.pem", "authority"),
+            private_key=read_whole(folder / f"{OUTWARD}.key", "private key", secret=True),
+            certificate_chain=read_whole(folder / f"{OUTWARD}.pem", "certificate"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class WalletAccounts:
+    """What the checks of a wallet may use there."""
+
+    player: Annotated[str, typer.Option(help="Test player with some ten thousand minor units; used by nobody else.")]
+    operator: Annotated[str, typer.Option(help="The operator's name at the game server.")] = "demo-operator"
+    currency: Annotated[str, typer.Option(help="Currency of the player's account.")] = "EUR"
+    second_player: Annotated[str, typer.Option(help="Another player with an account.")] = "conformance-second"
+    unknown_player: Annotated[str, typer.Option(help="A pseudonym without an account.")] = "unknown-player"
+    other_currency: Annotated[str, typer.Option(help="A currency in which the player has no account.")] = "XTS"
+    token: Annotated[str, typer.Option(help="A valid session token, if the wallet needs one.")] = ""
+    expired_token: Annotated[str, typer.Option(help="An expired session token; without it two checks are skipped.")] = (
+        ""
+    )
 
 
 @app.command("wallet")
-def check_wallet(  # noqa: PLR0913, PLR0917 - the options of a command line
-    target: TargetOption,
-    player: Annotated[str, typer.Option(help="Test player with some ten thousand minor units; used by nobody else.")],
-    operator: Annotated[str, typer.Option(help="The operator's name at the game server.")] = "demo-operator",
-    currency: Annotated[str, typer.Option(help="Currency of the player's account.")] = "EUR",
-    second_player: Annotated[str, typer.Option(help="Another player with an account.")] = "conformance-second",
-    unknown_player: Annotated[str, typer.Option(help="A pseudonym without an account.")] = "unknown-player",
-    other_currency: Annotated[str, typer.Option(help="A currency that the player has no account in.")] = "XTS",
-    token: Annotated[str, typer.Option(help="A session token that is valid, if the wallet wants one.")] = "",
-    expired_token: Annotated[str, typer.Option(help="One that has expired; without it two checks are skipped.")] = "",
-    tls: TlsOption = None,
-    home: HomeOption = HOME,
-    junit: JunitOption = None,
-    deadline_ms: DeadlineOption = DEADLINE_MS,
-) -> int:
+@grouped
+def check_wallet(peer: Peer, accounts: WalletAccounts) -> int:
     """Run the checks of an operator's wallet. They move money of the test player."""
 
-    async def tried(channel: grpc.aio.Channel) -> list[CheckResult]:
+    async def check(channel: grpc.aio.Channel) -> list[CheckResult]:
         kit = WalletKit(
             stub=WalletServiceStub(channel),
-            caller=ContractCaller(wallet_grpc.DOMAIN, wallet_grpc.REFUSALS, deadline_ms),
+            caller=ContractCaller(wallet_grpc.DOMAIN, wallet_grpc.REFUSALS, peer.deadline_ms),
             new_id=_new_id(),
-            operator=check_name(operator, "operator"),
-            player=check_reference(player, "player"),
-            currency=parse_currency(currency),
-            second_player=check_reference(second_player, "second_player"),
-            unknown_player=check_reference(unknown_player, "unknown_player"),
-            other_currency=parse_currency(other_currency),
-            token=token,
-            expired_token=expired_token,
+            operator=check_name(accounts.operator, "operator"),
+            player=check_reference(accounts.player, "player"),
+            currency=parse_currency(accounts.currency),
+            second_player=check_reference(accounts.second_player, "second_player"),
+            unknown_player=check_reference(accounts.unknown_player, "unknown_player"),
+            other_currency=parse_currency(accounts.other_currency),
+            token=accounts.token,
+            expired_token=accounts.expired_token,
         )
         return await run_checks(wallet.CHECKS, kit)
 
-    return _run("wallet", target, _credentials(tls, home), deadline_ms, junit, tried)
+    return _run("wallet", peer, check)
 
 
 @app.command("regulator")
+@grouped
 def check_regulator(
-    target: TargetOption,
+    peer: Peer,
     operator: Annotated[str, typer.Option(help="An operator that the system knows.")] = "demo-operator",
-    jurisdiction: Annotated[str, typer.Option(help="The jurisdiction that it serves.")] = "demo",
-    ruleset: Annotated[str, typer.Option(help="A ruleset that it knows.")] = "uth-solo",
+    jurisdiction: Annotated[str, typer.Option(help="The jurisdiction that the system serves.")] = "demo",
+    ruleset: Annotated[str, typer.Option(help="A ruleset that the system knows.")] = "uth-solo",
     currency: Annotated[str, typer.Option(help="ISO 4217.")] = "EUR",
-    tls: TlsOption = None,
-    home: HomeOption = HOME,
-    junit: JunitOption = None,
-    deadline_ms: DeadlineOption = DEADLINE_MS,
 ) -> int:
-    """Run the checks of a central system or its gateway. They open sessions: use a test system."""
-    clock = SystemClock()
+    """Run the checks of a regulator's system or its gateway. They open sessions: use a test system."""
 
-    async def tried(channel: grpc.aio.Channel) -> list[CheckResult]:
+    async def check(channel: grpc.aio.Channel) -> list[CheckResult]:
         kit = RegulatorKit(
             stub=CentralSystemServiceStub(channel),
-            caller=ContractCaller(regulator_grpc.DOMAIN, regulator_grpc.REFUSALS, deadline_ms),
+            caller=ContractCaller(regulator_grpc.DOMAIN, regulator_grpc.REFUSALS, peer.deadline_ms),
             new_id=_new_id(),
-            now_ms=clock.now_ms,
+            now_ms=SystemClock().now_ms,
             operator=check_name(operator, "operator"),
             jurisdiction=check_name(jurisdiction, "jurisdiction"),
             ruleset=check_name(ruleset, "ruleset"),
@@ -123,18 +131,7 @@ def check_regulator(
         )
         return await run_checks(regulator.CHECKS, kit)
 
-    return _run("regulator", target, _credentials(tls, home), deadline_ms, junit, tried)
-
-
-def main(arguments: list[str], _manifest: object) -> int:
-    """Run the command line below `rgs conformance`. One that is not understood is 1 here: 2 says that checks failed."""
-    command = typer.main.get_command(app)
-    try:
-        status = command.main(args=arguments, prog_name="rgs conformance", standalone_mode=False)
-    except typer.TyperException as error:
-        print(f"rgs: {error.format_message().rstrip('.')} (see `rgs conformance --help`)", file=sys.stderr)
-        return 1
-    return status if isinstance(status, int) else 0
+    return _run("regulator", peer, check)
 
 
 def _new_id() -> Callable[[], str]:
@@ -142,33 +139,18 @@ def _new_id() -> Callable[[], str]:
     return lambda: format_ulid(clock.now_ms(), source.read(ULID_RANDOM_BYTES))
 
 
-def _credentials(tls: Path | None, home: Path) -> grpc.ChannelCredentials:
-    folder = open_home(home).tls if tls is None else tls
-    return grpc.ssl_channel_credentials(
-        root_certificates=read_whole(folder / "ca.pem", "authority"),
-        private_key=read_whole(folder / f"{OUTWARD}.key", "private key", secret=True),
-        certificate_chain=read_whole(folder / f"{OUTWARD}.pem", "certificate"),
-    )
-
-
-def _run(
-    name: str,
-    target: str,
-    credentials: grpc.ChannelCredentials,
-    deadline_ms: int,
-    junit: Path | None,
-    check: Callable[[grpc.aio.Channel], Awaitable[list[CheckResult]]],
-) -> int:
-    check_address("target", target)
+def _run(name: str, peer: Peer, check: Callable[[grpc.aio.Channel], Awaitable[list[CheckResult]]]) -> int:
+    credentials = peer.credentials()
+    check_address("target", peer.target)
 
     async def run() -> list[CheckResult]:
         options: Any = (("grpc.enable_retries", 0), ("grpc.service_config_disable_resolution", 1))
-        async with grpc.aio.secure_channel(target, credentials, options=options) as channel:
-            await verify_reachable(channel, target, deadline_ms)
+        async with grpc.aio.secure_channel(peer.target, credentials, options=options) as channel:
+            await verify_reachable(channel, peer.target, peer.deadline_ms)
             return await check(channel)
 
     results = asyncio.run(run())
-    print_table(f"{name} at {target}", results)
-    if junit is not None:
-        write_whole(junit.absolute(), format_junit(f"rgs.conformance.{name}", results), PUBLIC_MODE)
+    print_table(f"{name} at {peer.target}", results)
+    if peer.junit is not None:
+        write_whole(peer.junit.absolute(), format_junit(f"rgs.conformance.{name}", results), PUBLIC_MODE)
     return FAILED_STATUS if any(result.verdict is CheckVerdict.FAILED for result in results) else 0

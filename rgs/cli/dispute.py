@@ -1,8 +1,8 @@
-"""`rgs dispute-export ROUND_ID`: one zip for a complaint, which `certify dispute` verifies and shows.
+"""`rgs dispute-export ROUND_ID`: writes a zip about a round, for a complaint. `certify dispute` verifies and shows it.
 
-Holds the session's statements with their private blocks (`--no-private` leaves them out), keys, opening and final of
-the seat with their places in the log, the ruleset, and the page as it is rendered from exactly these files. Refuses a
-round that has not ended, and one of several seats without `--session`.
+The zip holds the session's statements with their private blocks (`--no-private` leaves them out), the keys, the opening
+and the final of the seat with their log proofs, the ruleset, and a page that is rendered from exactly these files. The
+round must have ended. If it has several seats, `--session` names one.
 """
 
 from __future__ import annotations
@@ -30,17 +30,19 @@ from rgs.store.interface import StatementRow
 from rgs.tlog.receipts import make_proof
 
 _ZIP_TIME: Final = (1980, 1, 1, 0, 0, 0)
-"""Of every file in a zip: the same files make the same bytes."""
+"""The time of every file in a zip, so that the same files make the same bytes."""
 README: Final = """This file shows one round of play, with everything that is needed to check it.
 
 page.html       the round as a page, in English, Italian and German
 session.jsonl   every signed statement of the session
-keys.json       the keys of the house; its root fingerprint you get from the regulator or an auditor, not from here
-*.json          the statements of the round, as they were signed; *.tlog-proof their places in the transparency log
+keys.json       the keys of the server's operator; get the root fingerprint from the regulator or an auditor instead
+*.json          the statements of the round, as they were signed
+*.tlog-proof    the proofs that these statements are in the transparency log
 
     certify dispute FILE.zip --root FINGERPRINT --policy POLICY --html mine.html
 
-makes the page anew from the signed statements alone. What each byte means: docs/formats.md and docs/verify.md.
+This command makes the page again from the signed statements alone. docs/formats.md and docs/verify.md explain each
+byte.
 """
 
 
@@ -48,11 +50,11 @@ def command(
     round_id: Annotated[str, typer.Argument(help="The round.")],
     output: Annotated[Path, typer.Option(help="The new zip.", dir_okay=False)],
     home: HomeOption = HOME,
-    log: Annotated[Path | None, typer.Option("--log", help="A copy of the log, if not the home's own.")] = None,
-    session: Annotated[str, typer.Option(help="Whose seat, where the round has several.")] = "",
-    private: Annotated[bool, typer.Option(help="With the private blocks, where they still exist.")] = True,
+    log: Annotated[Path | None, typer.Option("--log", help="A copy of the log, instead of the home's log.")] = None,
+    session: Annotated[str, typer.Option(help="The session of the seat, if the round has several seats.")] = "",
+    private: Annotated[bool, typer.Option(help="Include the private blocks that still exist.")] = True,
 ) -> int:
-    """Write the file of a complaint about a round: statements, proofs, keys, rules, and a page to read."""
+    """Write a zip about one round, for a complaint: statements, proofs, keys, rules, and a page to read."""
     config = open_home(home)
     seats = {
         name: _seat(asyncio.run(statements_of(config, check_ulid(round_id, "round_id"), f"round_{name}")), session)
@@ -80,10 +82,8 @@ def command(
 
 
 def page_of(contents: dict[str, bytes]) -> dict[str, bytes]:
-    """The page, made from these files alone; none of a round that cannot be shown, for whoever complains gets the rest
-    all the same.
-    """
-    examined = part("certification.dispute", "dispute").examine(contents, None, None)  # as a server never does
+    """The page, made from these files alone. Without a page if the round cannot be shown: the zip is written anyway."""
+    examined = part("certification.dispute", "dispute").examine(contents, None, None)  # a server does not load it
     try:
         return {"page.html": part("certification.dispute_page", "dispute").render_dispute(examined).encode()}
     except FormatError as error:
@@ -104,15 +104,15 @@ def _seat(rows: list[tuple[StatementRow, bytes]], session: str) -> tuple[Stateme
     chosen = [row for row in rows if session in ("", row[0].session_id)]
     if len(chosen) != 1:
         raise InvalidFieldError(
-            f"the round has {len(rows)} seats: name one with --session", field="session", value=session, limit=1
+            f"the round has {len(rows)} seats: choose one with --session", field="session", value=session, limit=1
         )
     return chosen[0]
 
 
 def _ruleset(opening: StatementRow) -> bytes:
-    """The ruleset that the deal names, in its canonical form; NotFoundError if this version does not ship it."""
+    """The ruleset of the deal, in its canonical form. NotFoundError if this version does not ship it."""
     named = parse_statement(parse_envelope(opening.envelope))[1]["deal"]["ruleset"]
     ruleset = load_ruleset(named["id"])
     if ruleset.sha256 != named["sha256"]:
-        raise NotFoundError(f"ruleset {named['id']} {named['version']} is not of this version", kind="ruleset")
+        raise NotFoundError(f"this version does not ship ruleset {named['id']} {named['version']}", kind="ruleset")
     return ruleset.canonical

@@ -1,12 +1,12 @@
-"""`rgs export`: the statements of the store as lines for an auditor, beside a running server (ARCHITECTURE 2.14).
+"""`rgs export`: writes the statements of the store, one a line, for an auditor (ARCHITECTURE 2.14, private blocks).
 
-What is exported is fixed first, as ranges: of each instance the statements 1 to n as its row says at one moment, or of
-each chosen session the links 1 to n, with statement 1 (`instance_start`) of every instance that signed one. Then the
-ranges are read in commit order and written as they come; at no time are there more than PAGE_ROWS rows in memory.
+It first fixes the ranges: the statements 1 to n of each instance, as its row says at that moment; or the links 1 to n
+of each chosen session, with the `instance_start` of every instance that signed one. Then it reads the ranges in commit
+order and writes them; at most PAGE_ROWS rows are in memory at a time. It works while the server runs.
 
-Unless everything is exported, every instance has ended and every session is closed, the file begins with `export_scope`
-lines signed by the node key: it holds exactly the union of their ranges, and the `instance_start` of every instance in
-it (check 22 of the replay). Refuses to leave a gap: a number that is missing in the store ends the export without a
+A partial export begins with `export_scope` lines, which the node key signs. It is partial if only some sessions or
+instances were chosen, or if an instance has not ended, or if a session is open. The file then holds exactly the union
+of the ranges in these lines (check 22 of the replay). A number that is missing in the store ends the export without a
 file.
 """
 
@@ -43,8 +43,8 @@ from rgs.node.config import Config
 from rgs.node.files import SECRET_MODE, FileRefusedError, sync_folder
 from rgs.node.home import open_home
 from rgs.node.keyring import load_node_signer
+from rgs.node.stores import reading
 from rgs.store.interface import StatementRow, StoreReads
-from rgs.store.opening import open_reads
 
 PAGE_ROWS: Final = 4096
 """Rows in memory at a time, over all ranges together."""
@@ -53,20 +53,20 @@ SCOPE_SESSIONS: Final = 200
 """Ranges that one export_scope holds (`rgs.core.statements.kinds`)."""
 SELECTION: Final = "SELECTION"
 UNFINISHED: Final = "UNFINISHED"
-"""Why an export is not everything: it was asked for a part, or an instance or session had not ended."""
+"""Why an export is partial: a part was chosen, or an instance or a session had not ended."""
 
 
-class ExportError(RgsError):
-    """The store does not hold what its own rows promise; nothing was exported."""
+class ExportRefusedError(RgsError):
+    """Statements are missing in the store; nothing was exported."""
 
     reason = "EXPORT_REFUSED"
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What is exported: last statement number by instance, last link by session; `reason` is empty for everything.
+class ExportPlan:
+    """What is exported: last statement number by instance, last link by session. `reason` is empty for everything.
 
-    `starts`: other instances, which signed links of these sessions, and of which the start alone is wanted.
+    `starts` names further instances, of which only the `instance_start` is exported: they signed links of the sessions.
     """
 
     instances: dict[str, int]
@@ -76,19 +76,19 @@ class Plan:
 
 
 class Exporter:
-    """One export over a reader of its own."""
+    """Selects and reads the statements of an export."""
 
     def __init__(self, reads: StoreReads) -> None:
         self._reads = reads
 
-    async def plan(self, instances: Iterable[str], sessions: Iterable[str]) -> Plan:
-        """Fix the ranges; without a choice those of everything. NotFoundError, ExportError."""
+    async def plan(self, instances: Iterable[str], sessions: Iterable[str]) -> ExportPlan:
+        """Fix the ranges; without a choice, those of everything. NotFoundError, ExportRefusedError."""
         rows = await self._reads.instances(alive_only=False)
         known = {row.instance: row.statement_no for row in rows}
         chosen, links = set(instances), dict.fromkeys(sessions, 0)
         if not chosen and not links:
             is_finished = not any(row.alive for row in rows) and not await self._reads.any_session_open()
-            return Plan(known, {}, "" if is_finished else UNFINISHED)
+            return ExportPlan(known, {}, "" if is_finished else UNFINISHED)
         for instance in chosen - known.keys():
             raise NotFoundError(f"there is no instance {instance}", kind="instance", field="instance", value=instance)
         signed: set[str] = set()
@@ -101,16 +101,16 @@ class Exporter:
                 raise NotFoundError(f"there is no session {session}", kind="session", field="session", value=session)
             links[session] = last
         ranges = {instance: known[instance] for instance in sorted(chosen)}
-        return Plan(ranges, links, SELECTION, tuple(sorted(signed - chosen)))
+        return ExportPlan(ranges, links, SELECTION, tuple(sorted(signed - chosen)))
 
-    def rows(self, plan: Plan) -> AsyncIterator[StatementRow]:
-        """The statements of the plan in commit order, each once. ExportError at the first gap."""
+    def rows(self, plan: ExportPlan) -> AsyncIterator[StatementRow]:
+        """The statements of the plan in commit order, each once. ExportRefusedError at the first gap."""
         return self._selected(plan) if plan.reason == SELECTION else self._all(plan.instances)
 
     async def _all(self, instances: dict[str, int]) -> AsyncIterator[StatementRow]:
         missing = sum(instances.values())
         seen = dict.fromkeys(instances, 0)
-        # Statements of one instance stand in the order of their numbers; later ones than planned are passed over.
+        # The statements of one instance come in the order of their numbers. Those after the plan are skipped.
         async for row in self._reads.statements_in_order():
             if not missing:
                 break
@@ -122,7 +122,7 @@ class Exporter:
         for instance, last in instances.items():
             _verify_last(instance, seen[instance], last)
 
-    async def _selected(self, plan: Plan) -> AsyncIterator[StatementRow]:
+    async def _selected(self, plan: ExportPlan) -> AsyncIterator[StatementRow]:
         page = max(1, PAGE_ROWS // (len(plan.instances) + len(plan.sessions) + len(plan.starts)))
         streams = [self._instance(instance, last, page) for instance, last in plan.instances.items()]
         streams += [self._instance(instance, 1, page) for instance in plan.starts]
@@ -159,7 +159,7 @@ class Exporter:
 
 
 async def _merge(streams: list[AsyncIterator[StatementRow]]) -> AsyncIterator[StatementRow]:
-    """The rows of all streams in commit order, one of each in memory besides its page."""
+    """The rows of all streams in commit order."""
     heap: list[tuple[int, int, StatementRow]] = []
     for at, stream in enumerate(streams):
         if (row := await anext(stream, None)) is not None:
@@ -173,8 +173,8 @@ async def _merge(streams: list[AsyncIterator[StatementRow]]) -> AsyncIterator[St
             heapq.heappop(heap)
 
 
-def scope_lines(plan: Plan, signer: Signer, time_ms: int) -> Iterator[ExportLine]:
-    """The `export_scope` statements of a plan, as many as its ranges need."""
+def scope_lines(plan: ExportPlan, signer: Signer, time_ms: int) -> Iterator[ExportLine]:
+    """The `export_scope` statements of a plan; several if one cannot hold all its ranges."""
     instances = [{"first": "1", "instance": name, "last": str(last)} for name, last in sorted(plan.instances.items())]
     sessions = [{"first": "1", "last": str(last), "session_id": name} for name, last in sorted(plan.sessions.items())]
     kind = KINDS["export_scope"]
@@ -191,17 +191,17 @@ def scope_lines(plan: Plan, signer: Signer, time_ms: int) -> Iterator[ExportLine
 
 
 def line_of(row: StatementRow, *, private: bool) -> ExportLine:
-    """The export line of a statement; its private block is null where it is erased, or not wanted."""
+    """The export line of a statement. The private block is null if it is erased or not wanted."""
     return ExportLine(row.envelope, parse_canonical(row.private) if private and row.private else None)
 
 
 def command(
     out: Annotated[str, typer.Option(help="A new file, or - for stdout.")] = "-",
     session: Annotated[
-        list[str] | None, typer.Option(help="Only this session of ours (repeat for more): all its statements.")
+        list[str] | None, typer.Option(help="Only this session, by our session id (repeat for more).")
     ] = None,
     instance: Annotated[list[str] | None, typer.Option(help="Only this instance (repeat for more).")] = None,
-    private: Annotated[bool, typer.Option(help="With the private blocks, where they still exist.")] = True,
+    private: Annotated[bool, typer.Option(help="Include the private blocks that still exist.")] = True,
     home: HomeOption = HOME,
 ) -> int:
     """Write the signed statements, one a line, for an auditor's replay. Works while the server runs."""
@@ -213,21 +213,15 @@ def command(
 
 
 async def _export(config: Config, chosen: tuple[list[str], list[str]], out: str, *, private: bool) -> None:
-    reads = await open_reads(config.store)
-    try:
-        with _output(out) as file, _progress() as told:
-            await _write(Exporter(reads), config, chosen, file, told, private=private)
-    finally:
-        await reads.close()
+    async with reading(config.store) as reads:
+        with _output(out) as file, _progress() as show:
+            await _write(Exporter(reads), config, chosen, file, show, private=private)
 
 
 async def export_session(config: Config, session: str, file: BinaryIO, *, private: bool) -> None:
-    """One session's statements as a cut export. NotFoundError, ExportError."""
-    reads = await open_reads(config.store)
-    try:
-        await _write(Exporter(reads), config, ([], [session]), file, lambda _count, _total: None, private=private)
-    finally:
-        await reads.close()
+    """Write a partial export of one session. NotFoundError, ExportRefusedError."""
+    async with reading(config.store) as reads:
+        await _write(Exporter(reads), config, ([], [session]), file, _no_progress, private=private)
 
 
 async def _write(
@@ -235,7 +229,7 @@ async def _write(
     config: Config,
     chosen: tuple[list[str], list[str]],
     file: BinaryIO,
-    told: Callable[[int, int | None], None],
+    show: Callable[[int, int | None], None],
     *,
     private: bool,
 ) -> None:
@@ -254,7 +248,7 @@ async def _write(
     async for row in exporter.rows(plan):
         count += 1
         write(line_of(row, private=private))
-        told(count, total)
+        show(count, total)
     file.flush()
     what = {"": "everything", SELECTION: "a selection", UNFINISHED: "everything so far"}[plan.reason]
     note(f"exported {count} statements ({what}), SHA-256 {digest.hexdigest()}")
@@ -262,13 +256,13 @@ async def _write(
 
 @contextmanager
 def _output(out: str) -> Iterator[BinaryIO]:
-    """Where the lines go. A file appears whole under its name, or not at all; only its owner may read it."""
+    """The output file. It appears whole under its name or not at all, and only its owner may read it."""
     if out == "-":
         yield sys.stdout.buffer
         return
     path = Path(out)
     if path.exists():
-        raise FileRefusedError(f"{path} is there already and is not overwritten", path=path)
+        raise FileRefusedError(f"{path} exists already and is not overwritten", path=path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, SECRET_MODE)
     try:
@@ -284,11 +278,11 @@ def _output(out: str) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int | None], None]]:
-    """Tells people how far it is, if stderr is a terminal."""
+    """Shows a progress bar if stderr is a terminal."""
     if not sys.stderr.isatty():
-        yield lambda _count, _total: None
+        yield _no_progress
         return
-    from rich.console import Console  # noqa: PLC0415 - as a server never does
+    from rich.console import Console  # noqa: PLC0415 - a server does not load it
     from rich.progress import Progress  # noqa: PLC0415
 
     with Progress(console=Console(stderr=True), transient=True) as bar:
@@ -296,11 +290,16 @@ def _progress() -> Iterator[Callable[[int, int | None], None]]:
         yield lambda count, total: bar.update(task, completed=count, total=total)
 
 
+def _no_progress(_count: int, _total: int | None) -> None: ...
+
+
 def _verify_next(name: str, seen: int, number: int) -> None:
     if number != seen + 1:
-        raise ExportError(f"{name}: after number {seen} the store holds {number}", subject=name, value=number)
+        raise ExportRefusedError(f"{name}: after number {seen} the store holds {number}", subject=name, value=number)
 
 
 def _verify_last(name: str, seen: int, last: int) -> None:
     if seen != last:
-        raise ExportError(f"{name}: the store holds {seen} of {last} statements", subject=name, value=seen, limit=last)
+        raise ExportRefusedError(
+            f"{name}: the store holds {seen} of {last} statements", subject=name, value=seen, limit=last
+        )

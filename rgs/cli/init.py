@@ -1,9 +1,4 @@
-"""`rgs init`: the home of a node, complete for development: store, keys, KEK, authority, certificates, allow-list.
-
-The home is built in a sibling folder, made durable, and renamed: it is whole or absent. What a killed run left behind
-is removed by the next one. Refuses to touch a home that exists, and to call itself fit for real money: node key and
-authority are marked development.
-"""
+"""`rgs init`: makes the home of a node, complete for development (`rgs.node.home`). An existing home is not changed."""
 
 from __future__ import annotations
 
@@ -17,9 +12,7 @@ from rgs.core.errors import InvalidFieldError
 from rgs.core.jurisdictions import DEMO
 from rgs.node.clock import now_ms
 from rgs.node.home import DEFAULT_NODE, DEMO_PARTIES, Home, ensure_home
-from rgs.node.keyring import (
-    ROOT_KEY,
-)
+from rgs.node.keyring import ROOT_KEY
 from rgs.node.log_folder import vkey_now
 from rgs.store.address import parse_address
 
@@ -27,20 +20,20 @@ from rgs.store.address import parse_address
 def command(
     home: HomeOption = HOME,
     node: Annotated[
-        str | None, typer.Option(help=f"Name of this node, in every instance it starts (default {DEFAULT_NODE}).")
+        str | None, typer.Option(help=f"Name of the node; its instances carry it (default {DEFAULT_NODE}).")
     ] = None,
     store: Annotated[
-        str | None, typer.Option(help="Of a new home: the database for its store, postgresql://user@host/name.")
+        str | None, typer.Option(help="The database for a new home's store, postgresql://user@host/name.")
     ] = None,
 ) -> int:
-    """Make the home of a node, complete for development. Changes nothing where there is one."""
+    """Make the home of a node, complete for development. An existing home is not changed."""
     address = None if store is None else parse_address(store)
     if isinstance(address, Path):
         raise InvalidFieldError("store must be postgresql://user@host/name", field="store")
     found = ensure_home(home, node, entropy().read, now_ms(), address)
     if address is not None and found.config.store != address:
         raise InvalidFieldError(
-            f"{home} is a home with another store: {found.config.store}", field="store", limit=str(found.config.store)
+            f"{home} already has another store: {found.config.store}", field="store", limit=str(found.config.store)
         )
     if found.made:
         report(home, found)
@@ -50,12 +43,12 @@ def command(
 
 
 def report(home: Path, found: Home) -> None:
-    """Say what was made, and what to do next."""
+    """Print what was made, and what to do next."""
     print(f"Made {home}: node {found.config.node}, for DEVELOPMENT (marked so in its certificates and its node key).")
     print(f"  root fingerprint   {found.root}")
-    print("                     auditors take it from you by another way than the exports")
+    print("                     give it to auditors by another way than the exports")
     print(f"  log key            {vkey_now(found.config)}")
-    print("                     the transparency log's verifier key of this half-year; for auditors, too")
+    print("                     the transparency log's verifier key of this half-year; give it to auditors, too")
     print(f"  client keys        {home / 'tls' / 'clients'}: {', '.join(party for _, party in DEMO_PARTIES)}")
     print(f"  allow-list         all of them; demo-operator in jurisdiction {DEMO}")
     print(f"Take offline now:    {home / 'keys' / ROOT_KEY} (signs node keys; the server never needs it)")

@@ -1,19 +1,22 @@
-"""`rgs keys`: root and node keys, and the bundle by which auditors follow them (ARCHITECTURE 2.13).
+"""`rgs keys`: makes and ends root and node keys, and keeps the bundle that auditors get (ARCHITECTURE 2.13).
 
-All commands work on one folder of keys: that of a node's home, or with --keys any other, such as the offline medium on
-which a root lives. Refuses to print a private key, and to sign without the newest root's private key at hand.
+Each command works on one folder of keys: that of a node's home, or with --keys another one, such as the offline medium
+that holds the root. Signing needs the private key of the newest root in this folder. Private keys are never printed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from rgs.cli.options import HOME, HomeOption, entropy, note
+from rgs.cli.options import HOME, HomeOption, entropy, note, verify_together
 from rgs.core.errors import InvalidFieldError, NotFoundError, UnavailableError, VerificationError
 from rgs.core.ids import check_name
 from rgs.core.replay.keys import KeyBook
@@ -54,16 +57,16 @@ from rgs.node.keyring import (
     root_key_statement,
     settle,
 )
-from rgs.store.opening import open_reads
+from rgs.node.stores import reading
 
 app = typer.Typer(help="Root and node keys, and the bundle that auditors get.", no_args_is_help=False)
 
 KeysOption = Annotated[
-    Path | None, typer.Option("--keys", help="A folder of keys instead of that of the home.", file_okay=False)
+    Path | None, typer.Option("--keys", help="A folder of keys, instead of the home's folder.", file_okay=False)
 ]
 
 Pkcs11Option = Annotated[
-    str | None, typer.Option("--pkcs11", help="The key that a hardware module holds at this address (docs/keys.md).")
+    str | None, typer.Option("--pkcs11", help="Use the key in a hardware module at this address (docs/keys.md).")
 ]
 
 
@@ -74,8 +77,16 @@ def _folder(home: Path, keys: Path | None) -> Path:
     return folder
 
 
-def _made(pkcs11: str | None) -> tuple[bytes, Signer]:
-    """A new key's file and signer; or those of a key that a module has made."""
+@contextmanager
+def _changing(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock, with an earlier change that was cut short completed or undone."""
+    with alone_in(folder, "rgs keys"):
+        settle(folder)
+        yield
+
+
+def _new_root(pkcs11: str | None) -> tuple[bytes, Signer]:
+    """The content of the key file and the signer: a new key, or the key that a hardware module holds."""
     if pkcs11 is None:
         key = new_key(entropy().read)
         return format_private_key(key), Ed25519Signer(key)
@@ -84,7 +95,7 @@ def _made(pkcs11: str | None) -> tuple[bytes, Signer]:
 
 @app.command()
 def show(home: HomeOption = HOME, keys: KeysOption = None) -> int:
-    """List the keys that the bundle names, and the log key, one a line, with columns separated by tabs."""
+    """List the keys of the bundle and the log key, one a line, with columns separated by tabs."""
     folder = _folder(home, keys)
     for row in list_keys(read_bundle(folder)):
         kind = "development" if row.development else "-"
@@ -96,7 +107,7 @@ def show(home: HomeOption = HOME, keys: KeysOption = None) -> int:
 
 @app.command(name="log-new")
 def log_new(home: HomeOption = HOME, keys: KeysOption = None) -> int:
-    """Make the key of the transparency log, where there is none. All nodes of a store need the same one."""
+    """Make the key of the transparency log, if there is none. All nodes of a store need the same one."""
     folder = _folder(home, keys)
     with alone_in(folder, "rgs keys"):
         key = new_key(entropy().read)
@@ -108,7 +119,7 @@ def log_new(home: HomeOption = HOME, keys: KeysOption = None) -> int:
 
 @app.command(name="root-show")
 def root_show(home: HomeOption = HOME, keys: KeysOption = None) -> int:
-    """Print the fingerprint of the first root: what auditors bring from outside."""
+    """Print the fingerprint of the first root, which auditors bring from outside."""
     print(list_keys(read_bundle(_folder(home, keys)))[0].keyid)
     return 0
 
@@ -118,12 +129,12 @@ def root_new(
     folder: Annotated[Path, typer.Argument(help="An empty or new folder, best on an offline medium.")],
     pkcs11: Pkcs11Option = None,
 ) -> int:
-    """Make a first root key and its bundle in a folder of their own: the beginning of a production key path."""
-    content, root = _made(pkcs11)  # first: a module that refuses leaves no folder behind
+    """Make a first root key and its bundle in a folder of their own, as the start of a production key path."""
+    content, root = _new_root(pkcs11)  # first, so that a module that fails leaves no folder behind
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with alone_in(folder, "rgs keys"):
         if any(folder.iterdir()):
-            raise FileRefusedError(f"{folder} is not empty: a root begins in a folder of its own", path=folder)
+            raise FileRefusedError(f"{folder} is not empty: a root needs a folder of its own", path=folder)
         write_new(folder / ROOT_KEY, content, SECRET_MODE)
         write_new(folder / ROOT_FINGERPRINT, f"{root.keyid}\n".encode("ascii"), PUBLIC_MODE)
         write_new(
@@ -138,34 +149,30 @@ def root_new(
 
 @app.command(name="root-rotate")
 def root_rotate(home: HomeOption = HOME, keys: KeysOption = None, pkcs11: Pkcs11Option = None) -> int:
-    """Make a new root key, signed by the newest one, whose private key it replaces for good."""
+    """Make a new root key, signed by the newest one. The private key of that one is deleted."""
     folder = _folder(home, keys)
-    with alone_in(folder, "rgs keys"):
-        settle(folder)
+    with _changing(folder):
         signer = load_root_signer(folder)
-        content, root = _made(pkcs11)
+        content, root = _new_root(pkcs11)
         install(folder, ROOT_KEY, content, root_key_statement(root.public_key, signer, now_ms()))
-    print(f"root {root.keyid} follows {signer.keyid}, whose private key is gone from {folder}")
-    print("the fingerprint that auditors hold stays: that of the first root; give them the new bundle")
+    print(f"root {root.keyid} follows {signer.keyid}, whose private key was deleted from {folder}")
+    print("auditors keep the fingerprint of the first root; give them the new bundle")
     return 0
 
 
 @app.command(name="node-new")
 def node_new(
     node: Annotated[str, typer.Option(help="Name of the node.")],
-    production: Annotated[
-        bool, typer.Option("--production", help="Do not mark the key as one for development.")
-    ] = False,
+    production: Annotated[bool, typer.Option("--production", help="Do not mark the key as a development key.")] = False,
     home: HomeOption = HOME,
     keys: KeysOption = None,
 ) -> int:
-    """Make a new key of a node, signed by the newest root. A running server takes it within seconds."""
+    """Make a new key of a node, signed by the newest root. A running server starts to use it within seconds."""
     check_name(node, "node")
     folder = _folder(home, keys)
     own = open_home(home).node if keys is None else ""
     file = node_key_file(node, own)
-    with alone_in(folder, "rgs keys"):
-        settle(folder)
+    with _changing(folder):
         signer = load_root_signer(folder)
         key = new_key(entropy().read)
         public_key = key.public_key().public_bytes_raw()
@@ -173,7 +180,7 @@ def node_new(
         install(folder, file, format_private_key(key), statement)
     print(f"node {node} {Ed25519Signer(key).keyid}")
     if node != own:
-        print(f"carry {folder / file} to the node as its node.key, and {folder / BUNDLE} to all nodes and auditors")
+        print(f"copy {folder / file} to the node as its node.key, and {folder / BUNDLE} to all nodes and auditors")
     return 0
 
 
@@ -181,25 +188,23 @@ def node_new(
 def end(
     reason: Annotated[str, typer.Option(help="A code such as RETIRED.")],
     keyid: Annotated[str | None, typer.Argument(help="A key, as `rgs keys show` names it.")] = None,
-    node: Annotated[str | None, typer.Option(help="Instead of a key: the newest replaced key of this node.")] = None,
+    node: Annotated[str | None, typer.Option(help="End the newest replaced key of this node.")] = None,
     instance: Annotated[
-        str | None, typer.Option(help="The last instance under a node key, where its store is not here.")
+        str | None, typer.Option(help="The last instance under a node key, if its store is not here.")
     ] = None,
     last_statement_no: Annotated[int | None, typer.Option(help="The number of its last statement.", min=1)] = None,
     home: HomeOption = HOME,
     keys: KeysOption = None,
 ) -> int:
-    """End a node key, or a root key that another has replaced: nothing that it signs from now on counts.
+    """End a node key, or a root key that was replaced: what it signs from now on does not count.
 
-    The end of a node key names the last statement of the last instance under it, read from the home's store.
+    The end of a node key names the last statement of the last instance under it, which the home's store tells.
     """
     if (keyid is None) == (node is None):
         raise InvalidFieldError("give either a key or --node", field="keyid")
-    if (instance is None) != (last_statement_no is None):
-        raise InvalidFieldError("give --instance and --last-statement-no together, or neither", field="instance")
+    verify_together("instance", instance=instance, last_statement_no=last_statement_no)
     folder = _folder(home, keys)
-    with alone_in(folder, "rgs keys"):
-        settle(folder)
+    with _changing(folder):
         row = _key_to_end(list_keys(read_bundle(folder)), keyid, node)
         signer, time_ms = load_root_signer(folder), now_ms()
         last = None
@@ -221,11 +226,11 @@ def _key_to_end(rows: list[KeyRow], keyid: str | None, node: str | None) -> KeyR
         value = check_fingerprint(keyid, "keyid")
         found = [row for row in rows if row.keyid == value]
     if not found:
-        raise NotFoundError("the bundle names no such key", kind="key", field="keyid", value=value)
+        raise NotFoundError("the bundle has no such key", kind="key", field="keyid", value=value)
     row = found[-1]
     if row.state in {"ended", "revoked"} or (row.role == "root" and row.state != "replaced"):
         raise InvalidFieldError(
-            f"key {row.keyid} is a {row.role} key, {row.state}: only node keys and replaced roots are ended, and once",
+            f"key {row.keyid} is a {row.role} key, {row.state}: only node keys and replaced roots can end, once each",
             field="keyid",
             value=row.keyid,
         )
@@ -233,29 +238,26 @@ def _key_to_end(rows: list[KeyRow], keyid: str | None, node: str | None) -> KeyR
 
 
 async def _last_statement(config: Config, row: KeyRow, time_ms: int) -> tuple[str, int] | None:
-    """Name and last number of the newest instance that the key has started, None if there is none in the store.
+    """Name and last statement number of the newest instance that the key has started; None if the store has none.
 
-    UnavailableError while it may sign still, or began after now.
+    UnavailableError if the instance is alive, or started after `time_ms`.
     """
     if isinstance(config.store, Path) and not config.store.is_file():
         raise FileRefusedError(f"there is no store at {config.store}: give --instance", path=config.store)
-    reads = await open_reads(config.store)
-    try:
-        for instance in sorted(await reads.instances(alive_only=False), key=lambda one: one.boot_no, reverse=True):
+    async with reading(config.store) as reads:
+        for instance in sorted(await reads.instances(alive_only=False), key=attrgetter("boot_no"), reverse=True):
             start = await reads.start_of(instance.instance)
             if parse_envelope(start).keyid != row.keyid:
                 continue
             if instance.alive:
                 raise UnavailableError(
-                    f"instance {instance.instance}, under this key, has not ended: rotate the key, and let the server"
+                    f"instance {instance.instance} under this key has not ended: rotate the key, and let the server"
                     " run (or start it once)",
                     instance=instance.instance,
                 )
             if time_ms < instance.start_ms:
-                raise UnavailableError("the clock stands before the start of the last instance under this key")
+                raise UnavailableError("this machine's clock is before the start of the last instance under this key")
             return instance.instance, instance.statement_no
-    finally:
-        await reads.close()
     return None
 
 
@@ -264,32 +266,30 @@ def revoke(
     keyid: Annotated[str, typer.Argument(help="A key, as `rgs keys show` names it.")],
     reason: Annotated[str, typer.Option(help="A code such as STOLEN.")],
     origin: Annotated[
-        str | None, typer.Option(help="The shard of the log in which the first statement of the thief could stand.")
+        str | None, typer.Option(help="The log shard that could hold the first statement of the thief.")
     ] = None,
     size: Annotated[
-        int | None, typer.Option(help="How many entries the shard had when the key was safe still.", min=0)
+        int | None, typer.Option(help="How many entries the shard had while the key was still safe.", min=0)
     ] = None,
     instance: Annotated[
-        bool, typer.Option("--instance", help="It is an instance's key, which no bundle names.")
+        bool, typer.Option("--instance", help="The key is an instance's key, which no bundle names.")
     ] = False,
     home: HomeOption = HOME,
     keys: KeysOption = None,
 ) -> int:
-    """Revoke a stolen key: from a position of the log on nothing under it counts, and below only what a witness saw.
+    """Revoke a stolen key: after a position of the log nothing under it counts, before it only what a witness saw.
 
-    Without --origin and --size nothing under it counts at all. For the whole drill see docs/keys.md.
+    Without --origin and --size nothing under the key counts. docs/keys.md has the whole procedure.
     """
     check_fingerprint(keyid, "keyid")
-    if (origin is None) != (size is None):
-        raise InvalidFieldError("give --origin and --size together, or neither", field="origin")
+    verify_together("origin", origin=origin, size=size)
     folder = _folder(home, keys)
-    with alone_in(folder, "rgs keys"):
-        settle(folder)
+    with _changing(folder):
         rows = {row.keyid: row for row in list_keys(read_bundle(folder))}
         if (keyid in rows) == instance:
             raise InvalidFieldError(
-                f"the bundle {'names' if instance else 'does not name'} the key: --instance is for those that it does"
-                " not name",
+                f"the bundle {'names' if instance else 'does not name'} the key: --instance is only for a key that it"
+                " does not name",
                 field="keyid",
                 value=keyid,
             )
@@ -297,8 +297,8 @@ def revoke(
         append(folder, revocation_statement(keyid, reason, load_root_signer(folder), now_ms(), position=position))
     print(f"revoked {keyid}" + ("" if position is None else f" from entry {position[1]} of {position[0]} on"))
     if keyid in rows and rows[keyid].role == "root":
-        print("a bundle whose root is revoked is of no use: begin a new one, and tell auditors its fingerprint")
-    print("give the new bundle to all nodes and auditors, out of band and at once")
+        print("a bundle with a revoked root is useless: start a new one, and give auditors its fingerprint")
+    print("give the new bundle to all nodes and auditors at once, by another way than the server")
     return 0
 
 
@@ -316,13 +316,13 @@ def verify(
     file: Annotated[Path, typer.Argument(help="A key bundle.", exists=True, dir_okay=False)],
     root: Annotated[str | None, typer.Option(help="The first root's fingerprint, brought from outside.")] = None,
 ) -> int:
-    """Verify a key bundle as an auditor does. Without --root all it shows is that the bundle agrees with itself."""
+    """Verify a key bundle as an auditor does. Without --root this only shows that the bundle agrees with itself."""
     fingerprint = None if root is None else check_fingerprint(root, "root")
     content = read_whole(file, "key bundle")
     book = KeyBook(content, root=fingerprint)
     if fingerprint is not None and not book.anchored:
-        raise VerificationError(f"the bundle begins with another root, {book.root}")
+        raise VerificationError(f"the bundle starts with another root: {book.root}")
     print(f"{'ANCHORED' if book.anchored else 'UNANCHORED'} {book.root}: {len(list_keys(content))} keys")
     if fingerprint is None:
-        note("note: nobody vouched for this root; give its fingerprint with --root")
+        note("note: this root is not confirmed from outside; give its fingerprint with --root")
     return 0

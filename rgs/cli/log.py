@@ -1,7 +1,6 @@
-"""`rgs log`: the transparency log of a home, shown and served; and a copy of it for whoever verifies it.
+"""`rgs log`: shows and serves the transparency log of a home. It never writes into the log.
 
-The log is a plain folder, servable by any static web server; `rgs log serve` is one that keeps the entries for those
-who may see them. Refuses to write anything into a log.
+The log is a plain folder, which any static web server can serve. `rgs log serve` also restricts who may read entries.
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ from rgs.node.home import open_home
 from rgs.node.log_folder import read_cosigned, read_shard, shards, vkey_now, vkey_of
 from rgs.node.parts import part
 
-app = typer.Typer(help="The transparency log: shown, and served.", no_args_is_help=False)
+app = typer.Typer(help="Show and serve the transparency log.", no_args_is_help=False)
 
 
 @app.command()
 def show(home: HomeOption = HOME) -> int:
-    """List the log's shards, one a line: origin, size, root, verifier key, folder, with tabs between them; behind each
-    the newest checkpoint that has its quorum, a line a witness: `cosigned`, origin, size, the witness's name, its time.
-    Last `next`, with origin and verifier key of the coming half-year: witnesses want them before it begins.
+    """List the log's shards, one a line: origin, size, root, verifier key, folder, separated by tabs.
 
-    Where there is no log yet, only the verifier key that it will have.
+    After each shard comes its newest cosigned checkpoint, one line a witness: `cosigned`, origin, size, the witness's
+    name, its time. The last line is `next`, with origin and verifier key of the coming half-year: witnesses need them
+    before it begins. If there is no log yet, only the verifier key is printed that it will have.
     """
     config = open_home(home)
     found = shards(config)
@@ -53,30 +52,30 @@ def serve(
     home: HomeOption = HOME,
     listen: Annotated[str, typer.Option(help="host:port, port 0 for any free one.")] = "127.0.0.1:50580",
     plain: Annotated[
-        bool, typer.Option("--plain", help="HTTP without TLS: the entries, too, are open to everybody.")
+        bool, typer.Option("--plain", help="HTTP without TLS: everybody can read the entries, too.")
     ] = False,
     folder: Annotated[
-        Path | None, typer.Option(help="Instead of the home's log: a folder with one log.", file_okay=False)
+        Path | None, typer.Option(help="A folder with one log, instead of the home's log.", file_okay=False)
     ] = None,
 ) -> int:
-    """Serve the log read-only, each shard below its half-year, until interrupted.
+    """Serve the log read-only, each shard under its half-year, until interrupted.
 
-    With TLS (the home's certificates) checkpoint, hash tiles and artifacts are open; the entries are for certificates
-    of auditors, regulators, labs and admins that the allow-list has.
+    With TLS (the home's certificates) everybody can read checkpoints, hash tiles and artifacts. Entries need a client
+    certificate of an auditor, regulator, lab or admin that is on the allow-list.
     """
     check_address("listen", listen)
-    config = None if plain and folder is not None else open_home(home)  # a folder by itself needs no home
+    config = None if plain and folder is not None else open_home(home)  # a folder with one log needs no home
     root = config.translog if folder is None and config is not None else folder
     if root is None or not root.is_dir():
         raise FileRefusedError(f"there is no log in {root}", path=root)
-    served = part("rgs.node.log_server", "`rgs log serve`")  # HTTP, which nothing else here speaks
-    guard = None if plain or config is None else served.Allowed(config.store)
+    served = part("rgs.node.log_server", "`rgs log serve`")  # HTTP is loaded by this command only
+    guard = None if plain or config is None else served.EntryReaders(config.store)
     context = None if plain or config is None else served.tls_context(config)
     with served.LogServer(root, listen, context, guard) as server:
         scheme = "http" if plain else "https"
         print(f"{scheme}://{listen.rpartition(':')[0]}:{server.port}/", flush=True)
         if plain:
-            note("note: without TLS the entries are open to everybody who reaches this port")
+            note("note: without TLS everybody who reaches this port can read the entries")
         try:
             server.serve_forever()
         except KeyboardInterrupt:

@@ -1,7 +1,7 @@
-"""`rgs migrate`: bring a store to the schema of this version. Forward only, whole or not at all.
+"""`rgs migrate`: brings a store to the schema of this version, forward only, whole or not at all.
 
-A server refuses a store of any other schema. Refuses a file that a server holds and a database in which a lease still
-runs, naming whose; two migrations at once wait for one another.
+A server does not start on a store of another schema. The command fails if a server holds the store file, or if a lease
+in the database is still running; the error names its instance. Two migrations at once run one after the other.
 """
 
 from __future__ import annotations

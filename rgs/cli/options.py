@@ -1,16 +1,19 @@
-"""What the commands share: their common option, the process's clock and entropy, and how they speak to people.
-
-Refuses to make randomness or to read the time: both come from their one place.
-"""
+"""What the commands share: common options, groups of options, and how a command writes to people."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 import sys
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from inspect import Parameter
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from rgs.core.errors import InvalidFieldError
 from rgs.node.config import DEFAULT_HOME
 from rng.entropy import EntropySource
 
@@ -20,11 +23,60 @@ HomeOption = Annotated[
 HOME = DEFAULT_HOME
 
 
+def grouped(command: Callable[..., int]) -> Callable[..., int]:
+    """Let a command take dataclasses: each field of such a parameter becomes an option of its own.
+
+    A field is declared as a parameter would be: `name: Annotated[type, typer.Option(...)] = default`.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {}
+    options: list[Parameter] = []
+    for name, parameter in inspect.signature(command).parameters.items():
+        if not is_dataclass(hints[name]):
+            options.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]))
+            continue
+        groups[name] = hints[name]
+        kinds = get_type_hints(hints[name], include_extras=True)
+        for field in fields(hints[name]):
+            default = Parameter.empty if field.default is MISSING else field.default
+            options.append(Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=kinds[field.name]))
+
+    @functools.wraps(command)
+    def call(**given: Any) -> int:
+        values = {
+            name: group(**{field.name: given.pop(field.name) for field in fields(group)})
+            for name, group in groups.items()
+        }
+        return command(**values, **given)
+
+    call.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    return call
+
+
+def new_app(**settings: Any) -> typer.Typer:
+    """The application of a command that is imported only when it is called (`rgs.cli`)."""
+    return typer.Typer(add_completion=False, pretty_exceptions_enable=False, **settings)
+
+
+def run_app(app: typer.Typer, name: str, arguments: Sequence[str]) -> int:
+    """Run such a command; returns its exit status. Raises TyperException for options that are not understood."""
+    command = typer.main.get_command(app)
+    status = command.main(args=list(arguments), prog_name=f"rgs {name}", standalone_mode=False)
+    return status if isinstance(status, int) else 0
+
+
+def verify_together(field: str, **given: object) -> None:
+    """InvalidFieldError unless both of two options are given, or neither."""
+    if len({value is None for value in given.values()}) > 1:
+        names = " and ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise InvalidFieldError(f"give {names} together, or neither", field=field)
+
+
 def entropy() -> EntropySource:
-    """The tested source of this process, started afresh. Raises EntropyError."""
+    """A new, tested source of entropy for this process. Raises EntropyError."""
     return EntropySource()
 
 
 def note(text: str) -> None:
-    """A remark for people: on stderr, so that output can be piped."""
+    """Write a remark to stderr, so that stdout can be piped."""
     print(text, file=sys.stderr)

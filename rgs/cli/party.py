@@ -1,8 +1,8 @@
-"""`rgs party add | list | remove`: the allow-list, from fingerprint to party and role (ARCHITECTURE section 3).
+"""`rgs party add | list | remove`: changes the allow-list of client certificates (ARCHITECTURE section 3, roles).
 
-Works while a server runs: it notices by the store's counter. Refuses a certificate whose one URI does not say the same
-role and party, an operator without a jurisdiction, one whose jurisdiction does not allow the development CA that this
-home trusts, a certificate that was removed before, and to remove the last certificate of an admin.
+It works while a server runs: the server notices the change. `add` fails if the certificate's one URI does not name the
+same role and party, if an operator has no jurisdiction or one that does not allow the development CA of this home, and
+if the certificate was removed before. `remove` fails for the last certificate of an admin.
 """
 
 from __future__ import annotations
@@ -38,30 +38,29 @@ from rgs.node.pki import (
     verify_ca_allowed,
     verify_client_certificate,
 )
+from rgs.node.stores import allow_list, reading
 from rgs.service.admin.certificates import ends_soon
 from rgs.service.callers import Role
 from rgs.store.interface import Parties, PartyRow
-from rgs.store.opening import open_parties, open_reads
 
-app = typer.Typer(help="Who may call: certificates, their parties and roles.", no_args_is_help=False)
+app = typer.Typer(help="The allow-list: client certificates with their parties and roles.", no_args_is_help=False)
 
-_NAME_CHARACTERS: Final = 12  # of a fingerprint, where a second certificate of a party needs a name
+_NAME_CHARACTERS: Final = 12
+"""Characters of the fingerprint in the file name of a party's second certificate."""
 
 
 @app.command()
 def add(
     role: Annotated[Role, typer.Option(help="What the party is.")],
     party: Annotated[str, typer.Option(help="Its name: lowercase letters, digits, '.', '_', '-'.")],
-    jurisdiction: Annotated[
-        str, typer.Option(help=f"Of an operator, and only there: {', '.join(SHIPPED_JURISDICTIONS)}.")
-    ] = "",
+    jurisdiction: Annotated[str, typer.Option(help=f"For an operator only: {', '.join(SHIPPED_JURISDICTIONS)}.")] = "",
     cert: Annotated[
         Path | None, typer.Option(help="The party's own certificate, PEM.", exists=True, dir_okay=False)
     ] = None,
     issue: Annotated[bool, typer.Option("--issue", help="Issue one from the development CA.")] = False,
     home: HomeOption = HOME,
 ) -> int:
-    """Allow a certificate: the party's own (--cert), or a new one of the development CA (--issue)."""
+    """Allow a certificate: the party's own (--cert), or a new one from the development CA (--issue)."""
     config = open_home(home)
     check_name(party, "party")
     if (cert is not None) == issue:
@@ -79,7 +78,7 @@ async def _add(config: Config, role: Role, party: str, jurisdiction: str, cert: 
             verify_client_certificate(certificate, role, party, time_ms)
             await parties.add(allowed_row(certificate, role, party, jurisdiction, time_ms))
             if not _is_issued_by(certificate, ca_pem):
-                note(f"note: no authority of {config.ca} signed it; TLS takes it only with a chain that leads there")
+                note(f"note: no CA of {config.ca} signed it; TLS accepts it only with a chain that ends at one of them")
         else:
             issued = _issue(config, role, party, time_ms)
             certificate = issued.certificate
@@ -93,30 +92,22 @@ async def _add(config: Config, role: Role, party: str, jurisdiction: str, cert: 
                 raise
             print(f"wrote {stem}.pem and {stem}.key (give them to {party}, then delete the key here)")
     if ends_soon(last_ms_of(certificate), time_ms):
-        note(f"warning: the certificate ends at {format_time(last_ms_of(certificate))}: add the next one before")
+        note(f"warning: the certificate ends at {format_time(last_ms_of(certificate))}: add the next one before that")
     print(f"allowed {fingerprint_of(certificate)} as {role} {party}{f' in {jurisdiction}' if jurisdiction else ''}")
     return 0
 
 
 @app.command(name="list")
 def list_(
-    everything: Annotated[bool, typer.Option("--all", help="Removed certificates too.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Include removed certificates.")] = False,
     home: HomeOption = HOME,
 ) -> int:
     """List the allowed certificates, one a line, with columns separated by tabs."""
     for row in asyncio.run(_listed(open_home(home), everything=everything)):
         state = "allowed" if row.removed_ms is None else f"removed {format_time(row.removed_ms)}"
         ends = "end not known" if row.last_ms is None else f"ends {format_time(row.last_ms)}"
-        columns = (
-            row.fingerprint,
-            row.role,
-            row.party,
-            row.jurisdiction or "-",
-            format_time(row.added_ms),
-            state,
-            ends,
-        )
-        print("\t".join(columns))
+        added = format_time(row.added_ms)
+        print("\t".join((row.fingerprint, row.role, row.party, row.jurisdiction or "-", added, state, ends)))
     return 0
 
 
@@ -125,7 +116,7 @@ def remove(
     fingerprint: Annotated[str, typer.Argument(help="Hex SHA-256 of the certificate, as `rgs party list` shows it.")],
     home: HomeOption = HOME,
 ) -> int:
-    """Deny a certificate from now on, also on connections that are open: for good, and not the last of an admin."""
+    """Remove a certificate for good, also on open connections. The last certificate of an admin stays."""
     plain = check_fingerprint(fingerprint)
     asyncio.run(_remove(open_home(home), plain))
     print(f"removed {plain}")
@@ -144,13 +135,11 @@ async def _remove(config: Config, fingerprint: str) -> None:
 
 @asynccontextmanager
 async def _allow_list(config: Config) -> AsyncIterator[Parties]:
-    """The store's allow-list; StoreRefusedError before anything is touched if it is no store of this schema."""
-    await (await open_reads(config.store)).close()
-    parties = await open_parties(config.store)
-    try:
+    """The store's allow-list. StoreRefusedError before any change if the store has another schema."""
+    async with reading(config.store):
+        pass
+    async with allow_list(config.store) as parties:
         yield parties
-    finally:
-        await parties.close()
 
 
 def _verify_jurisdiction(role: Role, jurisdiction: str, ca_pem: bytes) -> None:
@@ -162,7 +151,7 @@ def _verify_jurisdiction(role: Role, jurisdiction: str, ca_pem: bytes) -> None:
         verify_ca_allowed(ca_pem, [load_jurisdiction(jurisdiction)])
     elif jurisdiction:
         raise InvalidFieldError(
-            f"only operators have a jurisdiction, not role {role}",
+            f"only operators have a jurisdiction, role {role} has none",
             field="jurisdiction",
             limit="none",
             value=jurisdiction,
@@ -172,7 +161,9 @@ def _verify_jurisdiction(role: Role, jurisdiction: str, ca_pem: bytes) -> None:
 def _issue(config: Config, role: Role, party: str, time_ms: int) -> Issued:
     ca_pem = read_whole(config.ca, "authority")
     if not is_development(ca_pem):
-        raise FileRefusedError(f"{config.ca} is no development CA: this command issues nothing from it", path=config.ca)
+        raise FileRefusedError(
+            f"{config.ca} is not a development CA: --issue works with a development CA only", path=config.ca
+        )
     key_pem = read_whole(config.tls / "ca.key", "private key of the development CA", secret=True)
     return issue_client(load_issued(ca_pem, key_pem), role, party, entropy().read, time_ms)
 

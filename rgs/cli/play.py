@@ -1,22 +1,20 @@
-"""`rgs play`: play by hand in a terminal against a running server, and see every signed statement verified.
+"""`rgs play`: plays by hand in a terminal against a running server, and verifies every signed statement.
 
-A player's front end in small, in English, Italian and German, each game with its own words
-(`rgs.devkit.terminal.i18n`). It shows what the server's views say, sends decisions, and checks each statement it gets
-(`rgs.devkit.terminal.proof`). A session or round that was left open is offered again at the next start. With piped
-input it reads lines instead of keys; when input ends it leaves, and everything stays at the server as it is.
-
-Refuses to play on in a session whose statements do not verify, and to send a request again under a new id.
+It is a small player's front end in English, Italian and German (`rgs.devkit.terminal.i18n`). It shows the server's
+views, sends decisions, and checks each statement that it gets (`rgs.devkit.terminal.proof`). It stops playing in a
+session whose statements do not verify. The next start offers a session that was left open again. With piped input it
+reads lines instead of keys; when the input ends it leaves, and the session stays open at the server.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
-from rgs.cli.options import HOME, HomeOption, note
+from rgs.cli.options import HOME, HomeOption, new_app, note
 from rgs.core.amounts import format_money
 from rgs.core.errors import InvalidFieldError, UnavailableError
 from rgs.devkit.client import CallError, Client, ClientIdentity, OutcomeUnknownError, address_of
@@ -39,20 +37,24 @@ PLAYER: Final = "demo-player"
 INTERRUPTED: Final = 130
 
 
+app = new_app()
+
+
+@app.command()
 def play(
-    game: Annotated[str | None, typer.Option(help="uth-solo or casino-holdem; asked for where not given.")] = None,
+    game: Annotated[str | None, typer.Option(help="uth-solo or casino-holdem; without it you can choose.")] = None,
     player: Annotated[str, typer.Option(help="The player's pseudonym.")] = PLAYER,
-    server: Annotated[str | None, typer.Option(help="HOST:PORT; the home's own where not given.")] = None,
-    party: Annotated[str, typer.Option(help="The operator whose certificate lies in the home.")] = PARTY,
+    server: Annotated[str | None, typer.Option(help="HOST:PORT; default: the home's server.")] = None,
+    party: Annotated[str, typer.Option(help="The operator; its certificate must be in the home.")] = PARTY,
     root: Annotated[str | None, typer.Option(help="The root's fingerprint, brought from outside.")] = None,
-    language: Annotated[str | None, typer.Option(help="en, it or de; that of LANG where not given, else en.")] = None,
-    history: Annotated[bool, typer.Option("--history", help="Look at what was played, and verify it.")] = False,
+    language: Annotated[str | None, typer.Option(help="en, it or de; default: the language of LANG, or en.")] = None,
+    history: Annotated[bool, typer.Option("--history", help="Show past rounds, and verify them.")] = False,
     home: HomeOption = HOME,
 ) -> int:
     """Play by hand against a running server, and see every round verified."""
     if language is not None and language not in LANGUAGES:
         known = " ".join(LANGUAGES)
-        raise InvalidFieldError(f"no words in {language!r}", field="language", limit=known, value=language[:40])
+        raise InvalidFieldError(f"language must be one of {known}", field="language", limit=known, value=language[:40])
     words = load_words(language or language_of(os.environ))
     config = open_home(home)
     console = open_console()
@@ -100,7 +102,7 @@ def _play(client: Client, desk: Desk, game: str | None, player: str, root: str |
 
 
 def _resumed(client: Client, desk: Desk, player: str) -> SessionView | None:
-    """A session of the player that was left open, if the person wants to go on with it."""
+    """A session that was left open, if the person wants to continue it."""
     request = ListSessionsRequest(player=player, open_only=True)
     for session in client.call(client.sessions.ListSessions, request).sessions:
         if session.status != SESSION_STATUS_OPEN:
@@ -125,15 +127,7 @@ def _solo(games: Mapping[str, Game]) -> list[str]:
 
 
 def _fingerprint(config: Config, given: str | None) -> str | None:
-    """The root's fingerprint: as given, or as it lies in the home; None where there is none."""
+    """The root's fingerprint: as given, else from the home; None if the home has none."""
     if given is not None:
         return check_fingerprint(given, "root")
     return read_fingerprint(config.keys) if (config.keys / ROOT_FINGERPRINT).is_file() else None
-
-
-def main(arguments: list[str], _manifest: Any) -> int:
-    """Run the command; the exit status."""
-    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    app.command()(play)
-    status = typer.main.get_command(app).main(args=arguments, prog_name="rgs play", standalone_mode=False)
-    return status if isinstance(status, int) else 0

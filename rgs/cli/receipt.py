@@ -1,7 +1,7 @@
-"""`rgs receipt ROUND_ID [--opening]`: the receipt of a round, for the operator to hand to the player.
+"""`rgs receipt ROUND_ID [--opening]`: writes the receipt of a round, which the operator hands to the player.
 
-Two files a seat: the statement as it was signed, and its `.tlog-proof` with the key path, which `certify receipt`
-verifies offline. Before the log has it, an opening is its own receipt: the envelope alone is written, and said so.
+It writes two files for each seat: the signed statement, and its `.tlog-proof` with the key path. `certify receipt`
+verifies them offline. If the log does not hold the statement yet, only the statement is written.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from rgs.node.config import Config
 from rgs.node.files import PUBLIC_MODE, write_whole
 from rgs.node.home import open_home
 from rgs.node.keyring import load_bundle
+from rgs.node.stores import reading
 from rgs.store.interface import StatementRow
-from rgs.store.opening import open_reads
 from rgs.tlog.receipts import make_proof
 
 _ROWS_MAX: Final = 1_000
-"""Statements of one round: two a seat."""
+"""More than the statements of one round: it has two for each seat."""
 LogOption = Annotated[
-    Path | None, typer.Option("--log", help="A copy of the log, if not the home's own.", file_okay=False)
+    Path | None, typer.Option("--log", help="A copy of the log, instead of the home's log.", file_okay=False)
 ]
 
 
@@ -37,7 +37,7 @@ def command(
     opening: Annotated[bool, typer.Option("--opening", help="The receipt of the opening, not of the final.")] = False,
     output: Annotated[Path, typer.Option(help="Folder for the files.", exists=True, file_okay=False)] = Path(),
 ) -> int:
-    """Write the receipt of a round: each seat's statement, and the proof that it is in the log."""
+    """Write the receipt of a round: the statement of each seat, and the proof that it is in the log."""
     config = open_home(home)
     kind = "round_opening" if opening else "round_final"
     rows = asyncio.run(statements_of(config, check_ulid(round_id, "round_id"), kind))
@@ -49,7 +49,7 @@ def command(
         try:
             proof = make_proof(log or config.translog, row.hash, bundle=bundle, start=start)
         except NotFoundError:
-            print("not in the log yet: the signed statement is the house's promise, see `certify omission`")
+            print("not in the log yet: the signed statement is the receipt until then, see `certify omission`")
             continue
         write_whole(path.with_suffix(".tlog-proof"), proof, PUBLIC_MODE)
         print(path.with_suffix(".tlog-proof"))
@@ -57,16 +57,10 @@ def command(
 
 
 async def statements_of(config: Config, round_id: str, kind: str) -> list[tuple[StatementRow, bytes]]:
-    """The statements of a kind of a round, and the instance_start of the instance that signed each. NotFoundError."""
-    reads = await open_reads(config.store)
-    try:
+    """The statements of one kind of a round, each with the `instance_start` of its instance. NotFoundError."""
+    async with reading(config.store) as reads:
         rows = [row for row in await reads.statements_of_round(round_id, 0, _ROWS_MAX) if row.kind == kind]
         if not rows:
             raise NotFoundError(f"there is no {kind} of round {round_id}", kind="round", round_id=round_id)
-        starts = {}
-        for row in rows:
-            if row.instance not in starts:
-                starts[row.instance] = (await reads.statements_of_instance(row.instance, 1, 1, 1))[0].envelope
+        starts = {name: await reads.start_of(name) for name in {row.instance for row in rows}}
         return [(row, starts[row.instance]) for row in rows]
-    finally:
-        await reads.close()

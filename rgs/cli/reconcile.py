@@ -1,10 +1,8 @@
-"""`rgs reconcile`: compare the record with the operator's and the regulator's books, from files alone.
+"""`rgs reconcile`: compares the record with the operator's and the regulator's books, from files alone.
 
-Exit 0: clean; 2: open breaks; 1: it could not run, is not understood, or rows were refused without `--allow-rejects`.
-`resolve` appends to a file of resolutions, `countersign` adds the operator's signature to a signed report, `verify`
-checks both. Everything is told in docs/reconciliation.md.
-
-Refuses to need a home: keys, statements and books come as files. `--home` is only for the node key that signs.
+Exit status: 0 clean, 2 open breaks, 1 it could not run or refused rows without `--allow-rejects`. `resolve` appends to
+a file of resolutions, `countersign` adds the operator's signature to a signed report, `verify` checks both
+(docs/reconciliation.md). No home is needed: `--home` only names the node key that signs.
 """
 
 from __future__ import annotations
@@ -12,15 +10,15 @@ from __future__ import annotations
 import fcntl
 import os
 import sys
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
 from rgs import __version__
-from rgs.cli.options import note
-from rgs.cli.reconcile_job import Ground, run_job
+from rgs.cli.options import grouped, new_app, note
+from rgs.cli.reconcile_job import JobInputs, run_job
 from rgs.core.amounts import format_money
 from rgs.core.errors import FormatError, InvalidFieldError
 from rgs.core.ids import check_name
@@ -40,89 +38,131 @@ from rgs.node.keyring import load_bundle, load_node_signer, parse_private_key
 from rgs.service.reconciliation.countersigning import countersign, verify_report
 from rgs.service.reconciliation.reconciliation import MEMORY_MB, Reconciled, ReconcileRequest, Reconciliation
 from rgs.store.address import parse_address
-from rgs.store.opening import open_reads
 
-app: Final = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app: Final = new_app()
 _SOURCES: Final = ("receipts", "wallet", "regulator")
 _EXIT: Final = {"clean": 0, "breaks": 2, "incomplete": 1}
 _RULES_MAX: Final = 1 << 18
 LOWEST_PRIORITY: Final = 19
 
 
-@app.callback(invoke_without_command=True)
-def reconcile(  # noqa: PLR0913, PLR0917 - one parameter an option
-    context: typer.Context,
-    statements: Annotated[Path | None, typer.Option(help="The export of the record.")] = None,
-    keys: Annotated[Path | None, typer.Option(help="The key bundle.")] = None,
-    root: Annotated[str | None, typer.Option(help="The root's fingerprint, or a file of it.")] = None,
-    receipts: Annotated[Path | None, typer.Option(help="The openings that the operator stored.")] = None,
-    wallet: Annotated[Path | None, typer.Option(help="The operator's wallet statement: CSV, JSONL, Parquet.")] = None,
-    regulator: Annotated[Path | None, typer.Option(help="The regulator's register: JSONL, CSV, Parquet.")] = None,
-    out: Annotated[Path | None, typer.Option(help="A new or empty folder for the report.")] = None,
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """The files that are compared, and how they are read."""
+
+    statements: Annotated[Path | None, typer.Option(help="The export of the record.")] = None
+    keys: Annotated[Path | None, typer.Option(help="The key bundle.")] = None
+    root: Annotated[str | None, typer.Option(help="The root's fingerprint, or a file that holds it.")] = None
+    receipts: Annotated[Path | None, typer.Option(help="The openings that the operator stored.")] = None
+    wallet: Annotated[Path | None, typer.Option(help="The operator's wallet statement: CSV, JSONL, Parquet.")] = None
+    regulator: Annotated[Path | None, typer.Option(help="The regulator's register: JSONL, CSV, Parquet.")] = None
     mapping: Annotated[
-        list[str] | None, typer.Option(help="SOURCE=FILE: how that source's layout is read (repeat for more).")
-    ] = None,
+        list[str] | None, typer.Option(help="SOURCE=FILE: the layout of that source (repeat for more).")
+    ] = None
+    allow_rejects: Annotated[
+        bool, typer.Option(help="Compare the rows that can be read; rejects.csv lists the others.")
+    ] = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What part of the record is compared, and with which time limits."""
+
     period: Annotated[
         tuple[str, str] | None, typer.Option(help="FROM TO: dates or RFC 3339 times in UTC, TO excluded.")
-    ] = None,
-    as_of: Annotated[str | None, typer.Option(help="The report's moment; default: the newest statement's.")] = None,
+    ] = None
+    as_of: Annotated[
+        str | None, typer.Option(help="The time of the report; default: the time of the newest statement.")
+    ] = None
     cut_off: Annotated[
-        int | None, typer.Option(help="Seconds before the report's moment in which what is missing may be late.", min=0)
-    ] = None,
+        int | None,
+        typer.Option(help="Seconds before the report's time: what is missing there may only be late.", min=0),
+    ] = None
     overdue: Annotated[
-        int | None, typer.Option(help="Seconds after which an open round is overdue, not the jurisdiction's.", min=0)
-    ] = None,
+        int | None,
+        typer.Option(help="Seconds after which an open round is overdue, instead of the jurisdiction's.", min=0),
+    ] = None
     clock_limit: Annotated[
-        int, typer.Option(help="Seconds by which the clocks of wallet and register may differ from ours.", min=0)
-    ] = CLOCK_LIMIT_S,
-    operator: Annotated[str | None, typer.Option(help="Only this operator's sessions.")] = None,
-    earlier: Annotated[Path | None, typer.Option(help="The folder of an earlier report, for the difference.")] = None,
-    resolutions: Annotated[Path | None, typer.Option(help="The file that `resolve` appends to.")] = None,
-    ruleset: Annotated[list[Path] | None, typer.Option(help="A further ruleset (repeat for more).")] = None,
-    jurisdiction: Annotated[list[Path] | None, typer.Option(help="A further jurisdiction (repeat for more).")] = None,
-    memory_mb: Annotated[int, typer.Option(help="What the run may take, in MB.")] = MEMORY_MB,
-    allow_rejects: Annotated[bool, typer.Option(help="Go by what could be read; rejects.csv names the rest.")] = False,
-    keep_extract: Annotated[bool, typer.Option(help="Leave the verified legs as Parquet, too.")] = False,
-    signing_key: Annotated[Path | None, typer.Option(help="A node's private key, PEM, that signs the report.")] = None,
-    home: Annotated[Path | None, typer.Option(help="A node's home, whose key signs the report.")] = None,
-) -> int:
-    """Compare signed statements, the operator's books and the regulator's register, transaction by transaction."""
+        int, typer.Option(help="Seconds by which the wallet's and the regulator's clock may differ from ours.", min=0)
+    ] = CLOCK_LIMIT_S
+    operator: Annotated[str | None, typer.Option(help="Only this operator's sessions.")] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Rules beyond those that this version ships."""
+
+    ruleset: Annotated[list[Path] | None, typer.Option(help="A further ruleset (repeat for more).")] = None
+    jurisdiction: Annotated[list[Path] | None, typer.Option(help="A further jurisdiction (repeat for more).")] = None
+
+    def rulebook(self) -> Rulebook:
+        """The shipped rules and these. FormatError and FileRefusedError for a file that is not one."""
+        return Rulebook(
+            [parse_ruleset(_text(path)) for path in self.ruleset or ()],
+            [parse_jurisdiction(_text(path)) for path in self.jurisdiction or ()],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The report: where it goes, what it is compared with, and who signs it."""
+
+    out: Annotated[Path | None, typer.Option(help="A new or empty folder for the report.")] = None
+    earlier: Annotated[
+        Path | None, typer.Option(help="The folder of an earlier report; the new one shows the difference.")
+    ] = None
+    resolutions: Annotated[Path | None, typer.Option(help="The file that `resolve` appends to.")] = None
+    keep_extract: Annotated[bool, typer.Option(help="Keep the verified transfers as Parquet files, too.")] = False
+    memory_mb: Annotated[int, typer.Option(help="Memory limit of the run, in MB.")] = MEMORY_MB
+    signing_key: Annotated[Path | None, typer.Option(help="A node's private key (PEM), which signs the report.")] = None
+    home: Annotated[Path | None, typer.Option(help="A node's home, whose key signs the report.")] = None
+
+    def signer(self) -> Signer | None:
+        """The key that signs the report; None if neither --signing-key nor --home is given."""
+        if self.signing_key is not None:
+            return _load_key(self.signing_key)
+        return None if self.home is None else load_node_signer(open_home(self.home))
+
+
+@app.callback(invoke_without_command=True)
+@grouped
+def reconcile(context: typer.Context, inputs: Inputs, scope: Scope, rules: Rules, output: Output) -> int:
+    """Compare signed statements, the operator's wallet and the regulator's register, transaction by transaction."""
     if context.invoked_subcommand is not None:
         return 0
-    folder = _due(out, "out")
-    request = ReconcileRequest(
-        statements=_due(statements, "statements"),
-        keys=_due(keys, "keys"),
-        out=folder,
-        root=_fingerprint(root),
-        receipts=receipts,
-        wallet=wallet,
-        regulator=regulator,
-        mappings=_mappings(mapping or []),
-        period=None if period is None else (_moment(period[0], "period"), _moment(period[1], "period")),
-        as_of_ms=None if as_of is None else _moment(as_of, "as_of"),
-        cut_off_s=cut_off,
-        overdue_s=overdue,
-        clock_limit_s=clock_limit,
-        operator=None if operator is None else check_name(operator, "operator"),
-        memory_mb=memory_mb,
-        allow_rejects=allow_rejects,
-        earlier=earlier,
-        resolutions=resolutions,
-        keep_extract=keep_extract,
-    )
-    rulebook = Rulebook(
-        [parse_ruleset(_text(path)) for path in ruleset or ()],
-        [parse_jurisdiction(_text(path)) for path in jurisdiction or ()],
-    )
-    reconciliation = Reconciliation(version=__version__, signer=_signer(signing_key, home), rulebook=rulebook)
-    done = reconciliation.run(request)
-    _told(done, folder)
+    request = _request(inputs, scope, output)
+    done = Reconciliation(version=__version__, signer=output.signer(), rulebook=rules.rulebook()).run(request)
+    _print_result(done, request.out)
     return _EXIT[done.verdict]
 
 
-def _told(done: Reconciled, out: Path) -> None:
-    """What was found, on stdout."""
+def _request(inputs: Inputs, scope: Scope, output: Output) -> ReconcileRequest:
+    """The options as the reconciliation takes them. InvalidFieldError for what is missing or malformed."""
+    period = scope.period
+    return ReconcileRequest(
+        out=_required(output.out, "out"),
+        statements=_required(inputs.statements, "statements"),
+        keys=_required(inputs.keys, "keys"),
+        root=_fingerprint(inputs.root),
+        receipts=inputs.receipts,
+        wallet=inputs.wallet,
+        regulator=inputs.regulator,
+        mappings=_mappings(inputs.mapping or []),
+        period=None if period is None else (_moment(period[0], "period"), _moment(period[1], "period")),
+        as_of_ms=None if scope.as_of is None else _moment(scope.as_of, "as_of"),
+        cut_off_s=scope.cut_off,
+        overdue_s=scope.overdue,
+        clock_limit_s=scope.clock_limit,
+        operator=None if scope.operator is None else check_name(scope.operator, "operator"),
+        memory_mb=output.memory_mb,
+        allow_rejects=inputs.allow_rejects,
+        earlier=output.earlier,
+        resolutions=output.resolutions,
+        keep_extract=output.keep_extract,
+    )
+
+
+def _print_result(done: Reconciled, out: Path) -> None:
     document = done.document
     verified = document["verification"]
     anchored = "ANCHORED" if document["key_path"]["anchored"] else "UNANCHORED"
@@ -136,7 +176,7 @@ def _told(done: Reconciled, out: Path) -> None:
     for currency, amount in document["owed"].items():
         print(f"owed to players: {format_money(amount, currency)}")
     for date in document["days_in_part"]:
-        note(f"the register's totals of {date} are not compared: the period covers a part of that day")
+        note(f"the register's totals of {date} are not compared: the period covers only a part of that day")
     if not document["is_signed"]:
         note("the report is not signed: no --signing-key and no --home")
     print(f"{done.verdict}: {done.open_breaks} open breaks, {done.rejected} rejected rows; report in {out}")
@@ -144,14 +184,14 @@ def _told(done: Reconciled, out: Path) -> None:
 
 @app.command("resolve")
 def resolve(
-    file: Annotated[Path, typer.Option(help="The file of resolutions; made if there is none.")],
+    file: Annotated[Path, typer.Option(help="The file of resolutions; created if it does not exist.")],
     break_id: Annotated[str, typer.Option("--break", help="The break's id.")],
     reason: Annotated[str, typer.Option(help="A code, such as REFUNDED or RESENT.")],
-    evidence: Annotated[str, typer.Option(help="Where the proof lies: a ticket, a transaction id.")],
+    evidence: Annotated[str, typer.Option(help="Where the proof is: a ticket, a transaction id.")],
     by: Annotated[str, typer.Option(help="Who settled it.")],
-    approved_by: Annotated[str, typer.Option(help="Who looked at it: another person.")],
+    approved_by: Annotated[str, typer.Option(help="Who approved it: another person.")],
 ) -> int:
-    """Append a resolution of one break. Entries are never changed; a later one of the same break goes before."""
+    """Append the resolution of one break. Entries never change; the last entry of a break counts."""
     resolution = Resolution(break_id, reason, evidence, by, approved_by, format_time(now_ms()))
     with file.open("a+b") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
@@ -168,7 +208,7 @@ def countersign_command(
     signing_key: Annotated[Path, typer.Option(help="The operator's private key, Ed25519, PEM.")],
     party: Annotated[str, typer.Option(help="The operator's name.")],
 ) -> int:
-    """Add the operator's signature to a report whose files are those that it names."""
+    """Add the operator's signature to a report. Its files must be those that the report names."""
     signer = _load_key(signing_key)
     countersign(report, signer, check_name(party, "party"), now_ms())
     print(f"countersigned by {party} with key {signer.keyid}")
@@ -179,10 +219,10 @@ def countersign_command(
 def verify_command(
     report: Annotated[Path, typer.Argument(help="The folder of a signed report.")],
     keys: Annotated[Path, typer.Option(help="The key bundle.")],
-    root: Annotated[str | None, typer.Option(help="The root's fingerprint, or a file of it.")] = None,
+    root: Annotated[str | None, typer.Option(help="The root's fingerprint, or a file that holds it.")] = None,
     countersigner: Annotated[list[str] | None, typer.Option(help="The keyid of an operator's key (repeat).")] = None,
 ) -> int:
-    """Check the files of a report, its signature, and its countersignatures."""
+    """Check a report: its files, its signature and its countersignatures."""
     bundle = read_whole(keys, "key bundle")
     verified = verify_report(report, bundle, _fingerprint(root), frozenset(countersigner or ()))
     for line in verified:
@@ -194,28 +234,23 @@ def verify_command(
 def job_command(
     folder: Annotated[Path, typer.Argument(help="The folder of a run.")],
     home: Annotated[Path, typer.Option(help="The node's home.")],
-    memory_mb: Annotated[int, typer.Option(help="What the run may take, in MB.")],
+    memory_mb: Annotated[int, typer.Option(help="Memory limit of the run, in MB.")],
 ) -> int:
-    """Run what was asked over the wire. The store is named on standard input, for its address may hold a password."""
+    """Run a reconciliation that was requested over gRPC. The address of the store comes on standard input, because it
+    may hold a password.
+    """
     os.nice(LOWEST_PRIORITY)
     store = sys.stdin.read()
     config = open_home(home, {"store": parse_address(store)} if store else None)
     bundle = load_bundle(config)
-    ground = Ground(
-        partial(open_reads, config.store),
-        config.register,
-        bundle,
-        load_node_signer(config, bundle),
-        now_ms(),
-        memory_mb,
-    )
-    return run_job(ground, folder)
+    inputs = JobInputs(config.store, config.register, bundle, load_node_signer(config, bundle), now_ms(), memory_mb)
+    return run_job(inputs, folder)
 
 
 # --- options --------------------------------------------------------------------------------------------------------
 
 
-def _due(path: Path | None, name: str) -> Path:
+def _required(path: Path | None, name: str) -> Path:
     if path is None:
         raise InvalidFieldError(f"--{name} is missing", field=name)
     return path
@@ -256,22 +291,5 @@ def _moment(text: str, field: str) -> int:
         raise InvalidFieldError(error.message, field=field, value=text[:40]) from None
 
 
-def _signer(signing_key: Path | None, home: Path | None) -> Signer | None:
-    if signing_key is not None:
-        return _load_key(signing_key)
-    return None if home is None else load_node_signer(open_home(home))
-
-
 def _load_key(path: Path) -> Ed25519Signer:
     return Ed25519Signer(parse_private_key(read_whole(path, "signing key", secret=True), "the signing key"))
-
-
-def main(arguments: list[str], _manifest: Any) -> int:
-    """Run the command; the exit status. A command that is not understood is 1 here: 2 says that breaks were found."""
-    command = typer.main.get_command(app)
-    try:
-        status = command.main(args=arguments, prog_name="rgs reconcile", standalone_mode=False)
-    except typer.TyperException as error:
-        print(f"rgs: {error.format_message().rstrip('.')} (see `rgs reconcile --help`)", file=sys.stderr)
-        return 1
-    return status if isinstance(status, int) else 0

@@ -1,27 +1,27 @@
-"""A reconciliation asked for over the wire, as a process of its own: `rgs reconcile job`, begun by the server.
+"""`rgs reconcile job`: the process that the server starts for a reconciliation requested over gRPC.
 
-What is compared is laid into the run's folder under fixed names, and stays there: `rgs reconcile` over these files
-gives the same report (docs/reconciliation.md, "Over gRPC"). Of the statements it takes the sessions of one operator, as
-`rgs export --session` would, in one pass over the store; memory grows with the number of the operator's sessions, by
-an id and a number each. It runs at the lowest priority: who plays goes first.
-
-Refuses nothing by itself; every refusal of what it calls becomes the run's failed.json.
+It puts the inputs into the run's folder under fixed names, and they stay there: `rgs reconcile` over these files gives
+the same report (docs/reconciliation.md, "Over gRPC"). It exports the sessions of one operator, as `rgs export
+--session` would, in one pass over the store. Memory grows by an id and a number for each session of the operator.
+The process runs at the lowest priority, so that play goes first. An error becomes the run's failed.json.
 """
 
 from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from rgs import __version__
 from rgs.adapters.embedded.books import register_lines
-from rgs.cli.export import SELECTION, ExportError, Plan, line_of, scope_lines
+from rgs.cli.export import SELECTION, ExportPlan, ExportRefusedError, line_of, scope_lines
 from rgs.core.errors import RgsError
 from rgs.core.statements import Signer, format_line, parse_canonical
+from rgs.node.stores import reading
 from rgs.service.reconciliation.files import (
     INPUTS,
     REPORT_FOLDER,
@@ -36,6 +36,7 @@ from rgs.service.reconciliation.files import (
 from rgs.service.reconciliation.reconciliation import ReconcileRequest, Reconciliation
 from rgs.service.reconciliation.reports import STATEMENTS
 from rgs.service.reconciliation.runs import fail
+from rgs.store.address import StoreAddress
 from rgs.store.interface import StatementRow, StoreReads
 from rgs.store.register import RegisterStore
 
@@ -44,10 +45,10 @@ KEYS, REGULATOR = "keys.json", "regulator.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
-    """What the job works on; `open_reads` opens the store, `register` is the embedded one's file."""
+class JobInputs:
+    """What the job works on. `register` is the file of the embedded test regulator."""
 
-    open_reads: Callable[[], Awaitable[StoreReads]]
+    store: StoreAddress
     register: Path
     bundle: bytes
     signer: Signer
@@ -55,34 +56,35 @@ class Ground:
     memory_mb: int
 
 
-def run_job(ground: Ground, folder: Path) -> int:
+def run_job(inputs: JobInputs, folder: Path) -> int:
     """Run what the folder's run.json asks for: 0 with a summary, 1 with a failure in the folder."""
     run = read_document(folder / RUN)
     if run is None:
         raise FileNotFoundError(folder / RUN)
     try:
-        _run(ground, folder, run["request"])
+        _run(inputs, folder, run["request"])
     except RgsError as error:
         fail(folder, error.reason, error.message)
         return 1
     return 0
 
 
-def _run(ground: Ground, folder: Path, asked: Document) -> None:
+def _run(job: JobInputs, folder: Path, asked: Document) -> None:
     operator: str = asked["operator"]
     inputs = folder / INPUTS
     inputs.mkdir()
-    asyncio.run(_export(ground, operator, inputs / STATEMENTS))
-    (inputs / KEYS).write_bytes(ground.bundle)
+    asyncio.run(_export(job, operator, inputs / STATEMENTS))
+    (inputs / KEYS).write_bytes(job.bundle)
     own = folder.parent.parent
-    regulator = _joined(own, asked["register"], inputs / REGULATOR)
     if asked["embedded_register"]:
-        regulator = _export_register(ground.register, operator, inputs / REGULATOR)
+        regulator: Path | None = _export_register(job.register, operator, inputs / REGULATOR)
+    else:
+        regulator = _joined(own, asked["register"], inputs / REGULATOR)
     resolutions = None
     if (own / RESOLUTIONS).is_file():
         resolutions = inputs / RESOLUTIONS
         shutil.copyfile(own / RESOLUTIONS, resolutions)
-    done = Reconciliation(version=__version__, signer=ground.signer).run(
+    done = Reconciliation(version=__version__, signer=job.signer).run(
         ReconcileRequest(
             statements=inputs / STATEMENTS,
             keys=inputs / KEYS,
@@ -91,7 +93,7 @@ def _run(ground: Ground, folder: Path, asked: Document) -> None:
             period=None if asked["period"] is None else (asked["period"][0], asked["period"][1]),
             cut_off_s=asked["cut_off_s"],
             operator=operator,
-            memory_mb=ground.memory_mb,
+            memory_mb=job.memory_mb,
             allow_rejects=asked["allow_rejects"],
             resolutions=resolutions,
             wallet=_joined(own, asked["wallet"], inputs / "wallet.jsonl"),
@@ -107,7 +109,7 @@ def _run(ground: Ground, folder: Path, asked: Document) -> None:
 
 
 def _joined(own: Path, entries: Sequence[str], out: Path) -> Path | None:
-    """Submissions one behind the other; None where there are none."""
+    """Write the rows of these submissions into one file; None if there are none."""
     if not entries:
         return None
     with out.open("wb") as file:
@@ -118,18 +120,14 @@ def _joined(own: Path, entries: Sequence[str], out: Path) -> Path | None:
 
 
 def _export_register(path: Path, operator: str, out: Path) -> Path:
-    store = RegisterStore(path)
-    try:
-        with out.open("wb") as file:
-            entries = (parse_canonical(entry.body.encode("ascii")) for entry in store.entries())
-            file.writelines(register_lines(of_operator(entries, operator)))
-    finally:
-        store.close()
+    with closing(RegisterStore(path)) as store, out.open("wb") as file:
+        entries = (parse_canonical(entry.body.encode("ascii")) for entry in store.entries())
+        file.writelines(register_lines(of_operator(entries, operator)))
     return out
 
 
 def of_operator(entries: Iterable[dict[str, Any]], operator: str) -> Iterator[dict[str, Any]]:
-    """The entries of the register's journal that are about this operator's sessions."""
+    """The entries of the test regulator's journal that concern this operator's sessions."""
     own: set[str] = set()
     for entry in entries:
         if entry["kind"] == "opening":
@@ -143,21 +141,18 @@ def of_operator(entries: Iterable[dict[str, Any]], operator: str) -> Iterator[di
 # --- the statements ---------------------------------------------------------------------------------------------------
 
 
-async def _export(ground: Ground, operator: str, out: Path) -> None:
-    reads = await ground.open_reads()
-    try:
+async def _export(inputs: JobInputs, operator: str, out: Path) -> None:
+    async with reading(inputs.store) as reads:
         sessions = await _sessions(reads, operator)
         with out.open("wb") as file:
-            for line in scope_lines(Plan({}, sessions, SELECTION), ground.signer, ground.now_ms):
+            for line in scope_lines(ExportPlan({}, sessions, SELECTION), inputs.signer, inputs.now_ms):
                 file.write(format_line(line) + b"\n")
             async for row in selected(reads, sessions):
                 file.write(format_line(line_of(row, private=True)) + b"\n")
-    finally:
-        await reads.close()
 
 
 async def _sessions(reads: StoreReads, operator: str) -> dict[str, int]:
-    """The operator's sessions, each with the number of its last link."""
+    """The operator's sessions, with the number of the last link of each."""
     found: dict[str, int] = {}
     before = 0
     while rows := await reads.sessions_of(operator, "", open_only=False, before=before, limit=SESSIONS_AT_ONCE):
@@ -167,12 +162,11 @@ async def _sessions(reads: StoreReads, operator: str) -> dict[str, int]:
 
 
 async def selected(reads: StoreReads, sessions: dict[str, int]) -> AsyncIterator[StatementRow]:
-    """The links 1 to n of these sessions in commit order, before its first the start of each instance that signed them.
-
-    ExportError where the store does not hold them all.
+    """The links 1 to n of these sessions in commit order. The `instance_start` of an instance comes before the first
+    link that the instance signed. ExportRefusedError if the store lacks a link.
     """
     starts: dict[str, StatementRow] = {}
-    told: set[str] = set()
+    started: set[str] = set()
     missing = sum(sessions.values())
     async for row in reads.statements_in_order():
         if not missing:
@@ -180,10 +174,10 @@ async def selected(reads: StoreReads, sessions: dict[str, int]) -> AsyncIterator
         if row.kind == "instance_start":
             starts[row.instance] = row
         if row.session_id and 0 < row.link_no <= sessions.get(row.session_id, 0):
-            if row.instance not in told:
-                told.add(row.instance)
+            if row.instance not in started:
+                started.add(row.instance)
                 yield starts.pop(row.instance)
             yield row
             missing -= 1
     if missing:
-        raise ExportError(f"the store lacks {missing} statements that its sessions promise", value=missing)
+        raise ExportRefusedError(f"the store lacks {missing} statements that its sessions promise", value=missing)

@@ -1,9 +1,8 @@
-"""`rgs serve`: settings in, `rgs.node.server.serve` out; the server itself is there, and `rgs.node.workers` keeps
-several.
+"""`rgs serve`: reads the settings and starts the server (`rgs.node.server`), or several workers (`rgs.node.workers`).
 
-Makes the default home at the first start, and no other: a home that was named must exist. Refuses to serve software
-that is not locked, that came into the process past its hashes or is not what `certified.json` says, a process that is
-not isolated (`rgs.integrity.isolation`), and a home that is served already.
+The first start makes the default home; a home that was named must exist. The command fails if the software is not
+locked, was loaded without being measured, or differs from `certified.json`; if the process is not isolated
+(`rgs.integrity.isolation`); and if another process serves the home.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from rgs.node.home import ensure_home, open_home
 from rgs.node.logging import Log
 from rgs.node.parts import part
 from rgs.node.stderr import BoundedStderr
-from rgs.node.workers import Plan, port_kept, serving_alone, supervise, worker_command
+from rgs.node.workers import WorkerPlan, port_kept, serving_alone, supervise, worker_command
 from rgs.store.address import PostgresAddress, parse_address
 
 
@@ -34,16 +33,18 @@ def command(
     listen: Annotated[str | None, typer.Option(help="host:port, port 0 for any free one.")] = None,
     log_level: Annotated[str | None, typer.Option(help=f"{', '.join(LOG_LEVELS)}.")] = None,
     reflection: Annotated[bool | None, typer.Option(help="Offer gRPC reflection.")] = None,
-    drain_s: Annotated[int | None, typer.Option("--drain-s", help="Seconds that a stopping server waits.")] = None,
+    drain_s: Annotated[
+        int | None, typer.Option("--drain-s", help="Seconds that a stopping server waits for calls under way.")
+    ] = None,
     workers: Annotated[
-        int | None, typer.Option(help="Processes behind the one port; more than 1 need PostgreSQL.")
+        int | None, typer.Option(help="Number of processes behind the port; more than 1 need PostgreSQL.")
     ] = None,
     worker: Annotated[int | None, typer.Option(hidden=True)] = None,
     worker_port: Annotated[int, typer.Option(hidden=True)] = 0,
 ) -> int:
-    """Serve until SIGTERM or SIGINT. The default home is made at the first start, for development.
+    """Serve until SIGTERM or SIGINT. The first start makes the default home, for development.
 
-    Several workers: SIGHUP replaces one after the other.
+    SIGHUP replaces several workers one after the other.
     """
     manifest: Manifest = context.obj
     manifest.verify_locked()
@@ -60,7 +61,7 @@ def command(
         "workers": workers,
     }
     config = open_home(home, options)
-    if worker is not None:  # begun by a supervisor, which holds the home
+    if worker is not None:  # started by a supervisor, which holds the home's lock
         return _serve(config, manifest, worker, worker_port)
     with serving_alone(config.home) as lock:
         if config.workers > 1:
@@ -69,7 +70,7 @@ def command(
 
 
 def _serve(config: Config, manifest: Manifest, worker: int | None = None, port: int = 0) -> int:
-    with BoundedStderr() as stderr:  # before there is a thread
+    with BoundedStderr() as stderr:  # it forks, so this comes before any thread
         server = part("rgs.node.server", "server")
         verify_isolated()
         verify_loaded()
@@ -79,9 +80,9 @@ def _serve(config: Config, manifest: Manifest, worker: int | None = None, port: 
 
 
 def _supervise(config: Config, options: dict[str, object], lock: int) -> int:
-    """The workers, each with a log of its own; this process has the one that the settings name."""
+    """Run the workers. Each has a log of its own; this process writes the one that the settings name."""
     with port_kept(config.listen) as port, Log(config.log, config.log_level, SystemClock()):
         command = worker_command(config.home, options, port)
         host = config.listen.rpartition(":")[0]
         structlog.get_logger().info("supervising", address=f"{host}:{port}", workers=config.workers)
-        return supervise(Plan(config.workers, command, config.drain_s, (lock,)))
+        return supervise(WorkerPlan(config.workers, command, config.drain_s, (lock,)))

@@ -1,9 +1,9 @@
-"""`rgs simulate wallet | regulator`: a wallet or central system that misbehaves as it is told, as a program.
+"""`rgs simulate wallet | regulator`: runs a wallet or a regulator's system that makes the faults of a plan.
 
-Takes the home's own certificates (`rgs init`). SIGUSR1 switches the faults off and delivers what was held back, SIGUSR2
-switches them on by the plan as its file stands then, SIGHUP writes the export, SIGTERM and SIGINT write it and end.
-Prints one line where it listens and one for every fault. Refuses to listen where it cannot, and a plan that it does not
-understand. Money, ids and registers of these programs count for nothing.
+It uses the home's own certificates (`rgs init`). It prints one line with its address and one for every fault. Signals:
+SIGUSR1 switches the faults off and delivers what was held back, SIGUSR2 reads the plan again and switches the faults
+on, SIGHUP writes the export, SIGTERM and SIGINT write it and end the program. Its money, ids and registers are for
+tests only.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
-from rgs.cli.options import HOME, HomeOption, entropy
+from rgs.cli.options import HOME, HomeOption, entropy, grouped, new_app
 from rgs.core.errors import RgsError
 from rgs.core.ids import REGULATOR_ID_ALPHABET, REGULATOR_ID_CHARACTERS
 from rgs.core.money import parse_currency
@@ -31,90 +30,106 @@ from rgs.node.clock import SystemClock
 from rgs.node.config import Config, check_address
 from rgs.node.files import PUBLIC_MODE, decode_ascii, read_whole, write_whole
 from rgs.node.home import open_home
+from rgs.node.tls_identity import load_tls
 from rng.scaling import below
 
-app = typer.Typer(
-    help="Peers that misbehave as they are told: for tests, for the demo, to try us.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+app = new_app(help="Peers that make the faults of a plan, for tests and for the demo.", no_args_is_help=True)
 
 OPENING_MINOR: Final = 1_000_000
 
-FaultsOption = Annotated[Path | None, typer.Option("--faults", help="Plan of faults, TOML or JSON.", dir_okay=False)]
-FaultOption = Annotated[
-    list[str] | None, typer.Option("--fault", help='METHOD:CALL:FAULT, e.g. "Debit:3:lost_reply"; * for every.')
-]
-UntilOption = Annotated[int, typer.Option("--faults-until", help="No faults after so many calls; 0: never.", min=0)]
+
+@dataclass(frozen=True, slots=True)
+class FaultPlan:
+    """The faults that a simulator makes."""
+
+    faults: Annotated[Path | None, typer.Option(help="FaultPlan of faults, TOML or JSON.", dir_okay=False)] = None
+    fault: Annotated[
+        list[str] | None, typer.Option(help='METHOD:CALL:FAULT, e.g. "Debit:3:lost_reply"; * for every.')
+    ] = None
+    faults_until: Annotated[int, typer.Option(help="No faults after so many calls; 0: no limit.", min=0)] = 0
+
+    def read(self) -> FaultPlan:
+        """The plan as its file is now, with the --fault rows after its own. --faults-until replaces the file's."""
+        content = None if self.faults is None else read_whole(self.faults, "plan of faults")
+        plan = FaultPlan() if content is None else parse_plan(decode_ascii(content, str(self.faults)))
+        schedule = (*plan.schedule, *(parse_planned(text) for text in self.fault or ()))
+        return replace(plan, schedule=schedule, until_call=self.faults_until or plan.until_call)
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The files of a simulator."""
+
+    home: HomeOption = HOME
+    books: Annotated[
+        Path | None, typer.Option(help="The file of the books; created if it does not exist.", dir_okay=False)
+    ] = None
+    export: Annotated[
+        Path | None, typer.Option(help="The file for the statement, written at the end.", dir_okay=False)
+    ] = None
+
+    def books_at(self, config: Config, name: str) -> Path:
+        """The file of the books; by default one in the home."""
+        if self.books is not None:
+            return self.books
+        folder = config.home / "simulators"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        return folder / name
+
+
 ListenOption = Annotated[str, typer.Option(help="host:port, port 0 for any free one.")]
-BooksOption = Annotated[Path | None, typer.Option(help="The books' file; made where there is none.", dir_okay=False)]
-ExportOption = Annotated[Path | None, typer.Option(help="Where the statement is written at the end.", dir_okay=False)]
 
 
 @app.command()
+@grouped
 def wallet(
-    home: HomeOption = HOME,
+    files: Files,
+    plan: FaultPlan,
     listen: ListenOption = "127.0.0.1:50561",
-    books: BooksOption = None,
-    export: ExportOption = None,
-    faults: FaultsOption = None,
-    fault: FaultOption = None,
-    faults_until: UntilOption = 0,
-    balance_minor: Annotated[int, typer.Option(help="First balance of every new account, minor units.", min=0)] = (
-        OPENING_MINOR
-    ),
+    balance_minor: Annotated[
+        int, typer.Option(help="First balance of every new account, minor units.", min=0)
+    ] = OPENING_MINOR,
     currency: Annotated[str, typer.Option(help="Currency of the accounts.")] = "EUR",
 ) -> int:
-    """An operator's wallet: `rgs.wallet.v1.WalletService`. Players beginning with `unknown` have no account."""
-    config, clock = open_home(home), SystemClock()
+    """Run an operator's wallet: `rgs.wallet.v1.WalletService`. Players named `unknown...` have no account."""
+    config = open_home(files.home)
     check_address("listen", listen)
-    plan = partial(_plan, faults, fault, faults_until)
-    at_work = Faults(plan(), _tell)
+    faults = Faults(plan.read(), _print)
     simulator = SimulatedWallet(
-        books or _folder(config) / "wallet.db",
-        clock.now_ms,
-        at_work,
+        files.books_at(config, "wallet.db"),
+        SystemClock().now_ms,
+        faults,
         opening_minor=balance_minor,
         currency=parse_currency(currency),
     )
-    _run("wallet", simulator, listen, _tls(config), plan, export, lambda: wallet_statement(simulator.store))
+    _run("wallet", simulator, (listen, _tls(config)), plan, files.export, lambda: wallet_statement(simulator.store))
     return 0
 
 
 @app.command()
+@grouped
 def regulator(
-    home: HomeOption = HOME,
+    files: Files,
+    plan: FaultPlan,
     listen: ListenOption = "127.0.0.1:50562",
-    books: BooksOption = None,
-    export: ExportOption = None,
-    faults: FaultsOption = None,
-    fault: FaultOption = None,
-    faults_until: UntilOption = 0,
     counts: Annotated[
-        bool, typer.Option("--as-real", help="Do not say `test_register`: for jurisdictions that allow none.")
+        bool, typer.Option("--as-real", help="Leave out `test_register`: for jurisdictions that do not allow it.")
     ] = False,
 ) -> int:
-    """A regulator's central system: `rgs.regulator.v1.CentralSystemService`."""
-    config, clock, source = open_home(home), SystemClock(), entropy()
+    """Run a regulator's system: `rgs.regulator.v1.CentralSystemService`."""
+    config = open_home(files.home)
     check_address("listen", listen)
-    plan = partial(_plan, faults, fault, faults_until)
-    at_work = Faults(plan(), _tell)
-    path = books or _folder(config) / "regulator.db"
-    simulator = SimulatedCentralSystem(path, clock.now_ms, at_work, id_maker(source.read), counts=counts)
-    tls = _tls(config)
-    _run("regulator", simulator, listen, tls, plan, export, lambda: regulator_statement(simulator.store))
+    faults, new_id = Faults(plan.read(), _print), id_maker(entropy().read)
+    path = files.books_at(config, "regulator.db")
+    simulator = SimulatedCentralSystem(path, SystemClock().now_ms, faults, new_id, counts=counts)
+    _run(
+        "regulator", simulator, (listen, _tls(config)), plan, files.export, lambda: regulator_statement(simulator.store)
+    )
     return 0
 
 
-def main(arguments: list[str], _manifest: object) -> int:
-    """Run the command line below `rgs simulate`."""
-    status = typer.main.get_command(app).main(args=arguments, prog_name="rgs simulate", standalone_mode=False)
-    return status if isinstance(status, int) else 0
-
-
 def id_maker(read: Callable[[int], bytes]) -> Callable[[str], str]:
-    """Makes 16-character ids from fresh bytes: the prefix, then unbiased letters and digits."""
+    """A maker of 16-character ids: the prefix, then letters and digits drawn without bias from fresh bytes."""
 
     def new_id(prefix: str) -> str:
         unread = iter(read(256))
@@ -125,61 +140,46 @@ def id_maker(read: Callable[[int], bytes]) -> Callable[[str], str]:
     return new_id
 
 
-def _plan(path: Path | None, rows: list[str] | None, until_call: int) -> FaultPlan:
-    """The plan of the file, with the rows of the options behind its own; `until_call` goes before the file's."""
-    plan = FaultPlan() if path is None else parse_plan(decode_ascii(read_whole(path, "plan of faults"), str(path)))
-    schedule = (*plan.schedule, *(parse_planned(text) for text in rows or ()))
-    return replace(plan, schedule=schedule, until_call=until_call or plan.until_call)
-
-
-def _folder(config: Config) -> Path:
-    folder = config.home / "simulators"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    return folder
-
-
 def _tls(config: Config) -> ServerTls:
-    return ServerTls(
-        key=read_whole(config.tls / "server.key", "server key", secret=True),
-        chain=read_whole(config.tls / "server.pem", "server certificate"),
-        client_ca=read_whole(config.ca, "client authorities"),
-    )
+    tls = load_tls(config)
+    return ServerTls(tls.key, tls.chain, tls.client_ca)
 
 
-def _tell(text: str) -> None:
+def _print(text: str) -> None:
     print(text, flush=True)
 
 
 def _run(
     name: str,
     simulator: Simulator,
-    listen: str,
-    tls: ServerTls,
-    plan: Callable[[], FaultPlan],
+    server_at: tuple[str, ServerTls],
+    plan: FaultPlan,
     export: Path | None,
     statement: Callable[[], str],
 ) -> None:
+    """Serve until SIGTERM or SIGINT, under the signals that the module names."""
+
     def write() -> None:
         if export is not None:
             write_whole(export.absolute(), statement().encode("utf-8"), PUBLIC_MODE)
-            _tell(f"wrote {export}")
+            _print(f"wrote {export}")
 
     async def serve() -> None:
         loop, stopped = asyncio.get_running_loop(), asyncio.Event()
-        server = SimulatorServer(simulator, listen, tls)
+        server = SimulatorServer(simulator, *server_at)
         switching: set[asyncio.Task[None]] = set()
 
         def switch(on: bool) -> None:
             if on:
                 try:
-                    simulator.faults.follow(plan())
+                    simulator.faults.follow(plan.read())
                 except RgsError as error:
-                    _tell(f"faults as before: {error}")
+                    _print(f"the faults stay as they were: {error}")
                     return
             task = loop.create_task(server.switch_faults(on))
             switching.add(task)
             task.add_done_callback(switching.discard)
-            _tell(f"faults {'on' if on else 'off'}")
+            _print(f"faults {'on' if on else 'off'}")
 
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stopped.set)
@@ -187,7 +187,7 @@ def _run(
         loop.add_signal_handler(signal.SIGUSR2, switch, True)
         loop.add_signal_handler(signal.SIGHUP, write)
         await server.start()
-        _tell(f"{name} simulator on {listen.rpartition(':')[0]}:{server.port} (counts for nothing)")
+        _print(f"{name} simulator on {server_at[0].rpartition(':')[0]}:{server.port} (for tests only)")
         await stopped.wait()
         await server.drain()
         write()

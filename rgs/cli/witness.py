@@ -1,9 +1,9 @@
-"""`rgs witness init | serve`: a witness of transparency logs, for an auditor or a regulator to run (docs/verify.md).
+"""`rgs witness init | serve`: a witness of transparency logs, run by an auditor or a regulator (docs/verify.md).
 
-Its folder holds `witness.key` (its owner's alone), `witness.vkey` (for the policy files of those who trust it),
-`logs.txt` (a verifier key a line, of the logs that it watches) and `seen.db`. Refuses a folder that has a key already,
-a key that others may read, and a folder that another witness has open. A witness run by the house that it watches is a
-self-witness and proves nothing to others: policies say so.
+Its folder holds `witness.key` (secret), `witness.vkey` (for the policy files of those who trust the witness),
+`logs.txt` (the verifier keys of the watched logs, one a line) and `seen.db`. `init` fails if the folder has a key.
+`serve` fails if others may read the key, or if another witness has the folder open. A witness that the operator of the
+watched server runs is a self-witness: it proves nothing to others, and policies mark it.
 """
 
 from __future__ import annotations
@@ -15,19 +15,13 @@ from typing import Annotated
 
 import typer
 
+from rgs.cli.options import new_app
 from rgs.core.errors import InvalidFieldError
-from rgs.node.files import (
-    alone_in,
-)
+from rgs.node.files import alone_in
 from rgs.node.witness_folder import make_witness, open_witness
 from rgs.tlog.witness.serving import WitnessServer
 
-app = typer.Typer(
-    help="Watch transparency logs and cosign their checkpoints.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+app = new_app(help="Watch transparency logs and cosign their checkpoints.", no_args_is_help=True)
 
 FolderArgument = Annotated[Path, typer.Argument(help="The witness's folder.", file_okay=False)]
 
@@ -38,7 +32,7 @@ def init(
     name: Annotated[str, typer.Option(help="The key's name, such as witness.auditor.example.")],
     log: Annotated[list[str] | None, typer.Option("--log", help="Verifier key of a log to watch.")] = None,
 ) -> int:
-    """Make a witness: its key, and the list of logs. Prints the verifier key, which policies name."""
+    """Make a witness: its key, and the list of logs. Prints the verifier key for policy files."""
     print(make_witness(folder, name, log or ()))
     return 0
 
@@ -48,19 +42,13 @@ def serve(
     folder: FolderArgument,
     listen: Annotated[str, typer.Option(help="host:port, port 0 for any free one.")] = "127.0.0.1:50571",
 ) -> int:
-    """Cosign what the logs of `logs.txt` show, over HTTP, until SIGTERM or SIGINT."""
+    """Cosign checkpoints of the logs in `logs.txt`, over HTTP, until SIGTERM or SIGINT."""
     host, _, port = listen.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65_535:
-        raise InvalidFieldError("listen is host:port", field="listen", value=listen[:100])
+        raise InvalidFieldError("listen must be host:port", field="listen", value=listen[:100])
     with alone_in(folder, "rgs witness"):
         asyncio.run(_serve(folder, host, int(port)))
     return 0
-
-
-def main(arguments: list[str], _manifest: object) -> int:
-    """Run the command line below `rgs witness`."""
-    status = typer.main.get_command(app).main(args=arguments, prog_name="rgs witness", standalone_mode=False)
-    return status if isinstance(status, int) else 0
 
 
 async def _serve(folder: Path, host: str, port: int) -> None:

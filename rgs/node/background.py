@@ -1,7 +1,4 @@
-"""Work that a server does in the background, round after round, from its start to its stop.
-
-Refuses to cut a round short: the work at hand is waited for, and cancelled only when patience ends.
-"""
+"""Background work of a server, repeated from its start to its stop. Running work is awaited, up to a time limit."""
 
 from __future__ import annotations
 
@@ -20,20 +17,20 @@ Work = Callable[[], Awaitable[object]]
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """Everything of one server."""
+    """The background work of one server."""
 
     opened: contextlib.AsyncExitStack
-    """The work ends when this is closed, the newest first."""
+    """When this is closed, the work ends, the newest first."""
     stopping: asyncio.Event
     """Set when the server begins to stop."""
     pause_s: float
     patience_s: float
     note_fault: Callable[[str], None]
-    """Told of every failure that is no `RgsError`."""
+    """Called for every failure that is not an `RgsError`."""
 
     def run(self, name: str, work: Work, pause_s: float | None = None, *, to_the_end: bool = False) -> None:
-        """Do the work now and after each pause, until the server stops; the work at hand is finished, not cut short.
-        `to_the_end`: until the calls under way have been answered, too.
+        """Do the work now and after each pause, until the server stops. `to_the_end`: until the calls under way have
+        been answered.
         """
         ended = asyncio.Event() if to_the_end else self.stopping
         task = asyncio.create_task(self._repeat(name, work, pause_s or self.pause_s, ended))
@@ -46,7 +43,7 @@ class Background:
             try:
                 await work()
                 failure = ""
-            except Exception as error:  # noqa: BLE001 - it is tried again, whatever it was; told when it changes
+            except Exception as error:  # noqa: BLE001 - the work is tried again; a new reason is logged
                 reason = error.reason if isinstance(error, RgsError) else type(error).__name__
                 if not isinstance(error, RgsError):
                     self.note_fault("BACKGROUND")
@@ -58,12 +55,12 @@ class Background:
 
 
 async def lead(store: Store, duty: str, work: Work) -> None:
-    """Work that one process does for all over the store: done where this process leads the duty."""
+    """Do work that one process does for all over the store, if this process leads the duty."""
     if await store.lead(duty):
         await work()
 
 
 async def _finished(task: asyncio.Task[None], patience_s: float) -> None:
-    """Wait for the task; it is cancelled when patience ends, and its affair goes on at the next start."""
+    """Wait for the task; cancel it after `patience_s`. Its operation continues at the next start."""
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(task, patience_s)

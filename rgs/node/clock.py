@@ -1,13 +1,14 @@
-"""The one clock of the house, and when its time is trusted (ARCHITECTURE 2.19, 2.21; docs/node.md, *Trusted time*).
+"""The one clock of a process, and whether its time is trusted (ARCHITECTURE 2.21: one clock; docs/node.md, *Trusted
+time*).
 
-`SystemClock` counts UTC milliseconds on a clock that nobody sets, from the wall clock's time at the start. A wall clock
-that is steered is followed; one that is set is not. From then on time is not trusted: `now_ms` goes on as if nothing
-had happened, and `passed_ms`, which everything asks that ends, limits or drops by time, says that no time has passed.
-Both look at the wall clock as they are asked. Time is trusted again when the database's clock vouches for the wall
-clock (`hear`), or an admin does (`accept`), and by nothing else. If that sets it back, `now_ms` stands still until the
-jump has been signed (`let_go`): no statement is dated before the one that says why.
+`SystemClock` starts at the wall clock's time and counts UTC milliseconds with the monotonic clock. It follows a wall
+clock that is steered. When the wall clock is set, time is not trusted any more: `now_ms` continues as before, and
+`passed_ms`, which everything uses that ends, limits or drops by time, returns 0. Both compare the clocks at each call.
+Time is trusted again only when the database's clock agrees with the wall clock (`hear`), or an admin accepts it
+(`accept`). If that sets time back, `now_ms` stands still until the jump is signed (`let_go`), so that no statement is
+dated before the one that explains the jump.
 
-Refuses to be read elsewhere: every other file takes a clock, or a time, as a parameter.
+Every other file gets a clock, or a time, as a parameter.
 """
 
 from __future__ import annotations
@@ -22,32 +23,32 @@ from typing import Final
 from rgs.core.clock import APART_MS
 
 JUMP_MS: Final = 2_000
-"""A change of the difference between two clocks beyond which one of them was set."""
+"""If the difference between two clocks changes by more, one of them was set."""
 SLEW_PER_MILLE: Final = 1
-"""How fast a clock may be steered (500 ppm is the most of adjtimex); what is within is no jump, ever."""
+"""How fast a clock may be steered without a jump; adjtimex allows half of it."""
 ROUNDING_MS: Final = 1
-"""So far two clocks in whole milliseconds are apart that go alike."""
+"""The difference that rounding to milliseconds can make."""
 READS_MAX: Final = 5
-"""A jump is read again so often, in case the process was held between reading the one clock and the other."""
+"""How often a jump is read again, in case the process was held between reading the two clocks."""
 
 TIME_JUMP: Final = "TIME_JUMP"
 """The wall clock was set."""
 CLOCKS_DIFFER: Final = "CLOCKS_DIFFER"
-"""The database's clock says otherwise."""
+"""The database's clock differs."""
 BEHIND_STORE: Final = "BEHIND_STORE"
-"""At the start: the store holds later times than the wall clock's."""
+"""At the start: the store holds times after the wall clock's."""
 SET_WHILE_DOWN: Final = "SET_WHILE_DOWN"
 """At the start: the wall clock was set since the last run, within the same boot of the machine."""
 
 
 def wall_ms() -> int:
-    """The operating system's UTC clock, which anybody may set who may."""
+    """The operating system's UTC clock, which can be set."""
     return time.time_ns() // 1_000_000
 
 
 def monotonic_ms() -> int:
-    """Milliseconds of a clock that nobody sets; its zero means nothing. It goes on while the machine sleeps, where the
-    system has such a one.
+    """Milliseconds of a clock that cannot be set, from any zero. It also counts while the machine sleeps, if the
+    system has such a clock.
     """
     return _read_ns(_MONOTONIC) // 1_000_000
 
@@ -57,21 +58,21 @@ _read_ns: Final = time.clock_gettime_ns
 
 
 def boot_id() -> str:
-    """The boot of this machine that runs, empty where the system does not say."""
+    """The id of this boot of the machine; empty if the system has none."""
     with suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
     return ""
 
 
 class _Beside:
-    """A clock beside the monotonic one: what it is ahead, followed as far as clocks are steered. A step is told."""
+    """A clock compared with the monotonic one: follows their difference at the speed of steering, and reports steps."""
 
     def __init__(self, low_ms: float, high_ms: float, seen_ms: int) -> None:
         self.difference_ms = (low_ms + high_ms) / 2
         self.seen_ms = seen_ms
 
     def moved(self, low_ms: float, high_ms: float, now_ms: int) -> float:
-        """By how much it was set, 0 if it was not. It is ahead by something between `low_ms` and `high_ms` now."""
+        """By how much the clock was set; 0 if it was not. It is now ahead by between `low_ms` and `high_ms`."""
         ahead_ms = self.difference_ms
         away_ms = max(low_ms, min(high_ms, ahead_ms)) - ahead_ms
         steered_ms = max(0, now_ms - self.seen_ms) * SLEW_PER_MILLE / 1000
@@ -79,7 +80,7 @@ class _Beside:
         if abs(away_ms) > JUMP_MS:
             self.difference_ms = (low_ms + high_ms) / 2
             return away_ms
-        # What the clock may have been steered by meanwhile is forgotten, and no more: steps do not add up unseen.
+        # Follow only what steering can explain, so that small steps cannot add up unseen.
         self.difference_ms += max(-steered_ms, min(steered_ms, away_ms))
         return 0.0
 
@@ -99,24 +100,24 @@ class SystemClock:
         self._lock = Lock()
         self._wall = self._beside()
         self._difference_ms = self._wall.difference_ms
-        """What trusted time is ahead of the monotonic clock."""
+        """By how much trusted time is ahead of the monotonic clock."""
         self._against = ""
         self._unseen_from_ms: int | None = None
-        """When the wall clock was last seen right, if it has been set since: by the monotonic clock."""
+        """When the wall clock was last right, if it was set since; by the monotonic clock."""
         self._jump_ms = 0
         self._held_ms = 0
-        """Where time stands that has gone back, until that is told."""
+        """The time at which `now_ms` stands still after a jump back, until the jump is signed."""
         self._set_ms = 0
         self._database: _Beside | None = None
         self._heard_from_ms = 0
-        """Since when the database's clock has not been set, by the monotonic clock."""
+        """Since when the database's clock was not set; by the monotonic clock."""
         self._differs = False
         self._apart_ms = 0
 
-    # --- what everybody asks --------------------------------------------------------------------------------------
+    # --- for everybody --------------------------------------------------------------------------------------------
 
     def now_ms(self) -> int:
-        """Trusted time, or what it would be: never the time that a jump has led to."""
+        """Trusted time; after a jump the time as it would be without the jump."""
         return max(self._held_ms, self._time_ms())
 
     def running_ms(self) -> int:
@@ -133,7 +134,7 @@ class SystemClock:
     def counted_from(self, since_ms: int) -> int:
         return max(since_ms, self._set_ms)
 
-    # --- what stands against it -----------------------------------------------------------------------------------
+    # --- trust ----------------------------------------------------------------------------------------------------
 
     @property
     def against(self) -> str:
@@ -142,32 +143,32 @@ class SystemClock:
         return self._against
 
     def take_jump(self) -> int:
-        """The last jump that nobody has taken yet, in milliseconds; 0 if there was none."""
+        """The last jump that was not taken yet, in milliseconds; 0 if there was none."""
         self._look()
         jump_ms, self._jump_ms = self._jump_ms, 0
         return jump_ms
 
     @property
     def is_held(self) -> bool:
-        """Whether time has gone back by a jump and stands still, because that is not told yet."""
+        """Whether `now_ms` stands still, because a jump back is not signed yet."""
         return self._held_ms - self._time_ms() > JUMP_MS
 
     def let_go(self) -> None:
-        """A signed TIME_JUMP stands before all that is written from now on."""
+        """Let `now_ms` run again: the TIME_JUMP is signed."""
         self._held_ms = 0
 
     def distrust(self, code: str) -> None:
-        """Something else speaks against the wall clock; no database vouches for what was before it was heard."""
+        """Distrust the wall clock for another reason. Only an admin can make it trusted again."""
         self._against = self._against or code
         self._unseen_from_ms = -1
 
     def accept(self) -> None:
-        """A person vouches for the wall clock: its time counts from now on, and all periods begin anew."""
+        """An admin accepts the wall clock: its time counts from now on, and all periods start again."""
         self._take_wall()
         self._set_ms = self._time_ms()
 
     def counts_from(self, set_ms: int) -> None:
-        """When a person vouched last, as the store knows it."""
+        """Take over from the store when an admin last accepted the wall clock."""
         self._set_ms = set_ms
 
     def wall_ms(self) -> int:
@@ -178,20 +179,20 @@ class SystemClock:
 
     @property
     def differs(self) -> str:
-        """A code if the database's clock was last heard to say otherwise than the wall clock; empty otherwise."""
+        """A code if the database's clock differed from the wall clock when it was last heard; else empty."""
         return CLOCKS_DIFFER if self._differs else ""
 
     @property
     def apart_ms(self) -> int:
-        """What the database's clock was ahead of the wall clock when it was last heard; less than 0: behind it."""
+        """By how much the database's clock was ahead of the wall clock when it was last heard."""
         return self._apart_ms
 
     def hear(self, database_ms: int, asked_ms: int) -> None:
-        """The database's clock, asked for at `asked_ms` of the monotonic clock and answered now.
+        """Compare with the database's clock, which was asked at `asked_ms` of the monotonic clock and answers now.
 
-        It vouches for the wall clock if it agrees with it and was not set itself since before the wall clock was. A
-        database on the same machine jumps with us, and is no witness. The first time that it is heard, its time is
-        taken where the wall clock differs: what is written down then agrees with what other processes write.
+        It makes time trusted again if it agrees with the wall clock, and was not set itself since before the wall clock
+        was. (A database on the same machine jumps together with it.) If the wall clock differs at the first call, the
+        database's time is taken, so that this process writes the same times as others.
         """
         now_ms = self._look()
         low_ms, high_ms = database_ms - now_ms, database_ms - asked_ms
@@ -199,7 +200,7 @@ class SystemClock:
         if self._database is None:
             self._database, self._heard_from_ms = _Beside(low_ms, high_ms, now_ms), asked_ms
         elif self._database.moved(low_ms, high_ms, now_ms):
-            self._heard_from_ms = now_ms + 1  # behind the look that may have seen the wall clock jump with it
+            self._heard_from_ms = now_ms + 1  # after the look that may have seen the wall clock jump with it
         self._differs = _apart(self._wall.difference_ms, low_ms, high_ms)
         self._apart_ms = round((low_ms + high_ms) / 2 - self._wall.difference_ms)
         if _apart(self._difference_ms, low_ms, high_ms):
@@ -217,12 +218,12 @@ class SystemClock:
     # --- from one run to the next ---------------------------------------------------------------------------------
 
     def run(self) -> str:
-        """What the next run on this machine compares its clocks with: boot, monotonic clock, trusted time."""
+        """Boot, monotonic clock and trusted time, for `verify_run` of the next run on this machine."""
         now_ms = self._look()
         return f"{self._boot_id()} {now_ms} {int(now_ms + self._difference_ms)}"
 
     def verify_run(self, kept: str) -> None:
-        """Distrust a wall clock that was set since the run that left `kept`, within one boot."""
+        """Distrust the wall clock if it was set since the run that left `kept`, within the same boot."""
         boot, _, times = kept.partition(" ")
         now_ms = self._look()
         if not boot or boot != self._boot_id():
@@ -233,16 +234,16 @@ class SystemClock:
             self.distrust(SET_WHILE_DOWN)
 
     def verify_behind(self, newest_ms: int) -> None:
-        """Distrust a time that is before one that is written down already."""
+        """Distrust the wall clock if its time is before `newest_ms`, the newest time in the store."""
         if self.now_ms() < newest_ms - JUMP_MS:
             self.distrust(BEHIND_STORE)
 
     # --- the wall clock -------------------------------------------------------------------------------------------
 
     def _look(self) -> int:
-        """Compare the clocks; the time of the monotonic one."""
+        """Compare the clocks; returns the time of the monotonic one."""
         now_ms, ahead_ms = self._read()
-        if abs(ahead_ms - self._wall.difference_ms) <= ROUNDING_MS:  # nearly always: nothing to follow, nothing to tell
+        if abs(ahead_ms - self._wall.difference_ms) <= ROUNDING_MS:  # nearly always
             self._wall.seen_ms = now_ms
             return now_ms
         with self._lock:
@@ -272,7 +273,7 @@ class SystemClock:
             self._against, self._unseen_from_ms = "", None
         if moved_ms < 0:
             self._held_ms = before_ms
-            if moved_ms < -JUMP_MS:  # less than that it has caught up with before it can be told
+            if moved_ms < -JUMP_MS:  # time catches up with a smaller jump before it can be signed
                 self._jump_ms = moved_ms
 
     def _beside(self) -> _Beside:
@@ -280,7 +281,7 @@ class SystemClock:
         return _Beside(ahead_ms, ahead_ms, now_ms)
 
     def _read(self) -> tuple[int, int]:
-        """(monotonic clock, what the wall clock is ahead of it), in milliseconds."""
+        """(monotonic clock, how far the wall clock is ahead of it), in milliseconds."""
         now_ms = self._monotonic_ms()
         return now_ms, self._wall_ms() - now_ms
 

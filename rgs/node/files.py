@@ -1,7 +1,4 @@
-"""Files of a home directory: written whole or not at all, secrets for their owner only.
-
-Refuses to overwrite where a new file is asked for, to read a secret that others may read, and to read without a limit.
-"""
+"""Files of a home directory: written whole or not at all, with secrets readable by their owner only."""
 
 from __future__ import annotations
 
@@ -24,13 +21,13 @@ _OTHERS: Final = 0o077
 
 
 class FileRefusedError(RgsError):
-    """A file is missing, in the way, or not safe to use."""
+    """A file is missing, exists already, or is not safe to use."""
 
     reason = "FILE_REFUSED"
 
 
 def write_whole(path: Path, content: bytes, mode: int) -> None:
-    """Put `content` at `path`, durable and at once: a reader sees the old file or the new one."""
+    """Write the file durably and atomically: a reader sees the old file or the new one."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}{_UNFINISHED}")
     temporary.unlink(missing_ok=True)
     try:
@@ -42,17 +39,17 @@ def write_whole(path: Path, content: bytes, mode: int) -> None:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove what a killed `write_whole` left in a folder. The caller holds the folder's lock."""
+    """Remove what killed calls of `write_whole` left in a folder. The caller holds the folder's lock."""
     for path in folder.glob(f".*{_UNFINISHED}"):
         path.unlink()
 
 
 def write_new(path: Path, content: bytes, mode: int) -> None:
-    """Make the file, with `mode` from its first moment whatever the umask; FileRefusedError if there is one."""
+    """Write a new file with `mode` from its first moment, whatever the umask. FileRefusedError if it exists."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     except FileExistsError:
-        raise FileRefusedError(f"{path} is there already and is not overwritten", path=path) from None
+        raise FileRefusedError(f"{path} exists already and is not overwritten", path=path) from None
     with os.fdopen(descriptor, "wb") as file:
         os.fchmod(file.fileno(), mode)
         file.write(content)
@@ -67,7 +64,7 @@ def make_folder(path: Path) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Make what was created, renamed or removed in a folder durable."""
+    """Make creations, renames and removals in a folder durable."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -87,16 +84,16 @@ def sync_tree(folder: Path) -> None:
 
 
 def read_whole(path: Path, what: str, *, secret: bool = False) -> bytes:
-    """The bytes of a file, which `what` names for people.
+    """The bytes of a file; `what` names it in errors.
 
-    FileRefusedError if it is missing, no plain file, longer than READ_MAX, or a secret that is open to others.
+    FileRefusedError if it is missing, not a regular file, longer than READ_MAX, or a secret that others may read.
     """
     try:
-        # Not waiting: the open of a pipe would.
+        # O_NONBLOCK, because opening a pipe would wait.
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
-                raise FileRefusedError(f"{what} {path} is no file", path=path)
+                raise FileRefusedError(f"{what} {path} is not a file", path=path)
             if secret and status.st_mode & _OTHERS:
                 raise FileRefusedError(
                     f"{what} {path} has mode {stat.S_IMODE(status.st_mode):04o}: others may read or write it",
@@ -108,7 +105,7 @@ def read_whole(path: Path, what: str, *, secret: bool = False) -> bytes:
     except (FileNotFoundError, NotADirectoryError):
         raise FileRefusedError(f"there is no {what} at {path}", path=path) from None
     except IsADirectoryError:
-        raise FileRefusedError(f"{what} {path} is no file", path=path) from None
+        raise FileRefusedError(f"{what} {path} is not a file", path=path) from None
     if len(content) > READ_MAX:
         raise FileRefusedError(f"{what} {path} is longer than {READ_MAX} bytes", path=path, limit=READ_MAX)
     return content
@@ -116,7 +113,7 @@ def read_whole(path: Path, what: str, *, secret: bool = False) -> bytes:
 
 @contextlib.contextmanager
 def alone_in(folder: Path, what: str) -> Iterator[None]:
-    """Hold a folder's lock; UnavailableError if another process does `what` there."""
+    """Hold a folder's lock. UnavailableError if another process holds it; `what` names the work in the error."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         try:
@@ -129,7 +126,7 @@ def alone_in(folder: Path, what: str) -> Iterator[None]:
 
 
 def check_fingerprint(text: str, field: str = "fingerprint") -> str:
-    """64 hex digits, lowercase; colons between them and capital letters are taken too. InvalidFieldError otherwise."""
+    """A fingerprint as 64 lowercase hex digits. Input with colons or capital letters is accepted. InvalidFieldError."""
     plain = text.replace(":", "").lower()
     if len(plain) != 64 or set(plain) - set("0123456789abcdef"):
         raise InvalidFieldError(f"{field} must be 64 hex digits", field=field, limit=64, value=text[:100])
@@ -137,7 +134,7 @@ def check_fingerprint(text: str, field: str = "fingerprint") -> str:
 
 
 def decode_ascii(content: bytes, what: str) -> str:
-    """Text of ASCII; FormatError otherwise."""
+    """ASCII text. FormatError for other bytes."""
     try:
         return content.decode("ascii")
     except UnicodeDecodeError:

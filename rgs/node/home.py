@@ -1,8 +1,8 @@
-"""The home of a node: made whole or not at all, with store, keys, KEK, authority, certificates, allow-list; and opened.
+"""The home of a node: made complete with store, keys, KEK, CA, certificates and allow-list; and opened.
 
-The home is built in a sibling folder, made durable, and renamed. What a killed run left behind is removed by the next
-one. Refuses to touch a home that exists, and to call itself fit for real money: node key and authority are marked
-development.
+The home is built in a sibling folder, synced and renamed, so that it appears whole or not at all. The next run removes
+what a killed run left behind. An existing home is never changed. Node key and CA are marked DEVELOPMENT: the home is
+not for real money.
 """
 
 from __future__ import annotations
@@ -60,14 +60,15 @@ from rgs.node.pki import (
     last_ms_of,
     make_development_ca,
 )
+from rgs.node.stores import allow_list
 from rgs.service.callers import Role
 from rgs.store.address import PostgresAddress, StoreAddress
 from rgs.store.interface import PartyRow
-from rgs.store.opening import create_store, open_parties
+from rgs.store.opening import create_store
 
 DEFAULT_NODE: Final = "node1"
 OUTWARD: Final = "outward"
-"""Stem of the certificate and key with which the node calls wallets and central systems, in the tls folder."""
+"""File stem of the certificate and key with which the node calls wallets and the regulator's system."""
 DEMO_PARTIES: Final = tuple((role, f"demo-{role}") for role in Role)
 """One party of each role."""
 
@@ -90,11 +91,11 @@ class Home:
 def ensure_home(
     home: Path, node: str | None, read: ReadEntropy, time_ms: int, store: PostgresAddress | None = None
 ) -> Home:
-    """Make the home, or find it complete; `node` None is DEFAULT_NODE for a new home, any for an old one.
-    `store` is a database for a new home's store, None for a file in the home.
+    """Make the home, or find it complete. `node` None: DEFAULT_NODE for a new home, any node for an existing one.
+    `store` is the database for a new home; None: a file in the home.
 
-    Errors: FileRefusedError (something else lies there), InvalidFieldError (of another node), UnavailableError (another
-    init is at work beside it).
+    FileRefusedError if something else is at the path, InvalidFieldError if the home belongs to another node,
+    UnavailableError if another init is at work in the parent folder.
     """
     check_name(DEFAULT_NODE if node is None else node, "node")
     home = home.absolute()
@@ -108,7 +109,7 @@ def ensure_home(
 
 
 def _is_taken(home: Path) -> bool:
-    """Whether anything lies there: an empty folder is nothing."""
+    """Whether there is anything other than an empty folder."""
     return home.is_symlink() or (home.exists() and not (home.is_dir() and not any(home.iterdir())))
 
 
@@ -127,21 +128,21 @@ def _found(home: Path, node: str | None) -> Home:
             root = next(row.keyid for row in list_keys(load_bundle(config)))
             return Home(config, root, made=False)
     raise FileRefusedError(
-        f"{home} exists and is no complete home (missing: {', '.join(str(path) for path in missing)});"
+        f"{home} exists and is not a complete home (missing: {', '.join(str(path) for path in missing)});"
         " name another folder, or move it away",
         path=home,
     )
 
 
 def _make(home: Path, node: str, read: ReadEntropy, time_ms: int, store: PostgresAddress | None) -> None:
-    # The lock on the parent is ours: a sibling of this name was left by a run that was killed.
+    # We hold the parent's lock: a sibling with this name was left by a killed run.
     building = home.with_name(f".{home.name}.unfinished")
     if building.exists():
         shutil.rmtree(building)
     try:
         _fill(building, node, read, time_ms, store)
         sync_tree(building)
-        building.rename(home)  # takes the place of an empty folder, of nothing else
+        building.rename(home)  # replaces an empty folder only
     finally:
         shutil.rmtree(building, ignore_errors=True)
     sync_folder(home.parent)
@@ -160,7 +161,7 @@ def _fill(home: Path, node: str, read: ReadEntropy, time_ms: int, store: Postgre
     _make_keys(home / "keys", node, read, time_ms)
     clients = _make_certificates(home / "tls", node, read, time_ms)
     making = _make_store(home / "store" / "rgs.db" if store is None else store, clients, read, time_ms)
-    with ThreadPoolExecutor(1) as alone:  # with a loop of its own: our caller may run in one
+    with ThreadPoolExecutor(1) as alone:  # in a thread, because the caller may run in an event loop
         alone.submit(asyncio.run, making).result()
 
 
@@ -179,7 +180,7 @@ def _make_keys(folder: Path, node: str, read: ReadEntropy, time_ms: int) -> None
 
 
 def _make_certificates(folder: Path, node: str, read: ReadEntropy, time_ms: int) -> dict[str, x509.Certificate]:
-    """Write authority, server, the node's own for outward calls, and clients; the clients' certificates by party."""
+    """Write the certificates of CA, server, outgoing calls and clients; returns those of the clients by party."""
     authority = make_development_ca(read, time_ms)
     write_issued(folder / "ca", authority)
     write_issued(folder / "server", issue_server(authority, SERVER_NAMES, read, time_ms))
@@ -208,17 +209,14 @@ async def _make_store(
     where: StoreAddress, clients: dict[str, x509.Certificate], read: ReadEntropy, time_ms: int
 ) -> None:
     await create_store(where, format_ulid(time_ms, read(ULID_RANDOM_BYTES)))
-    parties = await open_parties(where)
-    try:
+    async with allow_list(where) as parties:
         for role, party in DEMO_PARTIES:
             jurisdiction = DEMO if role is Role.OPERATOR else ""
             await parties.add(allowed_row(clients[party], role, party, jurisdiction, time_ms))
-    finally:
-        await parties.close()
 
 
 def open_home(home: Path, options: dict[str, object] | None = None) -> Config:
     """The settings of an existing home; FileRefusedError if `rgs init` has not made one."""
     if not (home / CONFIG_FILE).is_file():
-        raise FileRefusedError(f"{home} is no home of a node: make one with `rgs init --home {home}`", path=home)
+        raise FileRefusedError(f"{home} is not the home of a node: make one with `rgs init --home {home}`", path=home)
     return load_config(home, options)

@@ -1,11 +1,11 @@
-"""Keys that live in a hardware module (PKCS #11) and never leave it: for the root and the log key (docs/keys.md).
+"""Signs with keys in a hardware module (PKCS #11), which never leave it: the root and the log key (docs/keys.md).
 
-In the place of a private key's PEM the key file then holds one line, a PKCS #11 URI (RFC 7512):
+Instead of a private key in PEM, the key file holds one line, a PKCS #11 URI (RFC 7512):
 
     pkcs11:token=rgs;object=root?module-path=/usr/lib/softhsm/libsofthsm2.so&pin-source=/etc/rgs/pin
 
-Signs Ed25519 (CKM_EDDSA). Refuses a URI with anything else in it, a PIN in the URI itself, and a key that is not
-Ed25519. The driver, `python-pkcs11` (the extra `hsm`), is imported when a URI is met and not before.
+The algorithm is Ed25519 (CKM_EDDSA). A URI with other attributes, a PIN in the URI, and another kind of key are errors.
+The driver, `python-pkcs11` (the extra `hsm`), is imported only if a key file holds a URI.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SAFE: Final = "/.-_~"
 
 @dataclass(frozen=True, slots=True)
 class KeyAddress:
-    """Where the key is: token and object by their labels, the module's library, the file that holds the PIN."""
+    """The place of a key: the labels of token and object, the module's library, the file that holds the PIN."""
 
     token: str
     object: str
@@ -46,7 +46,7 @@ def format_address(address: KeyAddress) -> str:
 
 
 def parse_address(uri: str) -> KeyAddress:
-    """The parts of a URI of exactly these four attributes in this order; FormatError, which quotes nothing of it."""
+    """The parts of a URI with exactly these four attributes in this order. FormatError, which never quotes the URI."""
     path, _, query = uri.removeprefix(SCHEME).partition("?")
     pairs = [part_.partition("=") for part_ in (*path.split(";"), *query.split("&"))]
     values = [unquote(value) for _, _, value in pairs]
@@ -67,12 +67,12 @@ def is_address(content: bytes) -> bool:
 
 
 class HsmSigner:
-    """A signer over a key in a module. Thread-safe: one signature at a time. Its session lasts as long as the process:
-    to close one would log out all of the token.
+    """A signer with a key in a module. Thread-safe: one signature at a time. Its session stays open until the process
+    ends: closing it would log out every session of the token.
     """
 
     def __init__(self, address: KeyAddress) -> None:
-        """Log in and find the key; UnavailableError where module, token, PIN or key are not as they should be."""
+        """Log in and find the key. UnavailableError if module, token, PIN or key cannot be used."""
         self._lock = threading.Lock()
         driver = part(
             "pkcs11",
@@ -84,7 +84,7 @@ class HsmSigner:
             token = driver.lib(str(address.module)).get_token(token_label=address.token)
             try:
                 session = token.open(user_pin=pin)
-            except driver.UserAlreadyLoggedIn:  # by another key of the token: who is in is in with the whole process
+            except driver.UserAlreadyLoggedIn:  # by another key of the token: a login is valid for the whole process
                 session = token.open()
             find = session.get_key
             self._key = find(object_class=driver.ObjectClass.PRIVATE_KEY, label=address.object)
@@ -100,7 +100,7 @@ class HsmSigner:
         self.keyid = key_fingerprint(self.public_key)
 
     def sign(self, message: bytes) -> bytes:
-        """64 bytes of Ed25519 signature, made in the module; UnavailableError if it makes none."""
+        """The Ed25519 signature (64 bytes), made in the module. UnavailableError if the module fails."""
         try:
             with self._lock:
                 return bytes(self._key.sign(message, mechanism=self._mechanism))
@@ -112,7 +112,7 @@ class HsmSigner:
 
 
 def _unavailable(error: Any, address: KeyAddress) -> UnavailableError:
-    """Its name says what is wrong (TokenNotPresent, PinIncorrect, NoSuchKey); its text may say more than is wanted."""
+    """The error names only the exception (TokenNotPresent, PinIncorrect): its text may hold secrets."""
     return UnavailableError(
         f"the key {address.object} of token {address.token} cannot be used: {type(error).__name__}", field="pkcs11"
     )

@@ -1,4 +1,4 @@
-"""The keys of a node on disk: root and node keys, the bundle that auditors get, the KEK (ARCHITECTURE 2.9, 2.13).
+"""The key files of a node: root and node keys, the bundle for auditors, the KEK (ARCHITECTURE 2.13, three keys).
 
     keys/keys.json         root_key, node_key and key_end statements, each signed by the newest root before it
     keys/root.key          private key of the newest root; belongs offline, the server never reads it
@@ -7,11 +7,11 @@
     keys/root.fingerprint  of the first root: what auditors bring from outside
     kek/kek.json           key-encryption keys by epoch, outside the store's folder
 
-A new key is written as `<name>.next`, then named in the bundle, then put in its place: after a kill in between, the
-bundle decides which of the two files counts, and the next change puts things in order. A replaced private key is gone.
+A new key is written as `<name>.next`, then named in the bundle, then renamed. If the process is killed in between, the
+bundle decides which of the two files counts, and the next change cleans up. A replaced private key is deleted.
 
-Refuses secrets that others may read, a bundle that does not verify as a whole, and a node key that the bundle does not
-name as the newest of its node, or names as ended or revoked.
+Errors: a secret that others may read, a bundle that does not verify as a whole, a node key that is not the newest of
+its node in the bundle, or that ended or was revoked.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ from rgs.service.sealing import Kek
 SEED_BYTES: Final = 32
 KEK_BYTES: Final = 32
 KEK_EPOCH_MAX: Final = 255
-"""A sealed deck names its epoch in one byte."""
+"""A sealed deck stores its epoch in one byte."""
 BUNDLE: Final = "keys.json"
 ROOT_KEY: Final = "root.key"
 LOG_KEY: Final = "log.key"
@@ -89,9 +89,9 @@ def load_bundle(config: Config) -> bytes:
 
 
 def load_node_signer(config: Config, bundle: bytes | None = None, *, now_ms: int | None = None) -> Signer:
-    """The signer of this node, the newest key of its name in the verified bundle, by default the one on disk.
+    """The signer of this node: its newest key in the verified bundle. Without `bundle` the one on disk is read.
 
-    FileRefusedError, VerificationError as `node_key_in_force`.
+    FileRefusedError; VerificationError as for `node_key_in_force`.
     """
     content = load_bundle(config) if bundle is None else bundle
     newest = node_key_in_force(content, config.node, now_ms)
@@ -101,23 +101,22 @@ def load_node_signer(config: Config, bundle: bytes | None = None, *, now_ms: int
 def node_key_in_force(bundle: bytes, node: str, now_ms: int | None) -> KeyRow:
     """The newest key of the node in a verified bundle.
 
-    VerificationError: not in force, or of a time that is still to come at `now_ms`; what it signed now would be dated
-    before it.
+    VerificationError if it is not in force, or dated after `now_ms`: what it signs now would be dated before it.
     """
     rows = [row for row in list_keys(bundle) if row.role == "node" and row.name == node]
     if not rows:
-        raise VerificationError(f"the key bundle names no key of node {node}", field="node", value=node)
+        raise VerificationError(f"the key bundle has no key of node {node}", field="node", value=node)
     newest = rows[-1]
     if newest.state != "in force":
         raise VerificationError(
-            f"the key {newest.keyid} of node {node} is {newest.state}: make another with `rgs keys node-new`",
+            f"the key {newest.keyid} of node {node} is {newest.state}: make a new one with `rgs keys node-new`",
             field="node",
             value=node,
         )
     if now_ms is not None and newest.time > (now := format_time(now_ms)):
         raise VerificationError(
-            f"the key {newest.keyid} of node {node} is dated {newest.time}, and it is {now} by the clock that is"
-            " written down: set the clocks of this machine and of its database right, or wait until then",
+            f"the key {newest.keyid} of node {node} is dated {newest.time}, but the server's time is {now}: set the"
+            " clocks of this machine and of its database right, or wait until then",
             field="node",
             value=node,
             limit=newest.time,
@@ -130,14 +129,14 @@ def load_log_signer(folder: Path) -> Signer:
     path = folder / LOG_KEY
     if not path.exists():
         raise FileRefusedError(
-            f"there is no log key at {path}: make one with `rgs keys log-new`, or carry that of the other nodes there",
+            f"there is no log key at {path}: make one with `rgs keys log-new`, or copy that of the other nodes there",
             path=path,
         )
     return load_signer(path)
 
 
 def load_kek(config: Config) -> Kek:
-    """The key-encryption keys, the highest epoch being current. FileRefusedError, FormatError."""
+    """The key-encryption keys; the highest epoch is the current one. FileRefusedError, FormatError."""
     return parse_kek(read_whole(config.kek, "key-encryption key file", secret=True))
 
 
@@ -157,7 +156,7 @@ def format_private_key(key: Ed25519PrivateKey) -> bytes:
 
 
 def parse_private_key(content: bytes, what: str) -> Ed25519PrivateKey:
-    """The Ed25519 key of a PEM file; FormatError, which quotes nothing of it, otherwise."""
+    """The Ed25519 key of a PEM file. FormatError, which never quotes the content."""
     try:
         key = serialization.load_pem_private_key(content, password=None)
     except (ValueError, TypeError):
@@ -174,22 +173,24 @@ def format_kek(keys: dict[int, bytes]) -> bytes:
 
 
 def parse_kek(content: bytes) -> Kek:
-    """The key-encryption keys of a file; FormatError, which quotes nothing of it, otherwise."""
+    """The key-encryption keys of a file. FormatError, which never quotes the content."""
     keys: dict[int, bytes] = {}
     try:
         document = parse_canonical(content.removesuffix(b"\n"))
         for item in document["epochs"]:
             keys[int(item["epoch"])] = bytes.fromhex(item["key"])
     except (FormatError, KeyError, TypeError, ValueError):
-        raise FormatError("the key-encryption key file is not in its one form") from None
+        raise FormatError("the key-encryption key file is not in its canonical form") from None
     fits = all(1 <= epoch <= KEK_EPOCH_MAX and len(key) == KEK_BYTES for epoch, key in keys.items())
     if not keys or not fits or format_kek(keys) != content:
-        raise FormatError(f"the key-encryption key file holds no epochs 1 to {KEK_EPOCH_MAX} of {KEK_BYTES} bytes each")
+        raise FormatError(
+            f"the key-encryption key file must hold keys of {KEK_BYTES} bytes for epochs 1 to {KEK_EPOCH_MAX}"
+        )
     return Kek(max(keys), keys)
 
 
 def node_key_file(node: str, own: str) -> str:
-    """The name of a node's private key file in the home of the node `own`."""
+    """The file name of a node's private key in the home of the node `own`."""
     return "node.key" if node == own else f"node-{node}.key"
 
 
@@ -197,52 +198,47 @@ def node_key_file(node: str, own: str) -> str:
 
 
 def root_key_statement(public_key: bytes, signer: Signer, now_ms: int) -> bytes:
-    """The envelope of a `root_key`: the first root signs itself, a later one names and is signed by the one before."""
-    body = {"kind": "root_key", "public_key": public_key.hex(), "time": format_time(now_ms)}
+    """The envelope of a `root_key`. The first root signs itself; a later one names the one before, which signs it."""
+    body = {"public_key": public_key.hex()}
     if public_key != signer.public_key:
         body["previous"] = signer.keyid
-    return _seal("root_key", body, signer)
+    return _seal("root_key", body, signer, now_ms)
 
 
 def node_key_statement(public_key: bytes, node: str, signer: Signer, now_ms: int, *, development: bool) -> bytes:
     """The envelope of a `node_key`, signed by the newest root."""
-    body = {
-        "development": development,
-        "kind": "node_key",
-        "node": node,
-        "public_key": public_key.hex(),
-        "time": format_time(now_ms),
-    }
-    return _seal("node_key", body, signer)
+    body = {"development": development, "node": node, "public_key": public_key.hex()}
+    return _seal("node_key", body, signer, now_ms)
 
 
 def key_end_statement(
     keyid: str, reason: str, signer: Signer, now_ms: int, *, last: tuple[str, int] | None = None
 ) -> bytes:
-    """The envelope of a `key_end`: nothing signed by the key after now counts, nor anything above the `last` statement
-    number of the last instance under it.
+    """The envelope of a `key_end`: what the key signs after now does not count, nor do statements of its last instance
+    above `last` (instance, statement number).
     """
-    body = {"key": keyid, "kind": "key_end", "reason": reason, "time": format_time(now_ms)}
+    body = {"key": keyid, "reason": reason}
     if last is not None:
         body["instance"], body["last_statement_no"] = last[0], str(last[1])
-    return _seal("key_end", body, signer)
+    return _seal("key_end", body, signer, now_ms)
 
 
 def revocation_statement(
     keyid: str, reason: str, signer: Signer, now_ms: int, *, position: tuple[str, int] | None = None
 ) -> bytes:
-    """The envelope of a `revocation`: nothing signed by the key counts, but what stands in the log below the position
-    (origin of a shard, size) and was seen there before by a witness outside the house.
+    """The envelope of a `revocation`: nothing signed by the key counts, except what is in the log below the position
+    (origin of a shard, size) and was seen there before by an outside witness.
     """
-    body = {"key": keyid, "kind": "revocation", "reason": reason, "time": format_time(now_ms)}
+    body = {"key": keyid, "reason": reason}
     if position is not None:
         body["origin"], body["size"] = format_origin(*parse_origin(position[0])), str(position[1])
-    return _seal("revocation", body, signer)
+    return _seal("revocation", body, signer, now_ms)
 
 
-def _seal(kind: str, body: dict[str, Any], signer: Signer) -> bytes:
-    envelope = seal_envelope(KINDS[kind].payload_type, format_canonical(body), signer)
-    parse_statement(parse_envelope(envelope))  # before it is written anywhere: of the form that readers demand
+def _seal(kind: str, body: dict[str, Any], signer: Signer, now_ms: int) -> bytes:
+    content = format_canonical({**body, "kind": kind, "time": format_time(now_ms)})
+    envelope = seal_envelope(KINDS[kind].payload_type, content, signer)
+    parse_statement(parse_envelope(envelope))  # checked as its readers do, before it is written anywhere
     return envelope
 
 
@@ -267,7 +263,7 @@ def list_keys(bundle: bytes) -> list[KeyRow]:
         envelope = parse_envelope(data)
         kind, body = parse_statement(envelope)
         if kind.name not in {"root_key", "node_key"}:
-            # A revocation stands, whatever is said besides.
+            # A revocation is never replaced by an end.
             if gone.get(body["key"]) != "revoked":
                 gone[body["key"]] = "revoked" if kind.name == "revocation" else "ended"
             continue
@@ -289,7 +285,7 @@ def list_keys(bundle: bytes) -> list[KeyRow]:
 
 def _state(keyid: str, parents: Mapping[str, str], replaced: Collection[str], gone: Mapping[str, str]) -> str:
     above = parents[keyid]
-    while above:  # a revoked key takes everything below along
+    while above:  # a revoked key revokes every key below it
         if gone.get(above) == "revoked":
             return "revoked"
         above = parents[above]
@@ -297,35 +293,34 @@ def _state(keyid: str, parents: Mapping[str, str], replaced: Collection[str], go
 
 
 def load_root_signer(folder: Path) -> Signer:
-    """The signer of the newest root; FileRefusedError if its private key is not here (it belongs offline)."""
+    """The signer of the newest root. FileRefusedError if its private key is not in the folder (it belongs offline)."""
     roots = [row for row in list_keys(read_bundle(folder)) if row.role == "root"]
     return _find_key(folder, ROOT_KEY, roots[-1].keyid)
 
 
 def install(folder: Path, file: str, key: bytes, statement: bytes) -> None:
-    """Add a statement to the bundle, and put the key file of the key that it names in its place.
-
-    The caller holds the folder's lock.
-    """
-    statements = [*parse_key_bundle(read_bundle(folder)), statement]
-    bundle = format_key_bundle(statements)
-    KeyBook(bundle)
+    """Add the statement of a new key to the bundle, and write its key file. The caller holds the folder's lock."""
+    bundle = _extended(folder, statement)
     # A crash before the next line leaves nothing; after it, a key that the bundle does not name (`settle` removes it).
     write_whole(folder / (file + _NEXT), key, SECRET_MODE)
-    # From here on the new key counts: the loaders look into `.next` too.
+    # From here on the new key counts: the loaders read `.next` too.
     write_whole(folder / BUNDLE, bundle, PUBLIC_MODE)
     settle(folder)
 
 
 def append(folder: Path, statement: bytes) -> None:
-    """Add a statement without a key of its own to the bundle. The caller holds the folder's lock."""
+    """Add a statement without a new key to the bundle. The caller holds the folder's lock."""
+    write_whole(folder / BUNDLE, _extended(folder, statement), PUBLIC_MODE)
+
+
+def _extended(folder: Path, statement: bytes) -> bytes:
     bundle = format_key_bundle([*parse_key_bundle(read_bundle(folder)), statement])
     KeyBook(bundle)
-    write_whole(folder / BUNDLE, bundle, PUBLIC_MODE)
+    return bundle
 
 
 def settle(folder: Path) -> None:
-    """Finish or undo a change that was cut short. The caller holds the folder's lock."""
+    """Finish or undo a change that was interrupted. The caller holds the folder's lock."""
     known = {row.keyid for row in list_keys(read_bundle(folder))}
     for path in sorted(folder.glob(f"*{_NEXT}")):
         if load_signer(path).keyid in known:
@@ -342,13 +337,13 @@ def _find_key(folder: Path, file: str, keyid: str) -> Signer:
             return signer
     if (folder / file).exists():
         raise FileRefusedError(
-            f"{folder / file} is not the private key of {keyid}, which the bundle names", keyid=keyid
+            f"{folder / file} must be the private key of {keyid}, as the bundle says, and is another one", keyid=keyid
         )
     raise FileRefusedError(f"there is no private key of {keyid} at {folder / file}", path=folder / file, keyid=keyid)
 
 
 def load_signer(path: Path) -> Signer:
-    """The signer of a key file: a private key in PEM, or the address of one in a module (`rgs.node.hsm`)."""
+    """The signer of a key file: a private key in PEM, or the address of a key in a hardware module (`rgs.node.hsm`)."""
     content = read_whole(path, "private key", secret=True)
     if is_address(content):
         return HsmSigner(parse_address(decode_ascii(content, path.name).removesuffix("\n")))
@@ -356,6 +351,6 @@ def load_signer(path: Path) -> Signer:
 
 
 def read_fingerprint(folder: Path) -> str:
-    """The first root's fingerprint as the folder states it; FileRefusedError, FormatError."""
+    """The first root's fingerprint, as the folder's file has it. FileRefusedError, FormatError."""
     path = folder / ROOT_FINGERPRINT
     return decode_ascii(read_whole(path, "root fingerprint"), path.name).strip()

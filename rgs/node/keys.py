@@ -1,10 +1,9 @@
-"""The node's keys while it serves (ARCHITECTURE 2.13): looks at the key bundle every second, and goes on under what it
-says.
+"""Follows the key bundle while the node serves (ARCHITECTURE 2.13, three keys). It is read every second.
 
-A bundle that has grown is verified whole, served to auditors from then on, and told by a signed event; a newer key of
-this node ends the running instance and starts the next one (`Instance.turn`), without a stop. Refuses a bundle that
-does not continue the one in service: what was said of keys is never taken back but by a start with another bundle.
-Starts no new rounds while the node has no key in force: dealt rounds are settled.
+A bundle that has grown is verified as a whole, served to auditors from then on, and reported by a signed event. A newer
+key of this node ends the running instance and starts the next one (`Instance.turn`) without a stop. A bundle that does
+not continue the present one is an error; only a restart takes such a bundle. While the node has no key in force, no new
+rounds start; rounds already dealt are settled.
 """
 
 from __future__ import annotations
@@ -38,8 +37,8 @@ NOT_IN_FORCE = "NODE_KEY_NOT_IN_FORCE"
 
 @dataclass(frozen=True, slots=True)
 class KeyFiles:
-    """What the node has on disk. `read` returns the bundle as it is; `signer_of` finds the private key of the node's
-    newest key in a bundle: VerificationError if that key is not in force.
+    """Access to the node's key files. `read` returns the bundle; `signer_of` the signer of the node's newest key in a
+    bundle, or VerificationError if that key is not in force.
     """
 
     read: Callable[[], bytes]
@@ -47,7 +46,7 @@ class KeyFiles:
 
 
 def key_files(config: Config, clock: Clock) -> KeyFiles:
-    """Those of the home; a key that is dated later than the clock's now is not in force."""
+    """The key files of the home. A key that is dated after the clock's time is not in force."""
 
     def signer_of(bundle: bytes) -> Signer:
         return load_node_signer(config, bundle, now_ms=clock.now_ms())
@@ -56,7 +55,7 @@ def key_files(config: Config, clock: Clock) -> KeyFiles:
 
 
 class NodeKeys:
-    """Takes up what changes; one look at a time."""
+    """Follows changes of the bundle. At most one `look` runs at a time."""
 
     def __init__(
         self,
@@ -71,7 +70,7 @@ class NodeKeys:
         audit: StatementReader,
         permits: Permits,
     ) -> None:
-        """`bundle` is in service, and the instance was started by the node key `keyid`."""
+        """`bundle` is the one in service; the node key `keyid` has started the instance."""
         self._node = node
         self._bundle = bundle
         self._keyid = keyid
@@ -82,30 +81,32 @@ class NodeKeys:
         self._audit = audit
         self._permits = permits
         self._settled = True
-        """Whether the node signs by the newest key that the bundle in service names."""
-        self._untold: list[Draft] = []
+        """Whether the node signs with its newest key in the bundle in service."""
+        self._unsigned: list[Draft] = []
+        """Events that are not signed yet."""
 
     async def look(self) -> None:
-        """See whether the bundle has changed, and follow it. FileRefusedError, VerificationError, StoreError,
-        RngUnavailableError: the keys in service stay, and the next look tries again.
+        """Follow the bundle if it has changed. After FileRefusedError, VerificationError, StoreError or
+        RngUnavailableError the present keys stay, and the next look tries again.
         """
         content = await asyncio.to_thread(self._files.read)
         if content != self._bundle:
             self._take(content)
         if not self._settled:
             await self._follow()
-        if self._untold:
-            drafts = tuple(self._untold)
+        if self._unsigned:
+            drafts = tuple(self._unsigned)
             await self._store.commit(Change(drafts=drafts))
-            del self._untold[: len(drafts)]
+            del self._unsigned[: len(drafts)]
 
     def _take(self, content: bytes) -> None:
-        """Serve the bundle from now on: before anything is signed under a key that only it names."""
+        """Serve the bundle from now on. This comes before anything is signed with a key that only this bundle names."""
         KeyBook(content)
         before, after = parse_key_bundle(self._bundle), parse_key_bundle(content)
         if after[: len(before)] != before:
-            raise VerificationError("the key bundle does not continue the one in service: start the server again")
-        self._note("bundle", hashlib.sha256(self._bundle).hexdigest(), hashlib.sha256(content).hexdigest())
+            raise VerificationError("the key bundle does not continue the one in service: restart the server")
+        old, new = (hashlib.sha256(data).hexdigest() for data in (self._bundle, content))
+        self._unsigned.append(self._event(EventCode.KEYS_CHANGED, "bundle", old, new))
         structlog.get_logger().info("key_bundle_taken", statements=len(after))
         self._bundle, self._settled = content, False
         self._audit.take_key_statements(after)
@@ -118,30 +119,20 @@ class NodeKeys:
             return
         if signer.keyid != self._keyid:
             before = self._instance.name
-            drafts = (*self._untold, self._changed(self._node, self._keyid, signer.keyid))
+            drafts = (*self._unsigned, self._event(EventCode.KEYS_CHANGED, self._node, self._keyid, signer.keyid))
             await self._instance.turn(signer, drafts)
             self._keyid = signer.keyid
-            self._untold.clear()
+            self._unsigned.clear()
             structlog.get_logger().info("node_key_taken", before=before, instance=self._instance.name)
         self._settled = True
         if self._permits.open_guard(KEYS_GUARD):
-            self._untold.append(self._guard_event(EventCode.GUARD_OPENED, "CLOSED", "OPEN"))
+            self._unsigned.append(self._event(EventCode.GUARD_OPENED, KEYS_GUARD, "CLOSED", "OPEN", NOT_IN_FORCE))
 
     def _close(self) -> None:
         if self._permits.close_guard(KEYS_GUARD, NOT_IN_FORCE, self._clock.now_ms()):
             structlog.get_logger().error("guard_closed", guard=KEYS_GUARD, code=NOT_IN_FORCE, latched=False)
-            self._untold.append(self._guard_event(EventCode.GUARD_CLOSED, "OPEN", "CLOSED"))
+            self._unsigned.append(self._event(EventCode.GUARD_CLOSED, KEYS_GUARD, "OPEN", "CLOSED", NOT_IN_FORCE))
 
-    # --- what is told ---------------------------------------------------------------------------------------------
-
-    def _note(self, subject: str, before: str, after: str) -> None:
-        self._untold.append(self._changed(subject, before, after))
-
-    def _changed(self, subject: str, before: str, after: str) -> Draft:
-        """Subject is `bundle` with two hashes of it, or the node with two keyids."""
-        now_ms = self._clock.now_ms()
-        return event_draft(EventCode.KEYS_CHANGED, now_ms, subject=subject, before=before, after=after)
-
-    def _guard_event(self, code: EventCode, before: str, after: str) -> Draft:
-        now_ms = self._clock.now_ms()
-        return event_draft(code, now_ms, subject=KEYS_GUARD, before=before, after=after, reason=NOT_IN_FORCE)
+    def _event(self, code: EventCode, subject: str, before: str, after: str, reason: str = "") -> Draft:
+        """KEYS_CHANGED is about `bundle`, with two hashes, or about the node, with two keyids."""
+        return event_draft(code, self._clock.now_ms(), subject=subject, before=before, after=after, reason=reason)

@@ -1,7 +1,4 @@
-"""The transparency log of a home, as the server and the command lines find it: its name, its key, its shards.
-
-Refuses to guess: the name is that of the configuration, or made of the store epoch.
-"""
+"""The transparency log of a home: its origin, its verifier keys, its shards."""
 
 from __future__ import annotations
 
@@ -20,17 +17,17 @@ from rgs.node.clock import now_ms
 from rgs.node.config import Config
 from rgs.node.files import PUBLIC_MODE, FileRefusedError, write_whole
 from rgs.node.keyring import load_log_signer
+from rgs.node.stores import reading
 from rgs.service.cosigned import CosignedCheckpoint, parse_cosigned
 from rgs.store.interface import LOG_EPOCH, StoreReads
-from rgs.store.opening import open_reads
 from rgs.tlog.directory import STAGING, LogDirectory
 
 PREFIX: Final = "rgs.example"
-"""Of the default origin: a name that nobody owns, for houses that have not given theirs."""
+"""Start of the default origin: a name that nobody owns, used until `log_origin` is set."""
 
 
 async def log_prefix(config: Config, store: StoreReads) -> str:
-    """The origin of the log without its half-year."""
+    """The origin of the log without its half-year: the setting, or made of the store epoch."""
     if config.log_origin:
         return config.log_origin
     epoch = await store.meta(LOG_EPOCH) or await store.meta("store_epoch")
@@ -38,23 +35,20 @@ async def log_prefix(config: Config, store: StoreReads) -> str:
 
 
 def vkey_of(config: Config, origin: str) -> str:
-    """The verifier key of a shard; FileRefusedError."""
+    """The verifier key of a shard. FileRefusedError."""
     return format_vkey(note_key(origin, ED25519, load_log_signer(config.keys)))
 
 
 def vkey_now(config: Config) -> str:
     """The verifier key of the shard of this half-year."""
-    with ThreadPoolExecutor(1) as alone:  # with a loop of its own: our caller may run in one
+    with ThreadPoolExecutor(1) as alone:  # in a thread, because the caller may run in an event loop
         prefix = alone.submit(asyncio.run, _read_prefix(config)).result()
     return vkey_of(config, format_origin(prefix, half_year(now_ms())))
 
 
 async def _read_prefix(config: Config) -> str:
-    reads = await open_reads(config.store)
-    try:
+    async with reading(config.store) as reads:
         return await log_prefix(config, reads)
-    finally:
-        await reads.close()
 
 
 def shards(config: Config) -> list[Path]:
@@ -63,7 +57,7 @@ def shards(config: Config) -> list[Path]:
 
 
 def newest_cosigned(config: Config) -> CosignedCheckpoint | None:
-    """The newest checkpoint that has the quorum of the log's policy; None where there is none, or it cannot be read."""
+    """The newest checkpoint with the quorum of the log's policy; None if there is none or it cannot be read."""
     for shard in reversed(shards(config)):
         try:
             found = parse_cosigned(LogDirectory(shard).cosigned())
@@ -75,7 +69,7 @@ def newest_cosigned(config: Config) -> CosignedCheckpoint | None:
 
 
 def read_shard(shard: Path) -> Checkpoint:
-    """The checkpoint that is published in a shard's folder, unverified; FileRefusedError."""
+    """The published checkpoint of a shard's folder, unverified. FileRefusedError."""
     try:
         return parse_checkpoint(parse_note((shard / CHECKPOINT_PATH).read_bytes()).text)
     except (OSError, FormatError):
@@ -83,14 +77,14 @@ def read_shard(shard: Path) -> Checkpoint:
 
 
 def read_cosigned(shard: Path) -> list[tuple[int, str, int]]:
-    """Who has cosigned the newest checkpoint of a shard that has its quorum: its size, the witness's name and its time
-    in milliseconds, unverified; FileRefusedError.
+    """The cosignatures of a shard's newest checkpoint with a quorum, unverified: its size, the witness's name, and the
+    time in milliseconds. FileRefusedError.
     """
     try:
         note = parse_note(kept) if (kept := LogDirectory(shard).cosigned()) else None
         checkpoint = None if note is None else parse_checkpoint(note.text)
     except (OSError, FormatError):
-        raise FileRefusedError(f"{shard / COSIGNED_PATH} is no checkpoint", path=shard / COSIGNED_PATH) from None
+        raise FileRefusedError(f"{shard / COSIGNED_PATH} is not a checkpoint", path=shard / COSIGNED_PATH) from None
     if note is None or checkpoint is None:
         return []
     lines = [line for line in note.signatures if line.name != checkpoint.origin]
@@ -98,16 +92,16 @@ def read_cosigned(shard: Path) -> list[tuple[int, str, int]]:
 
 
 def leave_log(config: Config, folder: Path, vkey_file: Path) -> str:
-    """Put the log's newest shard into a new folder, and its verifier key as a line into a file; the key.
+    """Copy the log's newest shard into a new folder, and write its verifier key into a file; returns the key.
 
-    For a node that has stopped: otherwise the copy may be of two moments. FileRefusedError where there is no log, or
-    something in the folder's place.
+    The node must have stopped: otherwise the copy may mix two moments. FileRefusedError if there is no log, or the
+    folder exists.
     """
     found = shards(config)
     if not found:
         raise FileRefusedError(f"there is no log in {config.translog}", path=config.translog / CHECKPOINT_PATH)
     if folder.exists():
-        raise FileRefusedError(f"{folder} is there already and is not overwritten", path=folder)
+        raise FileRefusedError(f"{folder} exists already and is not overwritten", path=folder)
     vkey = vkey_of(config, read_shard(found[-1]).origin)
     shutil.copytree(found[-1], folder, ignore=shutil.ignore_patterns(STAGING))
     write_whole(vkey_file, f"{vkey}\n".encode(), PUBLIC_MODE)

@@ -1,8 +1,8 @@
-"""A read-only web server for logs (C2SP tlog-tiles), of the standard library.
+"""A read-only web server for logs (C2SP tlog-tiles), on the standard library.
 
-Only names that a log can have are looked up, in their one form, so that no path leads out of it. With TLS, checkpoint,
-hash tiles and artifacts are open, and entries are for client certificates that the allow-list lets audit. Bundles are
-compressed for who takes that. Refuses every method but GET and HEAD, and to wait for who is slow in asking.
+Only file names that a log can have are looked up, so that no path leads out of it. With TLS, checkpoints, hash tiles
+and artifacts are open; entries need a client certificate of an auditing role on the allow-list. Entry bundles are
+compressed for clients that accept gzip. Methods are GET and HEAD. Slow clients are disconnected.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from rgs.core.errors import FormatError, RgsError
 from rgs.core.tlog.tiles import CHECKPOINT_PATH, COSIGNED_PATH, parse_tile_path
 from rgs.node.config import Config
 from rgs.node.pki import fingerprint_of
+from rgs.node.stores import allow_list
 from rgs.service.callers import Role
 from rgs.store.address import StoreAddress
-from rgs.store.opening import open_parties
 from rgs.tlog.directory import ARTIFACTS
 
 TIMEOUT_S: Final = 10.0
-"""A client that is silent for so long is let go, and one that has not asked in full by then, however busy it is."""
+"""A client that is silent for so long, or has not sent its whole request by then, is disconnected."""
 LOOK_S: Final = 0.5
-"""How often those are looked for."""
+"""Seconds between two searches for such clients."""
 CONNECTIONS_MAX: Final = 64
 REFRESH_S: Final = 5.0
-"""How old the allow-list in memory may be."""
+"""Largest age of the allow-list in memory."""
 AUDIT_ROLES: Final = frozenset({Role.AUDITOR, Role.REGULATOR, Role.LAB, Role.ADMIN})
 _HALF_YEAR: Final = re.compile(r"[0-9]{4}h[12]", re.ASCII)
 _ARTIFACT: Final = re.compile(ARTIFACTS + r"/[0-9a-f]{64}", re.ASCII)
@@ -50,8 +50,8 @@ _FOREVER: Final = "max-age=31536000, immutable"
 _GZIP: Final = 16 + zlib.MAX_WBITS
 
 
-class Allowed:
-    """Which client certificates may read entries: the allow-list, read again now and then."""
+class EntryReaders:
+    """Decides which client certificates may read entries, by the allow-list, which is read again every REFRESH_S."""
 
     def __init__(self, store: StoreAddress) -> None:
         self._store = store
@@ -60,7 +60,7 @@ class Allowed:
         self._read_s = -REFRESH_S
 
     def __call__(self, certificate: bytes | None) -> bool:
-        """Whether a DER certificate, already verified by TLS, is one of them."""
+        """Whether this DER certificate, which TLS has verified, may read entries."""
         if certificate is None:
             return False
         with self._lock:
@@ -70,15 +70,12 @@ class Allowed:
             return fingerprint_of(x509.load_der_x509_certificate(certificate)) in self._fingerprints
 
     async def _read(self) -> frozenset[str]:
-        parties = await open_parties(self._store)
-        try:
+        async with allow_list(self._store) as parties:
             return frozenset(row.fingerprint for row in await parties.allowed() if row.role in AUDIT_ROLES)
-        finally:
-            await parties.close()
 
 
 def tls_context(config: Config) -> ssl.SSLContext:
-    """TLS 1.2 or newer with the node's own certificate; clients may show one of its authorities."""
+    """TLS 1.2 or newer with the node's own certificate; clients may show a certificate of its CAs."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(config.tls / "server.pem", config.tls / "server.key")
@@ -88,7 +85,7 @@ def tls_context(config: Config) -> ssl.SSLContext:
 
 
 class LogServer(ThreadingHTTPServer):
-    """Serves the logs below `root`, or the one that `root` is, from its making until it is closed."""
+    """Serves the logs in the folder `root`, or the one log that `root` is, until it is closed."""
 
     daemon_threads = True
     request_queue_size = CONNECTIONS_MAX
@@ -100,7 +97,7 @@ class LogServer(ThreadingHTTPServer):
         tls: ssl.SSLContext | None,
         may_read_entries: Callable[[bytes | None], bool] | None,
     ) -> None:
-        """`may_read_entries` is asked with the client's DER certificate; None: everybody may."""
+        """`may_read_entries` is called with the client's DER certificate; None: everybody may."""
         host, _, port = listen.rpartition(":")
         host = host.strip("[]")
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -109,16 +106,16 @@ class LogServer(ThreadingHTTPServer):
         self.may_read_entries = may_read_entries
         self._free = threading.BoundedSemaphore(CONNECTIONS_MAX)
         self.asking: dict[socket.socket, float] = {}
-        """Who has not asked in full yet: since when, by the monotonic clock."""
+        """Connections without a whole request yet -> since when, by the monotonic clock."""
         super().__init__((host, int(port)), LogRequests)
 
     @property
     def port(self) -> int:
-        """What is served."""
+        """The port that is served."""
         return int(self.server_address[1])
 
     def get_request(self) -> tuple[socket.socket, object]:
-        """One connection; the handshake is its own thread's, so that no client keeps the others waiting."""
+        """Accept a connection. Its own thread does the handshake, so that no client keeps the others waiting."""
         connection, address = super().get_request()
         connection.settimeout(TIMEOUT_S)
         if self.tls is not None:
@@ -126,7 +123,7 @@ class LogServer(ThreadingHTTPServer):
         return connection, address
 
     def process_request(self, request: socket.socket, client_address: object) -> None:  # type: ignore[override]
-        """Wait for a free place, then serve it in a thread of its own."""
+        """Wait for a free place, then serve the connection in its own thread."""
         while not self._free.acquire(timeout=LOOK_S):
             self.service_actions()
         self.asking[request] = time.monotonic()
@@ -140,20 +137,20 @@ class LogServer(ThreadingHTTPServer):
             self._free.release()
 
     def service_actions(self) -> None:
-        """Let go who takes too long to ask: a byte now and then must not hold a place."""
+        """Disconnect clients that take too long for a request: a byte now and then must not hold a place."""
         for connection, since in list(self.asking.items()):
             if time.monotonic() - since > TIMEOUT_S:
                 with contextlib.suppress(OSError):
-                    socket.socket.shutdown(connection, socket.SHUT_RDWR)  # beneath TLS, whose state is its thread's
+                    socket.socket.shutdown(connection, socket.SHUT_RDWR)  # below TLS, whose state its thread owns
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that went away, or speaks no TLS, is nobody's business."""
+        """Ignore clients that went away or do not speak TLS."""
 
     def __enter__(self) -> Self:
         return self
 
     def find(self, path: str) -> tuple[Path, str] | None:
-        """The file of a request's path and its name in the log; None if there is none."""
+        """The file of a request's path and its name in the log; None if a log has no such name."""
         name = path.removeprefix("/")
         folder = self.root
         if not (folder / CHECKPOINT_PATH).is_file():
@@ -184,7 +181,7 @@ class LogRequests(BaseHTTPRequestHandler):
         super().setup()
 
     def handle_one_request(self) -> None:
-        """One request. The time for it began with the connection, or begins behind the answer before."""
+        """Handle one request. Its time limit counts from the connection, or from the answer before."""
         self.server.asking.setdefault(self.connection, time.monotonic())
         super().handle_one_request()
 
@@ -210,7 +207,7 @@ class LogRequests(BaseHTTPRequestHandler):
         self.send_header("Cache-Control", cache)
         self.send_header("X-Content-Type-Options", "nosniff")
         if "Content-Length" in self.headers or "Transfer-Encoding" in self.headers:
-            self.send_header("Connection", "close")  # a body that nobody reads must not be taken for the next request
+            self.send_header("Connection", "close")  # an unread body must not be taken for the next request
         self.end_headers()
         if with_body:
             self.wfile.write(content)
@@ -219,16 +216,16 @@ class LogRequests(BaseHTTPRequestHandler):
         """Status, content, content type and caching of the answer."""
         found = self.server.find(self.path)
         if found is None:
-            return HTTPStatus.NOT_FOUND, b"there is no such file in a log\n", _TEXT, "no-store"
+            return HTTPStatus.NOT_FOUND, b"a log has no file of this name\n", _TEXT, "no-store"
         file, name = found
         is_guarded = self.server.may_read_entries is not None and name.startswith("tile/entries/")
         try:
             if is_guarded and not self._may_read():
-                return HTTPStatus.FORBIDDEN, b"the entries are for certificates of auditors\n", _TEXT, "no-store"
+                return HTTPStatus.FORBIDDEN, b"entries need the client certificate of an auditor\n", _TEXT, "no-store"
             content = file.read_bytes()
         except (FileNotFoundError, NotADirectoryError):
-            # What is not there yet may be there soon.
-            return HTTPStatus.NOT_FOUND, b"the log has no such file yet\n", _TEXT, "no-store"
+            # The file may come soon, so the answer must not be cached.
+            return HTTPStatus.NOT_FOUND, b"the log does not have this file yet\n", _TEXT, "no-store"
         except (OSError, RgsError):
             return HTTPStatus.SERVICE_UNAVAILABLE, b"the log cannot be read now\n", _TEXT, "no-store"
         if name in _CHECKPOINTS:
@@ -241,11 +238,11 @@ class LogRequests(BaseHTTPRequestHandler):
         return may_read is None or may_read(certificate)
 
     def log_message(self, *_values: object) -> None:
-        """Whoever reads a public log is not written down."""
+        """Readers of a public log are not logged."""
 
 
 def _takes_gzip(accepted: list[str]) -> bool:
-    """Whether the values of Accept-Encoding name gzip, and not with a weight of nothing."""
+    """Whether the values of Accept-Encoding name gzip with a weight above 0."""
     for coding in ",".join(accepted).lower().split(","):
         name, _, weight = coding.replace(" ", "").partition(";")
         if name == "gzip":

@@ -1,11 +1,11 @@
-"""The technical log: one JSON line an event, in a file, and short lines for people on stderr while the server starts.
+"""The technical log: one JSON line for each event in a file, and short lines on stderr while the server starts.
 
-Signed statements are the record; this is for those who run the node. After the start lines are buffered: a line of
-level warning or above, or one a second after the last flush, takes the buffer along. What is buffered when the process
-is killed is lost, and so is what the disk does not take: the log never stops the game.
+It is for those who run the node; signed statements are the record. After the start, lines are buffered: a line of level
+warning or above writes the buffer through, and so does a line one second after the last flush. Buffered lines are lost
+if the process is killed or the disk is full: the log never stops the game.
 
-Refuses secrets and everything that might hold one: values under the names of DENIED, bytes, objects that are not plain
-data, and the messages of exceptions that are not ours (they may quote what they choked on).
+Values that may hold a secret are withheld: fields with a name in DENIED, bytes, objects that are not plain data, and
+messages of exceptions that are not ours.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from rgs.core.times import format_time
 from rng.errors import RngError
 
 DENIED: Final = frozenset({"salt", "transcript", "deck", "seed", "key", "kek", "private"})
-"""A field is withheld if one of these, or its plural, is a word of its name: `salt`, `node_keys`; but not `keyid`."""
+"""A field is withheld if its name has one of these words, or its plural: `salt`, `node_keys`; but not `keyid`."""
 WITHHELD: Final = "[withheld]"
 FLUSH_AFTER_MS: Final = 1000
 BUFFER_BYTES: Final = 1 << 16
@@ -38,13 +38,13 @@ DEPTH_MAX: Final = 6
 FRAMES_MAX: Final = 20
 TEMPLATE_MAX: Final = 200
 LIBRARY_LINES_MAX: Final = 20
-"""Lines of libraries between two flushes; of more the number is told. gRPC has one for every client that vanishes."""
+"""Lines of libraries between two flushes; further ones are only counted. gRPC has one for every vanished client."""
 
 Event = MutableMapping[str, Any]
 
 
 class LogFile:
-    """The file (mode 0600, appended to) with its buffer. The methods are the levels, as structlog calls them."""
+    """The file (mode 0600, appended to) with its buffer. The methods are structlog's levels."""
 
     def __init__(self, path: Path, clock: Clock, people: TextIO | None) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -55,7 +55,7 @@ class LogFile:
         self.people = people
 
     def debug(self, line: str) -> None:
-        """Write one line. After the start it waits for `flush`, a warning, or a line a second after the last."""
+        """Write one line. After the start it waits for `flush`, a warning, or a line 1 s after the last flush."""
         self._write(line, urgent=False)
 
     info = msg = debug
@@ -67,7 +67,7 @@ class LogFile:
     error = critical = warning
 
     def flush(self) -> None:
-        """Write the buffer through; a server that falls idle calls this."""
+        """Write the buffer through."""
         with self._lock:
             self._flush()
 
@@ -94,10 +94,10 @@ class LogFile:
 
 
 class Log:
-    """The log of this process. Made once; `structlog.get_logger()` anywhere writes into it."""
+    """The log of this process. Made once; every `structlog.get_logger()` writes into it."""
 
     def __init__(self, path: Path, level: str, clock: Clock, *, people: TextIO | None = sys.stderr) -> None:
-        """`level` is the least that is kept: debug, info, warning, error. `people` gets short lines until `quiet`."""
+        """`level` is the lowest level written: debug, info, warning, error. `people` gets short lines until `quiet`."""
         self._clock = clock
         self._takes_info = level in {"debug", "info"}
         self._out = LogFile(path, clock, people)
@@ -118,18 +118,18 @@ class Log:
         self._bridge = _Bridge()
         root = logging.getLogger()
         root.addHandler(self._bridge)
-        # Libraries speak through the standard logging; below warning they talk about themselves.
+        # Libraries use the standard logging; their lines below warning are not wanted.
         self._root_level = root.level
         root.setLevel(logging.WARNING)
 
     def quiet(self) -> None:
-        """The start is over: nothing more to people."""
+        """End the lines for people: the start is over."""
         self._out.people = None
 
     def line(self, text: str) -> None:
-        """Write a line that is rendered already, at level info: for what comes with every call.
+        """Write a finished line at level info, for lines that come with every call.
 
-        Nothing is withheld here: who renders it answers for what is in it (`rgs.api.access`).
+        Nothing is withheld here: the caller must leave secrets out (`rgs.api.access`).
         """
         if self._takes_info:
             self._out.info(text)
@@ -140,7 +140,7 @@ class Log:
         self._out.flush()
 
     def close(self) -> None:
-        """Write the buffer through and let go of the file and of the standard library's logging."""
+        """Write the buffer through, close the file, and restore the standard library's logging."""
         root = logging.getLogger()
         root.removeHandler(self._bridge)
         root.setLevel(self._root_level)
@@ -170,7 +170,7 @@ _HEAD: Final = ("time", "level", "event")
 
 
 def withhold(_logger: object, _method: str, event: Event) -> Event:
-    """Replace what may hold a secret, at every depth."""
+    """Replace values that may hold a secret, at every depth."""
     return {name: _clean(name, value, 0) for name, value in event.items()}
 
 
@@ -198,11 +198,11 @@ def _clean(name: str, value: object, depth: int) -> object:
         return {str(inner): _clean(str(inner), item, depth + 1) for inner, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [_clean("", item, depth + 1) for item in value]
-    return WITHHELD  # bytes, and objects whose text nobody vouches for
+    return WITHHELD  # bytes, and objects whose text may hold anything
 
 
 def _describe_exception(_logger: object, _method: str, event: Event) -> Event:
-    """Type and place of an exception; its message only where the house wrote it."""
+    """Describe an exception by type and place; its message is added only for our own errors."""
     given = event.pop("exc_info", None)
     error = sys.exc_info()[1] if given is True else given[1] if isinstance(given, tuple) else given
     if isinstance(error, BaseException):
@@ -229,9 +229,9 @@ def _printable(value: object) -> str:
 
 
 class _Bridge(logging.Handler):
-    """Hands records of the standard library's logging over: who, and the first line of the message's template.
+    """Passes on records of the standard library's logging: the logger, and the first line of the message's template.
 
-    The values are left out: they are not ours, and nobody has looked at them.
+    The values are left out, because they may hold anything.
     """
 
     def __init__(self) -> None:
@@ -239,7 +239,7 @@ class _Bridge(logging.Handler):
         self._lines = 0
 
     def tell_left_out(self) -> None:
-        """Log how many lines there were too many, and count anew."""
+        """Log how many lines were left out, and start counting again."""
         lines, self._lines = self._lines, 0
         if lines > LIBRARY_LINES_MAX:
             structlog.get_logger().warning("library_lines_left_out", count=lines - LIBRARY_LINES_MAX)

@@ -1,7 +1,4 @@
-"""Modules that are imported when they are called for, and not before.
-
-Refuses in one line where an installation lacks one.
-"""
+"""Modules that are imported only when they are needed."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from rgs.core.errors import UnavailableError
 
 
 def part(module: str, what: str) -> Any:
-    """A module of the house that is imported only when it is called for; UnavailableError where it is missing."""
+    """Import a module of ours now. UnavailableError if the installation lacks it."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:

@@ -1,15 +1,14 @@
-"""Certificates: the development authority, what it issues, and what is demanded of clients (ARCHITECTURE 3).
+"""Certificates: the development CA, what it issues, and the checks of client certificates (ARCHITECTURE 3).
 
-P-256 throughout (gRPC's TLS takes it everywhere). Private scalars are drawn by rejection (FIPS 186-5 A.2.2) from the
-tested entropy source, and signatures are deterministic (RFC 6979), so that no other randomness is touched.
+All keys are P-256, which every TLS of gRPC supports. Private keys are drawn by rejection (FIPS 186-5 A.2.2) from the
+tested entropy source, and signatures are deterministic (RFC 6979), so that no other randomness is used.
 
-The development authority carries two marks: its subject says DEVELOPMENT, and a non-critical extension DEVELOPMENT_OID
-(of the arc for examples 2.999, ITU-T X.660) holds the same as text. Either one suffices to be recognised; the subject
-is for people, the extension for programs. No number of the identifier has more than 31 bits: Go and others refuse a
-certificate in which one has, and with a UUID (2.25) no peer written in Go could connect.
+The development CA has two marks: its subject says DEVELOPMENT, for people, and a non-critical extension DEVELOPMENT_OID
+(of the arc for examples 2.999, ITU-T X.660) holds the same text, for programs. Either mark suffices. No number of the
+identifier has more than 31 bits: Go refuses certificates with a larger one, such as those with a UUID (2.25).
 
-Refuses a development authority for any jurisdiction that does not allow it, and a client certificate whose one URI is
-not exactly `rgs://party/<role>/<party>`.
+A jurisdiction may forbid the development CA. A client certificate must have exactly one URI,
+`rgs://party/<role>/<party>`.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from rgs.core.jurisdictions import Jurisdiction
 from rgs.service.callers import Role
 
 ReadEntropy = Callable[[int], bytes]
-"""`rng.entropy.EntropySource.read`: that many fresh bytes."""
+"""`rng.entropy.EntropySource.read`: returns that many fresh bytes."""
 
 DEVELOPMENT: Final = "DEVELOPMENT"
 DEVELOPMENT_OID: Final = x509.ObjectIdentifier("2.999.1")
@@ -43,7 +42,7 @@ _MARK: Final = b"\x0c" + bytes([len(DEVELOPMENT)]) + DEVELOPMENT.encode("ascii")
 LEAF_DAYS: Final = 365
 AUTHORITY_DAYS: Final = 3650
 UNREADABLE: Final = (ValueError, x509.InvalidVersion, x509.DuplicateExtension, x509.UnsupportedGeneralNameType)
-"""What the library raises at a certificate that is malformed, as a whole or in its extensions."""
+"""The errors of the library for a malformed certificate or extension."""
 SERVER_NAMES: Final = ("localhost", "127.0.0.1", "::1")
 _SKEW: Final = timedelta(minutes=5)  # a peer's clock may be a little behind
 
@@ -76,7 +75,7 @@ class Issued:
 
 
 def make_development_ca(read: ReadEntropy, now_ms: int) -> Issued:
-    """A new development authority: self-signed, may sign leaves only, marked."""
+    """A new development CA: self-signed, marked, and only for leaf certificates."""
     key, now = _new_key(read), _moment(now_ms)
     name = x509.Name(
         [
@@ -107,24 +106,24 @@ def issue_client(authority: Issued, role: Role, party: str, read: ReadEntropy, n
 
 
 def issue_outward(authority: Issued, node: str, read: ReadEntropy, now_ms: int) -> Issued:
-    """A client certificate with which a node calls wallets and central systems: it is no party of ours."""
+    """A client certificate with which a node calls wallets and the regulator's system. It names no party."""
     uri = x509.UniformResourceIdentifier(f"rgs://node/{check_name(node, 'node')}")
     return _issue(authority, node, [uri], ExtendedKeyUsageOID.CLIENT_AUTH, read, now_ms)
 
 
 def load_issued(certificate_pem: bytes, key_pem: bytes) -> Issued:
-    """An authority as read from its files; FormatError if they do not belong together."""
+    """A CA from the content of its files. FormatError if they do not belong together."""
     certificate = load_certificate(certificate_pem)
     try:
         key = serialization.load_pem_private_key(key_pem, password=None)
     except (ValueError, TypeError):
-        raise FormatError("the authority's private key is not PEM without a password") from None
+        raise FormatError("the CA's private key must be PEM without a password") from None
     if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != certificate.public_key():
-        raise FormatError("the authority's private key is not that of its certificate")
+        raise FormatError("the CA's private key does not belong to its certificate")
     return Issued(certificate, key)
 
 
-# --- judging --------------------------------------------------------------------------------------------------------
+# --- checking -------------------------------------------------------------------------------------------------------
 
 
 def format_party_uri(role: Role, party: str) -> str:
@@ -133,15 +132,15 @@ def format_party_uri(role: Role, party: str) -> str:
 
 
 def parse_party_uri(text: str) -> tuple[Role, str]:
-    """Role and party of a certificate's URI; FormatError unless it is in its one form."""
+    """Role and party of a certificate's URI. FormatError if it has another form."""
     match = _URI.fullmatch(text)
     if match is None or match[1] not in set(Role):
-        raise FormatError("the certificate's URI is not rgs://party/<role>/<party>", value=text[:120])
+        raise FormatError("the certificate's URI must be rgs://party/<role>/<party>", value=text[:120])
     return Role(match[1]), match[2]
 
 
 def load_certificate(pem: bytes) -> x509.Certificate:
-    """The one certificate of a PEM file; FormatError if there are none or several, or a private key beside it."""
+    """The one certificate of a PEM file. FormatError if it holds none, several, or a private key."""
     if b"PRIVATE KEY" in pem:
         raise FormatError("the file holds a private key: give the certificate alone")
     certificates = load_certificates(pem)
@@ -154,25 +153,25 @@ def load_certificates(pem: bytes) -> list[x509.Certificate]:
     """The certificates of a PEM file, at least one; FormatError otherwise."""
     try:
         with warnings.catch_warnings():
-            # What the library only warns of is against RFC 5280, and a later release of it refuses it.
+            # The library warns of violations of RFC 5280 that a later release will refuse.
             warnings.simplefilter("error", CryptographyDeprecationWarning)
             return x509.load_pem_x509_certificates(pem)
     except (*UNREADABLE, CryptographyDeprecationWarning):
-        raise FormatError("the file is no certificate in PEM") from None
+        raise FormatError("the file must be a certificate in PEM") from None
 
 
 def fingerprint_of(certificate: x509.Certificate) -> str:
-    """Hex SHA-256 of the certificate's DER form: its name in the allow-list."""
+    """Hex SHA-256 of the certificate's DER form, as in the allow-list."""
     return certificate.fingerprint(hashes.SHA256()).hex()
 
 
 def last_ms_of(certificate: x509.Certificate) -> int:
-    """The last moment of its validity, in milliseconds since 1970."""
+    """The end of its validity, in milliseconds since 1970."""
     return int(certificate.not_valid_after_utc.timestamp()) * 1000
 
 
 def verify_client_certificate(certificate: x509.Certificate, role: Role, party: str, now_ms: int) -> None:
-    """InvalidFieldError naming what is wrong with a certificate that is to stand for this party."""
+    """InvalidFieldError, with the reason, if the certificate cannot be used for this party."""
     now = _moment(now_ms)
     first, last = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     if not first <= now <= last:
@@ -182,7 +181,7 @@ def verify_client_certificate(certificate: x509.Certificate, role: Role, party: 
     except UNREADABLE:
         raise _refusal("has extensions that cannot be read", "X.509 version 3", "malformed") from None
     if (constraints := _extension(extensions, x509.BasicConstraints)) is not None and constraints.ca:
-        raise _refusal("is an authority's, not a client's", "CA:FALSE", "CA:TRUE")
+        raise _refusal("belongs to a CA, not to a client", "CA:FALSE", "CA:TRUE")
     usage = _extension(extensions, x509.ExtendedKeyUsage)
     if usage is not None and ExtendedKeyUsageOID.CLIENT_AUTH not in usage:
         raise _refusal("is not for TLS clients", "clientAuth", "other uses")
@@ -190,25 +189,25 @@ def verify_client_certificate(certificate: x509.Certificate, role: Role, party: 
     uris = [] if names is None else names.get_values_for_type(x509.UniformResourceIdentifier)
     expected = format_party_uri(role, party)
     if len(uris) != 1:
-        raise _refusal(f"has {len(uris)} URIs, not the one {expected}", expected, ", ".join(uris)[:200])
+        raise _refusal(f"has {len(uris)} URIs, it must have the one {expected}", expected, ", ".join(uris)[:200])
     if uris[0] != expected:
-        raise _refusal(f"says {uris[0][:120]}, not {expected}", expected, uris[0][:120])
+        raise _refusal(f"has the URI {uris[0][:120]}, it must be {expected}", expected, uris[0][:120])
 
 
 def is_development(ca_pem: bytes) -> bool:
-    """Whether any authority of the PEM file carries a mark of the development authority. FormatError."""
+    """Whether any CA of the PEM file has a mark of the development CA. FormatError."""
     return any(_is_marked(certificate) for certificate in load_certificates(ca_pem))
 
 
 def verify_ca_allowed(ca_pem: bytes, jurisdictions: Iterable[Jurisdiction]) -> None:
-    """JurisdictionError if a development authority is trusted and one of the jurisdictions does not allow it."""
+    """JurisdictionError if the file has a development CA and one of the jurisdictions does not allow it."""
     if not is_development(ca_pem):
         return
     for jurisdiction in jurisdictions:
         if not jurisdiction.development_ca_allowed:
             raise JurisdictionError(
-                f"jurisdiction {jurisdiction.id} does not allow the development CA: put the operator's own authority"
-                " into ca.pem of the tls folder",
+                f"jurisdiction {jurisdiction.id} does not allow the development CA: put the operator's own CA into"
+                " ca.pem of the tls folder",
                 field="jurisdiction",
                 limit="development_ca_allowed = false",
                 value=jurisdiction.id,
@@ -224,7 +223,7 @@ def _is_marked(certificate: x509.Certificate) -> bool:
     try:
         extensions = certificate.extensions
     except UNREADABLE:
-        raise FormatError("an authority's certificate has extensions that cannot be read") from None
+        raise FormatError("a CA certificate has extensions that cannot be read") from None
     return any(extension.oid == DEVELOPMENT_OID for extension in extensions)
 
 
@@ -283,7 +282,7 @@ def _issue(
     now = _moment(now_ms)
     last = min(now + timedelta(days=LEAF_DAYS), issuer.not_valid_after_utc)
     if last <= now:
-        raise FormatError("the authority's certificate has ended", value=issuer.not_valid_after_utc.isoformat())
+        raise FormatError("the CA's certificate has expired", value=issuer.not_valid_after_utc.isoformat())
     builder = (
         _builder(read, subject, issuer.subject, key.public_key(), now, last)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)

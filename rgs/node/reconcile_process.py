@@ -1,6 +1,6 @@
-"""The process of a reconciliation asked for over the wire, as the server begins it: `rgs reconcile job`.
+"""Starts the process of a reconciliation that was requested over gRPC: `rgs reconcile job`.
 
-Apart from what runs in it (`rgs.cli.reconcile_job`), so that the server does not load what only a run needs.
+What the process runs is in `rgs.cli.reconcile_job`, so that the server does not load it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rgs.store.address import PostgresAddress
 
 
 async def begin_job(config: Config, folder: Path, lock: int, memory_mb: int) -> Job:
-    """The process of a run; it holds the lock as long as it lives."""
+    """Start the process of a run. It holds the lock until it ends."""
     command = isolated_command("reconcile", "job", str(folder), "--home", str(config.home))
     process = await asyncio.create_subprocess_exec(
         *command,

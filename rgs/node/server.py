@@ -1,10 +1,9 @@
-"""The server: one node put together, from its first statement to its last (ARCHITECTURE 2.8, 2.13, 2.17).
+"""The server: one process put together, from its first statement to its last (ARCHITECTURE 2.8, draw accounting).
 
-Start: keys, store, instance (its opening statements are committed before the port is served), then calls. Stop: health
-says NOT_SERVING, calls under way are answered, work in the background comes to its end, `instance_end` is signed with
-the number of the last draw, and the store is let go.
-
-Refuses to serve without mutual TLS, and operators whose jurisdiction does not allow the development CA.
+Start: keys, store and instance, then calls; the opening statements of the instance are committed before the port is
+served. Stop: health says NOT_SERVING, calls under way are answered, background work ends, `instance_end` is signed with
+the number of the last draw, and the store is closed. The port has mutual TLS only. Operators whose jurisdiction does
+not allow the development CA are not served.
 """
 
 from __future__ import annotations
@@ -22,8 +21,6 @@ import structlog
 import uvloop
 
 from rgs import __version__
-from rgs.adapters.embedded.regulator import EmbeddedRegister
-from rgs.adapters.embedded.wallet import EmbeddedWallet
 from rgs.api import play as play_api
 from rgs.api import reconciliation as reconciliation_api
 from rgs.api import session as session_api
@@ -43,15 +40,14 @@ from rgs.node.keyring import load_bundle, load_kek, load_node_signer, node_key_i
 from rgs.node.keys import key_files
 from rgs.node.leases import LOST_DUTY, Leases
 from rgs.node.logging import Log
-from rgs.node.peers import Connections, OpenAccount, Outward, account_opener, load_outward
+from rgs.node.peers import Connections, Outward, load_outward
 from rgs.node.reconcile_process import begin_job
 from rgs.node.software_identity import artifacts_of, changed_software, changed_surroundings, configured, modules_of
 from rgs.node.stderr import BoundedStderr
-from rgs.node.tls_identity import Admit, admission, identify_certificate, load_tls, read_certificate
+from rgs.node.tls_identity import admission, identify_certificate, load_tls, read_certificate
 from rgs.node.transparency_log import LogKeeping
 from rgs.node.wiring import Ground, Services, limits_of, methods_of
 from rgs.node.workers import SERVING
-from rgs.ports.regulator import CentralSystem
 from rgs.service.admin.watch import Watched
 from rgs.service.audit.audit import StatementReader
 from rgs.service.audit.log import PublicLog
@@ -70,18 +66,16 @@ from rgs.store.address import PostgresAddress
 from rgs.store.changes import InstanceLostError, StoreError
 from rgs.store.interface import Parties, Store
 from rgs.store.opening import open_parties, open_store
-from rgs.store.register import RegisterStore
-from rgs.store.wallet import WalletStore
 from rgs.tlog.gap import verify_not_behind
 
 BACKGROUND_S = 1.0
-"""Between two rounds of the work in the background."""
+"""Seconds between two runs of background work."""
 RECOVERY_AGE_MS = 3_000
-"""So old is an affair before it is recovered, where it may be under way in another process."""
+"""Age of an operation before it is recovered, if another process may be working on it."""
 
 
 class Server:
-    """One node. `start`, then `port` is served until `stop`; both at most once."""
+    """One process of a node. `start`, then `port` is served until `stop`; both at most once."""
 
     def __init__(
         self,
@@ -94,8 +88,8 @@ class Server:
         worker: int = 0,
         shared_port: int = 0,
     ) -> None:
-        """`measure` makes the software manifest again, to be compared with the one given; `log` takes a line a call.
-        `worker` is the number of this process behind `shared_port`, which others of its node serve too; 0: none do.
+        """`measure` makes the software manifest again, to compare it with `manifest`. `log` gets a line for each call.
+        `worker` is the number of this process behind `shared_port`, which other workers serve too; 0: no other does.
         """
         self._worker = worker
         self._shared_port = shared_port
@@ -108,17 +102,17 @@ class Server:
         self._stopping = asyncio.Event()
         self._end_reason = "START_FAILED"
         self._shared_store = isinstance(config.store, PostgresAddress)
-        """Whether other processes may live over the store, too."""
+        """Whether other processes may use the store, too."""
         self._events: Events
         self.services: Services
-        """The use cases; there from the start on, as the events are."""
+        """The use cases; set by `start`, as the events are."""
         self.port = 0
-        """What is served; 0 before the start."""
+        """The port that is served; 0 before the start."""
         self._instance: Instance | None = None
         self.lost = asyncio.Event()
-        """Others have declared this process's instance lost: it has to end."""
+        """Set when another process has declared this process's instance lost: this process has to end."""
         self.lost_why = ""
-        """Who has taken its place, since when, and what a person does; for people."""
+        """For people: which instance took its place, since when, and what to do."""
 
     @property
     def instance(self) -> str:
@@ -126,7 +120,7 @@ class Server:
         return "" if self._instance is None else self._instance.name
 
     async def start(self) -> None:
-        """Open everything, sign the beginning, serve. On an error what was opened is closed, and nothing was served."""
+        """Open everything, sign the first statements, serve. An error closes what was opened; nothing was served."""
         try:
             await self._start()
         except BaseException:
@@ -135,41 +129,55 @@ class Server:
         self._end_reason = "DRAINED"
 
     async def stop(self) -> None:
-        """Serve no more, finish what is under way, sign the end, close."""
+        """Stop serving, finish what is under way, sign `instance_end`, close everything."""
         self._stopping.set()
         await self._open.aclose()
 
     # --- the start, in order; the stop is the same backwards ----------------------------------------------------------
 
     async def _start(self) -> None:
-        """A step needs those before it. What can be refused is refused before the instance signs its beginning."""
+        """Each step needs those before it. Everything that can fail comes before the instance signs anything."""
         config, clock = self._config, self._clock
         outward = load_outward(config.outward, config.home)
         bundle = load_bundle(config)
         node_signer = load_node_signer(config, bundle)
         sealer = Sealer(load_kek(config))
         tls = load_tls(config)
-        store, parties, wallet = await self._open_stores()
+        store, parties = await self._open_stores()
         self._events = Events(store=store, clock=clock)
         audit = StatementReader(store=store, key_statements=parse_key_bundle(bundle))
         keeping = await LogKeeping.open(config, clock, store, audit.key_statements)
         instance = self._make_instance(store, sealer, keeping)
-        ground = self._connect(outward, store, parties, instance, wallet)
+        peers = self._connect(outward, instance)
+        ground = self._ground(store, parties, instance, Books(outward.fundings), peers)
         admit = admission(tls.client_ca, ground.books)
         encoder = Encoder(Catalog(ground.books).list())
-        self.services = self._wire(ground, keeping, audit, encoder, admit, account_opener(wallet, outward))
+        gate = Gate(parties, clock, read_certificate, admit, self._count(EventCode.AUTHENTICATION_FAILED))
+        self.services = Services(
+            ground,
+            encode=encoder,
+            watched=self._watched(keeping),
+            identify=identify_certificate,
+            admit=admit,
+            events=self._events,
+            audit=audit,
+            open_account=peers.open_account,
+            refresh=gate.refresh,
+            alarm_stops=config.return_alarm_stops,
+        )
         await self.services.load()
-        # By the time that is written down, which may be the database's: no statement is dated before its key.
+        # The clock may follow the database's by now: no statement may be dated before its key.
         node_key_in_force(bundle, config.node, clock.now_ms())
-        gate = await self._open_gate(parties, admit)
+        await gate.refresh()
         calls = self._make_calls(gate, encoder)
         endpoint = await self._bind(tls, calls, encoder, keeping)
-        # The port is bound, so that nothing but the disk can fail between the first statement and the first call.
+        # The port is bound, so that only the disk can fail between the first statement and the first call.
         await verify_not_behind(store, config.translog)
         leases = await self._begin_instance(ground, node_signer, keeping)
-        told = configured(config, outward)
-        await self._events.tell_configuration(config.node, told, first_boot=instance.boot_no == 1)
-        background = Background(self._open, self._stopping, BACKGROUND_S, config.drain_s, self._note_fault)
+        settings = configured(config, outward)
+        await self._events.tell_configuration(config.node, settings, first_boot=instance.boot_no == 1)
+        faults = self._count(EventCode.SERVER_FAULT)
+        background = Background(self._open, self._stopping, BACKGROUND_S, config.drain_s, faults)
         await keeping.begin(self._events, background.run)
         self._begin_looks(background, leases, endpoint, calls, gate)
         self._begin_duties(background, store, leases)
@@ -177,20 +185,18 @@ class Server:
         await self._relay_notices(ground)
         await self._serve(endpoint, calls)
 
-    async def _open_stores(self) -> tuple[Store, Parties, EmbeddedWallet]:
-        """The store, its allow-list over a connection of its own, and the embedded wallet's file."""
+    async def _open_stores(self) -> tuple[Store, Parties]:
+        """The store, and its allow-list over a connection of its own."""
         config = self._config
         store = await open_store(config.store)
         store.large_win_minor = config.large_win_minor
         self._open.push_async_callback(store.close)
         parties = await open_parties(config.store)
         self._open.push_async_callback(parties.close)
-        wallet = EmbeddedWallet(WalletStore(config.wallet), self._clock.now_ms)
-        self._open.push_async_callback(wallet.close)
-        return store, parties, wallet
+        return store, parties
 
     def _make_instance(self, store: Store, sealer: Sealer, keeping: LogKeeping) -> Instance:
-        """It has no name and signs nothing before `_begin_instance`."""
+        """The instance, without a name: it signs nothing before `_begin_instance`."""
         return Instance(
             store=store,
             clock=self._clock,
@@ -202,58 +208,28 @@ class Server:
             known=keeping.known,
         )
 
-    def _connect(
-        self, outward: Outward, store: Store, parties: Parties, instance: Instance, wallet: EmbeddedWallet
-    ) -> Ground:
-        """The operators' wallets and the central system: those of the file, the embedded ones where it names none."""
-        clock, count = self._clock, self._events.count
-        connections = Connections(
-            outward, lambda: instance.new_id(clock.now_ms()), partial(count, EventCode.PEER_CONTRADICTION)
-        )
-        self._open.push_async_callback(connections.close)
-        central: CentralSystem | None = connections.central
-        if central is None:
-            central = EmbeddedRegister(RegisterStore(self._config.register), instance.new_regulator_id, clock.now_ms)
-            self._open.push_async_callback(central.close)
+    def _connect(self, outward: Outward, instance: Instance) -> Connections:
+        """The operators' wallets and the regulator's system."""
+        note = self._count(EventCode.PEER_CONTRADICTION)
+        return Connections(self._config, outward, instance, self._clock, note, self._open)
+
+    def _ground(self, store: Store, parties: Parties, instance: Instance, books: Books, peers: Connections) -> Ground:
         return Ground(
             store=store,
             parties=parties,
             instance=instance,
-            clock=clock,
-            books=Books(outward.fundings),
-            wallet=connections.wallet(wallet),
-            central=central,
+            clock=self._clock,
+            books=books,
+            wallet=peers.wallet,
+            central=peers.central,
             node=self._config.node,
-            readings=connections.readings,
+            readings=peers.readings,
         )
-
-    def _wire(
-        self,
-        ground: Ground,
-        keeping: LogKeeping,
-        audit: StatementReader,
-        encoder: Encoder,
-        admit: Admit,
-        open_account: OpenAccount,
-    ) -> Services:
-        """The use cases."""
-        services = Services(
-            ground,
-            encode=encoder,
-            watched=self._watched(keeping),
-            identify=identify_certificate,
-            admit=admit,
-            events=self._events,
-            audit=audit,
-            open_account=open_account,
-        )
-        services.monitoring.alarm_stops = self._config.return_alarm_stops
-        return services
 
     def _watched(self, keeping: LogKeeping) -> Watched:
         config = self._config
         return Watched(
-            measure=self._changed_software,
+            measure=partial(changed_software, self._manifest, self._measure),
             rules_period_ms=config.rules_check_s * 1000,
             self_test_period_ms=config.self_test_s * 1000,
             surroundings=partial(changed_surroundings, self._manifest),
@@ -261,21 +237,14 @@ class Server:
             log=keeping.code,
         )
 
-    async def _open_gate(self, parties: Parties, admit: Admit) -> Gate:
-        """Who is let in; it has read the allow-list, and reads it again after every change."""
-        note = partial(self._events.count, EventCode.AUTHENTICATION_FAILED)
-        gate = Gate(parties, self._clock, read_certificate, admit, note)
-        await gate.refresh()
-        self.services.certificates.refresh = gate.refresh
-        return gate
-
     def _make_calls(self, gate: Gate, encoder: Encoder) -> Calls:
         config, clock = self._config, self._clock
         lines = CallLines(self._log.line, clock) if self._log is not None and config.log_calls else None
-        return Calls(gate, clock, encoder.act, self._note_fault, lines, limits_of(config))
+        faults = self._count(EventCode.SERVER_FAULT)
+        return Calls(gate, clock, encoder.act, faults, lines, limits_of(config))
 
     async def _bind(self, tls: Tls, calls: Calls, encoder: Encoder, keeping: LogKeeping) -> Endpoint:
-        """The port is bound from now on; nobody is answered before `_serve`."""
+        """Bind the port. No call is answered before `_serve`."""
         config, services = self._config, self.services
         log = PublicLog(audit=services.audit, folder=config.translog, vkey_of=keeping.vkey_of)
         methods = methods_of(services, encoder, log)
@@ -290,7 +259,7 @@ class Server:
         )
 
     async def _begin_instance(self, ground: Ground, node_signer: Signer, keeping: LogKeeping) -> Leases:
-        """The first statements of this process, and its lease."""
+        """Sign the first statements of this process, and take its lease."""
         instance = ground.instance
         await instance.start(
             node_signer,
@@ -301,7 +270,7 @@ class Server:
         is_trusted = self.services.time.is_trusted
         leases = Leases(store=ground.store, clock=self._clock, instance=instance, is_trusted=is_trusted)
         self.lost = leases.lost
-        self._open.push_async_callback(keeping.end)  # behind the last statement of the instance
+        self._open.push_async_callback(keeping.end)  # runs after the last statement of the instance
         self._open.push_async_callback(self._end, instance)
         self._instance = instance
         await leases.renew()
@@ -310,7 +279,7 @@ class Server:
     def _begin_looks(
         self, background: Background, leases: Leases, endpoint: Endpoint, calls: Calls, gate: Gate
     ) -> None:
-        """What every process does for itself."""
+        """Start the background work that every process does for itself."""
         services, run = self.services, background.run
         run("lease", partial(self._renew, leases, endpoint), to_the_end=True)
         run("watch", partial(_watch, services, endpoint))
@@ -321,7 +290,7 @@ class Server:
         run("events", services.events.flush)
 
     def _begin_duties(self, background: Background, store: Store, leases: Leases) -> None:
-        """What one process does for all over the store."""
+        """Start the background work that one process does for all over the store."""
         services = self.services
         node_modules = partial(services.reporting.report_modules, modules_of(self._manifest))
         duties: dict[str, Work] = {
@@ -340,26 +309,26 @@ class Server:
             background.run(duty, partial(lead, store, duty, work))
 
     def _follow_keys(self, background: Background, ground: Ground, bundle: bytes, keyid: str) -> None:
-        """Stored answers are dropped in time; the node goes on under what its key bundle says."""
+        """Start dropping old stored answers, and following the key bundle."""
         config, clock, instance = self._config, self._clock, ground.instance
         background.run("answers", Answers(ground.store, clock, config.retry_window_h, instance.name).look)
         background.run("keys", self.services.node_keys(bundle, keyid, key_files(config, clock)).look)
 
     async def _relay_notices(self, ground: Ground) -> None:
-        """Between this process's clients and those of the others over the store."""
+        """Pass notices between this process's clients and those of the other processes over the store."""
         relay = Relay(self.services.notices, ground.instance.new_id(self._clock.now_ms()), ground.store.tell)
         await ground.store.listen(relay.take)
         self._open.push_async_callback(_cancelled, asyncio.create_task(relay.run()))
 
     async def _serve(self, endpoint: Endpoint, calls: Calls) -> None:
-        calls.look()  # from now on it has a time to give to streams
+        calls.look()  # sets the time that streams take
         await endpoint.start()
-        self._open.callback(calls.look)  # a last time, when the last call has ended
+        self._open.callback(calls.look)  # once more after the last call
         self._open.push_async_callback(endpoint.stop, self._config.drain_s)
         self.port = endpoint.port
 
     async def _renew(self, leases: Leases, endpoint: Endpoint) -> None:
-        """The lease; whose instance was declared lost takes no more calls."""
+        """Renew the lease. Take no more calls once the instance was declared lost."""
         await leases.renew()
         if leases.lost.is_set():
             self.lost_why = leases.why
@@ -368,7 +337,7 @@ class Server:
             endpoint.health.drain()
 
     async def _reconciliations(self) -> Methods:
-        """Submissions and reports in the home's folder, runs in processes of their own, which end with this one."""
+        """Reconciliations: submissions and reports in the home's folder, runs in processes that end with this one."""
         config, clock = self._config, self._clock
         shelf = Shelf(config.reconciliation, stored_mb=config.reconciliation_stored_mb)
         runs = ReconciliationRuns(shelf, clock, partial(begin_job, config), memory_mb=config.reconciliation_memory_mb)
@@ -383,23 +352,20 @@ class Server:
         return f"{host}:{self._shared_port}" if self._shared_port else self._config.listen
 
     async def _end(self, instance: Instance) -> None:
-        if self.lost.is_set():  # nothing more can be said in its name
+        if self.lost.is_set():  # nothing more can be signed in its name
             return
         with contextlib.suppress(StoreError):
             await self._events.flush(everything=True)
         await instance.end(self._end_reason)
 
-    def _note_fault(self, reason: str) -> None:
-        self._events.count(EventCode.SERVER_FAULT, reason)
-
-    def _changed_software(self) -> str:
-        """Hash the certified files again: a code if they are not what was measured at the start."""
-        return changed_software(self._manifest, self._measure)
+    def _count(self, code: EventCode) -> Callable[[str], None]:
+        """A function that counts events of this code, by reason."""
+        return partial(self._events.count, code)
 
 
 async def _watch(services: Services, endpoint: Endpoint) -> None:
-    """Look, and tell health: play serves while no guard stops new rounds, sessions while regulator and store take
-    them.
+    """Check everything that is watched, and set the health: of play by all guards, of sessions by those of regulator
+    and store.
     """
     await services.watch.look()
     permits = services.permits
@@ -423,15 +389,15 @@ async def _cancelled(task: asyncio.Task[None]) -> None:
 async def run(
     config: Config, manifest: Manifest, log: Log, stderr: BoundedStderr, worker: int | None, port: int
 ) -> None:
-    """Serve until SIGTERM or SIGINT, a worker also until its supervisor has gone. People are told where; from then on
-    the log is a file. InstanceLostError.
+    """Serve until SIGTERM or SIGINT; a worker also ends when its supervisor is gone. The address is printed to stderr,
+    after that the log goes to its file only. InstanceLostError.
     """
-    told_to_stop = asyncio.Event()
+    stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, told_to_stop.set)
+        loop.add_signal_handler(number, stopping.set)
     if worker is not None:
-        loop.add_reader(sys.stdin.fileno(), told_to_stop.set)  # nobody writes there: it is the end of the supervisor
+        loop.add_reader(sys.stdin.fileno(), stopping.set)  # nothing is written there: its end is the supervisor's end
     server = Server(config, manifest, log=log, worker=worker or 0, shared_port=port)
     await server.start()
     try:
@@ -441,14 +407,14 @@ async def run(
         if worker is not None:
             sys.stdout.buffer.write(SERVING)
             sys.stdout.buffer.flush()
-        # What lives as long as the process is not looked at again by the collector.
+        # The collector need not look again at objects that live as long as the process.
         gc.collect()
         gc.freeze()
-        while not (told_to_stop.is_set() or server.lost.is_set()):
+        while not (stopping.is_set() or server.lost.is_set()):
             log.flush()
             stderr.look()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(told_to_stop.wait(), BACKGROUND_S)
+                await asyncio.wait_for(stopping.wait(), BACKGROUND_S)
         structlog.get_logger().info("draining", limit_s=config.drain_s)
     finally:
         if worker is not None:
@@ -460,27 +426,25 @@ async def run(
 
 
 def schedule(config: Config) -> None:
-    """Before any thread is started, for threads take over how their starter is scheduled. InvalidFieldError where the
-    setting asks for what the system does not do.
+    """Apply `sched_batch`. To be called before any thread is started, because threads inherit the scheduling.
+    InvalidFieldError if the system does not support it.
     """
     if not config.sched_batch:
         return
     if not hasattr(os, "sched_setscheduler"):
-        raise InvalidFieldError("sched_batch must be false: only Linux knows SCHED_BATCH", field="sched_batch")
+        raise InvalidFieldError("sched_batch must be false: only Linux has SCHED_BATCH", field="sched_batch")
     try:
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     except OSError as error:
-        why = error.strerror
-        raise InvalidFieldError(
-            f"sched_batch must be false: the system refuses it ({why})", field="sched_batch"
-        ) from None
+        why = f"sched_batch must be false: the system refuses it ({error.strerror})"
+        raise InvalidFieldError(why, field="sched_batch") from None
 
 
 def serve(
     config: Config, manifest: Manifest, stderr: BoundedStderr, *, worker: int | None = None, port: int = 0
 ) -> int:
-    """`rgs serve`: the log, the loop, the server; 0 after an orderly end. A worker has its number, a log of its own,
-    and shares the port. What is counted of `stderr` stands in the log.
+    """Run the server under its log and event loop; 0 after an orderly end. A worker has a number and a log of its own,
+    and shares the port. The log gets the counts of `stderr`.
     """
     schedule(config)
     clock = SystemClock()

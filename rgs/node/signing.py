@@ -1,7 +1,7 @@
-"""Commands that change a store and sign what they change: for their time they are an instance of the node.
+"""For commands that change a store and sign the change: such a command is an instance of the node while it runs.
 
-Refuses a store that a server holds (a file), and puts nothing in a running server's place (a database): its worker has
-a number that no server's has.
+Opening fails if a server holds the store file. In a database the instance takes no server's place, because no server
+has its worker number.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from rgs.store.interface import Store
 from rgs.store.opening import open_store
 
 WORKER: Final = 999
-"""Behind the numbers of servers' workers."""
+"""Above the numbers of servers' workers."""
 
 
 @asynccontextmanager
 async def signing(
     config: Config, manifest: Manifest, reason: str, *, recovers: bool = False
 ) -> AsyncIterator[tuple[Store, Instance]]:
-    """The store, signing as an instance that ends with the block, for this reason; `recovers` a restored store."""
+    """The store, signed by an instance that ends with the block for this reason. `recovers`: it is a restored store."""
     clock = SystemClock()
     node_signer = load_node_signer(config, load_bundle(config), now_ms=clock.now_ms())
     shared = isinstance(config.store, PostgresAddress)

@@ -1,7 +1,7 @@
-"""What a node declares of itself at its start: the hash of its configuration, its software modules, the artifacts that
-it runs by; and what it looks at again, so that this stays true (GLI-19 2.3.2; ADM guidelines 2.2.7).
+"""What a node declares about itself at its start: hash of the configuration, software modules, artifacts; and the
+checks that this stays true (GLI-19 2.3.2; ADM guidelines 2.2.7: software integrity).
 
-Refuses to start where a `certified.json` in the home says that the software is another.
+A node does not start if `certified.json` in its home names other software.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from rgs.service.instance import Artifact
 SURROUNDINGS_FORMAT = "rgs/surroundings/v1"
 SURROUNDINGS_CHANGED = "SURROUNDINGS_CHANGED"
 _TOLD_MAX = 12
-"""So many differences are told in one line."""
+"""Differences that one log line shows."""
 
 
 def configured(config: Config, outward: Outward) -> str:
-    """What tells of a change of the settings, of the outside or of the log's policy, without telling what."""
+    """A hash over settings, peers and the log's policy: it shows that something changed, not what."""
     policy = "" if config.log_policy is None else hashlib.sha256(config.log_policy.read_bytes()).hexdigest()
-    told = [part for part in (config.sha256, outward.sha256, policy) if part]
-    return told[0] if len(told) == 1 else hashlib.sha256(" ".join(told).encode("ascii")).hexdigest()
+    hashes = [part for part in (config.sha256, outward.sha256, policy) if part]
+    return hashes[0] if len(hashes) == 1 else hashlib.sha256(" ".join(hashes).encode("ascii")).hexdigest()
 
 
 def modules_of(manifest: Manifest) -> list[SoftwareModule]:
-    """The certified software as the central system is told of it: the manifest, and its files by package."""
+    """The certified software for the regulator: the manifest, and its files by package."""
     sha1 = hashlib.sha1(manifest.content, usedforsecurity=False).hexdigest()  # message 830/831 asks for it
     found = [SoftwareModule("manifest", __version__, manifest.sha256, sha1)]
     for package in ("rgs/core", "rng"):
@@ -50,7 +50,7 @@ def modules_of(manifest: Manifest) -> list[SoftwareModule]:
 
 
 def artifacts_of(books: Books, manifest: Manifest) -> list[Artifact]:
-    """What the house runs by, each under the hash that rounds and statements name."""
+    """Manifest, surroundings, rulesets and jurisdictions, each under the hash that rounds and statements name."""
     return [
         Artifact("manifest", manifest.sha256, manifest.content),
         *_surroundings(manifest),
@@ -60,16 +60,16 @@ def artifacts_of(books: Books, manifest: Manifest) -> list[Artifact]:
 
 
 def _surroundings(manifest: Manifest) -> list[Artifact]:
-    """Interpreter, libraries and the rest of the server, one hash a part; nothing where no launcher has measured."""
+    """Interpreter, libraries and the rest of the server, one hash for each; empty if no launcher has measured them."""
     if manifest.surroundings is None:
         return []
-    told = {"format": SURROUNDINGS_FORMAT, **condensed(manifest.surroundings)}
-    content = json.dumps(told, ensure_ascii=True, sort_keys=True, separators=(",", ":")).encode("ascii")
+    found = {"format": SURROUNDINGS_FORMAT, **condensed(manifest.surroundings)}
+    content = json.dumps(found, ensure_ascii=True, sort_keys=True, separators=(",", ":")).encode("ascii")
     return [Artifact("surroundings", hashlib.sha256(content).hexdigest(), content)]
 
 
 def condensed(found: Surroundings) -> dict[str, object]:
-    """One hash a part, for a signed statement."""
+    """One hash for each part, for a signed statement."""
     return {
         "dependencies": {name: manifest_verify.hash_of(files) for name, files in sorted(found.dependencies.items())},
         "machine": dict(sorted(found.machine.items())),
@@ -85,15 +85,15 @@ def condensed(found: Surroundings) -> dict[str, object]:
 
 
 def verify_certified(path: Path, manifest: Manifest) -> None:
-    """ManifestError where there is a manifest that the launcher did not compare with, before anything was imported."""
+    """ManifestError if there is a certified manifest that the launcher did not compare before anything was imported."""
     found = manifest.surroundings
     if os.path.lexists(path) and (found is None or found.certified != str(path)):
         compared = found.certified if found is not None and found.certified else "nothing"
-        raise ManifestError(f"{path} is there, and the launcher has compared with {compared}: name the home by --home")
+        raise ManifestError(f"{path} exists, but the launcher compared with {compared}: name the home with --home")
 
 
 def changed_software(manifest: Manifest, measure: Callable[[], Manifest]) -> str:
-    """Hash the certified files again: a code if they are not what was measured at the start; the log says which."""
+    """Hash the certified files again. Returns a code if they changed since the start, and logs which."""
     try:
         again = measure()
     except ManifestError:
@@ -101,12 +101,12 @@ def changed_software(manifest: Manifest, measure: Callable[[], Manifest]) -> str
     if again.sha256 == manifest.sha256:
         return ""
     first, now = ({entry.path: entry.sha256 for entry in one.entries} for one in (manifest, again))
-    structlog.get_logger().error("software_changed", what=_told(manifest_verify.differences(first, now)))
+    structlog.get_logger().error("software_changed", what=_in_one_line(manifest_verify.differences(first, now)))
     return "SOFTWARE_CHANGED"
 
 
 def changed_surroundings(manifest: Manifest) -> str:
-    """Hash everything else again: a code, as above. Shared objects are those that were there at the start."""
+    """Hash everything else again, as above. Only the shared objects that were loaded at the start are compared."""
     first = manifest.surroundings
     if first is None:
         return ""
@@ -118,13 +118,12 @@ def changed_surroundings(manifest: Manifest) -> str:
     if condensed(again) == condensed(first):
         return ""
     findings = manifest_verify.compare_surroundings({"surroundings": first.listed()}, again)
-    what = _told([*findings, *manifest_verify.differences(first.server, again.server)])
+    what = _in_one_line([*findings, *manifest_verify.differences(first.server, again.server)])
     structlog.get_logger().error("surroundings_changed", what=what)
     return SURROUNDINGS_CHANGED
 
 
-def _told(findings: Iterable[Finding]) -> str:
-    """The first of them, in one line."""
+def _in_one_line(findings: Iterable[Finding]) -> str:
     every = sorted(set(findings))
     more = f"; and {len(every) - _TOLD_MAX} more" if len(every) > _TOLD_MAX else ""
     return "; ".join(" ".join(str(finding).split()) for finding in every[:_TOLD_MAX]) + more

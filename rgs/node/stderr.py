@@ -1,14 +1,14 @@
-"""Standard error of a process that serves, bounded: what a stranger can make gRPC write there is counted, not written.
+"""Limits what is written to standard error while the server serves, so that strangers cannot flood it.
 
-gRPC writes a line for every TLS handshake that fails, and whoever reaches the port makes them fail as fast as he likes.
-So file descriptor 2 is a pipe while the server serves. At its other end a process of its own reads: failed handshakes
-are counted by TLS's reason, of gRPC's other lines LINES_MAX a second are passed on and the rest is counted, everything
-else is passed on as it came. The server tells the numbers in its log (`handshakes_failed`, `stderr_lines_left_out`).
+gRPC writes a line for every failed TLS handshake, and everybody who reaches the port can cause them. So file descriptor
+2 is a pipe while the server serves, and a second process reads it: it counts failed handshakes by TLS's reason, passes
+on LINES_MAX other lines of gRPC a second and counts the rest, and passes on everything else unchanged. The server logs
+the numbers (`handshakes_failed`, `stderr_lines_left_out`).
 
-A process, not a thread: what a dying server says last still arrives, and a thread of gRPC that writes while it holds
-the interpreter's lock waits for nobody who needs that lock. It is forked before gRPC is there, ends with the last
-writer, and holds nothing else of the server's open. Refuses to lose a line in silence: where the reader has gone, the
-server writes to its own standard error again, and says so.
+The reader is a process, not a thread: the last words of a dying server still arrive, and a thread of gRPC that writes
+while it holds the interpreter's lock cannot block the reader. It is forked before gRPC is loaded, ends with the last
+writer, and holds no other descriptor of the server. If it ends early, the server writes to its own standard error again
+and logs that.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from typing import Final, Self
 import structlog
 
 LINES_MAX: Final = 20
-"""Lines of gRPC's that are passed on in a second."""
+"""Lines of gRPC that are passed on in a second."""
 TELL_S: Final = 10.0
-"""Between two lines of the log, at least."""
+"""Shortest time between two lines in the log."""
 REASONS_MAX: Final = 16
-"""Reasons of TLS that are told apart; all others are one."""
+"""Reasons of TLS that are counted separately; all others are counted together."""
 _LEFT_OUT: Final = ""
-"""The name, among the reasons, of lines that were not passed on."""
+"""The key, among the reasons, for lines that were not passed on."""
 _OTHER: Final = "OTHER"
 _READ_BYTES: Final = 1 << 16
 _WAIT_S: Final = 1.0
 _END_S: Final = 2.0
-"""What the reader is given to come to its end; a child of the server that still writes holds it longer."""
+"""Time that the reader gets to end; a child of the server that still writes keeps it longer."""
 _OF_GRPC: Final = re.compile(rb"[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [\w.-]+:\d+\] ")
 _HANDSHAKE: Final = re.compile(
     rb"Handshake failed with (?:fatal )?error (SSL_[A-Z_]{1,40})(?:.*OPENSSL_internal:([A-Z0-9_]{1,60}))?"
@@ -48,7 +48,7 @@ _STDERR: Final = 2
 
 
 class BoundedStderr:
-    """Bounds file descriptor 2 within its context. To be entered before there is any thread."""
+    """Limits file descriptor 2 within its context. To be entered before any thread is started."""
 
     def __init__(self) -> None:
         self._told: Counter[str] = Counter()
@@ -77,7 +77,7 @@ class BoundedStderr:
         self.end()
 
     def end(self) -> None:
-        """Write to the standard error again that there was, and tell the log the rest. Once; while there is a log."""
+        """Restore standard error, and log the last counts. To be called once, before the log is closed."""
         if self._pid < 0:
             return
         sys.stderr.flush()
@@ -87,13 +87,13 @@ class BoundedStderr:
             select.select([self._counts], [], [], left_s)
             self._read()
         self._tell()
-        if self._pid >= 0:  # somebody else writes there still, and it ends with him
+        if self._pid >= 0:  # another process still writes there; the reader ends with it
             os.close(self._counts)
             self._pid = -1
         os.close(self._real)
 
     def look(self) -> None:
-        """To be called about once a second: tell the log what was counted."""
+        """Log the counts. To be called about once a second."""
         if self._pid < 0:
             return
         self._read()
@@ -105,7 +105,7 @@ class BoundedStderr:
             self._tell()
 
     def _read(self) -> None:
-        """Take what the reader has counted: each line holds all sums since it began."""
+        """Read the counts of the reader: each line holds all sums since its start."""
         while True:
             try:
                 data = os.read(self._counts, _READ_BYTES)
@@ -135,15 +135,15 @@ class BoundedStderr:
 
 
 def _read_to_the_end(lines: int, counts: int) -> None:
-    """The reader's whole life. Does not return."""
+    """Run the reader in the forked process. Does not return."""
     try:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN)  # it ends behind the server, whoever is told to end
+            signal.signal(number, signal.SIG_IGN)  # it ends after the server
         kept = {_STDERR, lines, counts}
         for descriptor in set(range(_highest())) - kept:
             with contextlib.suppress(OSError):
                 os.close(descriptor)
-        Reader(lines, counts, _STDERR).run()
+        StderrReader(lines, counts, _STDERR).run()
     finally:
         os._exit(0)
 
@@ -156,9 +156,9 @@ def _highest() -> int:
         return os.sysconf("SC_OPEN_MAX")
 
 
-class Reader:
-    """Reads `lines` to their end, passes on to `out` what is to be, and tells `counts` the sums, a JSON object a line:
-    reason -> failed handshakes, and under the empty name the lines that were left out.
+class StderrReader:
+    """Reads `lines` to the end, passes lines on to `out`, and writes the sums to `counts`, a JSON object a line:
+    reason -> failed handshakes, and under the empty key the lines that were left out.
     """
 
     def __init__(self, lines: int, counts: int, out: int) -> None:
@@ -172,7 +172,7 @@ class Reader:
         os.set_blocking(counts, False)
 
     def run(self) -> None:
-        """Until nobody can write any more."""
+        """Read until no process can write any more."""
         rest, told_s, data = b"", 0.0, b" "
         while data:
             wait_s = max(0.0, told_s + _WAIT_S - time.monotonic()) if self._is_new else None
@@ -194,7 +194,7 @@ class Reader:
         while passed:
             try:
                 passed = passed[os.write(self._out, passed) :]
-            except OSError:  # whoever read it has gone
+            except OSError:  # nobody reads it any more
                 return
 
     def _is_passed(self, line: bytes) -> bool:
@@ -216,6 +216,6 @@ class Reader:
         return False
 
     def _tell(self) -> None:
-        with contextlib.suppress(OSError):  # nobody reads just now: the sums come again
+        with contextlib.suppress(OSError):  # the pipe is full: the sums come again
             os.write(self._counts, json.dumps(self._sums).encode("ascii") + b"\n")
         self._is_new = False

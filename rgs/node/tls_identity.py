@@ -1,8 +1,4 @@
-"""Who is let in at all: what a client certificate says, and which operators a server with its authorities may serve.
-
-Refuses certificates that cannot be read or name more than one party, and operators whose jurisdiction does not allow
-the development CA.
-"""
+"""Reads client certificates, and decides which operators a server with its CAs may serve."""
 
 from __future__ import annotations
 
@@ -29,11 +25,11 @@ from rgs.service.books import Books
 from rgs.service.callers import Caller, Role
 
 Admit = Callable[[Caller], None]
-"""JurisdictionError for an operator that is not served."""
+"""Raises JurisdictionError for an operator that is not served."""
 
 
 def load_tls(config: Config) -> Tls:
-    """What the home has for the server's port. FileRefusedError."""
+    """The home's files for the server's TLS. FileRefusedError."""
     return Tls(
         key=read_whole(config.tls / "server.key", "server key", secret=True),
         chain=read_whole(config.tls / "server.pem", "server certificate"),
@@ -42,7 +38,7 @@ def load_tls(config: Config) -> Tls:
 
 
 def read_certificate(pem: bytes) -> PeerCertificate:
-    """What the gate has to know of a certificate; FormatError if it is none."""
+    """The facts of a certificate that the gate needs. FormatError if it cannot be read."""
     certificate = load_certificate(pem)
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -58,7 +54,7 @@ def read_certificate(pem: bytes) -> PeerCertificate:
 
 
 def identify_certificate(pem: bytes, now_ms: int) -> Presented:
-    """Whom a certificate stands for, checked as `rgs party add --cert` does; FormatError, InvalidFieldError."""
+    """Role and party of a certificate, checked as by `rgs party add --cert`. FormatError, InvalidFieldError."""
     uris = read_certificate(pem).uris
     if len(uris) != 1:
         raise FormatError(f"the certificate has {len(uris)} URIs, not one", value=len(uris), limit=1)
@@ -69,7 +65,7 @@ def identify_certificate(pem: bytes, now_ms: int) -> Presented:
 
 
 def admission(client_ca: bytes, books: Books) -> Admit:
-    """Which operators are served at all: their jurisdiction is shipped, and allows the CA that vouches for them."""
+    """A check that an operator's jurisdiction is shipped and allows the server's CA."""
     development = is_development(client_ca)
 
     def admit(caller: Caller) -> None:
@@ -78,7 +74,7 @@ def admission(client_ca: bytes, books: Books) -> Admit:
         jurisdiction = books.jurisdictions.get(caller.jurisdiction)
         if jurisdiction is None or (development and not jurisdiction.development_ca_allowed):
             raise JurisdictionError(
-                f"jurisdiction {caller.jurisdiction} does not allow operators of this server's CA",
+                f"jurisdiction {caller.jurisdiction} does not allow operators with certificates of this server's CA",
                 operator=caller.party,
                 jurisdiction=caller.jurisdiction,
             )

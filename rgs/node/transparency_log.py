@@ -1,7 +1,6 @@
-"""A server's part in the transparency log: its sequencer, the witnesses that are asked, and what it says of them in
-statements (docs/log.md).
+"""A server's part in the transparency log: sequencer, witness client, and the signed events about them (docs/log.md).
 
-Refuses at the start a policy that is no evidence, and one whose witnesses cannot be asked.
+A start fails if the policy is not evidence (`check_evidence`), or if one of its witnesses has no usable URL.
 """
 
 from __future__ import annotations
@@ -31,15 +30,15 @@ from rgs.tlog.sequencer import Sequencer
 from rgs.tlog.witnesses import Witnesses, check_url
 
 LOG_S: Final = 0.2
-"""Between two rounds of the sequencer, and two looks at the witnesses."""
+"""Seconds between two runs of the sequencer, and of the witness client."""
 POLICY: Final = "log_policy"
 
 Run = Callable[[str, Callable[[], Awaitable[object]], float | None], None]
-"""Does work in the background: its name, the work, the pause."""
+"""Runs background work: its name, the work, the pause."""
 
 
 class LogKeeping:
-    """One process's; made by `open`, at work from `begin` to `end`."""
+    """The log work of one process; made by `open`, running from `begin` to `end`."""
 
     def __init__(self, config: Config, clock: Clock, sequencer: Sequencer, policy: Policy | None) -> None:
         self._config = config
@@ -51,8 +50,8 @@ class LogKeeping:
 
     @classmethod
     async def open(cls, config: Config, clock: Clock, store: Store, keys: Callable[[], Sequence[bytes]]) -> LogKeeping:
-        """`keys` gives the statements of the key bundle in service. InvalidFieldError where the settings ask for what
-        is no evidence, FileRefusedError.
+        """`keys` returns the statements of the key bundle in service. InvalidFieldError for a bad policy,
+        FileRefusedError.
         """
         sequencer = Sequencer(
             store=store,
@@ -68,19 +67,19 @@ class LogKeeping:
         return cls(config, clock, sequencer, policy)
 
     def vkey_of(self, origin: str) -> str:
-        """The log key under the name of a shard."""
+        """The verifier key of a shard."""
         return self._sequencer.vkey_of(origin)
 
     def code(self) -> str:
-        """What stands against the log, empty if nothing does."""
+        """What is wrong with the log, a code; empty if nothing is."""
         return self._sequencer.code
 
     def known(self) -> CosignedCheckpoint | None:
-        """The newest checkpoint of the log that has its quorum."""
+        """The newest checkpoint of the log with a quorum of cosignatures."""
         return newest_cosigned(self._config)
 
     async def begin(self, events: Events, run: Run) -> None:
-        """Bring in what is there, and go on in the background."""
+        """Log the statements that are waiting, then continue in the background."""
         sequencer = self._sequencer
         if self._policy is not None:
             parties = {name: party for name, party in self._policy.witnesses.items() if party.url}
@@ -97,7 +96,7 @@ class LogKeeping:
             await sequencer.work()
             await events.tell_log_key(sequencer.vkey)
 
-        with contextlib.suppress(Exception):  # its code closes the guard, before the first call
+        with contextlib.suppress(Exception):  # after an error, `code` closes the guard before the first call
             await sequencer.work()
         run("log", log, LOG_S)
         if self._cosigner is not None:
@@ -105,19 +104,19 @@ class LogKeeping:
         run("cosigned", CosignedNews(known=self.known, events=events, clock=self._clock).look, None)
 
     async def end(self) -> None:
-        """Bring in the last statements, have them cosigned if that is quickly done, and let go."""
+        """Log the last statements, have them cosigned if that is quick, and close."""
         try:
             if self._cosigner is not None:
                 await self._sequencer.finish()
                 await self._cosigner.finish()
-        except Exception as error:  # noqa: BLE001 - whatever it was, the next start asks again
+        except Exception as error:  # noqa: BLE001 - the next start asks the witnesses again
             structlog.get_logger().warning("log_not_cosigned", exc_info=error)
         finally:
             await self._sequencer.close()
 
 
 def read_policy(path: Path) -> Policy:
-    """The log's own policy, whose witnesses are asked. FileRefusedError, InvalidFieldError."""
+    """The policy whose witnesses cosign the log. FileRefusedError, InvalidFieldError."""
     data = read_whole(path, "log policy")
     try:
         policy, own = parse_policy(data), self_witnesses(data)
@@ -134,7 +133,7 @@ def read_policy(path: Path) -> Policy:
 
 
 def _trusted(ca: Path | None) -> ssl.SSLContext | None:
-    """Whom https to a witness trusts; None: whom the system does. InvalidFieldError."""
+    """The TLS context for witnesses with these CAs; None: the system's CAs. InvalidFieldError."""
     if ca is None:
         return None
     try:

@@ -1,12 +1,11 @@
-"""The services of one node put together, over a store, an instance and outward clients that are opened elsewhere.
+"""The services of one node, put together over a store, an instance and peers that are opened elsewhere.
 
-Nothing is started here and nothing closed. Refuses to leave anything out: whoever puts a node together gets all of it,
-with one clock, one set of locks, one set of permits.
+Nothing is started or closed here. All services share one clock, one set of locks and one set of permits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 import structlog
@@ -19,7 +18,7 @@ from rgs.api import play as play_api
 from rgs.api import session as session_api
 from rgs.api.calls import Methods
 from rgs.api.mapping import Encoder
-from rgs.api.quotas import Limits
+from rgs.api.quotas import PartyLimits
 from rgs.core.clock import TrustedClock
 from rgs.core.returns.certified import load_certificate, why_not
 from rgs.node.config import Config
@@ -60,7 +59,7 @@ from rgs.store.interface import Parties, Store
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What a node stands on, opened elsewhere."""
+    """What the services of a node work with, opened elsewhere."""
 
     store: Store
     parties: Parties
@@ -71,12 +70,17 @@ class Ground:
     central: CentralSystem
     node: str
     readings: Callable[[], Sequence[CircuitReading]] = tuple
-    """How the connections to the outside are."""
+    """The states of the connections to the peers."""
+
+
+async def _no_refresh() -> None: ...
 
 
 class Services:
-    """Every use case of the node, by name. `open_account` is the embedded wallet's, in the demo jurisdiction only.
-    `events` and `audit` are made here unless the peers and the log, which come before, have them already.
+    """Every use case of the node, by name.
+
+    `open_account` opens accounts in the embedded wallet, in the demo jurisdiction only. `refresh` makes the gate read
+    the allow-list again. `events` and `audit` are made here if the peers and the log do not have them already.
     """
 
     def __init__(
@@ -90,6 +94,8 @@ class Services:
         events: Events | None = None,
         audit: StatementReader | None = None,
         open_account: OpenAccount | None = None,
+        refresh: Callable[[], Awaitable[None]] = _no_refresh,
+        alarm_stops: bool = False,
     ) -> None:
         store, instance, clock, books = ground.store, ground.instance, ground.clock, ground.books
         node, wallet = ground.node, ground.wallet
@@ -166,6 +172,7 @@ class Services:
             orders=orders,
             identify=identify,
             admit=admit,
+            refresh=refresh,
         )
         self.admin = Admin(
             store=store,
@@ -180,7 +187,7 @@ class Services:
             verify_admin=self.certificates.verify_admin,
         )
         self.reports = Reports(store)
-        self.monitoring = Monitoring(store=store, clock=clock)
+        self.monitoring = Monitoring(store=store, clock=clock, alarm_stops=alarm_stops)
         self.outbox = Outbox(store=store, clock=clock, events=self.events, orders=orders, readings=ground.readings)
         self.history = History(store=store, decks=self.decks)
         self.catalog = Catalog(books)
@@ -188,14 +195,14 @@ class Services:
         self._ground = ground
 
     async def load(self) -> None:
-        """What admins and guards have left in the store, before the first call; says which games nobody is offered."""
+        """Read what admins and guards have left in the store; log the games that cannot be offered."""
         for ruleset in self._ground.books.rulesets.values():
             if load_certificate(ruleset) is None:
                 structlog.get_logger().error("game_without_certificate", game=ruleset.id, why=why_not(ruleset))
         await self.watch.begin()
 
     def node_keys(self, bundle: bytes, keyid: str, files: KeyFiles) -> NodeKeys:
-        """Who follows the key bundle; `keyid` is the node key that has started the instance."""
+        """The follower of the key bundle; `keyid` is the node key that started the instance."""
         ground = self._ground
         return NodeKeys(
             node=ground.node,
@@ -211,7 +218,7 @@ class Services:
 
 
 def methods_of(services: Services, encoder: Encoder, log: PublicLog) -> dict[str, Methods]:
-    """What is called from outside, by the full name of its service; without reconciliation, which has files."""
+    """The methods of each gRPC service by its full name; without reconciliation, which works on files."""
     return {
         catalog_api.SERVICE: catalog_api.catalog_methods(services.catalog),
         session_api.SERVICE: session_api.session_methods(services.sessions, encoder),
@@ -224,9 +231,9 @@ def methods_of(services: Services, encoder: Encoder, log: PublicLog) -> dict[str
     }
 
 
-def limits_of(config: Config) -> Limits:
-    """What one party may take of this process, by its settings."""
-    return Limits(
+def limits_of(config: Config) -> PartyLimits:
+    """The limits of one party in this process, from the settings."""
+    return PartyLimits(
         calls_max=config.party_calls_max,
         messages_per_s=config.party_messages_per_s,
         streams_max=config.party_streams_max,

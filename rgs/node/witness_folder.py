@@ -1,7 +1,4 @@
-"""The folder of a witness: `witness.key` (its owner's alone), `witness.vkey`, `logs.txt`, `seen.db` (docs/verify.md).
-
-Refuses a folder that has a key already, a key that others may read, and a folder that another witness has open.
-"""
+"""The folder of a witness: `witness.key` (secret), `witness.vkey`, `logs.txt`, `seen.db` (docs/verify.md)."""
 
 from __future__ import annotations
 
@@ -13,15 +10,7 @@ from rgs.core.errors import FormatError
 from rgs.core.statements import Ed25519Signer
 from rgs.core.tlog.note import COSIGNATURE, ED25519, NoteKey, format_vkey, note_key, parse_vkey
 from rgs.node.clock import SystemClock
-from rgs.node.files import (
-    PUBLIC_MODE,
-    SECRET_MODE,
-    FileRefusedError,
-    make_folder,
-    read_whole,
-    write_new,
-    write_whole,
-)
+from rgs.node.files import PUBLIC_MODE, SECRET_MODE, FileRefusedError, make_folder, read_whole, write_new, write_whole
 from rgs.node.keyring import format_private_key, new_key, parse_private_key
 from rgs.store.witness import WitnessStore
 from rgs.tlog.witness.witness import Witness
@@ -34,7 +23,10 @@ SEEN: Final = "seen.db"
 
 
 def make_witness(folder: Path, name: str, vkeys: Sequence[str]) -> str:
-    """The folder of a new witness of logs with these verifier keys; its own. FileRefusedError, FormatError."""
+    """Make the folder of a witness for logs with these verifier keys; returns the witness's verifier key.
+
+    FileRefusedError if the folder has a key already, FormatError.
+    """
     logs = [format_vkey(_log_key(vkey)) for vkey in vkeys]
     if not folder.exists():
         make_folder(folder)
@@ -47,7 +39,7 @@ def make_witness(folder: Path, name: str, vkeys: Sequence[str]) -> str:
 
 
 def open_witness(folder: Path) -> tuple[Witness, WitnessStore]:
-    """The witness of a folder, and its file, which the caller closes."""
+    """The witness of a folder, and its store, which the caller closes. FileRefusedError, FormatError."""
     own = parse_vkey(read_whole(folder / VKEY, "verifier key").decode("utf-8", "replace").rstrip("\n"))
     signer = Ed25519Signer(parse_private_key(read_whole(folder / KEY, "witness key", secret=True), "the witness key"))
     if note_key(own.name, COSIGNATURE, signer) != own:

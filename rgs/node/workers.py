@@ -1,14 +1,14 @@
-"""`rgs serve --workers N`: several processes behind one port, and the one that keeps them (ARCHITECTURE section 4).
+"""`rgs serve --workers N`: several worker processes behind one port, and their supervisor (ARCHITECTURE section 4).
 
-A worker is `rgs serve` again, begun afresh: never forked off a process that has gRPC in it. It measures its software
-itself, has a number of its own in the names of its instances, and shares the port with the others (SO_REUSEPORT), which
-is found and kept here. It says `serving` on its standard output once it does. Its standard input ends with the
-supervisor, however that ends; then it drains by itself.
+A worker is a new process of `rgs serve`, never a fork of a process with gRPC in it. It measures its software itself,
+has a number of its own in the names of its instances, and shares the port with the others (SO_REUSEPORT); the
+supervisor keeps the port. It prints `serving` when it serves. Its standard input ends with the supervisor; then it
+drains by itself.
 
-A worker that ends unasked is begun again, after a pause that grows; one that cannot start until a person changes
-something, as its exit status says, is not. SIGTERM and SIGINT let all of them drain; SIGHUP replaces one after the
-other, each once the one before it serves. Refuses to share a home with another `rgs serve`, to share the port with a
-stranger, and to go on with a worker that does not start.
+A worker that ends by itself is started again, after a pause that grows. A worker whose exit status says that it cannot
+start until somebody changes something is not started again. SIGTERM and SIGINT drain all workers; SIGHUP replaces them
+one after the other, each when the one before serves. Only one `rgs serve` may use a home, and no other program may have
+the port.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from rgs.integrity.isolation import HOPELESS, isolated_command
 
 LOCK: Final = "serve.lock"
 SERVING: Final = b"serving\n"
-"""What a worker says, once."""
+"""What a worker prints when it serves."""
 PAUSE_S: Final = 0.5
 PAUSE_MAX_S: Final = 30.0
-"""Before a worker that ended unasked is begun again: doubled each time, up to the second."""
+"""The pause before a worker is started again: PAUSE_S first, doubled each time, up to PAUSE_MAX_S."""
 STEADY_S: Final = 60.0
-"""Who served so long before it ended is begun again as if for the first time."""
+"""After so long a run, the pause is PAUSE_S again."""
 USAGE: Final = 2
-"""Exit status of a worker whose settings are not understood: as hopeless as `HOPELESS`."""
+"""Exit status of a worker whose settings are not understood; it is treated as `HOPELESS`."""
 FIRST_TRIES: Final = 3
-"""So many starts without serving in a row end a supervisor of which no worker has served yet."""
+"""Failed starts in a row that end the supervisor before any worker has served."""
 TRIES: Final = 8
-"""As many end one whose workers have: about a minute."""
+"""Failed starts in a row that end it later: about a minute."""
 KILL_AFTER_S: Final = 30.0
-"""What a draining worker is given beyond its own limit."""
+"""Time that a draining worker gets beyond its own limit."""
 
 
 class ServingAlreadyError(RgsError):
@@ -55,7 +55,7 @@ class ServingAlreadyError(RgsError):
 
 @contextlib.contextmanager
 def serving_alone(home: Path) -> Iterator[int]:
-    """Hold the home's lock: its descriptor, which workers inherit. It is free when the last of them has ended.
+    """Hold the home's lock. Yields its descriptor, which workers inherit; the last of them frees the lock.
 
     ServingAlreadyError if another `rgs serve`, or a worker that it left behind, holds it.
     """
@@ -64,7 +64,9 @@ def serving_alone(home: Path) -> Iterator[int]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise ServingAlreadyError(f"another `rgs serve` of {home} is running, or its last worker drains") from None
+            raise ServingAlreadyError(
+                f"another `rgs serve` of {home} is running, or its last worker is draining"
+            ) from None
         yield descriptor
     finally:
         os.close(descriptor)
@@ -72,13 +74,13 @@ def serving_alone(home: Path) -> Iterator[int]:
 
 @contextlib.contextmanager
 def port_kept(listen: str) -> Iterator[int]:
-    """The port of `listen`, found where it is 0, and kept from strangers: bound here, listened on by workers alone."""
+    """Yields the port of `listen`; 0 takes any free one. It is bound here, so that only workers can listen on it."""
     host, _, port = listen.rpartition(":")
     try:
         found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, kind, protocol, _, address = found[0]
         with socket.socket(family, kind, protocol) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as gRPC does; who shares a port is refused
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as gRPC does; a shared port fails here
             probe.bind(address)
             address = probe.getsockname()
         kept = socket.socket(family, kind, protocol)
@@ -93,8 +95,8 @@ def port_kept(listen: str) -> Iterator[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What to run: `command` gives a worker's command line; `inherited` are descriptors that it keeps open."""
+class WorkerPlan:
+    """What to run: `command` returns a worker's command line; `inherited` are descriptors that it keeps open."""
 
     workers: int
     command: Callable[[int], Sequence[str]]
@@ -103,7 +105,7 @@ class Plan:
 
 
 class Worker:
-    """One process, from its start to its end."""
+    """One worker process."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
@@ -112,7 +114,7 @@ class Worker:
     @classmethod
     @contextlib.asynccontextmanager
     async def begun(cls, command: Sequence[str], inherited: tuple[int, ...]) -> AsyncIterator[Worker]:
-        """The process, which does not outlive the context."""
+        """Start the process. It is killed at the end of the context."""
         process = await asyncio.create_subprocess_exec(
             *command,
             stdin=asyncio.subprocess.PIPE,
@@ -130,34 +132,29 @@ class Worker:
                 process.stdin.close()
 
     async def serves(self) -> bool:
-        """Whether it came to serve; False once it has ended without."""
+        """Wait until it serves, or ends without serving; returns whether it serves."""
         output = self._process.stdout
         said = b"" if output is None else await output.readline()
         return said == SERVING
 
     async def ended(self) -> int:
-        """Its exit status; what it says meanwhile is passed over."""
+        """Wait for its end; returns its exit status. Its output is ignored."""
         output = self._process.stdout
         while output is not None and await output.read(4096):
             pass
         return await self._process.wait()
 
-    def drain(self) -> None:
-        """SIGTERM, to a process that is there."""
+    def send(self, number: int) -> None:
+        """Send a signal, if the process still runs."""
         with contextlib.suppress(ProcessLookupError):
-            self._process.terminate()
-
-    def kill(self) -> None:
-        """SIGKILL."""
-        with contextlib.suppress(ProcessLookupError):
-            self._process.kill()
+            self._process.send_signal(number)
 
 
 class Slot:
-    """The place of a worker: whoever has its number now."""
+    """The place of the worker with one number, which is filled again and again."""
 
     def __init__(
-        self, number: int, plan: Plan, any_served: asyncio.Event, others_serve: Callable[[Slot], bool]
+        self, number: int, plan: WorkerPlan, any_served: asyncio.Event, others_serve: Callable[[Slot], bool]
     ) -> None:
         self._number = number
         self._plan = plan
@@ -170,16 +167,16 @@ class Slot:
         self._begun = asyncio.Event()
         self.serving = asyncio.Event()
         self.failures = 0
-        """Starts in a row that did not come to serve."""
+        """Failed starts in a row."""
         self._hopeless = asyncio.Event()
-        """The last start did not come to serve, and no other will until a person changes something."""
-        self._told = asyncio.Event()
-        """A person has asked for something: a replacement, or the end."""
+        """The last start failed, and so will the next one until somebody changes something."""
+        self._requested = asyncio.Event()
+        """A replacement or the end was requested."""
 
     async def keep(self) -> int:
-        """Begin the worker, again and again, until `stop`, then 0; or its status once it has failed too often. A start
-        that is hopeless ends it at once where no other worker serves, and else waits for the next `replace`: what
-        somebody wrote into the settings must not take those down that run by the ones before.
+        """Start the worker again and again until `stop`, then return 0; or return its status when it has failed too
+        often. A hopeless start returns at once if no other worker serves. Otherwise it waits for the next `replace`:
+        a bad setting must not end workers that run with the settings before.
         """
         pause_s = PAUSE_S
         while not self._stopping.is_set():
@@ -193,8 +190,8 @@ class Slot:
                 structlog.get_logger().error("worker_hopeless", worker=self._number, status=status)
                 if not self._others_serve(self):
                     return status
-                await self._told.wait()
-                self._told.clear()
+                await self._requested.wait()
+                self._requested.clear()
                 continue
             if self.failures >= (TRIES if self._any_served.is_set() else FIRST_TRIES):
                 return status if status > 0 else 1
@@ -207,18 +204,18 @@ class Slot:
         return 0
 
     def stop(self) -> None:
-        """Let the worker drain, and begin no other."""
+        """Drain the worker, and start no other."""
         self._stopping.set()
-        self._told.set()
+        self._requested.set()
         self._end()
 
     async def replace(self) -> bool:
-        """Let the worker drain, also one that is being begun, and return when another one serves in its place, or
-        False when that one's start is hopeless.
+        """Drain the worker, even while it starts. Returns True when another serves in its place, False when the start
+        of that one is hopeless.
         """
-        self._told.set()
+        self._requested.set()
         await self._begun.wait()
-        self._told.clear()
+        self._requested.clear()
         self.serving.clear()
         self._hopeless.clear()
         self._end()
@@ -235,12 +232,12 @@ class Slot:
             self._worker = worker
             self._begun.set()
             try:
-                if self._stopping.is_set():  # asked while it was begun
+                if self._stopping.is_set():  # requested while it was started
                     self._end()
                 if await worker.serves():
                     self.failures = 0
                     self._any_served.set()
-                    if not self._asked:  # it may say so after it was asked to end: who replaces it waits for the next
+                    if not self._asked:  # else `replace` waits for the next worker
                         self.serving.set()
                     structlog.get_logger().info("worker_serves", worker=self._number, pid=worker.pid)
                     return await worker.ended()
@@ -257,22 +254,22 @@ class Slot:
     def _end(self) -> None:
         if self._worker is not None and not self._asked:
             self._asked = True
-            self._worker.drain()
-            loop = asyncio.get_running_loop()
-            loop.call_later(self._plan.drain_s + KILL_AFTER_S, self._worker.kill)
+            self._worker.send(signal.SIGTERM)
+            kill_after_s = self._plan.drain_s + KILL_AFTER_S
+            asyncio.get_running_loop().call_later(kill_after_s, self._worker.send, signal.SIGKILL)
 
 
 class Supervisor:
-    """All slots together."""
+    """Keeps all workers."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: WorkerPlan) -> None:
         any_served = asyncio.Event()
         self.slots = [Slot(number, plan, any_served, self._others_serve) for number in range(plan.workers)]
         self._hung_up = asyncio.Event()
         self._stopping = asyncio.Event()
 
     async def run(self) -> int:
-        """Keep the workers until `stop`: 0; or until one fails too often: its status, with the others drained."""
+        """Keep the workers until `stop` and return 0; if one fails too often, drain all and return its status."""
         keeping = [asyncio.create_task(slot.keep()) for slot in self.slots]
         rolling = asyncio.create_task(self._roll())
         told = asyncio.create_task(self._tell_all_serve())
@@ -288,11 +285,11 @@ class Supervisor:
             await asyncio.gather(rolling, told, stopping, *keeping, return_exceptions=True)
 
     def stop(self) -> None:
-        """Let all workers drain."""
+        """Drain all workers."""
         self._stopping.set()
 
     def roll(self) -> None:
-        """Replace the workers one after the other; asked during a replacement, once more behind it."""
+        """Replace the workers one after the other. A request during a replacement starts another one after it."""
         self._hung_up.set()
 
     async def _roll(self) -> None:
@@ -316,8 +313,8 @@ class Supervisor:
         structlog.get_logger().info("all_workers_serve", workers=len(self.slots))
 
 
-def supervise(plan: Plan) -> int:
-    """Run a supervisor under the signals of this process."""
+def supervise(plan: WorkerPlan) -> int:
+    """Run a supervisor that follows the signals of this process."""
 
     async def run() -> int:
         supervisor = Supervisor(plan)
@@ -331,7 +328,7 @@ def supervise(plan: Plan) -> int:
 
 
 def worker_command(home: Path, options: Mapping[str, object], port: int) -> Callable[[int], list[str]]:
-    """The command line of each worker: that of the supervisor, with the number and the port."""
+    """Makes the command line of each worker: the supervisor's, with the number and the port."""
     given: list[str] = []
     for name, value in options.items():
         flag = name.replace("_", "-")

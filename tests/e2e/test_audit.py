@@ -11,6 +11,7 @@ from certification import dispute, log, omission
 from certification import receipt as receipts
 from rgs.cli import witness
 from rgs.cli.dispute import command as dispute_export
+from rgs.cli.options import run_app
 from rgs.cli.receipt import command as receipt
 from rgs.core.errors import InvalidFieldError, NotFoundError
 from rgs.core.statements import parse_envelope, parse_line, parse_statement
@@ -31,7 +32,7 @@ def test_from_the_demo_to_the_complaint(folder: Path, tmp_path: Path, capsys: py
     config = load_config(home)
     (shard,) = shards(config)
     vkey = vkey_now(config)
-    witness.main(["init", str(tmp_path / "w"), "--name", "witness.example", "--log", vkey], None)
+    run_app(witness.app, "witness", ["init", str(tmp_path / "w"), "--name", "witness.example", "--log", vkey])
     policy = tmp_path / "policy.txt"
     policy.write_text(f"log {vkey}\nwitness w {(tmp_path / 'w' / 'witness.vkey').read_text()}quorum w\n")
     seen, store = witness_folder.open_witness(tmp_path / "w")

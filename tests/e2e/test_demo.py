@@ -20,6 +20,7 @@ import pytest
 
 from certification.replay import main as certify_replay
 from rgs.cli import demo
+from rgs.cli.options import run_app
 from rgs.core.statements import parse_envelope, parse_line, parse_statement
 from rgs.core.statements.lines import format_key_bundle, parse_key_bundle
 from rgs.core.tlog.checkpoints import parse_checkpoint
@@ -183,7 +184,7 @@ def test_the_next_demo_begins_anew_and_its_failure_says_what_and_where(
     again = tmp_path / "evidence"
     shutil.copytree(folder, again)
     monkeypatch.setattr(devkit_demo, "verify_audit", lacks_an_entry)
-    assert demo.main(["--home", str(again), "--rounds", "2", "--sessions", "3"], None) == 1
+    assert run_app(demo.app, "demo", ["--home", str(again), "--rounds", "2", "--sessions", "3"]) == 1
     said = " ".join(capsys.readouterr().out.split())
     assert "✗ the log of player-uth-solo-1 lacks an entry" in said
     assert "look at" in said
@@ -201,7 +202,7 @@ def test_a_server_that_does_not_start_is_told_of(tmp_path: Path, monkeypatch: py
         return load_config(home)
 
     monkeypatch.setattr(devkit_demo, "load_config", loses_the_key)
-    assert demo.main(["--home", str(tmp_path / "demo"), "--rounds", "2", "--sessions", "3"], None) == 1
+    assert run_app(demo.app, "demo", ["--home", str(tmp_path / "demo"), "--rounds", "2", "--sessions", "3"]) == 1
     assert "server key" in (tmp_path / "demo" / "server.txt").read_text("utf-8")
 
 
@@ -216,7 +217,7 @@ def test_a_server_that_dies_in_between_is_told_of(
 
     monkeypatch.setattr(devkit_demo, "ServerProcess", Mortal)
     monkeypatch.setattr("rgs.devkit.client.PAUSES_S", (0.01,))
-    assert demo.main(["--home", str(tmp_path / "demo"), "--rounds", "2", "--sessions", "3"], None) == 1
+    assert run_app(demo.app, "demo", ["--home", str(tmp_path / "demo"), "--rounds", "2", "--sessions", "3"]) == 1
     said = " ".join(capsys.readouterr().out.split())
     assert "✗ the server ended with status -9 while it was needed; last line of its output: rgs: listening" in said
 
@@ -224,7 +225,7 @@ def test_a_server_that_dies_in_between_is_told_of(
 def test_more_sessions_than_rounds_are_refused(tmp_path: Path) -> None:
     done = rgs("demo", "--home", str(tmp_path / "demo"), "--rounds", "1", "--sessions", "3")
     assert done.returncode == 2
-    assert "fewer rounds than sessions" in done.stderr
+    assert "must be at least as many as the sessions" in done.stderr
     assert not (tmp_path / "demo").exists()
 
 

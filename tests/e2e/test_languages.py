@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from rgs.cli.play import main
+from rgs.cli.options import run_app
+from rgs.cli.play import app
 from rgs.devkit.client import Client
 from rgs.devkit.terminal.i18n import LANGUAGES, REFERENCE, Words, load_words
 from rgs.v1.history_pb2 import GetRoundRecordResponse, RoundRecord
@@ -118,7 +119,9 @@ def test_the_language_of_the_environment_is_taken(served: Served, monkeypatch: p
     assert "Teilnahmerecht" in rgs_here("play", *arguments, said="q\nj\n").stdout
     done = rgs_here("play", *arguments, "--language", "fr")
     assert done.returncode == 2
-    assert done.stderr == "rgs: no words in 'fr' [INVALID_FIELD field=language limit=en it de value=fr]\n"
+    assert (
+        done.stderr == "rgs: language must be one of en it de [INVALID_FIELD field=language limit=en it de value=fr]\n"
+    )
 
 
 def test_an_error_of_the_server_is_said_in_the_language(served: Served) -> None:
@@ -205,7 +208,7 @@ def test_a_history_that_lies_is_not_verified(
 
     monkeypatch.setattr(Client, "call", call)
     monkeypatch.setattr(sys, "stdin", io.StringIO("1\np\nz\nz\n"))
-    assert main([*arguments, "--history", "--language", "de"], None) == 0
+    assert run_app(app, "play", [*arguments, "--history", "--language", "de"]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert f"✗ HÄLT DER PRÜFUNG NICHT STAND, Prüfung 7 Sitzung: {said}" in out
     assert load_words("de")("proof.step.shown") not in out

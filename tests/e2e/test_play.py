@@ -20,6 +20,7 @@ from google.protobuf.message import Message
 from google.rpc.status_pb2 import Status
 
 from rgs.cli import play
+from rgs.cli.options import run_app
 from rgs.core.amounts import format_money, parse_money, typed_money
 from rgs.core.cards import FULL_DECK, format_card
 from rgs.core.statements import leaf_hash
@@ -293,7 +294,7 @@ def lied_to(
     monkeypatch.setattr(Client, "call", call)
     monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{key}\n" for key in keys.split(" "))))
     options = ["--home", str(served.home), "--server", served.address, "--player", player, "--game", game]
-    return play.main(options, None)
+    return run_app(play.app, "play", options)
 
 
 def _other_card(cards: Any) -> None:

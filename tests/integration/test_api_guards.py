@@ -18,7 +18,7 @@ from rgs.integrity.manifest import Manifest, ManifestError
 from rgs.integrity.manifest_verify import Surroundings
 from rgs.node import software_identity
 from rgs.node.server import Server
-from rgs.node.software_identity import SURROUNDINGS_CHANGED, changed_surroundings
+from rgs.node.software_identity import SURROUNDINGS_CHANGED, changed_software, changed_surroundings
 from rgs.service.permits import GUARDS
 from rgs.store.sqlite.store import SqliteStore
 from rgs.v1 import admin_pb2, session_pb2
@@ -121,13 +121,17 @@ async def test_a_changed_byte_of_the_certified_files(tmp_path: Path) -> None:
         await house.stop()
 
 
+def _changed(server: Server) -> str:
+    return changed_software(server._manifest, server._measure)
+
+
 def test_the_measure_of_the_server_sees_a_changed_byte(tmp_path: Path) -> None:
     house = House(tmp_path / "home")
-    assert house.server._changed_software() == ""
+    assert _changed(house.server) == ""
     entries = tuple(entry for entry in manifest().entries if entry.path != "rng/drbg.py")
     other = Server(house.config, Manifest(entries, manifest().locked))
     with capture_logs() as logs:
-        assert other._changed_software() == "SOFTWARE_CHANGED"
+        assert _changed(other) == "SOFTWARE_CHANGED"
     assert [(line["event"], line["what"]) for line in logs] == [("software_changed", "unlisted rng/drbg.py")]
 
 

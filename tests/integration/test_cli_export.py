@@ -292,7 +292,7 @@ def test_the_longest_scope_fits_a_statement() -> None:
     name, number = "n" * 64, 10**18 - 1
     instances = {f"{at:03d}".ljust(64, "n"): number for at in range(export.SCOPE_INSTANCES)}
     sessions = {f"{at:026d}": number for at in range(export.SCOPE_SESSIONS)}
-    plan = export.Plan(instances, sessions, export.SELECTION)
+    plan = export.ExportPlan(instances, sessions, export.SELECTION)
     (line,) = export.scope_lines(plan, Ed25519Signer.from_seed(bytes(32)), NOW_MS)
     _, body = parse_statement(parse_envelope(line.envelope))
     assert (len(body["instances"]), len(body["sessions"]), len(name)) == (100, 200, 64)
@@ -354,7 +354,7 @@ def test_an_empty_store_gives_an_empty_file(cli: Cli) -> None:
 
 def test_lines_have_no_private_block_where_there_is_none() -> None:
     signer = Ed25519Signer.from_seed(bytes(32))
-    plan = export.Plan({"i": 1}, {}, export.UNFINISHED)
+    plan = export.ExportPlan({"i": 1}, {}, export.UNFINISHED)
     (line,) = export.scope_lines(plan, signer, NOW_MS)
     assert line == ExportLine(line.envelope, None)
     assert json.loads(parse_envelope(line.envelope).payload)["kind"] == "export_scope"

@@ -62,7 +62,7 @@ def test_a_life_of_keys(cli: Cli, tmp_path: Path) -> None:
     file.write_bytes(bundle)
     assert cli("keys", "verify", str(file), "--root", root) == f"ANCHORED {root}: 6 keys\n"
     assert cli("keys", "verify", str(file)) == f"UNANCHORED {root}: 6 keys\n"
-    assert "nobody vouched" in cli.err
+    assert "not confirmed from outside" in cli.err
     assert "another root" in cli.refused("keys", "verify", str(file), "--root", first)
     said = "".join(cli.said)
     for secret in secrets_of(cli.home):
@@ -113,7 +113,7 @@ def test_what_cannot_be_ended_is_refused(cli: Cli) -> None:
     assert "64 hex digits" in cli.refused(*_keys(cli, "end", "xyz", "--reason", "RETIRED"))
     assert "key_end.reason" in cli.refused(*_keys(cli, "end", node, "--reason", "free text"))
     cli(*_keys(cli, "end", node, "--reason", "RETIRED"))
-    assert "only node keys and replaced roots are ended, and once" in cli.refused(
+    assert "only node keys and replaced roots can end, once each" in cli.refused(
         *_keys(cli, "end", node, "--reason", "RETIRED")
     )
 
@@ -186,4 +186,4 @@ def test_a_revocation_that_makes_no_sense_is_refused(cli: Cli) -> None:
     assert load_config(cli.home).bundle.read_bytes() == before
     cli(*_keys(cli, "revoke", strange, "--instance", "--reason", "STOLEN"))
     root = cli(*_keys(cli, "root-show")).strip()
-    assert "begin a new one" in cli(*_keys(cli, "revoke", root, "--reason", "STOLEN"))
+    assert "start a new one" in cli(*_keys(cli, "revoke", root, "--reason", "STOLEN"))

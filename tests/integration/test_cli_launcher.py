@@ -105,7 +105,7 @@ def test_a_refusal_is_one_line(cli: Cli, arguments: list[str], status: int, text
 def test_a_refusal_of_the_real_process_has_its_status(tmp_path: Path) -> None:
     done = _rgs("party", "list", "--home", "none", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("rgs: none is no home of a node")
+    assert done.stderr.startswith("rgs: none is not the home of a node")
     assert done.stderr.count("\n") == 1
 
 
@@ -203,18 +203,19 @@ def test_what_is_not_installed_is_said_and_what_is_broken_is_raised(
 
 
 def test_demo_and_play_get_their_arguments_untouched(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[tuple[list[str], Manifest]] = []
+    seen: list[tuple[object, str, list[str]]] = []
 
-    def main(arguments: list[str], manifest: Manifest) -> int:
-        seen.append((arguments, manifest))
+    def run_app(app: object, name: str, arguments: list[str]) -> int:
+        seen.append((app, name, arguments))
         return 3
 
+    monkeypatch.setattr("rgs.cli.run_app", run_app)
     for name in ("demo", "play"):
         module = ModuleType(f"rgs.cli.{name}")
-        monkeypatch.setattr(module, "main", main, raising=False)
+        monkeypatch.setattr(module, "app", f"the app of {name}", raising=False)
         monkeypatch.setitem(sys.modules, module.__name__, module)
         cli(name, "--help", "--fast", "-x", "3", status=3)
-    assert seen == [(["--help", "--fast", "-x", "3"], MANIFEST)] * 2
+    assert seen == [(f"the app of {name}", name, ["--help", "--fast", "-x", "3"]) for name in ("demo", "play")]
 
 
 @pytest.fixture

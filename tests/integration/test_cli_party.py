@@ -84,7 +84,7 @@ def test_a_second_certificate_of_a_party_has_files_of_its_own(cli: Cli) -> None:
 def test_an_operators_own_certificate_is_allowed_with_a_remark_about_its_authority(cli: Cli, tmp_path: Path) -> None:
     path = _foreign(tmp_path)
     cli(*_party(cli, "add", "--role", "operator", "--party", "acme", "--jurisdiction", "demo", "--cert", str(path)))
-    assert "no authority of" in cli.err
+    assert "no CA of" in cli.err
     assert fingerprint_of(load_certificate(path.read_bytes())) in _rows(cli)
     config = load_config(cli.home)
     home_ca = load_issued(config.ca.read_bytes(), (config.tls / "ca.key").read_bytes())
@@ -142,11 +142,11 @@ def test_a_certificate_that_ends_soon_is_added_with_a_warning(
 
 
 REFUSED = [
-    ("two roles in one certificate", ["--role", "admin", "--party", "acme"], "says rgs://party/operator/acme"),
+    ("two roles in one certificate", ["--role", "admin", "--party", "acme"], "has the URI rgs://party/operator/acme"),
     (
         "another party",
         ["--role", "operator", "--party", "else", "--jurisdiction", "demo"],
-        "not rgs://party/operator/else",
+        "it must be rgs://party/operator/else",
     ),
     ("no jurisdiction", ["--role", "operator", "--party", "acme"], "needs --jurisdiction [INVALID_FIELD field=juris"),
     ("unknown jurisdiction", ["--role", "operator", "--party", "acme", "--jurisdiction", "xx"], "no jurisdiction 'xx'"),
@@ -178,7 +178,7 @@ def test_a_production_authority_admits_real_money_and_issues_nothing(cli: Cli, t
     (cli.home / "tls" / "ca.pem").write_bytes(pem(made(subject="A real authority")))
     path = _foreign(tmp_path)
     options = ["--role", "operator", "--party", "acme", "--jurisdiction", "it-adm"]
-    assert "is no development CA" in cli.refused(*_party(cli, "add", *options, "--issue"))
+    assert "is not a development CA" in cli.refused(*_party(cli, "add", *options, "--issue"))
     cli(*_party(cli, "add", *options, "--cert", str(path)))
     assert [row[2] for row in _rows(cli).values() if row[1] == "acme"] == ["it-adm"]
 
@@ -202,7 +202,7 @@ def test_files_that_are_no_certificate_are_refused(cli: Cli, tmp_path: Path) -> 
     add = _party(cli, "add", "--role", "lab", "--party", "x", "--cert", str(path))
     assert "does not exist" in cli.refused(*add, status=2)
     path.write_text("not a certificate")
-    assert "no certificate in PEM" in cli.refused(*add)
+    assert "must be a certificate in PEM" in cli.refused(*add)
     path.write_bytes((cli.home / "tls" / "clients" / "demo-lab.key").read_bytes())
     assert "private key" in cli.refused(*add)
 

@@ -36,7 +36,7 @@ def simulating(kind: str, home: Path, *options: str) -> Iterator[tuple[subproces
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         line = process.stdout.readline()
-        found = re.fullmatch(rf"{kind} simulator on (127\.0\.0\.1:\d+) \(counts for nothing\)\n", line)
+        found = re.fullmatch(rf"{kind} simulator on (127\.0\.0\.1:\d+) \(for tests only\)\n", line)
         try:
             assert found is not None, line
             yield process, found[1]
@@ -100,7 +100,7 @@ def test_faults_go_on_by_the_plan_as_its_file_stands_then(
         with pytest.raises(UnavailableError, match="did not write 'faults on' within 1 s"):
             peer.misbehave("nonsense")
         monkeypatch.undo()
-        assert "faults as before: the plan of faults is neither TOML nor JSON" in said.read_text("utf-8")
+        assert "the faults stay as they were: the plan of faults is neither TOML nor JSON" in said.read_text("utf-8")
         assert rgs_here(*kit, "--player", "carla").returncode == 2  # by the plan that it had
         peer.behave()
         good = rgs_here(*kit, "--player", "dora")

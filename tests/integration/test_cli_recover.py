@@ -100,7 +100,7 @@ def test_recovery_is_told_first_and_done_when_asked(cli: Cli, tmp_path: Path) ->
     assert "the store lacks 3 statements\n" in told
     assert told.endswith("nothing was changed; give --yes to do it\n")
     assert cli("recover", *home, status=1) == told
-    assert "not looked at" in cli.err
+    assert "it is not checked" in cli.err
     told = cli("recover", *trusted, "--yes", *home)
     assert "store epoch " in told
     assert asyncio.run(failures_of(config)) == []

@@ -61,7 +61,7 @@ def test_an_honest_installation_is_served(kind: str, request: pytest.FixtureRequ
     here: Installation = request.getfixturevalue(kind)
     assert here.refusal() == ""
     done = here.run([here.python, "-m", "rgs", "serve", "--home", "none"], cwd=here.root)
-    assert "none is no home of a node" in done.stderr, "as a person starts it"
+    assert "none is not the home of a node" in done.stderr, "as a person starts it"
 
 
 # --- refused by name ------------------------------------------------------------------------------------------------
@@ -458,9 +458,7 @@ def test_a_manifest_that_the_launcher_did_not_find_is_no_way_around_it(tmp_path:
     verify_certified(path, Manifest((), locked=True, surroundings=surroundings))
     path.write_text("{}")
     for found in (None, surroundings):
-        with pytest.raises(
-            ManifestError, match=r"certified\.json is there, and the launcher has compared with nothing"
-        ):
+        with pytest.raises(ManifestError, match=r"certified\.json exists, but the launcher compared with nothing"):
             verify_certified(path, Manifest((), locked=True, surroundings=found))
     surroundings.certified = str(path)
     verify_certified(path, Manifest((), locked=True, surroundings=surroundings))

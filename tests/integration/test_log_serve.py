@@ -17,7 +17,7 @@ import pytest
 from rgs.node import log_server
 from rgs.node.config import Config
 from rgs.node.home import ensure_home
-from rgs.node.log_server import Allowed, LogServer, tls_context
+from rgs.node.log_server import EntryReaders, LogServer, tls_context
 from tests.logs import make_entries, make_log
 
 FOREVER = "max-age=31536000, immutable"
@@ -59,7 +59,7 @@ def plain(config: Config) -> Iterator[LogServer]:
 
 @pytest.fixture(scope="module")
 def guarded(config: Config) -> Iterator[LogServer]:
-    server = LogServer(config.translog, "127.0.0.1:0", tls_context(config), Allowed(config.store))
+    server = LogServer(config.translog, "127.0.0.1:0", tls_context(config), EntryReaders(config.store))
     with serving(server):
         yield server
 

@@ -17,13 +17,14 @@ from structlog.testing import capture_logs
 from certification.log import main as certify_log
 from rgs.cli import witness as witness_command
 from rgs.cli.log import show
+from rgs.cli.options import run_app
 from rgs.core.errors import InvalidFieldError
 from rgs.core.tlog.checkpoints import parse_checkpoint
 from rgs.core.tlog.note import parse_note
 from rgs.devkit.processes.server import free_address
 from rgs.devkit.processes.witness import WitnessProcess
 from rgs.node.log_folder import leave_log, newest_cosigned, shards, vkey_now
-from rgs.node.log_server import Allowed, LogServer, tls_context
+from rgs.node.log_server import EntryReaders, LogServer, tls_context
 from rgs.tlog import cosigning
 from rgs.tlog.directory import LogDirectory
 from tests.integration.test_api_server import statements_of
@@ -48,7 +49,8 @@ class Watched:
         self.house = House(folder / "home", log_policy=str(self.policy))
         self.address = free_address()
         log = vkey_now(self.house.config)
-        assert witness_command.main(["init", str(folder / "w"), "--name", "w.example", "--log", log], None) == 0
+        making = ["init", str(folder / "w"), "--name", "w.example", "--log", log]
+        assert run_app(witness_command.app, "witness", making) == 0
         vkey = (folder / "w" / "witness.vkey").read_text().strip()
         self.policy.write_text(policy or f"log {log}\nwitness w {vkey} http://{self.address}\nquorum w\n")
 
@@ -131,7 +133,7 @@ async def test_an_auditor_reads_the_guarded_log_of_a_house_at_work(
             await watched.live("player-1")
             await until(lambda: watched.is_cosigned)
             config = house.config
-            with LogServer(config.translog, "127.0.0.1:0", tls_context(config), Allowed(config.store)) as server:
+            with LogServer(config.translog, "127.0.0.1:0", tls_context(config), EntryReaders(config.store)) as server:
                 thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
                 thread.start()
                 url = f"https://localhost:{server.port}/{watched.shard.folder.name}"

@@ -11,7 +11,7 @@ from typing import Any
 import grpc
 import pytest
 
-from rgs.api.quotas import Limits
+from rgs.api.quotas import PartyLimits
 from rgs.v1 import play_pb2, session_pb2
 from tests.integration.test_attack_wire import Recorder
 from tests.oracles import verify_books
@@ -56,7 +56,7 @@ class Noise:
 
 @pytest.mark.parametrize("on_stream", [False, True])
 async def test_a_noisy_operator_does_not_starve_another(tmp_path: Path, on_stream: bool) -> None:
-    async with wired(tmp_path, limits=Limits(calls_max=AT_ONCE)) as wire:
+    async with wired(tmp_path, limits=PartyLimits(calls_max=AT_ONCE)) as wire:
         crowd = [Recorder(wire, f"player-{nth}") for nth in range(NOISY)]
         for player in crowd:
             await player.sit()

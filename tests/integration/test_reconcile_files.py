@@ -10,12 +10,15 @@ from typing import Any
 
 import pytest
 
-from rgs.cli.reconcile import main
+from rgs.cli import run
+from rgs.cli.options import run_app
+from rgs.cli.reconcile import app
 from rgs.core.errors import InvalidFieldError, RgsError, VerificationError
 from rgs.core.reconcile.classes import BreakClass
 from rgs.store.reconciliation import Comparison, ReconciliationStoreError
 from tests.house import NODE_KEY, ROOT_KEY
 from tests.reconciling import Day, Row, play_day
+from tests.unit.node.running import MANIFEST
 
 
 @pytest.fixture(scope="module")
@@ -329,18 +332,22 @@ def arguments(day: Day, out: Path, *more: str) -> list[str]:
     ]  # fmt: skip
 
 
+def reconcile(arguments: list[str]) -> int:
+    return run_app(app, "reconcile", arguments)
+
+
 def test_exit_statuses(day: Day, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(arguments(day, tmp_path / "clean"), None) == 0
+    assert reconcile(arguments(day, tmp_path / "clean")) == 0
     assert "clean: 0 open breaks" in capsys.readouterr().out
     day.change_wallet(lambda rows: [row for row in rows if row["kind"] != "credit"])
-    assert main(arguments(day, tmp_path / "breaks"), None) == 2
+    assert reconcile(arguments(day, tmp_path / "breaks")) == 2
     said = capsys.readouterr()
     assert "3 open       0 resolved  Missing credit in the wallet" in said.out
     assert "owed to players: " in said.out
     assert "not signed" in said.err
     day.wallet.write_text(day.wallet.read_text() + "x\n")
-    assert main(arguments(day, tmp_path / "incomplete"), None) == 1
-    assert main(arguments(day, tmp_path / "usage", "--nonsense"), None) == 1
+    assert reconcile(arguments(day, tmp_path / "incomplete")) == 1
+    assert run(["reconcile", *arguments(day, tmp_path / "usage", "--nonsense")], MANIFEST) == 1
 
 
 def test_an_earlier_report_and_resolutions(day: Day, tmp_path: Path) -> None:
@@ -354,9 +361,9 @@ def test_an_earlier_report_and_resolutions(day: Day, tmp_path: Path) -> None:
     assert (late["difference"]["new"], late["difference"]["still"], late["difference"]["gone_total"]) == (0, 1, 2)
     said = ["--file", str(log), "--reason", "RESENT", "--evidence", "ticket 7", "--by", "anna"]
     for told in earlier:
-        assert main(["resolve", *said, "--break", told["break_id"], "--approved-by", "bert"], None) == 0
+        assert reconcile(["resolve", *said, "--break", told["break_id"], "--approved-by", "bert"]) == 0
     with pytest.raises(InvalidFieldError, match="two different people"):
-        main(["resolve", *said, "--break", earlier[0]["break_id"], "--approved-by", "anna"], None)
+        reconcile(["resolve", *said, "--break", earlier[0]["break_id"], "--approved-by", "anna"])
     done = day.run(tmp_path / "resolved", resolutions=log)
     assert (done.verdict, done.open_breaks, done.resolved_breaks) == ("clean", 0, 1)
     assert done.document["breaks"][0]["resolved"]["approved_by"] == "bert"
@@ -391,22 +398,22 @@ def test_signed_countersigned_and_verified(day: Day, tmp_path: Path, capsys: pyt
         key_file(tmp_path / "node.pem", b"the node of a test house: 32 byt"),
         key_file(tmp_path / "operator.pem", b"the operator " + bytes(19)),
     )
-    assert main(arguments(day, out, "--signing-key", str(node)), None) == 0
-    assert main(["countersign", str(out), "--signing-key", str(operator), "--party", "casino-lugano"], None) == 0
+    assert reconcile(arguments(day, out, "--signing-key", str(node))) == 0
+    assert reconcile(["countersign", str(out), "--signing-key", str(operator), "--party", "casino-lugano"]) == 0
     keyid = capsys.readouterr().out.split()[-1]
     verify = ["verify", str(out), "--keys", str(day.keys), "--root", ROOT_KEY.keyid]
-    assert main([*verify, "--countersigner", keyid], None) == 0
+    assert reconcile([*verify, "--countersigner", keyid]) == 0
     said = capsys.readouterr().out
     assert "signed by node node-1, ANCHORED" in said
     assert "countersigned by casino-lugano" in said
     with pytest.raises(VerificationError, match="no countersignature of"):
-        main([*verify, "--countersigner", NODE_KEY.keyid], None)
+        reconcile([*verify, "--countersigner", NODE_KEY.keyid])
     with (out / "totals.csv").open("a") as file:
         file.write("more\n")
     with pytest.raises(VerificationError, match=r"totals\.csv is not the file"):
-        main(verify, None)
+        reconcile(verify)
     with pytest.raises(VerificationError, match=r"totals\.csv is not the file"):
-        main(["countersign", str(out), "--signing-key", str(operator), "--party", "casino-lugano"], None)
+        reconcile(["countersign", str(out), "--signing-key", str(operator), "--party", "casino-lugano"])
 
 
 @pytest.mark.slow

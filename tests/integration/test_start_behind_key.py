@@ -34,7 +34,7 @@ async def test_a_start_behind_the_node_key_is_refused(
                 return house.clock.wall_ms() - 10 * DAY_MS
 
             behind.setattr(SqliteStore, "clock_ms", told_ms)
-        with pytest.raises(VerificationError, match=r"is dated .*, and it is .*: set the clocks") as caught:
+        with pytest.raises(VerificationError, match=r"is dated .*, but the server's time is .*: set") as caught:
             await house.start()
         assert (caught.value.field, caught.value.metadata["value"]) == ("node", house.config.node)
     assert signed(house) == 0

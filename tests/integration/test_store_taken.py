@@ -46,7 +46,7 @@ async def test_a_server_whose_store_was_taken_says_by_whom_and_since_when(
                 assert (line["instance"], line["taken_by"]) == ("node1-b1-w0", "node1-b2-w0")
                 assert line["since"].startswith("20")
                 assert line["since"].endswith("Z")
-                for part in ("node1-b1-w0", f"node1-b2-w0 has its place in the store since {line['since']}", "end"):
+                for part in ("node1-b1-w0", f"node1-b2-w0 has taken its place since {line['since']}", "end"):
                     assert part in line["why"]
                 assert house.server.lost_why == line["why"]
             told = await told_by(house, "late")
@@ -94,7 +94,7 @@ def test_the_process_ends_and_says_so(tmp_path: Path) -> None:
         _, stderr = first.communicate(timeout=60)
         assert first.returncode == 1
         last = stderr.splitlines()[-1]
-        assert "node1-b2-w0 has its place" in last
+        assert "node1-b2-w0 has taken its place" in last
         assert "[INSTANCE_LOST" in last
         assert second.poll() is None
         second.send_signal(signal.SIGTERM)

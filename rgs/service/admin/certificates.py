@@ -56,10 +56,6 @@ def ends_soon(last_ms: int, now_ms: int) -> bool:
     return last_ms - now_ms < ENDS_SOON_MS
 
 
-async def _no_gate() -> None:
-    """Nothing to refresh where no gate checks certificates."""
-
-
 class Certificates:
     """Adds, removes and lists certificates. `admit` refuses a caller whose jurisdiction does not allow the authorities
     of this server.
@@ -75,7 +71,9 @@ class Certificates:
         orders: Orders,
         identify: Identify,
         admit: Callable[[Caller], None],
+        refresh: Callable[[], Awaitable[None]],
     ) -> None:
+        """`refresh` is called after every change: the gate reads the allow-list again."""
         self._store = store
         self._changes = -1
         self._parties = parties
@@ -84,8 +82,7 @@ class Certificates:
         self._orders = orders
         self._identify = identify
         self._admit = admit
-        self.refresh: Callable[[], Awaitable[None]] = _no_gate
-        """Called after every change; the gate sets it."""
+        self.refresh = refresh
 
     async def list(self, *, removed_too: bool) -> list[PartyRow]:
         """The allow-list, oldest entry first."""

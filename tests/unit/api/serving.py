@@ -22,7 +22,7 @@ from rgs.api import catalog, play
 from rgs.api.auth import Gate
 from rgs.api.calls import Calls, Methods, Unary
 from rgs.api.endpoint import Endpoint, Tls
-from rgs.api.quotas import Limits
+from rgs.api.quotas import PartyLimits
 from rgs.integrity.manifest import Manifest, make_manifest
 from rgs.node.clock import SystemClock, monotonic_ms, wall_ms
 from rgs.node.config import Config, load_config
@@ -164,7 +164,7 @@ def methods(**answers: Answer) -> Methods:
 
 
 @contextlib.asynccontextmanager
-async def small(*, grace_s: float = 5, limits: Limits = Limits(), **answers: Answer) -> AsyncIterator[Small]:  # noqa: B008
+async def small(*, grace_s: float = 5, limits: PartyLimits = PartyLimits(), **answers: Answer) -> AsyncIterator[Small]:  # noqa: B008
     rows = [
         PartyRow(fingerprint_of(issued.certificate), party, "operator", "demo", 0, None)
         for party, issued in (("op1", operator_certificate()), ("op2", other_certificate()))

@@ -13,8 +13,8 @@ import grpc
 import pytest
 
 from rgs.api import endpoint
-from rgs.api.calls import Download
-from rgs.api.quotas import Limits
+from rgs.api.calls import ServerStream
+from rgs.api.quotas import PartyLimits
 from rgs.core.rounds import RoundStatus
 from rgs.service.callers import Caller, Role
 from rgs.service.play.notices import Notice
@@ -37,7 +37,7 @@ from tests.unit.api.test_quotas import until
 from tests.unit.api.views import ROUND_ID, SESSION_ID
 
 LARGE = play_pb2.ActResponse(final=b"x" * 30_000).SerializeToString()
-LIMITS = Limits(stall_s=60, idle_s=3_600)
+LIMITS = PartyLimits(stall_s=60, idle_s=3_600)
 OP1 = Caller("op1", Role.OPERATOR, "demo")
 
 
@@ -144,7 +144,9 @@ async def test_a_download_that_is_not_read_is_ended() -> None:
             yield LARGE
 
     async with small(limits=LIMITS) as house:
-        download = house.calls.download("rgs.v1.PlayService/GetRound", Download(play_pb2.GetRoundRequest, answers))
+        download = house.calls.server_stream(
+            "rgs.v1.PlayService/GetRound", ServerStream(play_pb2.GetRoundRequest, answers)
+        )
         server = grpc.aio.server()
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("down.Load", {"Load": download}),))
         tls = grpc.ssl_server_credentials(
@@ -275,7 +277,7 @@ async def test_who_takes_no_answers_from_his_connection_has_them_under_way(
 ) -> None:
     """A window of nothing: answers cannot be sent and hold their places, which are this party's and not everybody's."""
     monkeypatch.setattr("rgs.api.endpoint.CALLS_MAX", 64)
-    async with small(Act=large, limits=Limits(calls_max=16)) as house:
+    async with small(Act=large, limits=PartyLimits(calls_max=16)) as house:
         one = house.calls.quotas.of(OP1)
         port = house.endpoint.port
         async with frames.connected(tmp_path, port, operator_certificate(), authority(), window=0) as raw:

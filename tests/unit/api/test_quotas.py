@@ -1,4 +1,4 @@
-"""Limits of a party: counted on a clock of the test, and at the wire, where others go on while one is refused."""
+"""PartyLimits of a party: counted on a clock of the test, and at the wire, where others go on while one is refused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 from structlog.testing import capture_logs
 
-from rgs.api.quotas import HEALTH_CALLS_MAX, RETRY_MS, Account, Limits, Quotas
+from rgs.api.quotas import HEALTH_CALLS_MAX, RETRY_MS, Account, PartyLimits, Quotas
 from rgs.core.errors import PartyLimitError
 from rgs.service.callers import Caller, Role
 from rgs.v1 import play_pb2
@@ -27,7 +27,7 @@ NOW_MS = 1_795_000_000_000
 
 def account(**limits: int) -> tuple[Account, FakeClock]:
     clock = FakeClock(NOW_MS)
-    return Account("op-1", Limits(**limits), clock), clock
+    return Account("op-1", PartyLimits(**limits), clock), clock
 
 
 def taken(of: Account, times: int) -> int:
@@ -113,14 +113,14 @@ def test_calls_at_once() -> None:
 
 
 def test_a_party_in_another_role_is_another() -> None:
-    quotas = Quotas(Limits(), FakeClock(NOW_MS))
+    quotas = Quotas(PartyLimits(), FakeClock(NOW_MS))
     operator, admin = Caller("x", Role.OPERATOR, "demo"), Caller("x", Role.ADMIN, "")
     assert quotas.of(operator) is quotas.of(Caller("x", Role.OPERATOR, "demo"))
     assert quotas.of(operator) is not quotas.of(admin)
 
 
 def test_refusals_are_logged_by_their_number() -> None:
-    quotas = Quotas(Limits(messages_per_s=10), FakeClock(NOW_MS))
+    quotas = Quotas(PartyLimits(messages_per_s=10), FakeClock(NOW_MS))
     one = quotas.of(Caller("op-1", Role.OPERATOR, "demo"))
     with capture_logs() as logs:
         assert taken(one, 5_010) == 10
@@ -159,7 +159,7 @@ async def test_the_calls_of_one_that_pile_up_leave_the_others_their_places(monke
     """64 places, 16 of them one party's: it asks for 200, and 50 calls of the other pass meanwhile."""
     monkeypatch.setattr("rgs.api.endpoint.CALLS_MAX", 64)
     stuck = Stuck()
-    async with small(Act=stuck.answer, limits=Limits(calls_max=16)) as house:
+    async with small(Act=stuck.answer, limits=PartyLimits(calls_max=16)) as house:
         other: Any = channel_of(house.endpoint.port, other_certificate())
         told: Counter[str] = Counter()
 
@@ -205,7 +205,7 @@ async def test_who_floods_gets_his_rate_and_the_other_is_served_between() -> Non
         return await versions(caller, message)
 
     at_once = 100
-    async with small(Act=answer, limits=Limits(messages_per_s=40)) as house:
+    async with small(Act=answer, limits=PartyLimits(messages_per_s=40)) as house:
         house.clock.stand()  # no time passes: one burst is all
         other: Any = channel_of(house.endpoint.port, other_certificate())
         told, stop, reasons = 0, False, set[str]()
@@ -239,7 +239,7 @@ async def test_who_floods_gets_his_rate_and_the_other_is_served_between() -> Non
 
 
 async def test_streams_above_the_limit_are_refused_and_the_other_party_opens_its_own() -> None:
-    async with small(Act=versions, limits=Limits(streams_max=5)) as house:
+    async with small(Act=versions, limits=PartyLimits(streams_max=5)) as house:
         streams = [house.stream() for _ in range(5)]
         for stream in streams:
             await stream.write(act(1))
@@ -285,7 +285,7 @@ async def test_a_flood_on_streams_is_refused_in_band_and_slowed_down() -> None:
         worked[caller.party] += 1
         return await versions(caller, message)
 
-    async with small(Act=answer, limits=Limits(messages_per_s=40)) as house:
+    async with small(Act=answer, limits=PartyLimits(messages_per_s=40)) as house:
         house.clock.stand()
         refusals = 0
         streams = [house.stream() for _ in range(8)]

@@ -55,7 +55,7 @@ async def test_too_many_headers_are_told_with_the_limit(path: str, count: int, s
             info = info_in(status_in(error))
             assert (error.code().name, info.reason) == ("INVALID_ARGUMENT", "INVALID_FIELD")
             assert (info.metadata["field"], info.metadata["limit"]) == ("metadata", str(limit))
-            assert f"at most {limit} are taken" in str(error.details())
+            assert f"at most {limit} are allowed" in str(error.details())
 
 
 async def test_headers_beyond_all_measure_are_grpcs_to_refuse_and_the_connection_goes_on() -> None:

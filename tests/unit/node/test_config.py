@@ -35,7 +35,7 @@ def test_options_go_before_the_file_and_the_file_before_the_defaults(tmp_path: P
 
 
 def test_an_unknown_key_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UnknownFieldError, match="lissten is no setting") as caught:
+    with pytest.raises(UnknownFieldError, match="unknown setting lissten; known settings: node") as caught:
         load_config(_file(tmp_path, 'lissten = "127.0.0.1:1"'))
     assert caught.value.field == "lissten"
 

@@ -62,7 +62,7 @@ def test_what_is_missing_or_no_file_is_named(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "file").write_bytes(b"")
     missing = "there is no ticket at"
-    for name, text in (("none", missing), ("file/below", missing), (".", "is no file"), ("pipe", "is no file")):
+    for name, text in (("none", missing), ("file/below", missing), (".", "is not a file"), ("pipe", "is not a file")):
         with pytest.raises(FileRefusedError, match=text):
             read_whole(tmp_path / name, "ticket")
 

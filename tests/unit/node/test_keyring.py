@@ -109,7 +109,7 @@ def test_a_new_root_is_signed_by_the_old_one_and_signs_from_then_on(config: Conf
 def test_an_ended_key_signs_no_more(config: Config) -> None:
     keyid = load_node_signer(config).keyid
     append(config.keys, key_end_statement(keyid, "RETIRED", load_root_signer(config.keys), NOW_MS))
-    with pytest.raises(VerificationError, match="is ended: make another"):
+    with pytest.raises(VerificationError, match="is ended: make a new one"):
         load_node_signer(config)
 
 
@@ -120,7 +120,7 @@ def test_a_key_that_is_or_hangs_on_a_revoked_one_signs_no_more(config: Config, r
     body = {"key": keyid, "kind": "revocation", "reason": "STOLEN", "time": format_time(NOW_MS)}
     append(config.keys, seal_envelope(KINDS["revocation"].payload_type, format_canonical(body), root))
     append(config.keys, key_end_statement(keyid, "RETIRED", root, NOW_MS))
-    with pytest.raises(VerificationError, match="is revoked: make another"):
+    with pytest.raises(VerificationError, match="is revoked: make a new one"):
         load_node_signer(config)
 
 
@@ -147,7 +147,7 @@ def test_a_secret_that_others_can_read_or_write_is_refused(config: Config, what:
 def test_a_missing_or_foreign_private_key_is_named(config: Config) -> None:
     path = config.keys / "node.key"
     path.write_bytes(format_private_key(new_key(EntropySource().read)))
-    with pytest.raises(FileRefusedError, match="is not the private key of"):
+    with pytest.raises(FileRefusedError, match="must be the private key of"):
         load_node_signer(config)
     path.unlink()
     with pytest.raises(FileRefusedError, match="no private key of"):
@@ -203,5 +203,5 @@ def test_a_kek_file_has_one_form_and_is_not_quoted(content: bytes) -> None:
 def test_a_node_key_of_a_time_to_come_signs_nothing_yet(config: Config) -> None:
     """Planted: the machine of the root was ahead; what the key signed now would be dated before it."""
     assert load_node_signer(config, now_ms=NOW_MS).keyid == load_node_signer(config).keyid
-    with pytest.raises(VerificationError, match=r"is dated .*, and it is .*: set the clock"):
+    with pytest.raises(VerificationError, match=r"is dated .*, but the server's time is .*: set the clocks"):
         load_node_signer(config, now_ms=NOW_MS - 1)

@@ -115,7 +115,7 @@ def test_one_development_authority_among_others_is_enough(authority: Issued) -> 
 
 def test_a_file_without_certificates_is_not_taken_for_a_production_authority() -> None:
     for content in (b"", b"no PEM", pem(made())[:-40]):
-        with pytest.raises(FormatError, match="no certificate in PEM"):
+        with pytest.raises(FormatError, match="must be a certificate in PEM"):
             is_development(content)
 
 
@@ -171,15 +171,15 @@ def test_no_leaf_outlives_its_authority(authority: Issued, read: Callable[[int],
     end = authority.certificate.not_valid_after_utc
     late_ms = int(end.timestamp() * 1000) - DAY_MS
     assert issue_client(authority, Role.LAB, "lab", read, late_ms).certificate.not_valid_after_utc == end
-    with pytest.raises(FormatError, match="has ended"):
+    with pytest.raises(FormatError, match="has expired"):
         issue_client(authority, Role.LAB, "lab", read, late_ms + DAY_MS)
 
 
 def test_an_authority_is_read_back_and_not_with_another_key(authority: Issued, client: Issued) -> None:
     assert load_issued(authority.certificate_pem, authority.key_pem).certificate == authority.certificate
-    with pytest.raises(FormatError, match="not that of its certificate"):
+    with pytest.raises(FormatError, match="does not belong to its certificate"):
         load_issued(authority.certificate_pem, client.key_pem)
-    with pytest.raises(FormatError, match="not PEM"):
+    with pytest.raises(FormatError, match="must be PEM"):
         load_issued(authority.certificate_pem, b"key")
 
 
@@ -238,12 +238,16 @@ WRONG = [
     ("two URIs", made([SAN(URI), SAN("rgs://party/admin/acme")]), "has 2 URIs"),
     ("no URI", made([x509.DNSName("acme")]), "has 0 URIs"),
     ("no names", made(None), "has 0 URIs"),
-    ("another party", made([SAN("rgs://party/operator/other")]), "says rgs://party/operator/other, not " + URI),
-    ("another role", made([SAN("rgs://party/admin/acme")]), "says rgs://party/admin/acme, not " + URI),
-    ("more behind", made([SAN(URI + "/x")]), "says rgs://party/operator/acme/x"),
+    (
+        "another party",
+        made([SAN("rgs://party/operator/other")]),
+        "has the URI rgs://party/operator/other, it must be " + URI,
+    ),
+    ("another role", made([SAN("rgs://party/admin/acme")]), "has the URI rgs://party/admin/acme, it must be " + URI),
+    ("more behind", made([SAN(URI + "/x")]), "has the URI rgs://party/operator/acme/x"),
     ("ended", made(end=timedelta(seconds=-1)), "is not valid now"),
     ("not begun", made(start=timedelta(seconds=1)), "is not valid now"),
-    ("an authority", made(extensions=[x509.BasicConstraints(ca=True, path_length=None)]), "is an authority's"),
+    ("an authority", made(extensions=[x509.BasicConstraints(ca=True, path_length=None)]), "belongs to a CA"),
     ("a server", made(extensions=[x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])]), "is not for TLS clients"),
 ]
 

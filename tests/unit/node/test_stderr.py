@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rgs.node.stderr import LINES_MAX, REASONS_MAX, Reader
+from rgs.node.stderr import LINES_MAX, REASONS_MAX, StderrReader
 
 ROOT = Path(__file__).resolve().parents[3]
 HEAD = b"I1122 18:26:02.763873    5885 "
@@ -28,7 +28,7 @@ def read(*written: bytes) -> tuple[bytes, dict[str, int]]:
     lines, to_lines = os.pipe()
     counts, to_counts = os.pipe()
     out, to_out = os.pipe()
-    reading = threading.Thread(target=Reader(lines, to_counts, to_out).run)
+    reading = threading.Thread(target=StderrReader(lines, to_counts, to_out).run)
     passed: list[bytes] = []
 
     def collect() -> None:

@@ -18,7 +18,7 @@ import pytest
 from rgs.core.errors import InvalidFieldError
 from rgs.integrity.isolation import HOPELESS, isolated_command
 from rgs.node import workers
-from rgs.node.workers import Plan, ServingAlreadyError, Supervisor, port_kept, serving_alone, worker_command
+from rgs.node.workers import ServingAlreadyError, Supervisor, WorkerPlan, port_kept, serving_alone, worker_command
 
 WORKER = """
 import os, select, signal, sys, time
@@ -57,7 +57,7 @@ class Crew:
 
     def __init__(self, folder: Path, count: int = 2) -> None:
         self.folder = folder
-        self.supervisor = Supervisor(Plan(count, self._command, drain_s=1))
+        self.supervisor = Supervisor(WorkerPlan(count, self._command, drain_s=1))
 
     def _command(self, number: int) -> list[str]:
         return [sys.executable, "-S", "-c", WORKER, str(self.folder), str(number)]
@@ -207,7 +207,7 @@ async def test_the_status_of_a_worker_that_has_served_says_nothing_of_its_next_s
 async def test_a_worker_that_does_not_drain_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "KILL_AFTER_S", -0.9)
     deaf = "import signal, sys, time; signal.signal(15, lambda *_: None); print('serving', flush=True); time.sleep(60)"
-    supervisor = Supervisor(Plan(1, lambda _: [sys.executable, "-S", "-c", deaf], drain_s=1))
+    supervisor = Supervisor(WorkerPlan(1, lambda _: [sys.executable, "-S", "-c", deaf], drain_s=1))
     running = asyncio.create_task(supervisor.run())
     await supervisor.slots[0].serving.wait()
     supervisor.stop()

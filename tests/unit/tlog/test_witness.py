@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from rgs.cli import witness as command
+from rgs.cli.options import run_app
 from rgs.core.errors import FormatError, InvalidFieldError, UnavailableError, VerificationError
 from rgs.core.statements import Ed25519Signer
 from rgs.core.tlog.checkpoints import Checkpoint, format_checkpoint
@@ -74,7 +75,10 @@ def body(old: int, size: int, leaves: list[bytes] = LEAVES) -> bytes:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     made = tmp_path / "witness"
-    assert command.main(["init", str(made), "--name", "witness.example", "--log", format_vkey(LOG_KEY)], None) == 0
+    assert (
+        run_app(command.app, "witness", ["init", str(made), "--name", "witness.example", "--log", format_vkey(LOG_KEY)])
+        == 0
+    )
     return made
 
 
@@ -137,7 +141,7 @@ def party(folder: Path, port: int) -> Party:
 def test_init_keeps_the_key_to_its_owner_and_is_not_done_twice(folder: Path) -> None:
     assert stat.S_IMODE((folder / "witness.key").stat().st_mode) == 0o600
     with pytest.raises(FileRefusedError):
-        command.main(["init", str(folder), "--name", "witness.example"], None)
+        run_app(command.app, "witness", ["init", str(folder), "--name", "witness.example"])
     (folder / "witness.key").chmod(0o640)
     with pytest.raises(FileRefusedError, match="others may read"):
         witness_folder.open_witness(folder)
@@ -148,16 +152,16 @@ def test_a_folder_that_does_not_fit_together(folder: Path, tmp_path: Path) -> No
     with pytest.raises(FileRefusedError, match="names no log"):
         witness_folder.open_witness(folder)
     other = tmp_path / "other"
-    command.main(["init", str(other), "--name", "witness.example"], None)
+    run_app(command.app, "witness", ["init", str(other), "--name", "witness.example"])
     (folder / "witness.vkey").write_bytes((other / "witness.vkey").read_bytes())
     with pytest.raises(FileRefusedError, match="is not the verifier key"):
         witness_folder.open_witness(folder)
     own = (other / "witness.vkey").read_text().strip()
     with pytest.raises(FormatError, match="a log has a key of kind 1"):
-        command.main(["init", str(tmp_path / "third"), "--name", "w", "--log", own], None)
+        run_app(command.app, "witness", ["init", str(tmp_path / "third"), "--name", "w", "--log", own])
     for listen in ("50571", "host:", "host:99999"):
         with pytest.raises(InvalidFieldError):
-            command.main(["serve", str(other), "--listen", listen], None)
+            run_app(command.app, "witness", ["serve", str(other), "--listen", listen])
 
 
 def test_status_codes_over_http(folder: Path) -> None:
