@@ -28,7 +28,7 @@ from rgs.devkit.terminal.cards_art import card_text, draw_cards, format_elapsed
 from rgs.v1.audit_pb2 import GetStatementRequest, ListStatementsResponse
 from rgs.v1.play_pb2 import ActResponse, StartRoundResponse
 from rgs.v1.session_pb2 import BuyParticipationRequest, BuyParticipationResponse
-from tests.e2e.served import Served, rgs, rgs_here, serving
+from tests.support.process.served import Served, rgs, rgs_here, serving
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -25,7 +25,7 @@ from rgs.integrity.manifest import LOCK
 from rgs.integrity.manifest import make_manifest as measure
 from rgs.integrity.manifest_verify import UnverifiableError, parse_lock
 from rgs.node.software_identity import modules_of
-from tests.installed import ROOT, Installation, checkout, replace
+from tests.support.process.installed import ROOT, Installation, checkout, replace
 
 pytestmark = pytest.mark.slow
 

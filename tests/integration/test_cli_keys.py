@@ -14,7 +14,7 @@ from rgs.core.statements.lines import parse_key_bundle
 from rgs.node.config import load_config
 from rgs.node.files import alone_in
 from rgs.node.keyring import load_node_signer
-from tests.unit.node.running import Cli, secrets_of
+from tests.support.process.commands import Cli, secrets_of
 
 
 @pytest.fixture

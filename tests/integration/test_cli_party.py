@@ -24,7 +24,7 @@ from rgs.node.pki import (
 from rgs.service.callers import Role
 from rgs.store.sqlite.store import SqliteStore
 from rng.entropy import EntropySource
-from tests.unit.node.running import Cli
+from tests.support.process.commands import Cli
 from tests.unit.node.test_pki import made, pem
 
 

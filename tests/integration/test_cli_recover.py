@@ -29,7 +29,7 @@ from rgs.node.signing import signing
 from rgs.store.opening import open_reads
 from rgs.tlog.directory import LogRefusedError
 from rgs.tlog.sequencer import Sequencer
-from tests.unit.node.running import MANIFEST, Cli
+from tests.support.process.commands import MANIFEST, Cli
 
 WITNESS = Ed25519Signer.from_seed(b"\x42" * 32)
 

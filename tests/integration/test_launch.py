@@ -17,7 +17,7 @@ import pytest
 from rgs.integrity import launcher, manifest_verify
 from rgs.integrity.manifest import Manifest, ManifestError
 from rgs.node.software_identity import verify_certified
-from tests.installed import ROOT, SITE, Installation, checkout, installed, replace
+from tests.support.process.installed import ROOT, SITE, Installation, checkout, installed, replace
 
 pytestmark = pytest.mark.slow
 

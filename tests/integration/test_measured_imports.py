@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rgs.integrity import launcher
-from tests.installed import Installation, checkout
+from tests.support.process.installed import Installation, checkout
 
 FOOLED = b"import os\nos._exit(66)\n"
 OBJECT = f"cpython-{sys.version_info[0]}{sys.version_info[1]}-x86_64-linux-gnu.so"

@@ -14,8 +14,8 @@ from rgs.cli.reconcile import main
 from rgs.core.errors import InvalidFieldError, RgsError, VerificationError
 from rgs.core.reconcile.classes import BreakClass
 from rgs.store.reconciliation import Comparison, ReconciliationStoreError
-from tests.house import NODE_KEY, ROOT_KEY
-from tests.reconciling import Day, Row, play_day
+from tests.support.service.harness import NODE_KEY, ROOT_KEY
+from tests.support.service.reconciling import Day, Row, play_day
 
 
 @pytest.fixture(scope="module")
@@ -186,7 +186,7 @@ zone = "Europe/Rome"
 
 
 def german(day: Day, tmp_path: Path, *, extra: str = "") -> Path:
-    """The wallet statement as another house would write it."""
+    """The wallet statement as another server would write it."""
     words = {"debit": "BUCHUNG", "credit": "GUTSCHRIFT"}
     out = ["TxId;Art;Spieler;Betrag;Zeit;Ref;Bemerkung"]
     for row in csv.DictReader(day.wallet.read_text().splitlines()):
@@ -388,7 +388,7 @@ def key_file(path: Path, seed: bytes) -> Path:
 def test_signed_countersigned_and_verified(day: Day, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
     node, operator = (
-        key_file(tmp_path / "node.pem", b"the node of a test house: 32 byt"),
+        key_file(tmp_path / "node.pem", b"the node of a test server: 32 by"),
         key_file(tmp_path / "operator.pem", b"the operator " + bytes(19)),
     )
     assert main(arguments(day, out, "--signing-key", str(node)), None) == 0

@@ -12,19 +12,19 @@ import pytest
 from rgs.core.reconcile.classes import BreakClass
 from rgs.store.reads import SqliteReads
 from rgs.store.sqlite.store import connect
-from tests.reconciling import Day, Row, export_day
-from tests.seamless import Better, opened
-from tests.waiting import all_at_once
+from tests.support.service.reconciling import Day, Row, export_day
+from tests.support.service.seamless import Better, opened
+from tests.support.waiting import all_at_once
 
 
 async def _play(folder: Path) -> None:
-    async with opened(folder) as house:
+    async with opened(folder) as harness:
         for name in ("anna", "bert"):
-            player = Better(house, name=name)
+            player = Better(harness, name=name)
             await player.open()
             for _ in range(8):
                 await player.play()
-            await house.settle()
+            await harness.settle()
             await player.close()
 
 

@@ -13,8 +13,9 @@ from rgs.store.sequence import Sequence, SequenceRaceError, Shard, read_place
 from rgs.tlog.directory import LogDirectory, LogRefusedError
 from rgs.tlog.sequencer import CHECKPOINTS_FILE, ORDER_FILE, Sequencer
 from rgs.tlog.shard import ShardWriter
-from tests.house import NODE_KEY, FakeClock
-from tests.sequencing import PREFIX, SIGNER, SUMMER_MS, Logged, Shelf, make_sequencer
+from tests.support.clocks import ManualClock
+from tests.support.log.sequencing import PREFIX, SIGNER, SUMMER_MS, Logged, Shelf, make_sequencer
+from tests.support.service.harness import NODE_KEY
 
 H1 = f"{PREFIX}/2026h1"
 
@@ -25,8 +26,8 @@ def shelf() -> Shelf:
 
 
 @pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock(SUMMER_MS)
+def clock() -> ManualClock:
+    return ManualClock(SUMMER_MS)
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ def log(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def sequencer(shelf: Shelf, log: Path, clock: FakeClock) -> Sequencer:
+def sequencer(shelf: Shelf, log: Path, clock: ManualClock) -> Sequencer:
     return make_sequencer(shelf, log, clock)
 
 
@@ -113,7 +114,7 @@ REFUSED: list[tuple[str, Harm, str]] = [
 
 @pytest.mark.parametrize(("harm", "code"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
 async def test_it_refuses_to_start_where_not_all_agree(
-    shelf: Shelf, sequencer: Sequencer, log: Path, clock: FakeClock, harm: Harm, code: str
+    shelf: Shelf, sequencer: Sequencer, log: Path, clock: ManualClock, harm: Harm, code: str
 ) -> None:
     fill(shelf, 270)
     await sequencer.work()
@@ -142,7 +143,7 @@ async def test_it_refuses_to_start_where_not_all_agree(
 
 
 async def test_another_key_or_another_name_is_refused(
-    shelf: Shelf, sequencer: Sequencer, log: Path, clock: FakeClock
+    shelf: Shelf, sequencer: Sequencer, log: Path, clock: ManualClock
 ) -> None:
     fill(shelf, 3)
     await sequencer.work()
@@ -176,7 +177,7 @@ async def test_a_gap_in_the_store_is_refused(shelf: Shelf, sequencer: Sequencer)
 
 
 async def test_an_older_published_checkpoint_is_replaced_and_one_of_another_history_is_not(
-    shelf: Shelf, log: Path, clock: FakeClock
+    shelf: Shelf, log: Path, clock: ManualClock
 ) -> None:
     sequencer = make_sequencer(shelf, log, clock)
     fill(shelf, 3)
@@ -219,7 +220,7 @@ def test_nothing_is_signed_over_files_that_are_not_the_entries(tmp_path: Path) -
 
 
 async def test_a_log_that_was_restored_whole_is_refused_by_what_a_witness_saw(
-    shelf: Shelf, log: Path, clock: FakeClock
+    shelf: Shelf, log: Path, clock: ManualClock
 ) -> None:
     async def led(expected: str = "") -> None:
         sequencer = make_sequencer(shelf, log, clock)
