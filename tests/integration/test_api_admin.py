@@ -14,8 +14,10 @@ from rgs.service.callers import Role
 from rgs.v1 import admin_pb2 as pb
 from rgs.v1 import common_pb2, history_pb2, play_pb2, session_pb2
 from rgs.v1.admin_pb2_grpc import AdminServiceStub
-from tests.support.api.client import ApiClient, body_of, cards_in, refused, request_id
+from tests.support.api.client import ApiClient, cards_in, refused, request_id
 from tests.support.api.harness import ApiHarness, info_in, reason_in, serving, status_in
+from tests.support.api.submitting import reason_of
+from tests.support.service.harness import read_statement
 
 CHECK, FOLD = common_pb2.ACTION_CHECK, common_pb2.ACTION_FOLD
 PLAY, OPERATOR, GAME, PLAYER = 1, 2, 3, 4
@@ -33,10 +35,6 @@ async def second_admin(harness: ApiHarness) -> Any:
 
 def switch(scope: int, *, enabled: bool, **fields: Any) -> pb.SetSwitchRequest:
     return pb.SetSwitchRequest(request_id=request_id(), scope=scope, enabled=enabled, reason="WATCHED", **fields)  # type: ignore[arg-type]
-
-
-async def reason_of(call: Any) -> str:
-    return reason_in(status_in(await refused(call)))
 
 
 # --- switches ---------------------------------------------------------------------------------------------------------
@@ -58,7 +56,7 @@ async def test_a_switch_stops_what_is_new_and_only_there(
         admin, player = admin_of(harness), await ApiClient(harness.channel()).seated()
         await player.start()
         done = await admin.SetSwitch(switch(scope, enabled=False, **fields))
-        body = body_of(done.statement)
+        body = read_statement(done.statement)
         told = {name: body[name] for name in ("code", "actor", "subject", "before", "after", "reason")}
         assert told == {
             "code": "SWITCH_CHANGED", "actor": "demo-admin", "subject": subject, "before": "enabled",
@@ -91,7 +89,10 @@ async def test_a_switch_stops_what_is_new_and_only_there(
             assert await reason_of(opening) == "DISABLED"
         admin = admin_of(harness)
         done = await admin.SetSwitch(switch(scope, enabled=True, **fields))
-        assert (body_of(done.statement)["before"], body_of(done.statement)["after"]) == ("disabled", "enabled")
+        assert (read_statement(done.statement)["before"], read_statement(done.statement)["after"]) == (
+            "disabled",
+            "enabled",
+        )
         assert not (await admin.ListSwitches(pb.ListSwitchesRequest())).switches
         await again.start()
 
@@ -188,7 +189,7 @@ async def test_a_round_is_paused_told_of_and_resumed(tmp_path: Path) -> None:
         player.seen((await stream.read()).start_round)
         report = pb.ReportMalfunctionRequest(request_id=request_id(), round_id=player.round_id, code="CARDS_SHOWN")
         done = await admin.ReportMalfunction(report)
-        body = body_of(done.statement)
+        body = read_statement(done.statement)
         assert (body["code"], body["reason"], body["round_id"]) == ("MALFUNCTION", "CARDS_SHOWN", player.round_id)
         notice = (await stream.read()).notice
         assert (notice.round_id, notice.paused, notice.malfunction_code) == (player.round_id, True, "CARDS_SHOWN")
@@ -207,7 +208,7 @@ async def test_a_round_is_paused_told_of_and_resumed(tmp_path: Path) -> None:
         twice = pb.ReportMalfunctionRequest(request_id=request_id(), round_id=player.round_id, code="AGAIN")
         assert await reason_of(admin.ReportMalfunction(twice)) == "ROUND_NOT_PAUSED"
         resume = pb.ResumeRoundRequest(request_id=request_id(), round_id=player.round_id, reason="WAS_NONE")
-        assert body_of((await admin.ResumeRound(resume)).statement)["code"] == "ROUND_RESUMED"
+        assert read_statement((await admin.ResumeRound(resume)).statement)["code"] == "ROUND_RESUMED"
         notice = (await stream.read()).notice
         assert (notice.paused, notice.status) == (False, common_pb2.ROUND_STATUS_OPEN)
         view = (await player.play.GetRound(get)).round
@@ -250,7 +251,7 @@ async def test_a_void_takes_two_admins_and_gives_everything_back(tmp_path: Path)
         approve = pb.ApproveVoidRequest(request_id=request_id(), round_ids=[player.round_id])
         approved = await second.ApproveVoid(approve)
         (result,) = approved.results
-        final = body_of(result.statement)
+        final = read_statement(result.statement)
         assert (result.status, final["kind"], final["status"]) == (3, "round_final", "void")
         assert [approval["party"] for approval in final["void"]["approvals"]] == ["demo-admin", "admin-2"]
         assert (await stream.read()).notice.status == common_pb2.ROUND_STATUS_VOID
@@ -304,7 +305,7 @@ async def test_a_certificate_is_let_in_at_once_and_out_at_once(tmp_path: Path) -
         added = await admin.AddCertificate(add)
         assert (added.certificate.fingerprint, added.certificate.party) == (fingerprint, "op-9")
         assert (added.certificate.role, added.certificate.jurisdiction) == ("operator", "demo")
-        body = body_of(added.statement)
+        body = read_statement(added.statement)
         assert (body["code"], body["actor"], body["reason"]) == ("CERTIFICATE_ADDED", "demo-admin", "CONTRACT")
         assert (body["subject"], body["before"], body["after"]) == (
             f"operator op-9 {fingerprint}", "denied", "allowed demo",
@@ -314,7 +315,7 @@ async def test_a_certificate_is_let_in_at_once_and_out_at_once(tmp_path: Path) -
         await stream.write(play_pb2.PlayRequest(start_round=newcomer.start_request()))
         assert (await stream.read()).WhichOneof("response") == "start_round"
         remove = pb.RemoveCertificateRequest(request_id=request_id(), fingerprint=fingerprint, reason="ENDED")
-        body = body_of((await admin.RemoveCertificate(remove)).statement)
+        body = read_statement((await admin.RemoveCertificate(remove)).statement)
         assert (body["code"], body["before"][:7], body["after"]) == ("CERTIFICATE_REMOVED", "allowed", "denied")
         assert await reason_of(newcomer.sessions.OpenSession(newcomer.open_request())) == "CERTIFICATE_NOT_ALLOWED"
         await stream.write(play_pb2.PlayRequest(start_round=newcomer.start_request(stage_no=2)))

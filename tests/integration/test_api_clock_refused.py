@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,15 +11,9 @@ from rgs.store.address import PostgresAddress
 from rgs.v1 import admin_pb2
 from rgs.v1.admin_pb2_grpc import AdminServiceStub
 from tests.integration.test_api_guards import NOT_SERVING, PLAY, SERVING, guards, until
-from tests.support.api.client import body_of, refused, request_id
+from tests.support.api.client import refused, request_id
 from tests.support.api.harness import info_in, serving, status_in
-from tests.support.store.databases import fresh_database
-
-
-@pytest.fixture
-def database() -> Iterator[PostgresAddress]:
-    with fresh_database() as address:
-        yield address
+from tests.support.service.harness import read_statement
 
 
 async def test_a_word_against_the_database_is_refused_and_says_how_far_the_clocks_are_apart(
@@ -40,5 +33,5 @@ async def test_a_word_against_the_database_is_refused_and_says_how_far_the_clock
         assert "behind" in str(error.details())
         assert (await guards(harness))["clock"].closed
         harness.clock.jumped_ms = 0
-        assert body_of((await admin.ClearGuard(clear)).statement)["after"] == "OPEN"
+        assert read_statement((await admin.ClearGuard(clear)).statement)["after"] == "OPEN"
         await until(channel, PLAY, SERVING)

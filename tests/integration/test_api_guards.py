@@ -23,8 +23,9 @@ from rgs.service.permits import GUARDS
 from rgs.store.sqlite.store import SqliteStore
 from rgs.v1 import admin_pb2, session_pb2
 from rgs.v1.admin_pb2_grpc import AdminServiceStub
-from tests.support.api.client import ApiClient, body_of, refused, request_id
+from tests.support.api.client import ApiClient, refused, request_id
 from tests.support.api.harness import ApiHarness, info_in, manifest, reason_in, serving, status_in
+from tests.support.service.harness import read_statement
 
 PLAY, SESSION, ADMIN = "rgs.v1.PlayService", "rgs.v1.SessionService", "rgs.v1.AdminService"
 SERVING, NOT_SERVING = b"\x08\x01", b"\x08\x02"
@@ -109,7 +110,7 @@ async def test_a_changed_byte_of_the_certified_files(tmp_path: Path) -> None:
             changed.clear()
             clear = admin_pb2.ClearGuardRequest(request_id=request_id(), name="rules", reason="RESTORED")
             cleared = await admin_of(harness).ClearGuard(clear)
-            assert body_of(cleared.statement)["after"] == "OPEN"
+            assert read_statement(cleared.statement)["after"] == "OPEN"
             await until(player.channel, PLAY, SERVING)
         await settle_and_leave(player)
         await late.start()

@@ -12,8 +12,9 @@ from rgs.core.limits import DURATION_MS_MAX
 from rgs.service.callers import Role
 from rgs.v1 import common_pb2, session_pb2
 from rgs.v1.common_pb2 import SessionLimits
-from tests.support.api.client import ApiClient, body_of, cards_in, refused
+from tests.support.api.client import ApiClient, cards_in, refused
 from tests.support.api.harness import ApiHarness, info_in, reason_in, serving, status_in
+from tests.support.service.harness import read_statement
 
 CHECK, FOLD = common_pb2.ACTION_CHECK, common_pb2.ACTION_FOLD
 
@@ -39,7 +40,7 @@ async def test_limits_are_signed_shown_and_part_of_the_request(tmp_path: Path) -
         limits = SessionLimits(loss_minor=1_000, stake_minor=2_000, duration_ms=3_600_000)
         request = player.open_request(limits=limits)
         opened = await player.sessions.OpenSession(request)
-        assert body_of(opened.statement)["limits"] == {
+        assert read_statement(opened.statement)["limits"] == {
             "duration_ms": "3600000", "loss_minor": "1000", "stake_minor": "2000",
         }  # fmt: skip
         view = opened.session
@@ -56,7 +57,7 @@ async def test_no_limits_is_unset_not_zero(tmp_path: Path) -> None:
     async with serving(tmp_path) as harness:
         player = ApiClient(harness.channel())
         opened = await player.open()
-        assert "limits" not in body_of(opened.statement)
+        assert "limits" not in read_statement(opened.statement)
         for field in ("limits", "loss_left_minor", "stake_left_minor", "time_left_ms"):
             assert not opened.session.HasField(field), field
 

@@ -15,8 +15,9 @@ from rgs.node.logging import Log
 from rgs.service.callers import Role
 from rgs.service.play.play import Play
 from rgs.v1 import audit_pb2, catalog_pb2, common_pb2, history_pb2, play_pb2, session_pb2
-from tests.support.api.client import ANTE_MINOR, BOUGHT_MINOR, ApiClient, body_of, cards_in, refused, request_id
+from tests.support.api.client import ANTE_MINOR, BOUGHT_MINOR, ApiClient, cards_in, refused, request_id
 from tests.support.api.harness import info_in, reason_in, serving, status_in
+from tests.support.service.harness import read_statement
 
 CHECK, PLAY_1X, PLAY_4X, FOLD = (
     common_pb2.ACTION_CHECK,
@@ -32,11 +33,11 @@ async def test_a_players_life(tmp_path: Path) -> None:
         opened = await player.open()
         assert opened.session.status == common_pb2.SESSION_STATUS_OPEN
         assert opened.session.game_name == "Ultimate Texas Hold'em"
-        assert body_of(opened.statement)["kind"] == "session_open"
+        assert read_statement(opened.statement)["kind"] == "session_open"
         bought = await player.buy()
         assert bought.session.balance_minor == BOUGHT_MINOR
         started = await player.start()
-        assert body_of(started.opening)["kind"] == "round_opening"
+        assert read_statement(started.opening)["kind"] == "round_opening"
         assert started.session.balance_minor == BOUGHT_MINOR - 2 * ANTE_MINOR
         first = await player.act(CHECK)
         assert (first.final, len(first.round.board)) == (b"", 3)
@@ -44,7 +45,7 @@ async def test_a_players_life(tmp_path: Path) -> None:
         assert (found.session.open_round, found.opening) == (first.round, started.opening)
         await player.act(CHECK)
         last = await player.act(FOLD)
-        final = body_of(last.final)
+        final = read_statement(last.final)
         assert (final["kind"], final["staked_minor"]) == ("round_final", str(2 * ANTE_MINOR))
         assert last.round.outcome == common_pb2.OUTCOME_FOLD
         got = await player.play.GetRound(
@@ -62,7 +63,7 @@ async def test_a_players_life(tmp_path: Path) -> None:
             session_pb2.CloseSessionRequest(request_id=request_id(), session_id=player.session_id)
         )
         assert closed.session.status == common_pb2.SESSION_STATUS_CLOSED
-        assert body_of(closed.statement)["kind"] == "session_close"
+        assert read_statement(closed.statement)["kind"] == "session_close"
 
         listed = await player.sessions.ListSessions(session_pb2.ListSessionsRequest(player="player-1"))
         assert [view.session_id for view in listed.sessions] == [player.session_id]
@@ -92,7 +93,7 @@ async def test_a_players_life(tmp_path: Path) -> None:
         again = await player.audit.GetStatement(audit_pb2.GetStatementRequest(hash=statements.statements[3].hash))
         assert again.statement == statements.statements[3]
         keys = await player.audit.ListKeyStatements(audit_pb2.ListKeyStatementsRequest())
-        assert [body_of(envelope)["kind"] for envelope in keys.envelopes] == ["root_key", "node_key"]
+        assert [read_statement(envelope)["kind"] for envelope in keys.envelopes] == ["root_key", "node_key"]
 
 
 async def test_the_catalog(tmp_path: Path) -> None:
@@ -390,7 +391,7 @@ async def test_nothing_that_is_sealed_is_said_before_its_time(tmp_path: Path, mo
                 said += await all_that_can_be_read(player, auditor)
                 said.append(await player.act(CHECK))
             await stream.done_writing()
-            final = body_of((await player.act(FOLD)).final)
+            final = read_statement((await player.act(FOLD)).final)
         log = harness.config.log.read_text("ascii")
     assert log.count('"event":"fault"') == 4
     assert len(said) > 20

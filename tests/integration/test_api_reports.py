@@ -17,9 +17,11 @@ from rgs.service.callers import Role
 from rgs.store.sqlite.store import connect
 from rgs.v1 import admin_pb2 as pb
 from rgs.v1.admin_pb2_grpc import AdminServiceStub
-from tests.integration.test_api_admin import GAME, admin_of, reason_of, second_admin, switch
-from tests.support.api.client import ApiClient, body_of, refused, request_id
+from tests.integration.test_api_admin import GAME, admin_of, second_admin, switch
+from tests.support.api.client import ApiClient, refused, request_id
 from tests.support.api.harness import ApiHarness, info_in, serving, status_in
+from tests.support.api.submitting import reason_of
+from tests.support.service.harness import read_statement
 
 
 async def test_events_come_newest_first_in_pages(tmp_path: Path) -> None:
@@ -37,7 +39,7 @@ async def test_events_come_newest_first_in_pages(tmp_path: Path) -> None:
                 break
         assert [event.after for event in seen] == ["disabled", "enabled", "disabled", "enabled", "disabled"]
         for event in seen:
-            body = body_of(event.statement)
+            body = read_statement(event.statement)
             assert (body["code"], body["actor"], body["subject"]) == (event.code, event.actor, event.subject)
         every = (await admin.ListEvents(pb.ListEventsRequest(page_size=200))).events
         # The log begins beside all this, and certificates are told, sooner or later.

@@ -25,7 +25,7 @@ from rgs.service.instance import Instance
 from rgs.service.regulator.reports import Reporting
 from rgs.store.sqlite.store import SqliteStore
 from rgs.v1 import session_pb2
-from tests.support.api.client import ApiClient, body_of, refused
+from tests.support.api.client import ApiClient, refused
 from tests.support.api.harness import (
     ApiHarness,
     authority,
@@ -36,13 +36,14 @@ from tests.support.api.harness import (
     serving,
     status_in,
 )
+from tests.support.service.harness import read_statement
 
 
 async def statements_of(harness: ApiHarness) -> list[dict[str, Any]]:
     """All statements in the order of their commits; the server must have let go of its store."""
     store = SqliteStore(Path(str(harness.config.store)))
     try:
-        return [body_of(row.envelope) async for row in store.statements_in_order()]
+        return [read_statement(row.envelope) async for row in store.statements_in_order()]
     finally:
         await store.close()
 
@@ -90,7 +91,7 @@ async def test_a_round_goes_on_after_the_server_was_stopped(tmp_path: Path) -> N
         for action in (1, 1):
             await again.act(action)
         last = await again.act(7)
-        assert body_of(last.final)["instance"] == "node1-b2-w0"
+        assert read_statement(last.final)["instance"] == "node1-b2-w0"
 
 
 async def test_a_start_that_fails_leaves_everything_closed(tmp_path: Path) -> None:

@@ -43,12 +43,6 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Installation:
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The verifier, far from everything."""
-    return Path(shutil.copy(manifest_verify.__file__, tmp_path_factory.mktemp("alone") / "carried_away.py"))
-
-
-@pytest.fixture(scope="module")
 def written(here: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What `certify manifest --json` writes of the installation."""
     done = here.run([here.python, "-B", "-m", "certification", "manifest", "--json"], cwd=here.root)

@@ -139,13 +139,6 @@ class Server:
         self._runner.close()
 
 
-@pytest.fixture
-def cli(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Cli:
-    cli = Cli(tmp_path / "rgs", capfd)
-    cli("init", "--home", str(cli.home))
-    return cli
-
-
 def _history(cli: Cli, *, running: bool) -> Server:
     """Two boots; the first session spans both, the second lies in the second boot."""
     server = Server(cli)

@@ -9,21 +9,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from rgs.core.shards import parse_origin
 from rgs.core.tlog.note import parse_vkey
 from rgs.node.config import load_config
 from rgs.node.keyring import load_log_signer
 from tests.support.log.logs import make_entries, make_log
 from tests.support.process.commands import Cli, secrets_of
-
-
-@pytest.fixture
-def cli(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Cli:
-    cli = Cli(tmp_path / "rgs", capfd)
-    cli("init", "--home", str(cli.home))
-    return cli
 
 
 def origin(cli: Cli) -> str:

@@ -28,13 +28,6 @@ from tests.support.process.commands import Cli
 from tests.unit.node.test_pki import made, pem
 
 
-@pytest.fixture
-def cli(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Cli:
-    cli = Cli(tmp_path / "rgs", capfd)
-    cli("init", "--home", str(cli.home))
-    return cli
-
-
 def _party(cli: Cli, *arguments: str) -> tuple[str, ...]:
     return ("party", *arguments, "--home", str(cli.home))
 

@@ -34,13 +34,6 @@ from tests.support.process.commands import MANIFEST, Cli
 WITNESS = Ed25519Signer.from_seed(b"\x42" * 32)
 
 
-@pytest.fixture
-def cli(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Cli:
-    cli = Cli(tmp_path / "rgs", capfd)
-    cli("init", "--home", str(cli.home))
-    return cli
-
-
 async def live(config: Config) -> None:
     """An instance that lives and ends, and the log of it."""
     async with signing(config, MANIFEST, "DRAINED") as (store, _):

@@ -25,13 +25,13 @@ from rgs.store.changes import StoreError
 from rgs.store.sqlite.store import SqliteStore
 from rgs.v1 import admin_pb2, audit_pb2, play_pb2, session_pb2
 from rgs.v1.admin_pb2_grpc import AdminServiceStub
-from tests.support.api.client import ApiClient, body_of, refused, request_id
+from tests.support.api.client import ApiClient, refused, request_id
 from tests.support.api.harness import ApiHarness, reason_in, serving, status_in
 from tests.support.clocks import ManualClock
 from tests.support.process.commands import MANIFEST
 from tests.support.service import harness as service_harness
 from tests.support.service.crashing import FAILPOINT, forking, live, serve_children
-from tests.support.service.harness import NODE_KEY, open_harness, round_document, session_document
+from tests.support.service.harness import NODE_KEY, open_harness, read_statement, round_document, session_document
 from tests.support.service.harness import ServiceHarness as Small
 from tests.support.service.oracles import replay, stored_statements, verify_books, verify_numbers
 from tests.support.service.player import Player as Guest
@@ -138,7 +138,7 @@ def verify(export: Path, keys: Path, root: str, capsys: pytest.CaptureFixture[st
 
 
 def bodies(export: Path) -> list[dict[str, Any]]:
-    return [body_of(parse_line(line).envelope) for line in export.read_bytes().splitlines()]
+    return [read_statement(parse_line(line).envelope) for line in export.read_bytes().splitlines()]
 
 
 # --- the whole server -------------------------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ async def test_keys_change_while_everybody_plays(tmp_path: Path, capsys: pytest.
     async with serving(tmp_path) as harness:
         config, root = harness.config, read_fingerprint(harness.config.keys)
         waiting = await ApiClient(harness.channel(), "waiting").seated()
-        opening = body_of((await waiting.start()).opening)
+        opening = read_statement((await waiting.start()).opening)
         auditor = ApiClient(harness.channel("demo-auditor"))
         first = await ApiClient(harness.channel(), "first").seated()
         await first.round_to_the_end()
@@ -178,7 +178,7 @@ async def test_keys_change_while_everybody_plays(tmp_path: Path, capsys: pytest.
         rounds = await asyncio.gather(*crowd)
         assert min(rounds) >= 2, rounds
         await waiting.act(CHECK)
-        final = body_of((await waiting.act(FOLD)).final)
+        final = read_statement((await waiting.act(FOLD)).final)
         assert (opening["instance"], final["instance"]) == ("node1-b1-w0", "node1-b3-w0")
         for player in (waiting, first, *unary, *streamed):
             await leave(player)
@@ -201,7 +201,7 @@ def verify_ends(told: list[dict[str, Any]], served: list[bytes]) -> None:
     """Each ended key names the instance that ended under it, with the number of its last statement."""
     ends = {body["instance"]: body for body in told if body["kind"] == "instance_end"}
     assert [ends[name]["reason"] for name in sorted(ends)] == ["KEYS_CHANGED", "KEYS_CHANGED", "DRAINED"]
-    named = [body for body in map(body_of, served) if body["kind"] == "key_end"]
+    named = [body for body in map(read_statement, served) if body["kind"] == "key_end"]
     assert [body["instance"] for body in named] == ["node1-b1-w0", "node1-b2-w0"]
     assert [body["last_statement_no"] for body in named] == [ends[body["instance"]]["statement_no"] for body in named]
     changed = [body for body in told if body.get("code") == "KEYS_CHANGED"]
@@ -231,7 +231,7 @@ def refuse_what_lies_behind(folder: Path, config: Config, told: list[dict[str, A
     statements = list(parse_key_bundle(config.bundle.read_bytes()))
     signer = load_root_signer(config.keys)
     planted = folder / "planted.json"
-    last = [body for body in map(body_of, statements) if body["kind"] == "key_end"][-1]
+    last = [body for body in map(read_statement, statements) if body["kind"] == "key_end"][-1]
     for change in ({"last_statement_no": str(int(last["last_statement_no"]) - 1)}, {"time": told[0]["time"]}):
         body = format_canonical({**last, **change})
         planted.write_bytes(
@@ -485,7 +485,7 @@ async def test_killed_around_the_turn(tmp_path: Path, processes: subprocess.Pope
             await guest.leave()
         await harness.settle()
     summary = verify_books(tmp_path)
-    lost = [body_of(row.envelope) for row in stored_statements(tmp_path) if row.kind == "instance_lost"]
+    lost = [read_statement(row.envelope) for row in stored_statements(tmp_path) if row.kind == "instance_lost"]
     assert [body["lost"]["instance"] for body in lost] == [kinds[-1][0]], "whichever did not end by itself"
     assert summary.instances == len(kinds) // 2 + 2
 

@@ -20,7 +20,7 @@ from rgs.service.instance import Instance
 from rgs.store.address import PostgresAddress
 from rgs.v1 import admin_pb2, play_pb2, session_pb2
 from rgs.v1.admin_pb2_grpc import AdminServiceStub
-from tests.support.api.client import body_of, request_id
+from tests.support.api.client import request_id
 from tests.support.api.cluster import (
     OPEN,
     Cluster,
@@ -34,6 +34,7 @@ from tests.support.api.cluster import (
     together,
 )
 from tests.support.api.harness import status_in
+from tests.support.service.harness import read_statement
 from tests.support.store.postgres import QUICK, Server, one_server
 
 pytestmark = pytest.mark.slow
@@ -91,7 +92,7 @@ async def test_whole_rounds_from_server_to_server(tmp_path: Path, place: Postgre
                 at += 1
                 assert told.session.open_round.round_version == table.round.round_version
                 answer = await table.act(at % SERVERS)
-            finals.append(body_of(answer.final))
+            finals.append(read_statement(answer.final))
             message = play_pb2.GetRoundRequest(session_id=table.session.session_id, round_id=finals[-1]["round_id"])
             for number, play in enumerate(table.plays):
                 assert (await play.GetRound(message)).round == answer.round

@@ -16,8 +16,9 @@ import pytest
 from rgs.core.cards import parse_card
 from rgs.node.logging import Log
 from rgs.v1 import common_pb2
-from tests.support.api.client import ApiClient, body_of
+from tests.support.api.client import ApiClient
 from tests.support.api.harness import serving
+from tests.support.service.harness import read_statement
 
 
 def forms(secret: bytes) -> set[bytes]:
@@ -63,7 +64,7 @@ async def test_the_disk_of_an_open_round_holds_no_deck(tmp_path: Path, decisions
             during = files_of(tmp_path / "home", but=harness.config.kek)
             answer = await player.act(common_pb2.ACTION_PLAY_4X if not decisions else last_of(decisions))
             after = files_of(tmp_path / "home", but=harness.config.kek)
-    final = body_of(answer.final)
+    final = read_statement(answer.final)
     salt, transcript = (bytes.fromhex(final[field]) for field in ("salt", "transcript"))
     for secrets in (forms(salt), forms(transcript), forms_of_deck(final["deck"])):
         assert seen_in(during, secrets) == []

@@ -20,18 +20,8 @@ T0 = "2026-11-18T11:06:40.000Z"
 
 
 @pytest.fixture(scope="module")
-def clean(tmp_path_factory: pytest.TempPathFactory) -> Day:
-    return play_day(tmp_path_factory.mktemp("clean"))
-
-
-@pytest.fixture(scope="module")
 def unfinished(tmp_path_factory: pytest.TempPathFactory) -> Day:
     return play_day(tmp_path_factory.mktemp("unfinished"), is_open=True)
-
-
-@pytest.fixture
-def day(clean: Day, tmp_path: Path) -> Day:
-    return clean.copy(tmp_path / "day")
 
 
 def first(rows: list[Row], kind: str, **wanted: Any) -> Row:

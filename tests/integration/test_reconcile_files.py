@@ -15,17 +15,7 @@ from rgs.core.errors import InvalidFieldError, RgsError, VerificationError
 from rgs.core.reconcile.classes import BreakClass
 from rgs.store.reconciliation import Comparison, ReconciliationStoreError
 from tests.support.service.harness import NODE_KEY, ROOT_KEY
-from tests.support.service.reconciling import Day, Row, play_day
-
-
-@pytest.fixture(scope="module")
-def clean(tmp_path_factory: pytest.TempPathFactory) -> Day:
-    return play_day(tmp_path_factory.mktemp("clean"))
-
-
-@pytest.fixture
-def day(clean: Day, tmp_path: Path) -> Day:
-    return clean.copy(tmp_path / "day")
+from tests.support.service.reconciling import Day, Row
 
 
 def rejects(out: Path) -> list[list[str]]:

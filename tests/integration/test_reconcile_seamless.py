@@ -39,11 +39,6 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> Day:
         connection.close()
 
 
-@pytest.fixture
-def day(clean: Day, tmp_path: Path) -> Day:
-    return clean.copy(tmp_path / "day")
-
-
 def found(day: Day, out: Path, **options: Any) -> list[str]:
     """No register knows of bets."""
     return day.breaks(out, regulator=None, **options)

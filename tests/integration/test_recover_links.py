@@ -5,10 +5,7 @@ what waits for the regulator has a way out. The private blocks lie beside the lo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from rgs.core.reconcile.classes import BreakClass
 from rgs.core.recovery import split_request
@@ -21,24 +18,14 @@ from rgs.store.interface import StatementRow
 from rgs.store.opening import open_reads
 from rgs.store.privates import PRIVATES_FILE, SealedPrivate, SealedPrivates
 from rgs.store.wallet import WalletStore
-from tests.integration.test_recover import Place, sequence, void_all
 from tests.support.clocks import ManualClock
 from tests.support.service.harness import KEK, ServiceHarness
+from tests.support.service.places import Place, sequence, void_all
 from tests.support.service.player import Player
 from tests.support.service.reconciling import Day, export_day
-from tests.support.store.databases import fresh_database
 from tests.unit.service.admin.test_outbox import ADMIN
 
 DAY_MS = 86_400_000
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    if request.param == "sqlite":
-        yield Place(tmp_path, None)
-    else:
-        with fresh_database() as database:
-            yield Place(tmp_path, database)
 
 
 class Gap:

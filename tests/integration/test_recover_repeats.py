@@ -6,7 +6,7 @@ The tail is what was committed after the newest entry of the log: recovery knows
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,24 +20,14 @@ from rgs.service.play.requests import OpenSession
 from rgs.store.opening import open_parties, open_reads, open_store
 from rgs.store.privates import PRIVATES_FILE
 from rgs.store.wallet import WalletEntry, WalletStore
-from tests.integration.test_recover import Place, sequence, void_all
 from tests.support.clocks import ManualClock
 from tests.support.service.harness import ServiceHarness
+from tests.support.service.places import Place, sequence, void_all
 from tests.support.service.player import Player
 from tests.support.service.reconciling import export_day
 from tests.support.service.seamless import FUNDINGS, Better
-from tests.support.store.databases import fresh_database
 
 MINUTE_MS = 60_000
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    if request.param == "sqlite":
-        yield Place(tmp_path, None)
-    else:
-        with fresh_database() as database:
-            yield Place(tmp_path, database)
 
 
 class Loss:

@@ -4,19 +4,15 @@ their session.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from rgs.core.sessions import Session
 from rgs.store.opening import open_parties, open_reads, open_store
-from tests.integration.test_recover import Place, sequence, void_all
 from tests.support.clocks import ManualClock
 from tests.support.service.harness import ServiceHarness
+from tests.support.service.places import Place, sequence, void_all
 from tests.support.service.reconciling import export_day
 from tests.support.service.seamless import FUNDINGS, Better, verify_seamless
-from tests.support.store.databases import fresh_database
 
 KEPT = (
     "status",
@@ -30,15 +26,6 @@ KEPT = (
     "link_hash",
     "close_ms",
 )
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    if request.param == "sqlite":
-        yield Place(tmp_path, None)
-    else:
-        with fresh_database() as database:
-            yield Place(tmp_path, database)
 
 
 async def a_harness(place: Place, clock: ManualClock) -> ServiceHarness:

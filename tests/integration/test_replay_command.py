@@ -28,7 +28,7 @@ JURISDICTIONS = ROOT / "rgs" / "core" / "jurisdiction_data"
 
 @pytest.fixture
 def small(tmp_path: Path) -> RecordFactory:
-    """The small server, its export and keys in the test's folder."""
+    """`small_factory`, its export and keys in the test's folder."""
     factory = small_factory()
     (tmp_path / "export").write_bytes(factory.export())
     (tmp_path / "keys").write_bytes(factory.keys())

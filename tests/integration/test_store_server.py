@@ -6,7 +6,6 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import grpc
@@ -20,22 +19,9 @@ from rgs.store.address import PostgresAddress
 from rgs.v1 import common_pb2, session_pb2
 from tests.support.api.client import ApiClient, request_id
 from tests.support.api.harness import reason_in, serving, status_in
-from tests.support.store.databases import fresh_database
-from tests.support.store.postgres import Server, one_server
+from tests.support.store.postgres import Server
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture
-def database() -> Iterator[PostgresAddress]:
-    with fresh_database() as address:
-        yield address
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with one_server() as one:
-        yield one
 
 
 async def round_of(player: ApiClient) -> None:

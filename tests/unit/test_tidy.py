@@ -1,4 +1,4 @@
-"""The server rules hold in every file, and each rule is shown to fail on a planted violation."""
+"""The project's rules hold in every file, and each rule is shown to fail on a planted violation."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +10,6 @@ from typing import Any
 import grpc
 import pytest
 
-from rgs.core.statements import parse_envelope
 from rgs.v1 import play_pb2, session_pb2
 from rgs.v1.audit_pb2_grpc import AuditServiceStub
 from rgs.v1.catalog_pb2_grpc import CatalogServiceStub
@@ -107,12 +105,6 @@ async def refused(call: Any) -> grpc.aio.AioRpcError:
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await call
     return caught.value
-
-
-def body_of(envelope: bytes) -> dict[str, Any]:
-    """What a statement says."""
-    body: dict[str, Any] = json.loads(parse_envelope(envelope).payload)
-    return body
 
 
 def cards_in(message: Any) -> Iterator[str]:

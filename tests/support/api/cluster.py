@@ -29,9 +29,10 @@ from rgs.store.address import PostgresAddress
 from rgs.v1 import common_pb2, play_pb2, session_pb2
 from rgs.v1.play_pb2_grpc import PlayServiceStub
 from rgs.v1.session_pb2_grpc import SessionServiceStub
-from tests.support.api.client import body_of, request_id
+from tests.support.api.client import request_id
 from tests.support.api.harness import channel_of, entropy, manifest, reason_in, status_in
 from tests.support.process.commands import MANIFEST
+from tests.support.service.harness import read_statement
 
 
 async def new_database(url: str, name: str) -> None:
@@ -198,7 +199,7 @@ async def exported(config: Config, folder: Path) -> list[dict[str, Any]]:
     assert await asyncio.to_thread(run, ["export", "--home", home, "--out", str(export)], MANIFEST) == 0
     root = read_fingerprint(config.keys)
     assert certify.main([str(export), "--keys", str(config.bundle), "--root", root]) == 0
-    bodies = [body_of(parse_line(line).envelope) for line in export.read_bytes().splitlines()]
+    bodies = [read_statement(parse_line(line).envelope) for line in export.read_bytes().splitlines()]
     verify_draws(bodies)
     return bodies
 

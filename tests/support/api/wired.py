@@ -81,7 +81,7 @@ TAKES_STREAM, GIVES_STREAM = (
 
 
 def now_ms() -> int:
-    """Where the clock of a wired server stands: certificates are valid, and the keys of the server known already."""
+    """Where the clock of a wired harness stands: certificates are valid, and the keys of the server known already."""
     return max(SystemClock().now_ms(), NOW_MS)
 
 
@@ -111,7 +111,7 @@ class ThreadJob:
 
 
 class Wire:
-    """A server and its endpoint; one channel a party."""
+    """A harness and its endpoint; one channel a party."""
 
     def __init__(self, folder: Path, *, limits: Limits = Limits(), **options: Any) -> None:  # noqa: B008
         encoder = Encoder(Catalog(Books()).list())

@@ -146,6 +146,11 @@ class Shelf:
         return self.artifacts.get(digest)
 
 
+def fill(shelf: Shelf, count: int, instance: str = "a") -> None:
+    for _ in range(count):
+        shelf.commit(instance)
+
+
 class _ShelfStore:
     """The shelf with a store's names where those of its making are others."""
 

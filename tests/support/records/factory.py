@@ -1,7 +1,7 @@
-"""A record factory: it plays rounds by rgs.core.games and signs statements by rgs.core.statements, without a server.
+"""Signed statements without a server: rounds are played by rgs.core.games and signed by rgs.core.statements.
 
-Everything follows from a seed: keys, salts, ids and transcripts. An honest server makes exports that must pass; `lie`
-is called with every body before it is signed, so that a lying server keeps its chains and signatures in order and is
+Everything follows from a seed: keys, salts, ids and transcripts. An honest factory makes exports that must pass; `lie`
+is called with every body before it is signed, so that a lying one keeps its chains and signatures in order and is
 wrong in one place only.
 """
 
@@ -64,7 +64,7 @@ class RecordFactory:
         sealing: Callable[[str, bytes, Ed25519Signer], bytes] = seal_envelope,
         development: bool = False,
     ) -> None:
-        """`bend` makes of a transcript the bytes that are committed to and revealed; an honest server leaves it.
+        """`bend` makes of a transcript the bytes that are committed to and revealed; an honest factory leaves it.
 
         `sealing` makes the envelope of payload type, payload and signer.
         """

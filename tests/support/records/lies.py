@@ -1,4 +1,4 @@
-"""Lies that the small server can tell in one place, each with the check that must name it (docs/verify.md).
+"""Lies that `small_factory` can tell in one place, each with the check that must name it (docs/verify.md).
 
 A lie is told under the right key and with chains in order, unless it is about keys or chains itself. Some lies show
 in a second check as well.
@@ -17,7 +17,7 @@ Change = Callable[[Body], None]
 
 @dataclass(frozen=True)
 class Planted:
-    """A fault and how it is built; `exporting` makes the file where it is not simply the server's."""
+    """A fault and how it is built; `exporting` makes the file where it is not simply the factory's."""
 
     name: str
     check: str
@@ -89,7 +89,7 @@ KEYED, STARTED = "2026-11-18T11:06:41.500Z", "2026-11-18T11:06:42.200Z"
 EARLY, LATE = "2001-01-01T00:00:00.000Z", "2099-12-31T23:59:59.999Z"
 
 SMALL: tuple[tuple[str, str, str, int, Change], ...] = (
-    # name, check, kind, nth, change: in the small server
+    # name, check, kind, nth, change: in `small_factory`
     ("instance of another name", "3 key", "instance_end", 1, put("instance", value="rgs-9")),
     ("start of another node", "3 key", "instance_start", 1, put("node", value="node-9")),
     ("field unknown", "4 schema", "purchase", 1, put("extra", value="x")),

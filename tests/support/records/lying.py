@@ -1,4 +1,4 @@
-"""Servers that lie: builders for the faults that `tests.support.records.planted` names."""
+"""Factories that lie: builders for the faults that `planted` names."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOBODY = Ed25519Signer.from_seed(bytes(32))
 """A key that no root knows."""
 
 
-# --- servers ---
+# --- factories ---
 
 
 def begun(
@@ -387,7 +387,7 @@ def round_id_of_a_failed_round() -> RecordFactory:
 
 
 def key_gone(kind: str, of: str, **more: str) -> RecordFactory:
-    """The small server, and a key of it ended or revoked by the root."""
+    """`small_factory`, and a key of it ended or revoked by the root."""
     factory = small_factory()
     instance = factory.lines[1].split(b'"keyid":"')[1][:64].decode()
     key = {"root": factory.root.keyid, "node": factory.nodes["node-1"].keyid, "instance": instance}[of]

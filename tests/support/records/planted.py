@@ -1,4 +1,5 @@
-"""Planted faults: the lies of `lies`, and those that take a factory of their own; each names the check that must see it.
+"""Planted faults: the lies of `lies`, and those that need a whole story of their own. Each names the check that must
+see it.
 
 Used twice: `certify replay` must name the check, and the independent verifier must come to the same last line.
 """

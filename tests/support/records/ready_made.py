@@ -1,4 +1,4 @@
-"""Ready-made servers: exports that tests replay, bend and break."""
+"""Ready-made factories: exports that tests replay, bend and break."""
 
 from __future__ import annotations
 

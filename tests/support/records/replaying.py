@@ -1,4 +1,4 @@
-"""Replaying a server or a file, and what was said of it."""
+"""Replay of what a factory signed or of a file, and what was said of it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from rgs.core.errors import VerificationError
 from rgs.core.replay import KeyBook, Replay, Rulebook, Summary
 from tests.support.records.factory import RecordFactory
+from tests.support.records.planted import PLANTED
 
 
 @dataclass(frozen=True)
@@ -41,5 +42,17 @@ def replay_file(data: bytes, keys: bytes, rulebook: Rulebook = RULEBOOK) -> Verd
 
 
 def replay_lines(factory: RecordFactory, lines: Sequence[bytes] | None = None) -> Verdict:
-    """A server's lines, or others under its keys."""
+    """A factory's lines, or others under its keys."""
     return replay_file(b"".join(line + b"\n" for line in (factory.lines if lines is None else lines)), factory.keys())
+
+
+def words(verdict: Verdict) -> list[str]:
+    """The failures, in words."""
+    return [failure.message for failure in verdict.failures]
+
+
+def planted(name: str) -> list[str]:
+    """The failures of a planted fault, in words."""
+    (one,) = [each for each in PLANTED if each.name == name]
+    factory = one.build()
+    return words(replay_file(one.exporting(factory), factory.keys()))

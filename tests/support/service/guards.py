@@ -1,4 +1,4 @@
-"""What the tests of trusted time share: a server over either store, its guard, and an admin who clears it."""
+"""What the tests of trusted time share: a harness over either store, its guard, and an admin who clears it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DAY_MS = 86_400_000
 _ids = itertools.count(1)
 
 Opened = Callable[..., AbstractAsyncContextManager[ServiceHarness]]
-"""Opens a server over one store, again and again the same."""
+"""Opens a harness over one store, again and again the same."""
 
 
 def clearing() -> Order:

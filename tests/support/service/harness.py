@@ -1,8 +1,8 @@
 """Every service in one folder, without a wire: store, embedded wallet and register, one instance.
 
 `ServiceHarness` opens and starts them under a clock that the test moves; its wallet and central system are the embedded
-ones behind a `Script` that can make them fall silent or refuse. Beside it: `player` (its client) and `oracles` (checks of
-the files that it leaves).
+ones behind a `Script` that can make them fall silent or refuse. Beside it: `player`, its client, and `oracles`, which
+check the files that it leaves.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def read_statement(envelope: bytes) -> dict[str, Any]:
 
 
 def key_bundle() -> bytes:
-    """The key statements of every test server: one root, one node."""
+    """The key statements of every harness: one root, one node."""
     time = format_time(NOW_MS - 1000)
     root = {"kind": "root_key", "public_key": ROOT_KEY.public_key.hex(), "time": time}
     node = {
@@ -177,7 +177,7 @@ class ServiceHarness:
         store: Store | None = None,
         parties: Parties | None = None,
     ) -> None:
-        """`store` and `parties` are those of a database that the server is to live over, instead of a file."""
+        """`store` and `parties` are those of a database that the harness is to live over, instead of a file."""
         self.folder = folder
         self.clock = clock or ManualClock()
         if store is not None:  # a database whose clock is the test's, too
@@ -312,7 +312,7 @@ class ServiceHarness:
 
 @asynccontextmanager
 async def open_harness(folder: Path, *, ended: bool = True, **options: Any) -> AsyncIterator[ServiceHarness]:
-    """A started server, stopped at the end."""
+    """A started harness, stopped at the end."""
     harness = ServiceHarness(folder, **options)
     try:
         await harness.start()

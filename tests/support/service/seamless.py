@@ -1,4 +1,4 @@
-"""A server whose operator is funded bet by bet, its player, and the oracle over what it leaves."""
+"""A harness whose operator is funded bet by bet, its player, and the oracle over what it leaves."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Better(Player):
 
 @asynccontextmanager
 async def opened(folder: Path, **options: Any) -> AsyncIterator[ServiceHarness]:
-    """A started server with an operator that is funded bet by bet."""
+    """A started harness with an operator that is funded bet by bet."""
     async with open_harness(folder, fundings=FUNDINGS, **options) as harness:
         yield harness
 

@@ -20,9 +20,10 @@ from rgs.node.logging import Log
 from rgs.node.server import Server
 from rgs.service.callers import Caller, Role
 from rgs.v1 import admin_pb2, common_pb2, play_pb2, session_pb2
-from tests.support.api.client import ApiClient, body_of, refused, request_id
+from tests.support.api.client import ApiClient, refused, request_id
 from tests.support.api.harness import ApiHarness, manifest, reason_in, status_in
 from tests.support.clocks import ShiftedClock
+from tests.support.service.harness import read_statement
 
 SESSION, ROUND = "01K4ZQ6A0B1C2D3E4F5G6H7J81", "01K4ZQ7M2J8T5V9X3B6C1D0EFG"
 FIELDS = ["time", "level", "event", "method", "party", "request_id", "session_id", "round_id", "reason", "ms"]
@@ -218,7 +219,7 @@ async def played(
             assert error.code() is grpc.StatusCode.PERMISSION_DENIED
         finally:
             await harness.stop()
-    return harness, body_of(acted.final), asked
+    return harness, read_statement(acted.final), asked
 
 
 async def test_every_step_of_a_life_has_its_line(tmp_path: Path) -> None:

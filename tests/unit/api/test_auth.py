@@ -18,21 +18,14 @@ from rgs.core.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
-from rgs.node.clock import SystemClock
 from rgs.service.callers import Caller, Role
 from rgs.store.interface import PartyRow
 from rgs.v1 import admin_pb2, audit_pb2, catalog_pb2, history_pb2, play_pb2, reconciliation_pb2, session_pb2
+from tests.support.clocks import NOW_MS, ManualClock
 from tests.support.waiting import at_once
 
-NOW_MS = 1_795_000_000_000
 ACT = "rgs.v1.PlayService/Act"
 LIST_GAMES = "rgs.v1.CatalogService/ListGames"
-
-
-class Clock(SystemClock):
-    def __init__(self, ms: int = NOW_MS) -> None:
-        self.ms = ms
-        super().__init__(lambda: self.ms, lambda: self.ms)
 
 
 @dataclass(frozen=True)
@@ -69,7 +62,7 @@ class GateHarness:
     """A gate with what stands around it. The PEM of a certificate is the name of an entry of `peers`."""
 
     def __init__(self, *rows: Row, admit: Callable[[Caller], None] = lambda _: None) -> None:
-        self.clock = Clock()
+        self.clock = ManualClock()
         self.parties = Parties(*(rows or (Row(),)))
         self.peers: dict[bytes, PeerCertificate] = {b"good": GOOD}
         self.read: list[bytes] = []
@@ -188,10 +181,10 @@ def test_a_row_of_an_unknown_role_lets_nobody_in() -> None:
 def test_the_dates_are_looked_at_in_every_call() -> None:
     harness = GateHarness()
     for now_ms in (NOW_MS - 1, NOW_MS, NOW_MS + 1):
-        harness.clock.ms = now_ms
+        harness.clock.time_ms = now_ms
         assert harness.caller().party == "op1"
     for now_ms in (NOW_MS - 2, NOW_MS + 2):
-        harness.clock.ms = now_ms
+        harness.clock.time_ms = now_ms
         with pytest.raises(UnauthenticatedError):
             harness.caller()
 
@@ -296,7 +289,7 @@ def test_a_list_that_cannot_be_read_at_the_start_is_an_error() -> None:
     parties = Parties()
     parties.broken = True
     with pytest.raises(OSError, match="disk"):
-        at_once(Gate(parties, Clock(), lambda _: GOOD).refresh())
+        at_once(Gate(parties, ManualClock(), lambda _: GOOD).refresh())
 
 
 # --- the call's certificate -------------------------------------------------------------------------------------------

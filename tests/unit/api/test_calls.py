@@ -15,6 +15,7 @@ from rgs.node.clock import SystemClock
 from rgs.node.pki import issue_client
 from rgs.service.callers import Caller, Role
 from rgs.v1 import play_pb2
+from tests.support.api.client import refused
 from tests.support.api.harness import (
     HOUR_MS,
     authority,
@@ -42,12 +43,6 @@ async def versions(_caller: Caller, message: Any) -> bytes:
     response = play_pb2.ActResponse()
     response.round.round_version = message.round_version
     return response.SerializeToString()
-
-
-async def refused(call: Any) -> grpc.aio.AioRpcError:
-    with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await call
-    return caught.value
 
 
 # --- unary ------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""A started server for every test that asks for one."""
+"""A started harness for every test that asks for one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def anna(harness: ServiceHarness) -> Player:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
-    """Opens a server over the one store, then over the other; again and again the same one."""
+    """Opens a harness over the one store, then over the other; again and again the same one."""
     if request.param == "sqlite":
         yield lambda **options: _open(tmp_path, None, **options)
     else:

@@ -216,7 +216,7 @@ async def test_an_alarm_is_signed_once_with_what_it_counts(tmp_path: Path) -> No
         assert (life["reason"], life["before"]) == ("BELOW", "exact 0.000000")
         assert life["after"].startswith("measured -0.")
         assert "band -0." in life["after"]
-        # Play goes on, unless the server has said otherwise.
+        # Play goes on, unless the operator has set it otherwise.
         assert await store.switches() == []
 
 

@@ -14,35 +14,10 @@ from rgs.tlog.directory import LogDirectory, LogRefusedError
 from rgs.tlog.sequencer import CHECKPOINTS_FILE, ORDER_FILE, Sequencer
 from rgs.tlog.shard import ShardWriter
 from tests.support.clocks import ManualClock
-from tests.support.log.sequencing import PREFIX, SIGNER, SUMMER_MS, Logged, Shelf, make_sequencer
+from tests.support.log.sequencing import PREFIX, SIGNER, Logged, Shelf, fill, make_sequencer
 from tests.support.service.harness import NODE_KEY
 
 H1 = f"{PREFIX}/2026h1"
-
-
-@pytest.fixture
-def shelf() -> Shelf:
-    return Shelf()
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock(SUMMER_MS)
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> Path:
-    return tmp_path / "log"
-
-
-@pytest.fixture
-def sequencer(shelf: Shelf, log: Path, clock: ManualClock) -> Sequencer:
-    return make_sequencer(shelf, log, clock)
-
-
-def fill(shelf: Shelf, count: int, instance: str = "a") -> None:
-    for _ in range(count):
-        shelf.commit(instance)
 
 
 # --- what makes it refuse to sign -------------------------------------------------------------------------------------

@@ -25,37 +25,13 @@ from tests.support.log.sequencing import (
     SUMMER_MS,
     Logged,
     Shelf,
+    fill,
     make_sequencer,
     verify_shelf,
 )
 from tests.support.service.harness import NODE_KEY, sealed
 
 H1 = f"{PREFIX}/2026h1"
-
-
-@pytest.fixture
-def shelf() -> Shelf:
-    return Shelf()
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock(SUMMER_MS)
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> Path:
-    return tmp_path / "log"
-
-
-@pytest.fixture
-def sequencer(shelf: Shelf, log: Path, clock: ManualClock) -> Sequencer:
-    return make_sequencer(shelf, log, clock)
-
-
-def fill(shelf: Shelf, count: int, instance: str = "a") -> None:
-    for _ in range(count):
-        shelf.commit(instance)
 
 
 # --- order ------------------------------------------------------------------------------------------------------------

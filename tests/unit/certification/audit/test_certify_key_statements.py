@@ -16,7 +16,7 @@ from tests.unit.certification.audit.test_certify_omission import DAY_MS, omitted
 
 @pytest.fixture
 def case(tmp_path: Path) -> Case:
-    """A server of two nodes that plays; nothing published yet."""
+    """A factory of two nodes that plays; nothing published yet."""
     factory = RecordFactory("keys logged")
     worker = factory.start("node-1-b1-w0")
     factory.start("node-2-b1-w0", "node-2")

@@ -24,22 +24,14 @@ from tests.support.records.lying import (
     two_rounds,
     void_factory,
 )
-from tests.support.records.planted import PLANTED
 from tests.support.records.planted_ids import erased
 from tests.support.records.planted_voids import PROPOSED
-from tests.support.records.replaying import RULEBOOK, Verdict, replay_file, replay_lines
+from tests.support.records.replaying import RULEBOOK, Verdict, planted, replay_lines
 
 
 def words(factory: RecordFactory) -> list[str]:
     """The failures of the server's lines, in words."""
     return [failure.message for failure in replay_lines(factory).failures]
-
-
-def planted(name: str) -> list[str]:
-    """The failures of a planted fault, in words."""
-    (one,) = [each for each in PLANTED if each.name == name]
-    factory = one.build()
-    return [failure.message for failure in replay_file(one.exporting(factory), factory.keys()).failures]
 
 
 # --- seats of a round ---

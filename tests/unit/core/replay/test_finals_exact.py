@@ -7,19 +7,12 @@ import pytest
 from tests.support.records.factory import Body, RecordFactory
 from tests.support.records.lies import lie_at, put
 from tests.support.records.lying import played, table_of_three, void_factory
-from tests.support.records.planted import PLANTED
-from tests.support.records.replaying import replay_file, replay_lines
+from tests.support.records.replaying import planted, replay_lines
 from tests.unit.core.replay.test_keys_exact import Instant
 
 
 def words(factory: RecordFactory) -> list[str]:
     return [failure.message for failure in replay_lines(factory).failures]
-
-
-def planted(name: str) -> list[str]:
-    (one,) = [each for each in PLANTED if each.name == name]
-    factory = one.build()
-    return [failure.message for failure in replay_file(one.exporting(factory), factory.keys()).failures]
 
 
 @pytest.mark.parametrize("change", [lambda drawn: drawn[:-1], lambda drawn: drawn + b"\x00"], ids=["less", "more"])

@@ -9,11 +9,7 @@ from tests.support.records.factory import RecordFactory
 from tests.support.records.lies import add, lie_at, put
 from tests.support.records.lying import two_instances
 from tests.support.records.planted_ids import turned
-from tests.support.records.replaying import Verdict, replay_lines
-
-
-def words(verdict: Verdict) -> list[str]:
-    return [failure.message for failure in verdict.failures]
+from tests.support.records.replaying import replay_lines, words
 
 
 def in_flight(count: int) -> RecordFactory:

@@ -7,20 +7,9 @@ import pytest
 from rgs.core.replay import KeyBook, Replay
 from rgs.core.statements import parse_envelope, parse_line, parse_statement
 from tests.support.records.factory import RecordFactory
-from tests.support.records.planted import PLANTED
 from tests.support.records.ready_made import small_factory
-from tests.support.records.replaying import RULEBOOK, Verdict, replay_file, replay_lines
+from tests.support.records.replaying import RULEBOOK, planted, replay_lines, words
 from tests.unit.core.replay.test_keys import instance_key, key_end, two_boots
-
-
-def words(verdict: Verdict) -> list[str]:
-    return [failure.message for failure in verdict.failures]
-
-
-def planted(name: str) -> list[str]:
-    (one,) = [each for each in PLANTED if each.name == name]
-    factory = one.build()
-    return words(replay_file(one.exporting(factory), factory.keys()))
 
 
 class Instant(RecordFactory):

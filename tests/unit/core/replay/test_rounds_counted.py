@@ -11,7 +11,7 @@ from tests.support.records.factory import Body, Lie, RecordFactory
 from tests.support.records.lies import Planted, lie_at, put
 from tests.support.records.lying import begun, ended, table_of_three, two_rounds
 from tests.support.records.planted import PLANTED
-from tests.support.records.replaying import RULEBOOK, Verdict, replay_file, replay_lines
+from tests.support.records.replaying import RULEBOOK, Verdict, replay_file, replay_lines, words
 
 NO_RULES = {"id": "uth-solo", "sha256": "0" * 64, "version": "1"}
 
@@ -20,10 +20,6 @@ def planted(name: str) -> Verdict:
     one: Planted = next(each for each in PLANTED if each.name == name)
     factory = one.build()
     return replay_file(one.exporting(factory), factory.keys())
-
-
-def words(verdict: Verdict) -> list[str]:
-    return [failure.message for failure in verdict.failures]
 
 
 def named(verdict: Verdict) -> int:

@@ -1,4 +1,4 @@
-"""rgs.core.statements.bulk, and which witnesses a policy calls the server's own."""
+"""rgs.core.statements.bulk, and which witnesses a policy calls the operator's own."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ async def test_a_rigged_generator_passes_replay_and_is_told_by_its_returns(
         assert ("uth-solo showdown life", "BELOW") in {(event["subject"], event["reason"]) for event in events}
         anna = Player(harness)
         await anna.sit()
-        await anna.play()  # the server has not said that an alarm stops it
+        await anna.play()  # the operator has not set that an alarm stops it
     assert replay(tmp_path).failures == 0
 
 
