@@ -31,10 +31,10 @@ from tests.support.api.submitting import (
     play,
     reason_of,
     submit_wallet,
-    until,
     wallet_rows,
     wallet_stream,
 )
+from tests.support.waiting import until
 
 # --- hostile streams --------------------------------------------------------------------------------------------------
 

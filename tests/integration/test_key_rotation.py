@@ -7,7 +7,7 @@ import itertools
 import signal
 import sqlite3
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ from tests.support.service.harness import NODE_KEY, open_harness, read_statement
 from tests.support.service.harness import ServiceHarness as Small
 from tests.support.service.oracles import replay, stored_statements, verify_books, verify_numbers
 from tests.support.service.player import Player as Guest
+from tests.support.waiting import until
 from tests.verifier import independent_verifier
 
 pytestmark = pytest.mark.slow
@@ -47,14 +48,6 @@ CHECK, FOLD = 1, 7
 async def rgs(config: Config, *arguments: str) -> None:
     """A command of the operator's people, beside the running server."""
     assert await asyncio.to_thread(run, [*arguments, "--home", str(config.keys.parent)], MANIFEST) == 0, arguments
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(15):
-        while True:
-            if holds():
-                return
-            await asyncio.sleep(0.001)
 
 
 async def until_instance(harness: ApiHarness, boot_no: int) -> None:

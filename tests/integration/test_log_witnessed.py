@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import shutil
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -29,8 +29,8 @@ from rgs.tlog.directory import LogDirectory
 from tests.integration.test_api_server import statements_of
 from tests.support.api.client import ApiClient, refused
 from tests.support.api.harness import ApiHarness, info_in, status_in
+from tests.support.waiting import until
 
-SECONDS = 60
 """So long anything is waited for; it is a matter of one or two."""
 
 
@@ -77,14 +77,6 @@ class Watched:
 
     async def live(self, player: str) -> None:
         await (await ApiClient(self.harness.channel(), player).seated()).round_to_the_end()
-
-
-async def until(reached: Callable[[], object]) -> None:
-    for _ in range(SECONDS * 20):
-        if reached():
-            return
-        await asyncio.sleep(0.05)
-    raise AssertionError(f"not reached within {SECONDS} s")
 
 
 async def test_what_is_published_is_cosigned_and_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

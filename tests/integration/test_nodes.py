@@ -6,7 +6,7 @@ import asyncio
 import os
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ from tests.support.api.cluster import (
 from tests.support.api.harness import status_in
 from tests.support.service.harness import read_statement
 from tests.support.store.postgres import QUICK, Server, one_server
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -57,16 +58,6 @@ def place(postgres: Server) -> PostgresAddress:
     name = f"nodes{next(NUMBERS)}"
     asyncio.run(new_database(postgres.url(), name))
     return PostgresAddress(postgres.url(name))
-
-
-async def until(holds: Callable[[], Any]) -> None:
-    """Wait for what comes by itself; `holds` may be a coroutine function."""
-    async with asyncio.timeout(15):
-        while True:
-            found = holds()
-            if await found if asyncio.iscoroutine(found) else found:
-                return
-            await asyncio.sleep(0.02)
 
 
 async def ended(harness: Cluster, folder: Path) -> list[dict[str, Any]]:

@@ -23,7 +23,7 @@ from tests.support.api.client import request_id
 from tests.support.api.harness import channel_of
 from tests.support.api.wired import STREAM, Wire, certificate, wired
 from tests.support.service.oracles import verify_books
-from tests.unit.api.test_quotas import until
+from tests.support.waiting import until
 
 STEPS = ("OpenSession", "BuyParticipation", "StartRound", "Act", "EndParticipation", "CloseSession")
 

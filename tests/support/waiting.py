@@ -1,8 +1,9 @@
-"""Coroutines that never wait, as those of a store on SQLite: their results without a loop, or inside of one."""
+"""Waiting for what another task or process does, and results of coroutines that never wait (a store on SQLite)."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TypeVar
 
 _Result = TypeVar("_Result")
@@ -26,3 +27,13 @@ def all_at_once(stream: AsyncIterator[_Result]) -> list[_Result]:
             rows.append(at_once(anext(stream)))
         except StopAsyncIteration:
             return rows
+
+
+async def until(holds: Callable[[], object], limit_s: float = 60) -> None:
+    """Return once it holds; TimeoutError if it does not in time. `holds` may be a coroutine function."""
+    async with asyncio.timeout(limit_s):
+        while True:
+            found = holds()
+            if await found if isinstance(found, Awaitable) else found:
+                return
+            await asyncio.sleep(0.005)

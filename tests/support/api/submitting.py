@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
 
@@ -110,9 +110,3 @@ async def download(stub: Any, report_id: str, file: str, operator: str = "") -> 
 
 async def reason_of(call: Any) -> str:
     return reason_in(status_in(await refused(call)))
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    """Wait for what another task or process does."""
-    while not is_so():  # noqa: ASYNC110 - there is nobody to tell us
-        await asyncio.sleep(0.02)

@@ -19,6 +19,7 @@ from rgs.v1 import play_pb2
 from tests.support.api.client import refused
 from tests.support.api.harness import channel_of, info_in, other_certificate, reason_in, small, status_in
 from tests.support.clocks import ManualClock
+from tests.support.waiting import until
 from tests.unit.api.test_calls import ACT, act, versions
 
 WATCH = "/grpc.health.v1.Health/Watch"
@@ -147,12 +148,6 @@ class Stuck:
             self.inside += 1
             await self.go.wait()
         return await versions(caller, message)
-
-
-async def until(condition: Any) -> None:
-    async with asyncio.timeout(20):
-        while not condition():  # noqa: ASYNC110 - what is waited for is the server's
-            await asyncio.sleep(0.005)
 
 
 async def test_the_calls_of_one_that_pile_up_leave_the_others_their_places(monkeypatch: pytest.MonkeyPatch) -> None:
