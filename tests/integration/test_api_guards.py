@@ -23,7 +23,7 @@ from rgs.service.permits import GUARDS
 from rgs.store.sqlite.store import SqliteStore
 from rgs.v1 import admin_pb2, session_pb2
 from rgs.v1.admin_pb2_grpc import AdminServiceStub
-from tests.support.api.client import ApiClient, refused, request_id
+from tests.support.api.client import ApiClient, health, refused, request_id
 from tests.support.api.harness import ApiHarness, info_in, manifest, reason_in, serving, status_in
 from tests.support.service.harness import read_statement
 
@@ -34,12 +34,6 @@ SERVING, NOT_SERVING = b"\x08\x01", b"\x08\x02"
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rgs.node.server.BACKGROUND_S", 0.02)
-
-
-async def health(channel: grpc.aio.Channel, service: str) -> bytes:
-    check: Any = channel.unary_unary("/grpc.health.v1.Health/Check")
-    told: bytes = await check(b"\x0a" + bytes([len(service)]) + service.encode())
-    return told
 
 
 async def until(channel: grpc.aio.Channel, service: str, wanted: bytes) -> None:

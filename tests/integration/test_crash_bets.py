@@ -22,7 +22,7 @@ from rgs.core.errors import RegulatorRefusedError, RgsError, TransactionRolledBa
 from rgs.store.sqlite.store import connect, create_store
 from tests.integration.test_crash_lives import Client, lives, verify_left
 from tests.support.clocks import NOW_MS, ManualClock
-from tests.support.service.crashing import FAILPOINT, Run, forking, live, serve_children
+from tests.support.service.crashing import FAILPOINT, Run, forking, live, points_of, serve_children
 from tests.support.service.harness import STORE_EPOCH, ServiceHarness
 from tests.support.service.oracles import verify_books
 from tests.support.service.player import Player
@@ -183,28 +183,19 @@ BETS = {
 """Writes in each step; behind a round its return, the wallet's write and the one that says that it landed."""
 
 
-def points() -> list[str]:
-    found = []
-    for step, files in BETS.items():
-        for number, file in enumerate(files):
-            count = files[: number + 1].count(file)
-            found += [f"{step}/{file}/{count}/before", f"{step}/{file}/{count}/after"]
-    return found
-
-
 def test_the_matrix_has_every_write(tmp_path: Path, run: Run) -> None:
     lives(tmp_path, run())
     passed = (tmp_path / "points.txt").read_text("ascii").split()
     of_steps = [point for point in passed if point.split("/")[0] in BETS]
-    assert sorted(of_steps) == sorted(points())
+    assert sorted(of_steps) == sorted(points_of(BETS))
     verify_seamless(tmp_path)
 
 
-@pytest.mark.parametrize("point", points())
+@pytest.mark.parametrize("point", points_of(BETS))
 def test_killed_between_every_two_writes(tmp_path: Path, run: Run, point: str) -> None:
     assert run(point) == -signal.SIGKILL
     verify_left(tmp_path)
-    lives(tmp_path, run(recover_first=points().index(point) // 2 % 2 == 0))
+    lives(tmp_path, run(recover_first=points_of(BETS).index(point) // 2 % 2 == 0))
     verify_seamless(tmp_path)
 
 

@@ -22,7 +22,7 @@ import pytest
 from rgs.service.instance import FIRST_WINDOW
 from rgs.store.sqlite.store import create_store
 from tests.support.clocks import NOW_MS, ManualClock
-from tests.support.service.crashing import FAILPOINT, Run, forking, live, serve_children
+from tests.support.service.crashing import FAILPOINT, Run, forking, live, points_of, serve_children
 from tests.support.service.harness import STORE_EPOCH, Request, ServiceHarness, read_statement
 from tests.support.service.oracles import export_lines, replay_lines, stored_statements, verify_books, verify_numbers
 from tests.support.service.player import Player
@@ -154,30 +154,21 @@ COMMITS = {
 }
 
 
-def points() -> list[str]:
-    found = []
-    for step, files in COMMITS.items():
-        for number, file in enumerate(files):
-            count = files[: number + 1].count(file)
-            found += [f"{step}/{file}/{count}/before", f"{step}/{file}/{count}/after"]
-    return found
-
-
 def test_the_matrix_is_complete(tmp_path: Path, run: Run) -> None:
     lives(tmp_path, run())
-    assert (tmp_path / "points.txt").read_text("ascii").split() == points()
+    assert (tmp_path / "points.txt").read_text("ascii").split() == points_of(COMMITS)
     assert verify_books(tmp_path).rounds_verified == 2
 
 
-@pytest.mark.parametrize("point", points())
+@pytest.mark.parametrize("point", points_of(COMMITS))
 def test_killed_between_every_two_writes(tmp_path: Path, run: Run, point: str) -> None:
     assert run(point) == -signal.SIGKILL
     verify_left(tmp_path)
-    lives(tmp_path, run(recover_first=points().index(point) // 2 % 2 == 0))
+    lives(tmp_path, run(recover_first=points_of(COMMITS).index(point) // 2 % 2 == 0))
     summary = verify_books(tmp_path)
     assert (summary.sessions, summary.rounds_verified, summary.is_cut) == (1, 2, False)
     first, *_ = stored_statements(tmp_path)
-    died_before_its_start = point in points()[:5]
+    died_before_its_start = point in points_of(COMMITS)[:5]
     assert summary.instances == (1 if died_before_its_start else 2), first
 
 

@@ -31,8 +31,6 @@ from tests.support.api.client import ApiClient, refused
 from tests.support.api.harness import ApiHarness, info_in, status_in
 from tests.support.waiting import until
 
-"""So long anything is waited for; it is a matter of one or two."""
-
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from rgs.service.instance import Instance
 from rgs.store.address import PostgresAddress
 from rgs.v1 import admin_pb2, play_pb2, session_pb2
 from rgs.v1.admin_pb2_grpc import AdminServiceStub
-from tests.support.api.client import request_id
+from tests.support.api.client import health, request_id
 from tests.support.api.cluster import (
     OPEN,
     Cluster,
@@ -299,12 +299,6 @@ async def test_a_stream_hears_what_happens_at_another_server(tmp_path: Path, pla
 # --- who is lost ------------------------------------------------------------------------------------------------------
 
 
-async def health_of(channel: grpc.aio.Channel, service: str) -> bytes:
-    check: Any = channel.unary_unary("/grpc.health.v1.Health/Check")
-    answer: bytes = await check(b"\x0a" + bytes([len(service)]) + service.encode())
-    return answer
-
-
 async def test_who_does_not_renew_its_lease_is_lost_and_plays_no_more(
     tmp_path: Path, place: PostgresAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -339,7 +333,7 @@ async def test_who_does_not_renew_its_lease_is_lost_and_plays_no_more(
         await until(lambda: not sleeper.services.permits.serving)
         channel = harness.channel(1)
         for service in ("", PLAY):
-            assert await health_of(channel, service) == b"\x08\x02"
+            assert await health(channel, service) == b"\x08\x02"
         await harness.restart(1)
         await table.start(0)
         bodies = await ended(harness, tmp_path)

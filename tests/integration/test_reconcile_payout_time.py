@@ -11,12 +11,9 @@ from pathlib import Path
 import pytest
 
 from rgs.core.reconcile.classes import BreakClass
-from rgs.store.reads import SqliteReads
-from rgs.store.sqlite.store import connect
 from tests.support.service.harness import open_harness
 from tests.support.service.player import Player
-from tests.support.service.reconciling import Day, Row, export_day
-from tests.support.waiting import all_at_once
+from tests.support.service.reconciling import Day, Row, day_of
 
 MINUTE_MS = 60_000
 
@@ -37,11 +34,7 @@ async def _play(folder: Path) -> None:
 def clean(tmp_path_factory: pytest.TempPathFactory) -> Day:
     folder = tmp_path_factory.mktemp("payout")
     asyncio.run(_play(folder))
-    connection = connect(folder / "rgs.db", read_only=True)
-    try:
-        return export_day(folder, all_at_once(SqliteReads(connection).statements_in_order()), folder / "day")
-    finally:
-        connection.close()
+    return day_of(folder, folder / "day")
 
 
 def earlier(row: Row, name: str) -> None:

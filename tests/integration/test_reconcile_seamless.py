@@ -10,11 +10,8 @@ from typing import Any
 import pytest
 
 from rgs.core.reconcile.classes import BreakClass
-from rgs.store.reads import SqliteReads
-from rgs.store.sqlite.store import connect
-from tests.support.service.reconciling import Day, Row, export_day
+from tests.support.service.reconciling import Day, Row, day_of
 from tests.support.service.seamless import Better, opened
-from tests.support.waiting import all_at_once
 
 
 async def _play(folder: Path) -> None:
@@ -32,11 +29,7 @@ async def _play(folder: Path) -> None:
 def clean(tmp_path_factory: pytest.TempPathFactory) -> Day:
     folder = tmp_path_factory.mktemp("seamless")
     asyncio.run(_play(folder))
-    connection = connect(folder / "rgs.db", read_only=True)
-    try:
-        return export_day(folder, all_at_once(SqliteReads(connection).statements_in_order()), folder / "day")
-    finally:
-        connection.close()
+    return day_of(folder, folder / "day")
 
 
 def found(day: Day, out: Path, **options: Any) -> list[str]:

@@ -137,6 +137,13 @@ async def nothing(_caller: Caller, _message: Any) -> bytes:
     return b""
 
 
+async def versions(_caller: Caller, message: Any) -> bytes:
+    """An answer by which the request is known again."""
+    response = play_pb2.ActResponse()
+    response.round.round_version = message.round_version
+    return response.SerializeToString()
+
+
 def methods(**answers: Answer) -> Methods:
     kinds = {
         "StartRound": play_pb2.StartRoundRequest,

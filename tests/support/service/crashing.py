@@ -16,7 +16,7 @@ import subprocess
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -131,3 +131,13 @@ def live(process: subprocess.Popen[str], order: dict[str, Any]) -> int:
     assert process.stdout is not None
     print(json.dumps(order), file=process.stdin, flush=True)
     return int(process.stdout.readline())
+
+
+def points_of(steps: Mapping[str, Sequence[str]]) -> list[str]:
+    """Before and after each write of each step, as `<step>/<file>/<count>/<when>`."""
+    found = []
+    for step, files in steps.items():
+        for number, file in enumerate(files):
+            count = files[: number + 1].count(file)
+            found += [f"{step}/{file}/{count}/before", f"{step}/{file}/{count}/after"]
+    return found

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rgs.core.games.types import Action
+from rgs.core.views import SessionView
 from rgs.service.callers import Caller, Reply
 from rgs.service.play.requests import Act, BuyParticipation, CloseSession, EndParticipation, OpenSession, StartRound
 from tests.support.service.harness import OPERATOR, Request, ServiceHarness, read_reply
@@ -56,6 +57,11 @@ class Player:
         if document["round"] is not None:
             self.round = document["round"]
         self.sent.append((request, reply))
+
+    async def view(self) -> SessionView:
+        """The session as it stands."""
+        view, _ = await self.harness.sessions.get(self.caller, self.session_id)
+        return view
 
     def opening(self) -> OpenSession:
         return OpenSession(self.harness.request_id(), self._game, self.name, "EUR", "ref:1")

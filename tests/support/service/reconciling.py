@@ -128,9 +128,14 @@ def play_day(folder: Path, *, is_open: bool = False) -> Day:
     home = folder / "home"
     home.mkdir(parents=True)
     asyncio.run(_play(home, is_open=is_open))
+    return day_of(home, folder / "day")
+
+
+def day_of(home: Path, folder: Path) -> Day:
+    """The files of what has been played in this folder, which nobody has open any more."""
     connection = connect(home / "rgs.db", read_only=True)
     try:
-        return export_day(home, all_at_once(SqliteReads(connection).statements_in_order()), folder / "day")
+        return export_day(home, all_at_once(SqliteReads(connection).statements_in_order()), folder)
     finally:
         connection.close()
 

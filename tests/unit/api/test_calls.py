@@ -26,6 +26,7 @@ from tests.support.api.harness import (
     reason_in,
     small,
     status_in,
+    versions,
 )
 from tests.support.api.views import REQUEST_ID, ROUND_ID, SESSION_ID
 
@@ -36,13 +37,6 @@ SECRET = "5a17ba11" * 8
 
 def act(nth: int) -> play_pb2.PlayRequest:
     return play_pb2.PlayRequest(act=play_pb2.ActRequest(request_id=f"r{nth}", round_version=nth))
-
-
-async def versions(_caller: Caller, message: Any) -> bytes:
-    """An answer by which the request is known again."""
-    response = play_pb2.ActResponse()
-    response.round.round_version = message.round_version
-    return response.SerializeToString()
 
 
 # --- unary ------------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from rgs.core.rounds import RoundStatus
 from rgs.service.callers import Caller
 from rgs.service.play.notices import NOTICES_MAX, Notice, Notices
 from rgs.v1 import common_pb2, play_pb2
-from tests.support.api.harness import Small, reason_in, small
+from tests.support.api.harness import Small, reason_in, small, versions
 from tests.support.api.views import SESSION_ID
 
 OTHER = "01" + "T" * 24
@@ -31,12 +31,6 @@ def act(nth: int, session_id: str = SESSION_ID) -> play_pb2.PlayRequest:
 
 def notice(nth: int, session_id: str = SESSION_ID, status: RoundStatus = RoundStatus.OPEN, code: str = "") -> Notice:
     return Notice(session_id, round_id(nth), status, code, "N" * 16, "P" * 16)
-
-
-async def versions(_caller: Caller, message: Any) -> bytes:
-    response = play_pb2.ActResponse()
-    response.round.round_version = message.round_version
-    return response.SerializeToString()
 
 
 async def refusing(_caller: Caller, _message: Any) -> bytes:

@@ -31,10 +31,11 @@ from tests.support.api.harness import (
     server_certificate,
     small,
     status_in,
+    versions,
 )
 from tests.support.api.views import ROUND_ID, SESSION_ID
 from tests.support.waiting import until
-from tests.unit.api.test_calls import ACT, act, versions
+from tests.unit.api.test_calls import ACT, act
 
 LARGE = play_pb2.ActResponse(final=b"x" * 30_000).SerializeToString()
 LIMITS = Limits(stall_s=60, idle_s=3_600)

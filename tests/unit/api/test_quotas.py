@@ -17,10 +17,10 @@ from rgs.core.errors import PartyLimitError
 from rgs.service.callers import Caller, Role
 from rgs.v1 import play_pb2
 from tests.support.api.client import refused
-from tests.support.api.harness import channel_of, info_in, other_certificate, reason_in, small, status_in
+from tests.support.api.harness import channel_of, info_in, other_certificate, reason_in, small, status_in, versions
 from tests.support.clocks import ManualClock
 from tests.support.waiting import until
-from tests.unit.api.test_calls import ACT, act, versions
+from tests.unit.api.test_calls import ACT, act
 
 WATCH = "/grpc.health.v1.Health/Watch"
 NOW_MS = 1_795_000_000_000

@@ -11,10 +11,9 @@ import pytest
 from rgs.core.clock import APART_MS
 from rgs.core.errors import ClocksDifferError, DurationLimitError
 from rgs.core.limits import SessionLimits
-from rgs.core.views import SessionView
 from rgs.service.timekeeping import SET_KEY
 from tests.support.service.guards import ADMIN, DAY_MS, Opened, cleared, clearing, guard, look
-from tests.support.service.harness import OPERATOR, ServiceHarness
+from tests.support.service.harness import ServiceHarness
 from tests.support.service.player import Player
 
 FINISH_MS = 600_000
@@ -26,11 +25,6 @@ async def set_forward(harness: ServiceHarness, by_ms: int) -> None:
     harness.clock.database_ahead_ms += by_ms
     await look(harness)
     assert await cleared(harness) == "OPEN"
-
-
-async def view_of(harness: ServiceHarness, player: Player) -> SessionView:
-    view, _ = await harness.sessions.get(OPERATOR, player.session_id)
-    return view
 
 
 @pytest.mark.parametrize("ahead_ms", [3_600_000, -3_600_000])
@@ -78,13 +72,13 @@ async def test_a_view_offers_what_may_be_started_after_a_clock_was_set(opened: O
         anna = Player(harness)
         await anna.sit()
         inactivity_ms = harness.books.jurisdictions["demo"].inactivity_ms
-        offered = (await view_of(harness, anna)).largest_ante_minor
+        offered = (await anna.view()).largest_ante_minor
         await set_forward(harness, 10 * DAY_MS)
         set_ms = harness.clock.now_ms()
-        view = await view_of(harness, anna)
+        view = await anna.view()
         assert (view.largest_ante_minor, view.inactive_ms) == (offered, set_ms + inactivity_ms)
         harness.clock.tick(inactivity_ms + 1)
-        assert (await view_of(harness, anna)).largest_ante_minor == 0
+        assert (await anna.view()).largest_ante_minor == 0
         harness.clock.tick(-1)
         await anna.start()
 
@@ -98,11 +92,11 @@ async def test_the_time_limit_of_a_session_goes_by_the_signed_times(opened: Open
         await anna.send(replace(anna.opening(), limits=SessionLimits(duration_ms=3_600_000)))
         await anna.buy(10_000)
         harness.clock.jump(2 * 3_600_000)
-        assert (await view_of(harness, anna)).time_left_ms == 3_600_000, "no time that is not trusted counts"
+        assert (await anna.view()).time_left_ms == 3_600_000, "no time that is not trusted counts"
         harness.clock.database_ahead_ms = 2 * 3_600_000
         await look(harness)
         assert await cleared(harness) == "OPEN"
-        assert (await view_of(harness, anna)).time_left_ms == 0
+        assert (await anna.view()).time_left_ms == 0
         with pytest.raises(DurationLimitError):
             await anna.start()
         await anna.leave()

@@ -18,9 +18,8 @@ from rgs.core.errors import (
     StakeLimitError,
 )
 from rgs.core.limits import Room, SessionLimits
-from rgs.core.views import SessionView
 from tests.support.service.admins import void
-from tests.support.service.harness import OPERATOR, ServiceHarness, read_statement
+from tests.support.service.harness import ServiceHarness, read_statement
 from tests.support.service.oracles import stored_statements, verify_books
 from tests.support.service.player import Player
 
@@ -32,11 +31,6 @@ async def seated(harness: ServiceHarness, bought: int = 10_000, game: str = "uth
     await player.send(replace(player.opening(), limits=SessionLimits(**limits)))
     await player.buy(bought)
     return player
-
-
-async def view_of(harness: ServiceHarness, player: Player) -> SessionView:
-    view, _ = await harness.sessions.get(OPERATOR, player.session_id)
-    return view
 
 
 async def refused(error: type[RgsError], call: Any) -> RgsError:
@@ -59,14 +53,14 @@ async def test_limits_are_told_in_the_statement_and_in_every_view(tmp_path: Path
     told = read_statement(opened.envelope)["limits"]
     assert told == {"duration_ms": "60000", "loss_minor": "500", "stake_minor": "900"}
     await fold(anna)
-    view = await view_of(harness, anna)
+    view = await anna.view()
     assert view.room == Room(9800, 300, 700)
     assert view.time_left_ms == 60_000 - 1500
     assert view.session.participation.net_position_minor == -200
     # 300 cover an ante, its blind and four antes on top: 50.
     assert view.largest_ante_minor == 50
     await anna.leave()
-    assert (await view_of(harness, anna)).time_left_ms == 60_000 - 1500
+    assert (await anna.view()).time_left_ms == 60_000 - 1500
     verify_books(tmp_path)
 
 
@@ -74,7 +68,7 @@ async def test_a_session_without_limits_says_so(tmp_path: Path, harness: Service
     await anna.sit()
     (opened,) = [row for row in stored_statements(tmp_path) if row.kind == "session_open"]
     assert "limits" not in read_statement(opened.envelope)
-    assert (await view_of(harness, anna)).time_left_ms is None
+    assert (await anna.view()).time_left_ms is None
 
 
 async def test_a_limit_that_is_none_opens_nothing(tmp_path: Path, harness: ServiceHarness, anna: Player) -> None:
@@ -117,7 +111,7 @@ async def test_a_dearer_decision_is_told_with_its_reason_and_the_owed_one_is_fre
     room = opening + cost - 1
     anna = await (seated(harness, room, game) if name == "balance" else seated(harness, 10_000, game, **{name: room}))
     await anna.start(100)
-    view = (await view_of(harness, anna)).open_round
+    view = (await anna.view()).open_round
     assert view is not None
     reasons = {legal.action.value: legal.reason for legal in view.legal_actions}
     assert reasons[dear] == error.reason
@@ -135,7 +129,7 @@ async def test_a_dearer_decision_is_told_with_its_reason_and_the_owed_one_is_fre
 
 async def test_the_largest_ante_covers_every_option_and_the_next_does_not(harness: ServiceHarness) -> None:
     anna = await seated(harness, loss_minor=611)
-    largest = (await view_of(harness, anna)).largest_ante_minor
+    largest = (await anna.view()).largest_ante_minor
     assert largest == 100
     await anna.start(largest)
     assert all(available for _, _, available in anna.round["legal_actions"])
@@ -153,14 +147,14 @@ async def test_a_loss_limit_counts_what_was_lost_and_a_stake_limit_what_was_stak
     for _ in range(3):
         await fold(anna)
     await refused(LossLimitError, anna.start(10))
-    assert (await view_of(harness, anna)).room.loss_left_minor == 0
+    assert (await anna.view()).room.loss_left_minor == 0
     await anna.leave()
     bert = await seated(harness, stake_minor=420)
     for _ in range(2):
         await fold(bert)
     await refused(StakeLimitError, bert.start(12))
     await fold(bert, 10)
-    assert (await view_of(harness, bert)).room.stake_left_minor == 0
+    assert (await bert.view()).room.stake_left_minor == 0
     # Another purchase raises no limit.
     await bert.buy(1000)
     await refused(StakeLimitError, bert.start(10))
@@ -171,9 +165,9 @@ async def test_a_loss_limit_counts_what_was_lost_and_a_stake_limit_what_was_stak
 async def test_what_a_void_gives_back_may_be_lost_again(tmp_path: Path, harness: ServiceHarness) -> None:
     anna = await seated(harness, loss_minor=200, stake_minor=400)
     await anna.start(100)
-    assert (await view_of(harness, anna)).room == Room(9800, 0, 200)
+    assert (await anna.view()).room == Room(9800, 0, 200)
     await void(harness, anna.round["round_id"])
-    view = await view_of(harness, anna)
+    view = await anna.view()
     assert view.room == Room(10_000, 200, 200)
     anna.session["next_stage_no"] = 2
     await fold(anna)
@@ -188,7 +182,7 @@ async def test_when_the_time_is_up_no_round_starts_and_the_dealt_one_is_played(
     harness.clock.tick(59_999)
     await anna.start()
     harness.clock.tick(1)
-    assert (await view_of(harness, anna)).time_left_ms == 0
+    assert (await anna.view()).time_left_ms == 0
     await anna.finish_round()
     harness.clock.tick(5)
     caught = await refused(DurationLimitError, anna.start())
@@ -202,7 +196,7 @@ async def test_a_session_in_which_nothing_happens_starts_and_buys_nothing(
 ) -> None:
     anna = await seated(harness)
     harness.clock.tick(INACTIVITY_MS)
-    assert (await view_of(harness, anna)).inactive_ms == harness.clock.now_ms()
+    assert (await anna.view()).inactive_ms == harness.clock.now_ms()
     await anna.start()
     # A decision owed is taken whenever it comes.
     harness.clock.tick(INACTIVITY_MS + 1)

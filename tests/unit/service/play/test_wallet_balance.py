@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from rgs.core.errors import InsufficientFundsError, WalletRefusedError, WalletUnavailableError
-from rgs.core.views import SessionView
 from rgs.store.address import PostgresAddress
 from tests.support.clocks import ManualClock
 from tests.support.service.harness import ServiceHarness
@@ -20,11 +19,6 @@ __all__ = ["database"]
 
 DEAREST = 6
 """Ante, blind and four antes: what a round can cost in antes."""
-
-
-async def view_of(harness: ServiceHarness, player: Player) -> SessionView:
-    view, _ = await harness.sessions.get(BRITISH, player.session_id)
-    return view
 
 
 async def pay_in(harness: ServiceHarness, player: Player, amount_minor: int, number: int = 1) -> None:
@@ -48,10 +42,10 @@ async def test_no_more_is_offered_than_the_wallet_told(tmp_path: Path) -> None:
         anna = Better(harness)
         await anna.open()
         assert anna.session["largest_ante_minor"] == 1_000 // DEAREST - 1_000 // DEAREST % 2 == 166
-        view = await view_of(harness, anna)
+        view = await anna.view()
         assert (view.session.wallet_balance_minor, view.session.wallet_balance_ms) == (1_000, harness.clock.now_ms())
         await anna.start(300)
-        view = await view_of(harness, anna)
+        view = await anna.view()
         assert (view.session.wallet_balance_minor, view.session.wallet_balance_ms) == (400, harness.clock.now_ms())
         assert offered(anna) == {"check": True, "play_3x": False, "play_4x": False}
         assert view.open_round is not None
@@ -73,7 +67,7 @@ async def test_a_stale_balance_refuses_no_round(tmp_path: Path) -> None:
         assert anna.session["largest_ante_minor"] == 16
         await pay_in(harness, anna, 5_000)
         await anna.start(400)
-        view = await view_of(harness, anna)
+        view = await anna.view()
         assert view.session.wallet_balance_minor == 4_300
         await anna.finish_round(lambda legal: "check" if "check" in legal else "fold")
 
@@ -86,11 +80,11 @@ async def test_what_a_round_has_just_returned_is_offered(tmp_path: Path) -> None
         returned = 0
         for _ in range(60):
             await anna.start(100)
-            before = (await view_of(harness, anna)).session.wallet_balance_minor
+            before = (await anna.view()).session.wallet_balance_minor
             await anna.act("play_4x")
             returned = anna.round["returned_minor"]
             after = before - 400 + returned
-            view = await view_of(harness, anna)
+            view = await anna.view()
             assert view.session.wallet_balance_minor == after == await anna.balance()
             assert anna.session["largest_ante_minor"] == view.largest_ante_minor == min(50_000, after // 6 // 2 * 2)
             if returned:
@@ -107,12 +101,12 @@ async def test_a_credit_that_is_repeated_tells_nothing_new(tmp_path: Path) -> No
         await anna.start(100)
         harness.wallet_script.plan("credit", "after")
         await anna.finish_round(lambda legal: "check" if "check" in legal else "fold")
-        told = (await view_of(harness, anna)).session
+        told = (await anna.view()).session
         assert told.wallet_balance_minor == 9_800
         await pay_in(harness, anna, 5)
         harness.clock.tick(60_000)
         await harness.settle()
-        now = (await view_of(harness, anna)).session
+        now = (await anna.view()).session
         assert (now.wallet_balance_minor, now.wallet_balance_ms) == (9_800, told.wallet_balance_ms)
         assert await harness.store.owed_return(anna.session_id) is None
 
@@ -130,7 +124,7 @@ async def test_a_wallet_that_tells_none_leaves_the_offer_as_it_is(
         monkeypatch.setattr(harness.wallet, "get_balance", tells_none)
         anna = Better(harness)
         await anna.open()
-        view = await view_of(harness, anna)
+        view = await anna.view()
         assert view.session.wallet_balance_ms == 0
         assert view.largest_ante_minor == view.ruleset.limits["ante"].max_minor
 
@@ -149,13 +143,13 @@ async def test_it_is_kept_with_the_session(tmp_path: Path, database: PostgresAdd
         await anna.open()
         await anna.play(100)
         await anna.start(100)
-        told = (await view_of(harness, anna)).session
+        told = (await anna.view()).session
         assert (told.wallet_balance_minor, told.wallet_balance_ms) == (await anna.balance(), clock.now_ms())
         known = await harness.store.session(anna.session_id, fresh=False)
         assert known == told, "what this process has in memory is what the store has"
     async with living(tmp_path, database, clock) as harness:
         anna.harness = harness
-        assert (await view_of(harness, anna)).session == told
+        assert (await anna.view()).session == told
         await anna.finish_round(lambda legal: "check" if "check" in legal else "fold")
         clock.tick(PACE_MS)
         await anna.close()
