@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rgs.core.replay import KeyBook, Replay, Rulebook, Summary
 from rgs.core.statements import LINK_ZERO, ExportLine, format_line, parse_canonical
@@ -225,3 +226,9 @@ def _verify_register(folder: Path, told: dict[str, Account]) -> None:
             for reference, bought, staked, returned, stages, ended in connection.execute(query)
         }
     assert register == told
+
+
+def table(folder: Path, query: str) -> list[tuple[Any, ...]]:
+    """Rows of the store as they stand on the disk."""
+    with closing(connect(folder / "rgs.db", read_only=True)) as connection:
+        return list(connection.execute(query))

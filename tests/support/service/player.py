@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import pytest
+
+from rgs.core.errors import RgsError, UnavailableError
 from rgs.core.games.types import Action
 from rgs.core.views import SessionView
 from rgs.service.callers import Caller, Reply
@@ -130,3 +133,11 @@ class Player:
         """End and close."""
         await self.end()
         await self.close()
+
+
+async def refused(harness: ServiceHarness, player: Player, request: Request) -> RgsError:
+    """Send the request; what it is refused with."""
+    with pytest.raises(RgsError) as told:
+        await harness.send(request, player.caller)
+    assert not isinstance(told.value, UnavailableError)
+    return told.value

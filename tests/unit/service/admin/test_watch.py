@@ -410,9 +410,7 @@ async def test_the_store(harness: ServiceHarness, tmp_path: Path) -> None:
             with pytest.raises(GuardClosedError):
                 await bert.start()
             await look(harness)
-        assert (closed(harness), harness.store.draws_owed) == (["store"], drawn), (
-            "no draw is spent on a store that is down"
-        )
+        assert (closed(harness), harness.store.draws_owed) == (["store"], drawn), "no draw is spent: the store is down"
         other.execute("ROLLBACK")
     await look(harness)
     assert closed(harness) == []

@@ -32,8 +32,7 @@ from rgs.store.address import PostgresAddress
 from rgs.store.opening import open_parties, open_store
 from tests.support.clocks import ManualClock
 from tests.support.service.harness import Request, ServiceHarness
-from tests.support.service.player import Player
-from tests.support.service.refused import refused
+from tests.support.service.player import Player, refused
 from tests.support.service.seamless import FUNDINGS, PACE_MS, Better
 from tests.support.store.databases import fresh_database
 

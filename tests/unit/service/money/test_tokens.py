@@ -23,10 +23,8 @@ from rgs.store.sqlite.store import connect
 from tests.support.clocks import ManualClock
 from tests.support.service.harness import ServiceHarness, open_harness, plain_encode
 from tests.support.service.leaks import files
-from tests.support.service.oracles import export_lines
-from tests.support.service.player import Player
-from tests.support.service.refused import refused
-from tests.support.service.rows import table
+from tests.support.service.oracles import export_lines, table
+from tests.support.service.player import Player, refused
 from tests.support.service.seamless import FUNDINGS, PACE_MS, Better
 from tests.unit.service.money.test_refused import database, living
 

@@ -25,10 +25,8 @@ from rgs.service.play import sessions as sessions_module
 from rgs.service.play.affairs import Affairs
 from rgs.store.changes import Affair
 from tests.support.service.harness import ACCOUNT_MINOR, Request, ServiceHarness, open_harness
-from tests.support.service.oracles import stored_statements, verify_books
-from tests.support.service.player import Player
-from tests.support.service.refused import refused
-from tests.support.service.rows import table
+from tests.support.service.oracles import stored_statements, table, verify_books
+from tests.support.service.player import Player, refused
 
 REFUSAL = RegulatorRefusedError("refused by plan", rejection="PLANNED")
 
@@ -131,9 +129,7 @@ async def test_an_affair_that_was_left_under_way_is_done_once(
     with pytest.raises(UnavailableError):
         await anna.send(request)
     assert len(stored_statements(tmp_path)) == signed, "nothing is signed before it is known"
-    assert [status for (status,) in table(tmp_path, "SELECT status FROM affairs WHERE status = 'pending'")] == [
-        "pending"
-    ]
+    assert table(tmp_path, "SELECT status FROM affairs WHERE status = 'pending'") == [("pending",)]
     await continued(harness, anna, request)
     assert len(stored_statements(tmp_path)) == signed + 1
     _, reply = anna.sent[-1]
@@ -192,15 +188,10 @@ REFUSALS: list[tuple[Prepare, str, RgsError]] = [
 @pytest.mark.parametrize("silent", [False, True], ids=["at once", "in the background"])
 @pytest.mark.parametrize(("prepare", "method", "refusal"), REFUSALS)
 async def test_a_definite_refusal_is_the_answer_of_its_request(
-    tmp_path: Path,
-    harness: ServiceHarness,
-    anna: Player,
-    prepare: Prepare,
-    method: str,
-    refusal: RgsError,
-    silent: bool,
+    tmp_path: Path, anna: Player, prepare: Prepare, method: str, refusal: RgsError, silent: bool
 ) -> None:
     """Whether its caller waited for it or not; another request does it then."""
+    harness = anna.harness
     request = await prepare(anna)
     signed = len(stored_statements(tmp_path))
     plan(harness, method, *["before"] * silent, refusal)
@@ -264,9 +255,8 @@ async def test_a_refused_opening_leaves_a_closed_session(harness: ServiceHarness
     assert (view.session.status.value, view.session.regulator_session_id, view.elapsed_ms) == ("closed", "", 0)
 
 
-async def test_what_is_owed_to_the_player_is_never_given_up(
-    tmp_path: Path, harness: ServiceHarness, anna: Player
-) -> None:
+async def test_what_is_owed_to_the_player_is_never_given_up(tmp_path: Path, anna: Player) -> None:
+    harness = anna.harness
     request = await before_ending(anna)
     harness.wallet_script.plan("credit", *[WalletRefusedError("no", refusal="ACCOUNT_UNKNOWN")] * 3)
     for _ in range(2):
@@ -450,10 +440,9 @@ async def test_an_affair_of_no_session_is_not_there(harness: ServiceHarness) -> 
         await harness.affairs.advance(affair)
 
 
-async def test_an_end_that_loses_a_race_says_so(
-    harness: ServiceHarness, anna: Player, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_end_that_loses_a_race_says_so(anna: Player, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process changed the session between the outward call and the commit."""
+    harness = anna.harness
     request = await before_closing(anna)
     genuine = harness.register.close_session
 

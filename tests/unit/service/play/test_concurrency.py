@@ -19,9 +19,8 @@ from rgs.service.play.sessions import Sessions
 from rgs.store.changes import Change
 from rgs.store.writer import Outcome
 from tests.support.service.harness import ACCOUNT_MINOR, Request, ServiceHarness, open_harness
-from tests.support.service.oracles import stored_statements, verify_books
+from tests.support.service.oracles import stored_statements, table, verify_books
 from tests.support.service.player import Player
-from tests.support.service.rows import table
 
 TASKS = 64
 

@@ -9,8 +9,8 @@ from rgs.core.errors import RegulatorRefusedError, WalletUnavailableError
 from rgs.core.ids import payout_id
 from rgs.core.statements.canonical import parse_canonical
 from tests.support.service.harness import OPERATOR, ServiceHarness
+from tests.support.service.oracles import table
 from tests.support.service.player import Player
-from tests.support.service.rows import table
 
 
 def credited(harness: ServiceHarness) -> list[tuple[str, int]]:

@@ -38,9 +38,8 @@ from rgs.core.games.types import Action
 from rgs.service.callers import Caller, Role, RoundMovedError
 from rgs.service.play.requests import Act, BuyParticipation, CloseSession, EndParticipation, OpenSession, StartRound
 from tests.support.service.harness import ServiceHarness, round_document, session_document
-from tests.support.service.oracles import stored_statements
+from tests.support.service.oracles import stored_statements, table
 from tests.support.service.player import Player
-from tests.support.service.rows import table
 
 TABLES = ("sessions", "rounds", "statements", "answers", "affairs", "stage_reports")
 

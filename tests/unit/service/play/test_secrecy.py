@@ -26,9 +26,8 @@ from rgs.store.changes import Change, Draft
 from tests.support.clocks import ManualClock
 from tests.support.service.harness import OPERATOR, ServiceHarness, open_harness, plain_encode, read_statement
 from tests.support.service.leaks import Secret, files, leaks, secret_of
-from tests.support.service.oracles import replay, stored_statements
+from tests.support.service.oracles import replay, stored_statements, table
 from tests.support.service.player import Player
-from tests.support.service.rows import table
 
 # What is played before the look, and how many cards of the board are open then.
 DEALS: list[tuple[str, tuple[str, ...], int]] = [
