@@ -62,7 +62,7 @@ ifeq ($(TESTS),)
 	@rm -f $(SKIPS)
 	RGS_SKIPS=$(SKIPS) $(PYTEST) $(MEASURED) -m '$(QUICK)' --cov --cov-report=term-missing:skip-covered $(ARGS)
 	RGS_SKIPS=$(SKIPS) $(PYTEST) $(MEASURED:%=--ignore=%) -m '$(QUICK)' $(ARGS)
-	@$(PY) -m tests.skips $(SKIPS)
+	@$(PY) -m tests.support.skips $(SKIPS)
 else
 	$(PYTEST) $(TESTS) $(ARGS)
 endif

@@ -19,7 +19,7 @@ import asyncpg
 
 from bench.figures import BenchError
 from rgs.store.address import PostgresAddress
-from tests.postgres import NoServerError, one_server
+from tests.support.store.postgres import NoServerError, one_server
 
 SETTING: Final = "RGS_BENCH_POSTGRES"
 DURABLE: Final = ("fsync", "synchronous_commit", "full_page_writes")

@@ -1,5 +1,5 @@
 """What every test runs under: one printed seed, hypothesis without a clock, files in memory where there is room, an
-interrupt key that works. At the end each reason of a skipped test is told in words (`tests/skips.py`).
+interrupt key that works. At the end each reason of a skipped test is told in words (`tests/support/skips.py`).
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from typing import Any
 import hypothesis
 import pytest
 
-from tests import databases, skips
-from tests.logcheck import missing
+from tests.support import skips
+from tests.support.log.logcheck import missing
+from tests.support.store import databases
 
 # No deadline: no test is gated on a time. The blob of a failing example is printed, to be replayed as it is.
-hypothesis.settings.register_profile("house", deadline=None, print_blob=True)
-hypothesis.settings.register_profile("thorough", parent=hypothesis.settings.get_profile("house"), max_examples=2000)
-hypothesis.settings.load_profile("house")
+hypothesis.settings.register_profile("ordinary", deadline=None, print_blob=True)
+hypothesis.settings.register_profile("thorough", parent=hypothesis.settings.get_profile("ordinary"), max_examples=2000)
+hypothesis.settings.load_profile("ordinary")
 
 MEMORY = Path("/dev/shm")  # noqa: S108 - folders of our own in it
 MEMORY_BYTES = 2 << 30

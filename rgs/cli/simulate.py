@@ -42,7 +42,7 @@ OPENING_MINOR: Final = 1_000_000
 class FaultPlan:
     """The faults that a simulator makes."""
 
-    faults: Annotated[Path | None, typer.Option(help="FaultPlan of faults, TOML or JSON.", dir_okay=False)] = None
+    faults: Annotated[Path | None, typer.Option(help="Plan of faults, TOML or JSON.", dir_okay=False)] = None
     fault: Annotated[
         list[str] | None, typer.Option(help='METHOD:CALL:FAULT, e.g. "Debit:3:lost_reply"; * for every.')
     ] = None

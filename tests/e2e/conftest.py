@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.served import rgs
+from tests.support.process.served import rgs
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ import pytest
 from rgs.cli.call import CONTRACT, described, find, methods
 from rgs.core.errors import InvalidFieldError
 from rgs.core.statements import parse_envelope
-from tests.e2e.served import Served, rgs, rgs_here, serving
+from tests.support.process.served import Served, rgs, rgs_here, serving
 
 Command = Callable[..., CompletedProcess[str]]
 

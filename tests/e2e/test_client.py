@@ -38,7 +38,7 @@ from rgs.v1.play_pb2 import (
     StartRoundRequest,
     StartRoundResponse,
 )
-from tests.e2e.served import PARTY, rgs
+from tests.support.process.served import PARTY, rgs
 
 OPENING = b"the opening"
 

@@ -37,8 +37,8 @@ from rgs.devkit.processes.server import ServerProcess
 from rgs.node.config import load_config
 from rgs.tlog.directory import LogDirectory
 from rgs.v1.common_pb2 import SessionView
-from tests.e2e.served import PARTY, rgs, serving
-from tests.logcheck import LogCheck, logcheck
+from tests.support.log.logcheck import LogCheck, logcheck
+from tests.support.process.served import PARTY, rgs, serving
 
 __all__ = ["logcheck"]
 

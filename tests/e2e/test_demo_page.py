@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.logcheck import LogCheck, logcheck
+from tests.support.log.logcheck import LogCheck, logcheck
 
 pytestmark = pytest.mark.slow
 

@@ -19,7 +19,7 @@ from rgs.cli.play import app
 from rgs.devkit.client import Client
 from rgs.devkit.terminal.i18n import LANGUAGES, REFERENCE, Words, load_words
 from rgs.v1.history_pb2 import GetRoundRecordResponse, RoundRecord
-from tests.e2e.served import Served, rgs_here, serving
+from tests.support.process.served import Served, rgs_here, serving
 
 GAMES = {"uth-solo": "ultimate_texas_holdem", "casino-holdem": "casino_holdem"}
 OTHERS = [language for language in LANGUAGES if language != REFERENCE]

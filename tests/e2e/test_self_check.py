@@ -15,9 +15,9 @@ import pytest
 
 from rgs.core.statements import parse_line
 from rgs.integrity.isolation import HOPELESS
-from tests.e2e.served import rgs_here
-from tests.house import read_statement
-from tests.installed import QUIET, Installation, checkout, installed, replace
+from tests.support.process.installed import QUIET, Installation, checkout, installed, replace
+from tests.support.process.served import rgs_here
+from tests.support.service.harness import read_statement
 
 pytestmark = pytest.mark.slow
 

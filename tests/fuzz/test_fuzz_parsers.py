@@ -29,23 +29,23 @@ from rgs.node.config import load_config
 from rgs.node.pki import load_certificate, parse_party_uri
 from rgs.node.tls_identity import identify_certificate, read_certificate
 from rgs.service.pages import format_key_token, format_page_token, parse_key_token, parse_page_token
-from tests.factory import House
-from tests.fuzz import campaign
-from tests.houses import small_house
-from tests.unit.api.serving import operator_certificate
+from tests.support.api.harness import operator_certificate
+from tests.support.fuzz import campaign
+from tests.support.records.factory import RecordFactory
+from tests.support.records.ready_made import small_factory
 
 EXAMPLES = 120
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @cache
-def house() -> House:
-    return small_house()
+def factory() -> RecordFactory:
+    return small_factory()
 
 
 @cache
 def lines() -> list[bytes]:
-    return house().export().splitlines()
+    return factory().export().splitlines()
 
 
 @cache
@@ -67,7 +67,7 @@ def read_whole_config(data: bytes) -> None:
 
 def replay(data: bytes) -> None:
     """An export with one strange line in its middle: the replay tells, and goes on."""
-    run = Replay(KeyBook(house().keys(), root=parse_statement_key()), Rulebook())
+    run = Replay(KeyBook(factory().keys(), root=parse_statement_key()), Rulebook())
     for line in (*lines()[:3], data, *lines()[3:]):
         for failure in run.feed(line):
             str(failure.metadata)
@@ -76,7 +76,7 @@ def replay(data: bytes) -> None:
 
 @cache
 def parse_statement_key() -> str:
-    return parse_envelope(parse_key_bundle(house().keys())[0]).keyid
+    return parse_envelope(parse_key_bundle(factory().keys())[0]).keyid
 
 
 def exact(parse: Callable[[bytes], Any], format_: Callable[[Any], bytes]) -> Callable[[bytes], None]:
@@ -119,7 +119,7 @@ PARSERS = {
     "envelope": Parser(parse_envelope, FORMAT, envelopes),
     "statement": Parser(lambda data: parse_statement(parse_envelope(data)), FORMAT, envelopes),
     "line": Parser(parse_line, FORMAT, lambda: [line + b"\n" for line in lines()] + lines()),
-    "key bundle": Parser(parse_key_bundle, FORMAT, lambda: [house().keys()]),
+    "key bundle": Parser(parse_key_bundle, FORMAT, lambda: [factory().keys()]),
     "ruleset": Parser(of_text(parse_ruleset), (RulesetError, FormatError), lambda: shipped("games/rulesets/*.toml")),
     "canonical ruleset": Parser(
         parse_canonical_ruleset, (RulesetError, FormatError), lambda: [load_ruleset("uth-solo").canonical]

@@ -18,11 +18,11 @@ from rgs.service.audit.totals import Reports
 from rgs.service.play.catalog import Catalog
 from rgs.service.play.history import History
 from rgs.service.play.play import Play
-from tests.fuzz import campaign
-from tests.fuzz.messages import Known, Repeat, Step, right, steps
-from tests.fuzz.siege import ADMIN, PLAY, Siege, besiege
-from tests.house import KEK
-from tests.wired import PARTIES, REQUESTS
+from tests.support.api.wired import PARTIES, REQUESTS
+from tests.support.fuzz import campaign
+from tests.support.fuzz.messages import Known, Repeat, Step, right, steps
+from tests.support.fuzz.siege import ADMIN, PLAY, Siege, besiege
+from tests.support.service.harness import KEK
 
 pytestmark = pytest.mark.slow
 
@@ -79,7 +79,7 @@ def sees(folder: Path, *batch: Step | Repeat) -> None:
     besiege(folder, lambda runner, siege: runner.run(siege.run(list(batch))))
 
 
-def test_the_planted_defects_are_planted_in_a_sound_house(tmp_path: Path) -> None:
+def test_the_planted_defects_are_planted_in_sound_code(tmp_path: Path) -> None:
     sees(tmp_path, READ, GAME, SWITCHES, ROUND)
 
 

@@ -16,8 +16,8 @@ from rgs.node.clock import SystemClock
 from rgs.node.pki import fingerprint_of, issue_client, make_development_ca
 from rgs.service.callers import Role
 from rgs.v1 import audit_pb2, history_pb2, play_pb2, session_pb2
-from tests.unit.api.client import Player, refused, request_id
-from tests.unit.api.serving import House, channel_of, entropy, reason_in, serving, status_in
+from tests.support.api.client import ApiClient, refused, request_id
+from tests.support.api.harness import ApiHarness, channel_of, entropy, reason_in, serving, status_in
 
 MAY = {
     "CatalogService": {"operator", "auditor", "regulator", "lab", "admin"},
@@ -71,9 +71,9 @@ async def code_of(channel: grpc.aio.Channel, method: str) -> grpc.StatusCode:
 
 
 async def test_every_role_at_every_method(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
+    async with serving(tmp_path) as harness:
         for role in Role:
-            channel = house.channel(f"demo-{role.value}")
+            channel = harness.channel(f"demo-{role.value}")
             for method in ROLES:
                 service, name = method.removeprefix("rgs.v1.").split("/")
                 code = await code_of(channel, method)
@@ -86,21 +86,21 @@ async def test_every_role_at_every_method(tmp_path: Path) -> None:
 
 
 async def test_strangers_of_every_kind(tmp_path: Path) -> None:
-    house = House(tmp_path / "home")
-    unknown = house.issue(Role.OPERATOR, "demo-operator")
+    harness = ApiHarness(tmp_path / "home")
+    unknown = harness.issue(Role.OPERATOR, "demo-operator")
     # Allowed by fingerprint, but its URI says another party or role than its row.
-    other_party = house.issue(Role.OPERATOR, "somebody")
-    other_role = house.issue(Role.AUDITOR, "demo-operator")
+    other_party = harness.issue(Role.OPERATOR, "somebody")
+    other_role = harness.issue(Role.AUDITOR, "demo-operator")
     for certificate in (other_party, other_role):
-        await house.allow(certificate, Role.OPERATOR, "demo-operator", "demo")
-    async with serving(tmp_path) as house:
+        await harness.allow(certificate, Role.OPERATOR, "demo-operator", "demo")
+    async with serving(tmp_path) as harness:
         for certificate in (unknown, other_party, other_role):
             for method in ROLES:
-                assert await code_of(house.channel(certificate), method) is grpc.StatusCode.UNAUTHENTICATED
+                assert await code_of(harness.channel(certificate), method) is grpc.StatusCode.UNAUTHENTICATED
         # Of another authority: no connection at all.
         foreign = make_development_ca(entropy().read, SystemClock().now_ms())
         forged = issue_client(foreign, Role.OPERATOR, "demo-operator", entropy().read, SystemClock().now_ms())
-        channel: Any = channel_of(house.server.port, forged, house.authority)
+        channel: Any = channel_of(harness.server.port, forged, harness.authority)
         error = await refused(channel.unary_unary("/rgs.v1.CatalogService/ListGames")(b"", timeout=5))
         assert error.code() is grpc.StatusCode.UNAVAILABLE
         await channel.close()
@@ -110,15 +110,17 @@ async def test_a_removal_bites_on_an_open_connection_and_stream(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rgs.node.server.BACKGROUND_S", 0.02)
-    async with serving(tmp_path) as house:
-        player = await Player(house.channel()).seated()
+    async with serving(tmp_path) as harness:
+        player = await ApiClient(harness.channel()).seated()
         stream = player.play.Play()
         await player.start()
         get = play_pb2.GetRoundRequest(session_id=player.session_id, round_id=player.round_id)
         await stream.write(play_pb2.PlayRequest(get_round=get))
         assert (await stream.read()).WhichOneof("response") == "get_round"
-        async with house.parties() as parties:
-            await parties.remove(fingerprint_of(house.certificate("demo-operator").certificate), house.clock.now_ms())
+        async with harness.parties() as parties:
+            await parties.remove(
+                fingerprint_of(harness.certificate("demo-operator").certificate), harness.clock.now_ms()
+            )
         await asyncio.sleep(0.5)
         error = await refused(player.play.GetRound(get))
         assert reason_in(status_in(error)) == "CERTIFICATE_NOT_ALLOWED"
@@ -128,19 +130,19 @@ async def test_a_removal_bites_on_an_open_connection_and_stream(
 
 
 async def test_an_expiry_bites_on_an_open_connection(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        player = await Player(house.channel()).seated()
-        house.clock.ahead_ms = 366 * 24 * 3_600_000
+    async with serving(tmp_path) as harness:
+        player = await ApiClient(harness.channel()).seated()
+        harness.clock.ahead_ms = 366 * 24 * 3_600_000
         found = player.sessions.GetSession(session_pb2.GetSessionRequest(session_id=player.session_id))
         assert (await refused(found)).code() is grpc.StatusCode.UNAUTHENTICATED
 
 
 async def test_operators_do_not_see_one_another(tmp_path: Path) -> None:
-    house = House(tmp_path / "home")
-    certificate = house.issue(Role.OPERATOR, "other")
-    await house.allow(certificate, Role.OPERATOR, "other", "demo")
-    async with serving(tmp_path) as house:
-        mine, other = await Player(house.channel()).seated(), Player(house.channel(certificate))
+    harness = ApiHarness(tmp_path / "home")
+    certificate = harness.issue(Role.OPERATOR, "other")
+    await harness.allow(certificate, Role.OPERATOR, "other", "demo")
+    async with serving(tmp_path) as harness:
+        mine, other = await ApiClient(harness.channel()).seated(), ApiClient(harness.channel(certificate))
         await mine.round_to_the_end()
         other.session_id, other.round_id, other.round_version = mine.session_id, mine.round_id, mine.round_version
         ids: dict[str, Any] = {"session_id": mine.session_id}
@@ -168,12 +170,12 @@ async def test_operators_do_not_see_one_another(tmp_path: Path) -> None:
 
 
 async def test_the_private_block_goes_to_its_operator_to_auditors_and_regulators(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        player = await Player(house.channel()).seated()
+    async with serving(tmp_path) as harness:
+        player = await ApiClient(harness.channel()).seated()
         request = audit_pb2.ListStatementsRequest(session_id=player.session_id)
         seen = {}
         for party in ("operator", "auditor", "regulator", "lab"):
-            page = await Player(house.channel(f"demo-{party}")).audit.ListStatements(request)
+            page = await ApiClient(harness.channel(f"demo-{party}")).audit.ListStatements(request)
             seen[party] = [(row.kind, row.envelope, b"player-1" in row.private) for row in page.statements]
         assert [kind for kind, _, _ in seen["operator"]] == ["session_open", "purchase"]
         assert [has for _, _, has in seen["operator"]] == [True, False]
@@ -184,11 +186,11 @@ async def test_the_private_block_goes_to_its_operator_to_auditors_and_regulators
 
 @pytest.mark.parametrize("jurisdiction", ["it-adm", "gb-ukgc", ""])
 async def test_an_operator_whose_jurisdiction_forbids_the_development_ca(tmp_path: Path, jurisdiction: str) -> None:
-    house = House(tmp_path / "home")
-    certificate = house.issue(Role.OPERATOR, "serious")
-    await house.allow(certificate, Role.OPERATOR, "serious", jurisdiction)
-    async with serving(tmp_path) as house:
-        serious = Player(house.channel(certificate))
+    harness = ApiHarness(tmp_path / "home")
+    certificate = harness.issue(Role.OPERATOR, "serious")
+    await harness.allow(certificate, Role.OPERATOR, "serious", jurisdiction)
+    async with serving(tmp_path) as harness:
+        serious = ApiClient(harness.channel(certificate))
         for call in (
             serious.sessions.OpenSession(serious.open_request()),
             serious.sessions.ListSessions(session_pb2.ListSessionsRequest()),

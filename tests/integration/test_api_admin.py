@@ -14,29 +14,27 @@ from rgs.service.callers import Role
 from rgs.v1 import admin_pb2 as pb
 from rgs.v1 import common_pb2, history_pb2, play_pb2, session_pb2
 from rgs.v1.admin_pb2_grpc import AdminServiceStub
-from tests.unit.api.client import Player, body_of, cards_in, refused, request_id
-from tests.unit.api.serving import House, info_in, reason_in, serving, status_in
+from tests.support.api.client import ApiClient, cards_in, refused, request_id
+from tests.support.api.harness import ApiHarness, info_in, reason_in, serving, status_in
+from tests.support.api.submitting import reason_of
+from tests.support.service.harness import read_statement
 
 CHECK, FOLD = common_pb2.ACTION_CHECK, common_pb2.ACTION_FOLD
 PLAY, OPERATOR, GAME, PLAYER = 1, 2, 3, 4
 
 
-def admin_of(house: House, certificate: Any = "demo-admin") -> Any:
-    return AdminServiceStub(house.channel(certificate))
+def admin_of(harness: ApiHarness, certificate: Any = "demo-admin") -> Any:
+    return AdminServiceStub(harness.channel(certificate))
 
 
-async def second_admin(house: House) -> Any:
-    certificate = house.issue(Role.ADMIN, "admin-2")
-    await house.allow(certificate, Role.ADMIN, "admin-2")
+async def second_admin(harness: ApiHarness) -> Any:
+    certificate = harness.issue(Role.ADMIN, "admin-2")
+    await harness.allow(certificate, Role.ADMIN, "admin-2")
     return certificate
 
 
 def switch(scope: int, *, enabled: bool, **fields: Any) -> pb.SetSwitchRequest:
     return pb.SetSwitchRequest(request_id=request_id(), scope=scope, enabled=enabled, reason="WATCHED", **fields)  # type: ignore[arg-type]
-
-
-async def reason_of(call: Any) -> str:
-    return reason_in(status_in(await refused(call)))
 
 
 # --- switches ---------------------------------------------------------------------------------------------------------
@@ -54,11 +52,11 @@ async def reason_of(call: Any) -> str:
 async def test_a_switch_stops_what_is_new_and_only_there(
     tmp_path: Path, scope: int, fields: dict[str, str], subject: str
 ) -> None:
-    async with serving(tmp_path) as house:
-        admin, player = admin_of(house), await Player(house.channel()).seated()
+    async with serving(tmp_path) as harness:
+        admin, player = admin_of(harness), await ApiClient(harness.channel()).seated()
         await player.start()
         done = await admin.SetSwitch(switch(scope, enabled=False, **fields))
-        body = body_of(done.statement)
+        body = read_statement(done.statement)
         told = {name: body[name] for name in ("code", "actor", "subject", "before", "after", "reason")}
         assert told == {
             "code": "SWITCH_CHANGED", "actor": "demo-admin", "subject": subject, "before": "enabled",
@@ -72,8 +70,8 @@ async def test_a_switch_stops_what_is_new_and_only_there(
         # The dealt round is played out; nothing new begins, also after a restart.
         for action in (CHECK, CHECK, FOLD):
             await player.act(action)
-        await house.restart()
-        again = Player(house.channel())
+        await harness.restart()
+        again = ApiClient(harness.channel())
         again.session_id, again.stage_no = player.session_id, 2
         for call in (
             again.play.StartRound(again.start_request()),
@@ -83,15 +81,18 @@ async def test_a_switch_stops_what_is_new_and_only_there(
             info = info_in(status_in(await refused(call)))
             assert (info.reason, info.metadata["code"]) == ("DISABLED", "WATCHED")
         # Others play on where the switch is not theirs.
-        other = Player(house.channel(), "somebody-else")
+        other = ApiClient(harness.channel(), "somebody-else")
         opening = other.sessions.OpenSession(other.open_request(game="casino-holdem"))
         if scope in (GAME, PLAYER):
             assert (await opening).session.session_id
         else:
             assert await reason_of(opening) == "DISABLED"
-        admin = admin_of(house)
+        admin = admin_of(harness)
         done = await admin.SetSwitch(switch(scope, enabled=True, **fields))
-        assert (body_of(done.statement)["before"], body_of(done.statement)["after"]) == ("disabled", "enabled")
+        assert (read_statement(done.statement)["before"], read_statement(done.statement)["after"]) == (
+            "disabled",
+            "enabled",
+        )
         assert not (await admin.ListSwitches(pb.ListSwitchesRequest())).switches
         await again.start()
 
@@ -114,26 +115,26 @@ async def test_a_switch_stops_what_is_new_and_only_there(
     ],
 )
 async def test_a_switch_that_is_none(tmp_path: Path, fields: dict[str, Any], field: str) -> None:
-    async with serving(tmp_path) as house:
+    async with serving(tmp_path) as harness:
         request = pb.SetSwitchRequest(**{"request_id": request_id(), "reason": "WATCHED", **fields})
-        error = await refused(admin_of(house).SetSwitch(request))
+        error = await refused(admin_of(harness).SetSwitch(request))
         info = info_in(status_in(error))
         assert (error.code().name, info.metadata["field"]) == ("INVALID_ARGUMENT", field)
-        assert not (await admin_of(house).ListSwitches(pb.ListSwitchesRequest())).switches
+        assert not (await admin_of(harness).ListSwitches(pb.ListSwitchesRequest())).switches
 
 
 # --- repeats ----------------------------------------------------------------------------------------------------------
 
 
 async def test_a_repeat_is_the_first_answer_and_other_content_is_refused(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        admin, player = admin_of(house), await Player(house.channel()).seated()
+    async with serving(tmp_path) as harness:
+        admin, player = admin_of(harness), await ApiClient(harness.channel()).seated()
         await player.start()
         off = switch(PLAY, enabled=False)
         clear = pb.ClearGuardRequest(request_id=request_id(), name="rules", reason="LOOKED_AT")
         report = pb.ReportMalfunctionRequest(request_id=request_id(), round_id=player.round_id, code="CARDS_SHOWN")
         resume = pb.ResumeRoundRequest(request_id=request_id(), round_id=player.round_id, reason="WAS_NONE")
-        certificate = house.issue(Role.AUDITOR, "auditor-9")
+        certificate = harness.issue(Role.AUDITOR, "auditor-9")
         add = pb.AddCertificateRequest(
             request_id=request_id(), certificate=certificate.certificate_pem, reason="NEW_AUDITOR"
         )
@@ -147,8 +148,8 @@ async def test_a_repeat_is_the_first_answer_and_other_content_is_refused(tmp_pat
         answers = [await call(request) for call, request in calls]
         assert len({answer.statement for answer in answers}) == len(answers)
         before = await admin.ListEvents(pb.ListEventsRequest(page_size=200))
-        await house.restart()
-        admin = admin_of(house)
+        await harness.restart()
+        admin = admin_of(harness)
         requests: list[Any] = [request for _, request in calls]
         methods = ("SetSwitch", "ClearGuard", "ReportMalfunction", "ResumeRound", "AddCertificate", "RemoveCertificate")
         for name, request, answer in zip(methods, requests, answers, strict=True):
@@ -165,8 +166,8 @@ async def test_a_repeat_is_the_first_answer_and_other_content_is_refused(tmp_pat
 
 
 async def test_the_same_at_once_has_one_effect(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        admin = admin_of(house)
+    async with serving(tmp_path) as harness:
+        admin = admin_of(harness)
         request = switch(PLAY, enabled=False)
         answers = await asyncio.gather(*[admin.SetSwitch(request) for _ in range(10)], return_exceptions=True)
         given = [answer for answer in answers if isinstance(answer, pb.SetSwitchResponse)]
@@ -181,14 +182,14 @@ async def test_the_same_at_once_has_one_effect(tmp_path: Path) -> None:
 
 
 async def test_a_round_is_paused_told_of_and_resumed(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        admin, player = admin_of(house), await Player(house.channel()).seated()
+    async with serving(tmp_path) as harness:
+        admin, player = admin_of(harness), await ApiClient(harness.channel()).seated()
         stream = player.play.Play()
         await stream.write(play_pb2.PlayRequest(start_round=player.start_request()))
         player.seen((await stream.read()).start_round)
         report = pb.ReportMalfunctionRequest(request_id=request_id(), round_id=player.round_id, code="CARDS_SHOWN")
         done = await admin.ReportMalfunction(report)
-        body = body_of(done.statement)
+        body = read_statement(done.statement)
         assert (body["code"], body["reason"], body["round_id"]) == ("MALFUNCTION", "CARDS_SHOWN", player.round_id)
         notice = (await stream.read()).notice
         assert (notice.round_id, notice.paused, notice.malfunction_code) == (player.round_id, True, "CARDS_SHOWN")
@@ -207,7 +208,7 @@ async def test_a_round_is_paused_told_of_and_resumed(tmp_path: Path) -> None:
         twice = pb.ReportMalfunctionRequest(request_id=request_id(), round_id=player.round_id, code="AGAIN")
         assert await reason_of(admin.ReportMalfunction(twice)) == "ROUND_NOT_PAUSED"
         resume = pb.ResumeRoundRequest(request_id=request_id(), round_id=player.round_id, reason="WAS_NONE")
-        assert body_of((await admin.ResumeRound(resume)).statement)["code"] == "ROUND_RESUMED"
+        assert read_statement((await admin.ResumeRound(resume)).statement)["code"] == "ROUND_RESUMED"
         notice = (await stream.read()).notice
         assert (notice.paused, notice.status) == (False, common_pb2.ROUND_STATUS_OPEN)
         view = (await player.play.GetRound(get)).round
@@ -219,11 +220,14 @@ async def test_a_round_is_paused_told_of_and_resumed(tmp_path: Path) -> None:
 
 
 async def test_a_void_takes_two_admins_and_gives_everything_back(tmp_path: Path) -> None:
-    house = House(tmp_path / "home")
-    certificate = await second_admin(house)
-    async with serving(tmp_path) as house:
-        first, second = admin_of(house), admin_of(house, certificate)
-        player, other = await Player(house.channel()).seated(), await Player(house.channel(), "player-2").seated()
+    harness = ApiHarness(tmp_path / "home")
+    certificate = await second_admin(harness)
+    async with serving(tmp_path) as harness:
+        first, second = admin_of(harness), admin_of(harness, certificate)
+        player, other = (
+            await ApiClient(harness.channel()).seated(),
+            await ApiClient(harness.channel(), "player-2").seated(),
+        )
         stream = player.play.Play()
         await stream.write(play_pb2.PlayRequest(start_round=player.start_request()))
         player.seen((await stream.read()).start_round)
@@ -247,7 +251,7 @@ async def test_a_void_takes_two_admins_and_gives_everything_back(tmp_path: Path)
         approve = pb.ApproveVoidRequest(request_id=request_id(), round_ids=[player.round_id])
         approved = await second.ApproveVoid(approve)
         (result,) = approved.results
-        final = body_of(result.statement)
+        final = read_statement(result.statement)
         assert (result.status, final["kind"], final["status"]) == (3, "round_final", "void")
         assert [approval["party"] for approval in final["void"]["approvals"]] == ["demo-admin", "admin-2"]
         assert (await stream.read()).notice.status == common_pb2.ROUND_STATUS_VOID
@@ -262,11 +266,11 @@ async def test_a_void_takes_two_admins_and_gives_everything_back(tmp_path: Path)
 
 
 async def test_a_settled_round_is_never_void(tmp_path: Path) -> None:
-    house = House(tmp_path / "home")
-    certificate = await second_admin(house)
-    async with serving(tmp_path) as house:
-        first, second = admin_of(house), admin_of(house, certificate)
-        player = await Player(house.channel()).seated()
+    harness = ApiHarness(tmp_path / "home")
+    certificate = await second_admin(harness)
+    async with serving(tmp_path) as harness:
+        first, second = admin_of(harness), admin_of(harness, certificate)
+        player = await ApiClient(harness.channel()).seated()
         await player.round_to_the_end()
         report = pb.ReportMalfunctionRequest(request_id=request_id(), round_id=player.round_id, code="CARDS_SHOWN")
         assert await reason_of(first.ReportMalfunction(report)) == "ROUND_NOT_OPEN"
@@ -279,9 +283,9 @@ async def test_a_settled_round_is_never_void(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("round_ids", [[], ["01" + "0" * 24] * 2, [f"01{nth:024d}" for nth in range(101)], ["x"]])
 async def test_a_list_of_rounds_that_is_none(tmp_path: Path, round_ids: list[str]) -> None:
-    async with serving(tmp_path) as house:
+    async with serving(tmp_path) as harness:
         request = pb.ApproveVoidRequest(request_id=request_id(), round_ids=round_ids)
-        info = info_in(status_in(await refused(admin_of(house).ApproveVoid(request))))
+        info = info_in(status_in(await refused(admin_of(harness).ApproveVoid(request))))
         assert (info.reason, info.metadata["field"]) == ("INVALID_FIELD", "round_ids")
 
 
@@ -289,11 +293,11 @@ async def test_a_list_of_rounds_that_is_none(tmp_path: Path, round_ids: list[str
 
 
 async def test_a_certificate_is_let_in_at_once_and_out_at_once(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        admin = admin_of(house)
-        certificate = house.issue(Role.OPERATOR, "op-9")
+    async with serving(tmp_path) as harness:
+        admin = admin_of(harness)
+        certificate = harness.issue(Role.OPERATOR, "op-9")
         fingerprint = fingerprint_of(certificate.certificate)
-        newcomer = Player(house.channel(certificate))
+        newcomer = ApiClient(harness.channel(certificate))
         assert await reason_of(newcomer.sessions.OpenSession(newcomer.open_request())) == "CERTIFICATE_NOT_ALLOWED"
         add = pb.AddCertificateRequest(
             request_id=request_id(), certificate=certificate.certificate_pem, jurisdiction="demo", reason="CONTRACT"
@@ -301,7 +305,7 @@ async def test_a_certificate_is_let_in_at_once_and_out_at_once(tmp_path: Path) -
         added = await admin.AddCertificate(add)
         assert (added.certificate.fingerprint, added.certificate.party) == (fingerprint, "op-9")
         assert (added.certificate.role, added.certificate.jurisdiction) == ("operator", "demo")
-        body = body_of(added.statement)
+        body = read_statement(added.statement)
         assert (body["code"], body["actor"], body["reason"]) == ("CERTIFICATE_ADDED", "demo-admin", "CONTRACT")
         assert (body["subject"], body["before"], body["after"]) == (
             f"operator op-9 {fingerprint}", "denied", "allowed demo",
@@ -311,7 +315,7 @@ async def test_a_certificate_is_let_in_at_once_and_out_at_once(tmp_path: Path) -
         await stream.write(play_pb2.PlayRequest(start_round=newcomer.start_request()))
         assert (await stream.read()).WhichOneof("response") == "start_round"
         remove = pb.RemoveCertificateRequest(request_id=request_id(), fingerprint=fingerprint, reason="ENDED")
-        body = body_of((await admin.RemoveCertificate(remove)).statement)
+        body = read_statement((await admin.RemoveCertificate(remove)).statement)
         assert (body["code"], body["before"][:7], body["after"]) == ("CERTIFICATE_REMOVED", "allowed", "denied")
         assert await reason_of(newcomer.sessions.OpenSession(newcomer.open_request())) == "CERTIFICATE_NOT_ALLOWED"
         await stream.write(play_pb2.PlayRequest(start_round=newcomer.start_request(stage_no=2)))
@@ -333,27 +337,27 @@ async def test_a_certificate_is_let_in_at_once_and_out_at_once(tmp_path: Path) -
 
 
 async def test_the_last_certificate_of_an_admin_is_not_removed(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        admin = admin_of(house)
+    async with serving(tmp_path) as harness:
+        admin = admin_of(harness)
 
         def removal(certificate: Any) -> pb.RemoveCertificateRequest:
             fingerprint = fingerprint_of(certificate.certificate)
             return pb.RemoveCertificateRequest(request_id=request_id(), fingerprint=fingerprint, reason="ENDED")
 
-        error = await refused(admin.RemoveCertificate(removal(house.certificate("demo-admin"))))
+        error = await refused(admin.RemoveCertificate(removal(harness.certificate("demo-admin"))))
         assert (error.code().name, reason_in(status_in(error))) == ("FAILED_PRECONDITION", "LAST_ADMIN")
-        second = await second_admin(house)
-        stale = await house.server.services.certificates.list(removed_too=True)
-        assert (await admin.RemoveCertificate(removal(house.certificate("demo-admin")))).statement
+        second = await second_admin(harness)
+        stale = await harness.server.services.certificates.list(removed_too=True)
+        assert (await admin.RemoveCertificate(removal(harness.certificate("demo-admin")))).statement
         await asyncio.sleep(0.3)  # the list is read again
-        other = admin_of(house, second)
+        other = admin_of(harness, second)
         assert await reason_of(other.RemoveCertificate(removal(second))) == "LAST_ADMIN"
 
         # As another process would, that has not seen yet who is gone: the commit itself refuses.
         async def stale_rows() -> Any:
             return stale
 
-        with patch.object(house.server.services.certificates._parties, "all", stale_rows):
+        with patch.object(harness.server.services.certificates._parties, "all", stale_rows):
             assert await reason_of(other.RemoveCertificate(removal(second))) == "STORE_UNAVAILABLE"
         rows = (await other.ListCertificates(pb.ListCertificatesRequest())).certificates
         assert [row.party for row in rows if row.role == "admin"] == ["admin-2"]
@@ -361,22 +365,22 @@ async def test_the_last_certificate_of_an_admin_is_not_removed(tmp_path: Path) -
 
 
 async def test_certificates_that_are_refused_change_nothing(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        admin = admin_of(house)
-        auditor = house.issue(Role.AUDITOR, "auditor-9")
-        known = house.certificate("demo-auditor")
+    async with serving(tmp_path) as harness:
+        admin = admin_of(harness)
+        auditor = harness.issue(Role.AUDITOR, "auditor-9")
+        known = harness.certificate("demo-auditor")
         cases = [
             (b"", "", "INVALID_FIELD", "certificate"),
             (auditor.certificate_pem * 2, "", "INVALID_FIELD", "certificate"),
             (auditor.certificate_pem + auditor.key_pem, "", "INVALID_FIELD", "certificate"),
-            (house.authority.certificate_pem, "", "INVALID_FIELD", "certificate"),
+            (harness.authority.certificate_pem, "", "INVALID_FIELD", "certificate"),
             (auditor.certificate_pem, "demo", "INVALID_FIELD", "jurisdiction"),
-            (house.issue(Role.OPERATOR, "op-9").certificate_pem, "", "INVALID_FIELD", "jurisdiction"),
-            (house.issue(Role.OPERATOR, "op-9").certificate_pem, "it-adm", "JURISDICTION_REFUSES", ""),
-            (house.issue(Role.OPERATOR, "op-9").certificate_pem, "atlantis", "JURISDICTION_REFUSES", ""),
-            (house.issue(Role.LAB, "demo-auditor").certificate_pem, "", "INVALID_FIELD", "certificate"),
+            (harness.issue(Role.OPERATOR, "op-9").certificate_pem, "", "INVALID_FIELD", "jurisdiction"),
+            (harness.issue(Role.OPERATOR, "op-9").certificate_pem, "it-adm", "JURISDICTION_REFUSES", ""),
+            (harness.issue(Role.OPERATOR, "op-9").certificate_pem, "atlantis", "JURISDICTION_REFUSES", ""),
+            (harness.issue(Role.LAB, "demo-auditor").certificate_pem, "", "INVALID_FIELD", "certificate"),
             (known.certificate_pem, "", "CERTIFICATE_KNOWN", ""),
-            (house.issue(Role.ADMIN, "admin-2").certificate_pem, "", "INVALID_FIELD", "certificate"),
+            (harness.issue(Role.ADMIN, "admin-2").certificate_pem, "", "INVALID_FIELD", "certificate"),
         ]
         before = (await admin.ListCertificates(pb.ListCertificatesRequest(removed_too=True))).certificates
         for pem, jurisdiction, reason, field in cases:
@@ -399,14 +403,14 @@ async def test_certificates_that_are_refused_change_nothing(tmp_path: Path) -> N
 
 
 async def test_no_card_is_in_what_admins_are_told(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        admin, player = admin_of(house), await Player(house.channel()).seated()
+    async with serving(tmp_path) as harness:
+        admin, player = admin_of(harness), await ApiClient(harness.channel()).seated()
         started = await player.start()
         assert list(cards_in(started.round))
         report = pb.ReportMalfunctionRequest(request_id=request_id(), round_id=player.round_id, code="DOUBT")
         told = [
             await admin.ReportMalfunction(report),
             await admin.ListEvents(pb.ListEventsRequest(page_size=200)),
-            await Player(house.channel("demo-admin")).sessions.ListOpenRounds(session_pb2.ListOpenRoundsRequest()),
+            await ApiClient(harness.channel("demo-admin")).sessions.ListOpenRounds(session_pb2.ListOpenRoundsRequest()),
         ]
         assert [card for message in told for card in cards_in(message)] == []

@@ -23,8 +23,9 @@ from rgs.service.permits import GUARDS
 from rgs.store.sqlite.store import SqliteStore
 from rgs.v1 import admin_pb2, session_pb2
 from rgs.v1.admin_pb2_grpc import AdminServiceStub
-from tests.unit.api.client import Player, body_of, refused, request_id
-from tests.unit.api.serving import House, info_in, manifest, reason_in, serving, status_in
+from tests.support.api.client import ApiClient, health, refused, request_id
+from tests.support.api.harness import ApiHarness, info_in, manifest, reason_in, serving, status_in
+from tests.support.service.harness import read_statement
 
 PLAY, SESSION, ADMIN = "rgs.v1.PlayService", "rgs.v1.SessionService", "rgs.v1.AdminService"
 SERVING, NOT_SERVING = b"\x08\x01", b"\x08\x02"
@@ -35,12 +36,6 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rgs.node.server.BACKGROUND_S", 0.02)
 
 
-async def health(channel: grpc.aio.Channel, service: str) -> bytes:
-    check: Any = channel.unary_unary("/grpc.health.v1.Health/Check")
-    told: bytes = await check(b"\x0a" + bytes([len(service)]) + service.encode())
-    return told
-
-
 async def until(channel: grpc.aio.Channel, service: str, wanted: bytes) -> None:
     for _ in range(500):
         if await health(channel, service) == wanted:
@@ -49,39 +44,39 @@ async def until(channel: grpc.aio.Channel, service: str, wanted: bytes) -> None:
     raise AssertionError(f"{service} is not {wanted!r}")
 
 
-def admin_of(house: House) -> Any:
-    return AdminServiceStub(house.channel("demo-admin"))
+def admin_of(harness: ApiHarness) -> Any:
+    return AdminServiceStub(harness.channel("demo-admin"))
 
 
-async def guards(house: House) -> dict[str, admin_pb2.Guard]:
-    found = await admin_of(house).ListGuards(admin_pb2.ListGuardsRequest())
+async def guards(harness: ApiHarness) -> dict[str, admin_pb2.Guard]:
+    found = await admin_of(harness).ListGuards(admin_pb2.ListGuardsRequest())
     return {guard.name: guard for guard in found.guards}
 
 
-async def events(house: House, *codes: str) -> list[tuple[str, str, str]]:
+async def events(harness: ApiHarness, *codes: str) -> list[tuple[str, str, str]]:
     """(code, subject, reason) of the events of these codes, oldest first."""
-    found = await admin_of(house).ListEvents(admin_pb2.ListEventsRequest(page_size=200))
+    found = await admin_of(harness).ListEvents(admin_pb2.ListEventsRequest(page_size=200))
     told = [(event.code, event.subject, event.reason) for event in found.events if event.code in codes]
     return told[::-1]
 
 
-async def settle_and_leave(player: Player) -> None:
+async def settle_and_leave(player: ApiClient) -> None:
     for action in (1, 1, 7):
         await player.act(action)
 
 
 async def test_all_guards_are_open_at_the_start(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        found = await guards(house)
+    async with serving(tmp_path) as harness:
+        found = await guards(harness)
         assert list(found) == list(GUARDS)
         assert not any(guard.closed or guard.latched or guard.code for guard in found.values())
         for service in ("", PLAY, SESSION, ADMIN):
-            assert await health(house.channel(), service) == SERVING
+            assert await health(harness.channel(), service) == SERVING
 
 
 async def test_a_changed_byte_of_the_certified_files(tmp_path: Path) -> None:
     """The real measure over a copy of a certified file: one byte is changed, and put back."""
-    house = House(tmp_path / "home", rules_check_s=1)
+    harness = ApiHarness(tmp_path / "home", rules_check_s=1)
     changed: list[Exception | str] = []
 
     def measure() -> Manifest:
@@ -93,10 +88,10 @@ async def test_a_changed_byte_of_the_certified_files(tmp_path: Path) -> None:
             entries[0] = type(first)(first.path, "0" * 64, first.bytes)
         return Manifest(tuple(entries), manifest().locked)
 
-    house.server = Server(house.config, manifest(), clock=house.clock, measure=measure)
-    await house.start()
+    harness.server = Server(harness.config, manifest(), clock=harness.clock, measure=measure)
+    await harness.start()
     try:
-        player, late = await Player(house.channel()).seated(), await Player(house.channel(), "late").seated()
+        player, late = await ApiClient(harness.channel()).seated(), await ApiClient(harness.channel(), "late").seated()
         await player.start()
         for code, fault in (("SOFTWARE_CHANGED", "byte"), ("SOFTWARE_UNREADABLE", ManifestError("gone"))):
             changed[:] = [fault]
@@ -108,17 +103,17 @@ async def test_a_changed_byte_of_the_certified_files(tmp_path: Path) -> None:
             assert (info.metadata["guard"], info.metadata["code"]) == ("rules", code)
             changed.clear()
             clear = admin_pb2.ClearGuardRequest(request_id=request_id(), name="rules", reason="RESTORED")
-            cleared = await admin_of(house).ClearGuard(clear)
-            assert body_of(cleared.statement)["after"] == "OPEN"
+            cleared = await admin_of(harness).ClearGuard(clear)
+            assert read_statement(cleared.statement)["after"] == "OPEN"
             await until(player.channel, PLAY, SERVING)
         await settle_and_leave(player)
         await late.start()
-        assert await events(house, "GUARD_CLOSED", "GUARD_CLEARED") == [
+        assert await events(harness, "GUARD_CLOSED", "GUARD_CLEARED") == [
             ("GUARD_CLOSED", "rules", "SOFTWARE_CHANGED"), ("GUARD_CLEARED", "rules", "RESTORED"),
             ("GUARD_CLOSED", "rules", "SOFTWARE_UNREADABLE"), ("GUARD_CLEARED", "rules", "RESTORED"),
         ]  # fmt: skip
     finally:
-        await house.stop()
+        await harness.stop()
 
 
 def _changed(server: Server) -> str:
@@ -126,10 +121,10 @@ def _changed(server: Server) -> str:
 
 
 def test_the_measure_of_the_server_sees_a_changed_byte(tmp_path: Path) -> None:
-    house = House(tmp_path / "home")
-    assert _changed(house.server) == ""
+    harness = ApiHarness(tmp_path / "home")
+    assert _changed(harness.server) == ""
     entries = tuple(entry for entry in manifest().entries if entry.path != "rng/drbg.py")
-    other = Server(house.config, Manifest(entries, manifest().locked))
+    other = Server(harness.config, Manifest(entries, manifest().locked))
     with capture_logs() as logs:
         assert _changed(other) == "SOFTWARE_CHANGED"
     assert [(line["event"], line["what"]) for line in logs] == [("software_changed", "unlisted rng/drbg.py")]
@@ -155,36 +150,36 @@ def test_the_log_names_what_a_server_runs_on_that_changed(monkeypatch: pytest.Mo
 
 
 async def test_a_clock_that_was_set(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        player, late = await Player(house.channel()).seated(), await Player(house.channel(), "late").seated()
+    async with serving(tmp_path) as harness:
+        player, late = await ApiClient(harness.channel()).seated(), await ApiClient(harness.channel(), "late").seated()
         await player.start()
-        house.clock.jumped_ms = 3_000
+        harness.clock.jumped_ms = 3_000
         await until(player.channel, PLAY, NOT_SERVING)
         error = await refused(late.play.StartRound(late.start_request()))
         assert info_in(status_in(error)).metadata["guard"] == "clock"
         await settle_and_leave(player)
-        await house.restart()  # makes nothing trusted
-        channel = house.channel()
-        found = (await guards(house))["clock"]
+        await harness.restart()  # makes nothing trusted
+        channel = harness.channel()
+        found = (await guards(harness))["clock"]
         assert (found.closed, found.latched, found.code) == (True, True, "TIME_JUMP")
         clear = admin_pb2.ClearGuardRequest(request_id=request_id(), name="clock", reason="SET_BY_HAND")
-        await admin_of(house).ClearGuard(clear)
+        await admin_of(harness).ClearGuard(clear)
         await until(channel, PLAY, SERVING)
-        again = Player(channel)
+        again = ApiClient(channel)
         again.session_id, again.stage_no = late.session_id, 1
         await again.start()
-        told = await events(house, "GUARD_CLOSED", "TIME_JUMP", "GUARD_OPENED", "GUARD_CLEARED")
+        told = await events(harness, "GUARD_CLOSED", "TIME_JUMP", "GUARD_OPENED", "GUARD_CLEARED")
         assert [code for code, _, _ in told] == ["GUARD_CLOSED", "TIME_JUMP", "GUARD_CLEARED"]
 
 
 async def test_a_store_that_is_locked_by_another(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        player, late = await Player(house.channel()).seated(), await Player(house.channel(), "late").seated()
+    async with serving(tmp_path) as harness:
+        player, late = await ApiClient(harness.channel()).seated(), await ApiClient(harness.channel(), "late").seated()
         await player.start()
-        store = house.server.services.watch._store
+        store = harness.server.services.watch._store
         assert isinstance(store, SqliteStore)
         store._db.execute("PRAGMA busy_timeout = 5")
-        with closing(sqlite3.connect(str(house.config.store), isolation_level=None)) as other:
+        with closing(sqlite3.connect(str(harness.config.store), isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             error = await refused(late.play.StartRound(late.start_request()))
             assert reason_in(status_in(error)) == "STORE_UNAVAILABLE"
@@ -197,26 +192,26 @@ async def test_a_store_that_is_locked_by_another(tmp_path: Path) -> None:
             await until(player.channel, service, SERVING)
         await settle_and_leave(player)
         await late.start()
-        told = await events(house, "GUARD_CLOSED", "GUARD_OPENED")
+        told = await events(harness, "GUARD_CLOSED", "GUARD_OPENED")
         assert told == [("GUARD_CLOSED", "store", "COMMIT_FAILED"), ("GUARD_OPENED", "store", "COMMIT_FAILED")]
 
 
 async def test_a_register_that_is_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with serving(tmp_path) as house:
-        player = await Player(house.channel()).seated()
+    async with serving(tmp_path) as harness:
+        player = await ApiClient(harness.channel()).seated()
 
         async def silent(*_: Any) -> Any:
             raise RegulatorUnavailableError("no answer")
 
         with monkeypatch.context() as patched:
             patched.setattr("rgs.adapters.embedded.regulator.EmbeddedRegister.open_session", silent)
-            late = Player(house.channel(), "late")
+            late = ApiClient(harness.channel(), "late")
             opening = late.open_request()
             error = await refused(late.sessions.OpenSession(opening))
             assert reason_in(status_in(error)) == "REGULATOR_UNAVAILABLE"
             await until(player.channel, SESSION, NOT_SERVING)  # recovery asks again and again
             assert await health(player.channel, PLAY) == SERVING
-            found = await guards(house)
+            found = await guards(harness)
             assert [name for name, guard in found.items() if guard.closed] == ["register"]
             await player.round_to_the_end()  # it has its ids; that the register takes its report is an answer
         await until(player.channel, SESSION, SERVING)
@@ -224,37 +219,37 @@ async def test_a_register_that_is_down(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 async def test_a_latched_generator_over_a_restart(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        player = await Player(house.channel()).seated()
+    async with serving(tmp_path) as harness:
+        player = await ApiClient(harness.channel()).seated()
         await player.start()
-        house.server.services.watch._instance._generator.close()
+        harness.server.services.watch._instance._generator.close()
         await until(player.channel, PLAY, NOT_SERVING)
         await settle_and_leave(player)
-        await house.restart()
-        channel = house.channel()
+        await harness.restart()
+        channel = harness.channel()
         await until(channel, PLAY, NOT_SERVING)
-        found = (await guards(house))["rng"]
+        found = (await guards(harness))["rng"]
         assert (found.closed, found.latched, found.code) == (True, True, "GENERATOR_ENDED")
-        again = Player(channel)
+        again = ApiClient(channel)
         again.session_id, again.stage_no = player.session_id, 2
         error = await refused(again.play.StartRound(again.start_request()))
         assert info_in(status_in(error)).metadata["guard"] == "rng"
         clear = admin_pb2.ClearGuardRequest(request_id=request_id(), name="rng", reason="REPLACED")
-        first = await admin_of(house).ClearGuard(clear)
-        assert await admin_of(house).ClearGuard(clear) == first
+        first = await admin_of(harness).ClearGuard(clear)
+        assert await admin_of(harness).ClearGuard(clear) == first
         await until(channel, PLAY, SERVING)
         await again.start()
-        await house.restart()
-        assert not (await guards(house))["rng"].closed
-        told = await events(house, "RNG_FAILED", "GUARD_CLOSED", "GUARD_CLEARED")
+        await harness.restart()
+        assert not (await guards(harness))["rng"].closed
+        told = await events(harness, "RNG_FAILED", "GUARD_CLOSED", "GUARD_CLEARED")
         assert [code for code, _, _ in told] == ["RNG_FAILED", "GUARD_CLOSED", "GUARD_CLEARED"]
 
 
 async def test_what_happens_at_the_door_and_inside_is_counted_and_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with serving(tmp_path) as house:
-        lab, player = Player(house.channel("demo-lab")), await Player(house.channel()).seated()
+    async with serving(tmp_path) as harness:
+        lab, player = ApiClient(harness.channel("demo-lab")), await ApiClient(harness.channel()).seated()
         for _ in range(3):
             assert (await refused(lab.open())).code().name == "PERMISSION_DENIED"
 
@@ -267,8 +262,8 @@ async def test_what_happens_at_the_door_and_inside_is_counted_and_told(
             for _ in range(2):
                 found = player.sessions.GetSession(session_pb2.GetSessionRequest(session_id=player.session_id))
                 assert (await refused(found)).code().name == "INTERNAL"
-        await house.restart()  # the end tells what is left
-        page = await admin_of(house).ListEvents(admin_pb2.ListEventsRequest(page_size=200))
+        await harness.restart()  # the end tells what is left
+        page = await admin_of(harness).ListEvents(admin_pb2.ListEventsRequest(page_size=200))
         counted: dict[tuple[str, str], int] = {}
         for event in page.events:
             if event.code in ("AUTHENTICATION_FAILED", "SERVER_FAULT"):
@@ -278,13 +273,13 @@ async def test_what_happens_at_the_door_and_inside_is_counted_and_told(
 
 
 async def test_a_configuration_that_changed_is_told_by_its_hashes(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        assert await events(house, "CONFIGURATION_CHANGED") == []
-        first = house.config.sha256
-        await house.restart()
-        assert await events(house, "CONFIGURATION_CHANGED") == []
-        await house.stop()
-        other = House(tmp_path / "home", large_win_minor=5)
+    async with serving(tmp_path) as harness:
+        assert await events(harness, "CONFIGURATION_CHANGED") == []
+        first = harness.config.sha256
+        await harness.restart()
+        assert await events(harness, "CONFIGURATION_CHANGED") == []
+        await harness.stop()
+        other = ApiHarness(tmp_path / "home", large_win_minor=5)
         await other.start()
         page = await admin_of(other).ListEvents(admin_pb2.ListEventsRequest(code="CONFIGURATION_CHANGED"))
         (event,) = page.events
@@ -293,8 +288,8 @@ async def test_a_configuration_that_changed_is_told_by_its_hashes(tmp_path: Path
 
 
 async def test_a_large_win_is_told_once_after_its_round(tmp_path: Path) -> None:
-    async with serving(tmp_path, large_win_minor=1) as house:
-        player = await Player(house.channel()).seated()
+    async with serving(tmp_path, large_win_minor=1) as harness:
+        player = await ApiClient(harness.channel()).seated()
         won: dict[str, int] = {}
         while len(won) < 2:
             started = await player.start()
@@ -306,11 +301,11 @@ async def test_a_large_win_is_told_once_after_its_round(tmp_path: Path) -> None:
             if gain > 0:
                 won[started.round.round_id] = gain
             if started.session.balance_minor < 1_000:
-                player = await Player(house.channel(), f"player-{len(won)}-{player.stage_no}").seated()
+                player = await ApiClient(harness.channel(), f"player-{len(won)}-{player.stage_no}").seated()
         page = admin_pb2.ListEventsResponse()
         while len(page.events) < len(won):
-            page = await admin_of(house).ListEvents(admin_pb2.ListEventsRequest(code="LARGE_WIN"))
+            page = await admin_of(harness).ListEvents(admin_pb2.ListEventsRequest(code="LARGE_WIN"))
         assert {event.round_id: int(event.after) for event in page.events} == won
-        await house.restart()
-        page = await admin_of(house).ListEvents(admin_pb2.ListEventsRequest(code="LARGE_WIN"))
+        await harness.restart()
+        page = await admin_of(harness).ListEvents(admin_pb2.ListEventsRequest(code="LARGE_WIN"))
         assert len(page.events) == len(won)

@@ -12,34 +12,35 @@ from rgs.core.limits import DURATION_MS_MAX
 from rgs.service.callers import Role
 from rgs.v1 import common_pb2, session_pb2
 from rgs.v1.common_pb2 import SessionLimits
-from tests.unit.api.client import Player, body_of, cards_in, refused
-from tests.unit.api.serving import House, info_in, reason_in, serving, status_in
+from tests.support.api.client import ApiClient, cards_in, refused
+from tests.support.api.harness import ApiHarness, info_in, reason_in, serving, status_in
+from tests.support.service.harness import read_statement
 
 CHECK, FOLD = common_pb2.ACTION_CHECK, common_pb2.ACTION_FOLD
 
 
-async def limited(house: House, **limits: int) -> Player:
+async def limited(harness: ApiHarness, **limits: int) -> ApiClient:
     """A player with 50,000 minor units in a session with these limits."""
-    player = Player(house.channel())
+    player = ApiClient(harness.channel())
     opened = await player.sessions.OpenSession(player.open_request(limits=SessionLimits(**limits)))
     player.session_id = opened.session.session_id
     await player.buy()
     return player
 
 
-async def session_of(player: Player) -> common_pb2.SessionView:
+async def session_of(player: ApiClient) -> common_pb2.SessionView:
     request = session_pb2.GetSessionRequest(session_id=player.session_id)
     view: common_pb2.SessionView = (await player.sessions.GetSession(request)).session
     return view
 
 
 async def test_limits_are_signed_shown_and_part_of_the_request(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        player = Player(house.channel())
+    async with serving(tmp_path) as harness:
+        player = ApiClient(harness.channel())
         limits = SessionLimits(loss_minor=1_000, stake_minor=2_000, duration_ms=3_600_000)
         request = player.open_request(limits=limits)
         opened = await player.sessions.OpenSession(request)
-        assert body_of(opened.statement)["limits"] == {
+        assert read_statement(opened.statement)["limits"] == {
             "duration_ms": "3600000", "loss_minor": "1000", "stake_minor": "2000",
         }  # fmt: skip
         view = opened.session
@@ -53,10 +54,10 @@ async def test_limits_are_signed_shown_and_part_of_the_request(tmp_path: Path) -
 
 
 async def test_no_limits_is_unset_not_zero(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        player = Player(house.channel())
+    async with serving(tmp_path) as harness:
+        player = ApiClient(harness.channel())
         opened = await player.open()
-        assert "limits" not in body_of(opened.statement)
+        assert "limits" not in read_statement(opened.statement)
         for field in ("limits", "loss_left_minor", "stake_left_minor", "time_left_ms"):
             assert not opened.session.HasField(field), field
 
@@ -72,8 +73,8 @@ async def test_no_limits_is_unset_not_zero(tmp_path: Path) -> None:
     ],
 )
 async def test_a_limit_that_is_none(tmp_path: Path, field: str, value: int, limit: int) -> None:
-    async with serving(tmp_path) as house:
-        player = Player(house.channel())
+    async with serving(tmp_path) as harness:
+        player = ApiClient(harness.channel())
         limits = SessionLimits(**{field: value})
         error = await refused(player.sessions.OpenSession(player.open_request(limits=limits)))
         info = info_in(status_in(error))
@@ -87,8 +88,8 @@ async def test_a_limit_that_is_none(tmp_path: Path, field: str, value: int, limi
 async def test_a_limit_stops_what_it_does_not_cover_and_no_decision_that_is_owed(
     tmp_path: Path, limits: dict[str, int], reason: str
 ) -> None:
-    async with serving(tmp_path) as house:
-        player = await limited(house, **limits)
+    async with serving(tmp_path) as harness:
+        player = await limited(harness, **limits)
         assert (await session_of(player)).largest_ante_minor == 50  # ante, blind, and 4x to play
         # 100 + 100 are covered; what 4x costs is not.
         started = await player.start()
@@ -111,25 +112,25 @@ async def test_a_limit_stops_what_it_does_not_cover_and_no_decision_that_is_owed
 
 
 async def test_the_time_of_a_session_ends_with_the_right_to_start(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        player = await limited(house, duration_ms=60_000)
+    async with serving(tmp_path) as harness:
+        player = await limited(harness, duration_ms=60_000)
         await player.start()
-        house.clock.ahead_ms = 61_000
+        harness.clock.ahead_ms = 61_000
         view = await session_of(player)
         assert (view.HasField("time_left_ms"), view.time_left_ms) == (True, 0)
         for action in (CHECK, CHECK, FOLD):
             await player.act(action)
-        await house.until_serving()
+        await harness.until_serving()
         error = await refused(player.play.StartRound(player.start_request()))
         assert reason_in(status_in(error)) == "DURATION_LIMIT"
         assert error.code().name == "FAILED_PRECONDITION"
 
 
 async def test_inactivity_ends_the_right_to_start_and_to_buy_and_nothing_else(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        player = await limited(house)
-        house.clock.ahead_ms = 1_800_000 + 5_000
-        await house.until_serving()
+    async with serving(tmp_path) as harness:
+        player = await limited(harness)
+        harness.clock.ahead_ms = 1_800_000 + 5_000
+        await harness.until_serving()
         for call in (
             player.play.StartRound(player.start_request()),
             player.sessions.BuyParticipation(player.buy_request(purchase_no=2)),
@@ -145,21 +146,21 @@ async def test_inactivity_ends_the_right_to_start_and_to_buy_and_nothing_else(tm
 
 
 async def test_rounds_in_play_are_listed_to_those_they_concern(tmp_path: Path) -> None:
-    house = House(tmp_path / "home")
-    certificate = house.issue(Role.OPERATOR, "other")
-    await house.allow(certificate, Role.OPERATOR, "other", "demo")
-    async with serving(tmp_path) as house:
-        mine = [await Player(house.channel(), f"player-{nth}").seated() for nth in range(3)]
-        theirs = await Player(house.channel(certificate), "player-x").seated()
+    harness = ApiHarness(tmp_path / "home")
+    certificate = harness.issue(Role.OPERATOR, "other")
+    await harness.allow(certificate, Role.OPERATOR, "other", "demo")
+    async with serving(tmp_path) as harness:
+        mine = [await ApiClient(harness.channel(), f"player-{nth}").seated() for nth in range(3)]
+        theirs = await ApiClient(harness.channel(certificate), "player-x").seated()
         for player in (*mine, theirs):
             await player.start()
         await mine[0].act(CHECK)
         await mine[2].act(CHECK)
         await mine[2].act(CHECK)
         await mine[2].act(FOLD)
-        house.clock.ahead_ms = 5_000
+        harness.clock.ahead_ms = 5_000
 
-        async def listed(player: Player, **fields: Any) -> Any:
+        async def listed(player: ApiClient, **fields: Any) -> Any:
             return await player.sessions.ListOpenRounds(session_pb2.ListOpenRoundsRequest(**fields))
 
         own = await listed(mine[0])
@@ -177,7 +178,7 @@ async def test_rounds_in_play_are_listed_to_those_they_concern(tmp_path: Path) -
         assert (first.regulator_session_id, first.regulator_participation_id) == ids
         assert [found.round_id for found in (await listed(theirs)).rounds] == [theirs.round_id]
         for party in ("auditor", "regulator", "admin"):
-            reader = Player(house.channel(f"demo-{party}"))
+            reader = ApiClient(harness.channel(f"demo-{party}"))
             page = await listed(reader, page_size=2)
             rest = await listed(reader, page_size=2, page_token=page.next_page_token)
             found = [row.round_id for row in (*page.rounds, *rest.rounds)]

@@ -17,12 +17,12 @@ from rgs.core.tlog.proofs import parse_log_proof, verify_log_proof
 from rgs.service.callers import Role
 from rgs.v1 import audit_pb2 as pb
 from rgs.v1.audit_pb2_grpc import AuditServiceStub
-from tests.unit.api.client import Player, refused
-from tests.unit.api.serving import House, info_in, reason_in, serving, status_in
+from tests.support.api.client import ApiClient, refused
+from tests.support.api.harness import ApiHarness, info_in, reason_in, serving, status_in
 
 
-def audit(house: House, party: str) -> Any:
-    return AuditServiceStub(house.channel(party))
+def audit(harness: ApiHarness, party: str) -> Any:
+    return AuditServiceStub(harness.channel(party))
 
 
 async def logged(ask: Any, request: pb.GetRecordRequest) -> pb.GetRecordResponse:
@@ -41,12 +41,12 @@ async def entries_of(stub: Any, **given: Any) -> list[pb.StreamEntriesResponse]:
 
 
 async def test_the_whole_log_is_read_and_verified_over_the_wire(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        anna = await Player(house.channel(), "player-1").seated()
-        first = await audit(house, "demo-auditor").GetCheckpoint(pb.GetCheckpointRequest())
+    async with serving(tmp_path) as harness:
+        anna = await ApiClient(harness.channel(), "player-1").seated()
+        first = await audit(harness, "demo-auditor").GetCheckpoint(pb.GetCheckpointRequest())
         final = (await anna.round_to_the_end()).round
         asked = {"round_id": final.round_id, "session_id": anna.session_id}
-        operator, auditor = audit(house, "demo-operator"), audit(house, "demo-auditor")
+        operator, auditor = audit(harness, "demo-operator"), audit(harness, "demo-auditor")
         for kind in ("round_opening", "round_final"):
             request = pb.GetRecordRequest(**asked, kind=kind)
             record = await logged(operator.GetRecord, request)
@@ -64,25 +64,25 @@ async def test_the_whole_log_is_read_and_verified_over_the_wire(tmp_path: Path) 
         assert parse_checkpoint(parse_note(newest.note).text).root == newest.root
         asking = pb.GetConsistencyProofRequest(origin=newest.origin, old_size=first.size, new_size=newest.size)
         for party in ("operator", "auditor", "regulator", "lab"):
-            stub = audit(house, f"demo-{party}")
+            stub = audit(harness, f"demo-{party}")
             told = await stub.GetConsistencyProof(asking)
             verify_consistency(first.size, first.root, newest.size, newest.root, list(told.hashes))
             assert (await stub.GetCheckpoint(pb.GetCheckpointRequest(origin=newest.origin))).size >= newest.size
         # Cut off anywhere, it goes on; on another connection, by another party that may.
-        rest = await entries_of(audit(house, "demo-regulator"), resume_token=entries[3].resume_token)
+        rest = await entries_of(audit(harness, "demo-regulator"), resume_token=entries[3].resume_token)
         assert [one.entry for one in rest[: len(entries) - 4]] == [one.entry for one in entries[4:]]
         assert [one.index for one in rest] == list(range(4, 4 + len(rest)))
 
 
 async def test_another_operator_s_records_are_not_found(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        anna = await Player(house.channel(), "player-1").seated()
+    async with serving(tmp_path) as harness:
+        anna = await ApiClient(harness.channel(), "player-1").seated()
         done = await anna.round_to_the_end()
         asked = pb.GetRecordRequest(round_id=done.round.round_id, session_id=anna.session_id, kind="round_final")
-        mine = await logged(audit(house, "demo-operator").GetRecord, asked)
-        other = house.issue(Role.OPERATOR, "other")
-        await house.allow(other, Role.OPERATOR, "other", "demo")
-        channel = house.channel(other)
+        mine = await logged(audit(harness, "demo-operator").GetRecord, asked)
+        other = harness.issue(Role.OPERATOR, "other")
+        await harness.allow(other, Role.OPERATOR, "other", "demo")
+        channel = harness.channel(other)
         stub: Any = AuditServiceStub(channel)
         while True:  # until the server has read the list again
             error = await refused(stub.GetRecord(asked))
@@ -99,11 +99,11 @@ async def test_another_operator_s_records_are_not_found(tmp_path: Path) -> None:
 
 
 async def test_who_follows_hears_of_new_entries_and_of_the_end_of_the_server(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        stub = audit(house, "demo-auditor")
+    async with serving(tmp_path) as harness:
+        stub = audit(harness, "demo-auditor")
         before = (await stub.GetCheckpoint(pb.GetCheckpointRequest())).size
         call = stub.StreamEntries(pb.StreamEntriesRequest(start_index=before, follow=True))
-        await Player(house.channel(), "player-1").seated()
+        await ApiClient(harness.channel(), "player-1").seated()
         kinds = []
         while "purchase" not in kinds:
             kinds.append(parse_statement(parse_envelope((await call.read()).entry))[0].name)
@@ -115,7 +115,7 @@ async def test_who_follows_hears_of_new_entries_and_of_the_end_of_the_server(tmp
 
         ended = asyncio.create_task(to_the_end())
         await asyncio.sleep(0.2)
-        stopping = asyncio.create_task(house.server.stop())
+        stopping = asyncio.create_task(harness.server.stop())
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await asyncio.wait_for(ended, 20)
         assert (caught.value.code(), info_in(status_in(caught.value)).reason) == (
@@ -141,8 +141,8 @@ MALFORMED: list[tuple[str, dict[str, Any], str]] = [
 
 
 async def test_what_is_malformed_is_refused_by_its_field(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        stub = audit(house, "demo-auditor")
+    async with serving(tmp_path) as harness:
+        stub = audit(harness, "demo-auditor")
         for method, given, field in MALFORMED:
             asked = getattr(stub, method)(getattr(pb, f"{method}Request")(**given), timeout=20)
             with pytest.raises(grpc.aio.AioRpcError) as caught:

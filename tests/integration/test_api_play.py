@@ -15,8 +15,9 @@ from rgs.node.logging import Log
 from rgs.service.callers import Role
 from rgs.service.play.play import Play
 from rgs.v1 import audit_pb2, catalog_pb2, common_pb2, history_pb2, play_pb2, session_pb2
-from tests.unit.api.client import ANTE_MINOR, BOUGHT_MINOR, Player, body_of, cards_in, refused, request_id
-from tests.unit.api.serving import info_in, reason_in, serving, status_in
+from tests.support.api.client import ANTE_MINOR, BOUGHT_MINOR, ApiClient, cards_in, refused, request_id
+from tests.support.api.harness import info_in, reason_in, serving, status_in
+from tests.support.service.harness import read_statement
 
 CHECK, PLAY_1X, PLAY_4X, FOLD = (
     common_pb2.ACTION_CHECK,
@@ -27,16 +28,16 @@ CHECK, PLAY_1X, PLAY_4X, FOLD = (
 
 
 async def test_a_players_life(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        player = Player(house.channel())
+    async with serving(tmp_path) as harness:
+        player = ApiClient(harness.channel())
         opened = await player.open()
         assert opened.session.status == common_pb2.SESSION_STATUS_OPEN
         assert opened.session.game_name == "Ultimate Texas Hold'em"
-        assert body_of(opened.statement)["kind"] == "session_open"
+        assert read_statement(opened.statement)["kind"] == "session_open"
         bought = await player.buy()
         assert bought.session.balance_minor == BOUGHT_MINOR
         started = await player.start()
-        assert body_of(started.opening)["kind"] == "round_opening"
+        assert read_statement(started.opening)["kind"] == "round_opening"
         assert started.session.balance_minor == BOUGHT_MINOR - 2 * ANTE_MINOR
         first = await player.act(CHECK)
         assert (first.final, len(first.round.board)) == (b"", 3)
@@ -44,7 +45,7 @@ async def test_a_players_life(tmp_path: Path) -> None:
         assert (found.session.open_round, found.opening) == (first.round, started.opening)
         await player.act(CHECK)
         last = await player.act(FOLD)
-        final = body_of(last.final)
+        final = read_statement(last.final)
         assert (final["kind"], final["staked_minor"]) == ("round_final", str(2 * ANTE_MINOR))
         assert last.round.outcome == common_pb2.OUTCOME_FOLD
         got = await player.play.GetRound(
@@ -62,7 +63,7 @@ async def test_a_players_life(tmp_path: Path) -> None:
             session_pb2.CloseSessionRequest(request_id=request_id(), session_id=player.session_id)
         )
         assert closed.session.status == common_pb2.SESSION_STATUS_CLOSED
-        assert body_of(closed.statement)["kind"] == "session_close"
+        assert read_statement(closed.statement)["kind"] == "session_close"
 
         listed = await player.sessions.ListSessions(session_pb2.ListSessionsRequest(player="player-1"))
         assert [view.session_id for view in listed.sessions] == [player.session_id]
@@ -92,12 +93,12 @@ async def test_a_players_life(tmp_path: Path) -> None:
         again = await player.audit.GetStatement(audit_pb2.GetStatementRequest(hash=statements.statements[3].hash))
         assert again.statement == statements.statements[3]
         keys = await player.audit.ListKeyStatements(audit_pb2.ListKeyStatementsRequest())
-        assert [body_of(envelope)["kind"] for envelope in keys.envelopes] == ["root_key", "node_key"]
+        assert [read_statement(envelope)["kind"] for envelope in keys.envelopes] == ["root_key", "node_key"]
 
 
 async def test_the_catalog(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        operator, lab = Player(house.channel()), Player(house.channel("demo-lab"))
+    async with serving(tmp_path) as harness:
+        operator, lab = ApiClient(harness.channel()), ApiClient(harness.channel("demo-lab"))
         games = (await operator.catalog.ListGames(catalog_pb2.ListGamesRequest())).games
         assert [game.ruleset.id for game in games] == [
             "uth-online",
@@ -134,13 +135,13 @@ async def test_the_catalog(tmp_path: Path) -> None:
 # --- repeats ----------------------------------------------------------------------------------------------------------
 
 
-def raw(player: Player, service: str, method: str) -> Any:
+def raw(player: ApiClient, service: str, method: str) -> Any:
     return player.channel.unary_unary(f"/rgs.v1.{service}/{method}")
 
 
 async def test_a_repeat_is_the_first_answer_byte_for_byte_whatever_came_between(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        player = Player(house.channel())
+    async with serving(tmp_path) as harness:
+        player = ApiClient(harness.channel())
         sent: list[tuple[str, str, bytes, bytes]] = []
 
         async def send(service: str, method: str, request: Any, kind: Any) -> Any:
@@ -162,17 +163,17 @@ async def test_a_repeat_is_the_first_answer_byte_for_byte_whatever_came_between(
         close = session_pb2.CloseSessionRequest(request_id=request_id(), **ids)
         await send("SessionService", "CloseSession", close, session_pb2.CloseSessionResponse)
 
-        house.clock.ahead_ms = 5_000
+        harness.clock.ahead_ms = 5_000
         for _ in range(2):
             for service, method, data, answer in sent:
                 assert await raw(player, service, method)(data) == answer
-            await house.restart()
-            player = Player(house.channel())
+            await harness.restart()
+            player = ApiClient(harness.channel())
 
 
 async def test_a_request_id_with_other_content_is_refused(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        player = await Player(house.channel()).seated()
+    async with serving(tmp_path) as harness:
+        player = await ApiClient(harness.channel()).seated()
         first = player.start_request()
         await player.play.StartRound(first)
         other = player.start_request(
@@ -188,8 +189,8 @@ async def test_a_request_id_belongs_to_one_party_and_one_method(tmp_path: Path) 
     operator's request under the same id is another one.
     """
     same = request_id()
-    async with serving(tmp_path) as house:
-        player = Player(house.channel())
+    async with serving(tmp_path) as harness:
+        player = ApiClient(harness.channel())
         sent: list[tuple[Any, Any, Any]] = []
 
         async def send(method: Any, request: Any) -> Any:
@@ -214,17 +215,17 @@ async def test_a_request_id_belongs_to_one_party_and_one_method(tmp_path: Path) 
         assert [row.kind for row in links.statements] == [
             *("session_open", "purchase", "round_opening", "round_final", "participation_end", "session_close"),
         ]
-        certificate = house.issue(Role.OPERATOR, "op-9")
-        await house.allow(certificate, Role.OPERATOR, "op-9", "demo")
+        certificate = harness.issue(Role.OPERATOR, "op-9")
+        await harness.allow(certificate, Role.OPERATOR, "op-9", "demo")
         await asyncio.sleep(0.3)  # the list is read again
-        other = Player(house.channel(certificate))
+        other = ApiClient(harness.channel(certificate))
         elsewhere = await other.sessions.OpenSession(other.open_request(request_id=same))
         assert elsewhere.session.session_id != player.session_id
 
 
 async def test_stream_and_unary_calls_are_the_same_calls(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        player = await Player(house.channel()).seated()
+    async with serving(tmp_path) as harness:
+        player = await ApiClient(harness.channel()).seated()
         stream = player.play.Play()
 
         async def ask(**request: Any) -> Any:
@@ -248,15 +249,15 @@ async def test_stream_and_unary_calls_are_the_same_calls(tmp_path: Path) -> None
 
 
 async def test_a_page_token_is_good_for_its_own_list_only(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        anna, berta = Player(house.channel(), "anna"), Player(house.channel(), "berta")
+    async with serving(tmp_path) as harness:
+        anna, berta = ApiClient(harness.channel(), "anna"), ApiClient(harness.channel(), "berta")
         for player in (anna, berta):
             for _ in range(3):
                 await player.open()
-        certificate = house.issue(Role.OPERATOR, "op-9")
-        await house.allow(certificate, Role.OPERATOR, "op-9", "demo")
+        certificate = harness.issue(Role.OPERATOR, "op-9")
+        await harness.allow(certificate, Role.OPERATOR, "op-9", "demo")
         await asyncio.sleep(0.3)  # the list is read again
-        stranger = Player(house.channel(certificate), "anna")
+        stranger = ApiClient(harness.channel(certificate), "anna")
 
         def asked(**fields: Any) -> session_pb2.ListSessionsRequest:
             return session_pb2.ListSessionsRequest(**{"player": "anna", "page_size": 2, **fields})
@@ -286,8 +287,8 @@ async def test_a_page_token_is_good_for_its_own_list_only(tmp_path: Path) -> Non
 
 
 async def test_a_clash_of_versions_brings_the_fresh_view(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        player = await Player(house.channel()).seated()
+    async with serving(tmp_path) as harness:
+        player = await ApiClient(harness.channel()).seated()
         await player.start()
         stale = player.act_request(PLAY_4X)
         await player.act(CHECK)
@@ -303,8 +304,8 @@ async def test_a_clash_of_versions_brings_the_fresh_view(tmp_path: Path) -> None
 
 
 async def test_states_that_do_not_allow_it(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        player = Player(house.channel())
+    async with serving(tmp_path) as harness:
+        player = ApiClient(harness.channel())
         for changes, reason, code in (
             ({"game": "uth-online"}, "TABLE_ONLY", grpc.StatusCode.FAILED_PRECONDITION),
             ({"game": "uth-moon"}, "UNKNOWN_RULESET", grpc.StatusCode.NOT_FOUND),
@@ -339,8 +340,8 @@ async def test_states_that_do_not_allow_it(tmp_path: Path) -> None:
 
 
 async def test_reads_that_do_not_say_what_they_want(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        player = Player(house.channel())
+    async with serving(tmp_path) as harness:
+        player = ApiClient(harness.channel())
         sessions, history, audit = player.sessions, player.history, player.audit
         ulid = "01" + "0" * 24
         for call, field in (
@@ -371,10 +372,10 @@ async def test_reads_that_do_not_say_what_they_want(tmp_path: Path) -> None:
 
 
 async def test_nothing_that_is_sealed_is_said_before_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with serving(tmp_path) as house:
-        with Log(house.config.log, "debug", house.clock, people=None):
-            player = await Player(house.channel()).seated()
-            auditor = Player(house.channel("demo-auditor"))
+    async with serving(tmp_path) as harness:
+        with Log(harness.config.log, "debug", harness.clock, people=None):
+            player = await ApiClient(harness.channel()).seated()
+            auditor = ApiClient(harness.channel("demo-auditor"))
             said = [await player.start()]
             assert set(cards_in(said[0])) == set(said[0].round.hole_cards)
             stream = player.play.Play()
@@ -390,8 +391,8 @@ async def test_nothing_that_is_sealed_is_said_before_its_time(tmp_path: Path, mo
                 said += await all_that_can_be_read(player, auditor)
                 said.append(await player.act(CHECK))
             await stream.done_writing()
-            final = body_of((await player.act(FOLD)).final)
-        log = house.config.log.read_text("ascii")
+            final = read_statement((await player.act(FOLD)).final)
+        log = harness.config.log.read_text("ascii")
     assert log.count('"event":"fault"') == 4
     assert len(said) > 20
     unseen = set(final["deck"][2:4] + final["deck"][9:])  # the dealer's two, and all that was never on the table
@@ -407,7 +408,7 @@ async def test_nothing_that_is_sealed_is_said_before_its_time(tmp_path: Path, mo
 SECRET = "5ec3e7" * 8
 
 
-async def all_that_can_be_read(player: Player, auditor: Player) -> list[Any]:
+async def all_that_can_be_read(player: ApiClient, auditor: ApiClient) -> list[Any]:
     """What the contract offers for reading while the round is open, statements opened."""
     ids = {"session_id": player.session_id, "round_id": player.round_id}
     page = await auditor.audit.ListStatements(audit_pb2.ListStatementsRequest(session_id=player.session_id))

@@ -20,8 +20,9 @@ from rgs.service.callers import Role
 from rgs.service.reconciliation.countersigning import verify_report
 from rgs.service.reconciliation.reconciliation import ReconcileRequest, Reconciliation
 from rgs.v1 import reconciliation_pb2 as pb
-from tests.databases import fresh_database
-from tests.submitting import (
+from tests.support.api.client import refused, request_id
+from tests.support.api.harness import ApiHarness, info_in, serving, status_in
+from tests.support.api.submitting import (
     OPERATOR,
     books,
     download,
@@ -34,8 +35,7 @@ from tests.submitting import (
     submit_wallet,
     wallet_rows,
 )
-from tests.unit.api.client import refused, request_id
-from tests.unit.api.serving import House, info_in, serving, status_in
+from tests.support.store.databases import fresh_database
 
 pytestmark = pytest.mark.slow
 
@@ -47,11 +47,11 @@ def plain_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rgs.node.reconcile_process.isolated_command", lambda *arguments: [*command, *arguments])
 
 
-async def run_with_a_break(house: House) -> tuple[Any, str]:
+async def run_with_a_break(harness: ApiHarness) -> tuple[Any, str]:
     """A run over a wallet that lacks the payout: the operator's stub, and the report's id."""
-    await play(house)
-    wallet = await submit_wallet(house, [row for row in wallet_rows(house) if row.kind != 2])
-    stub = books(house)
+    await play(harness)
+    wallet = await submit_wallet(harness, [row for row in wallet_rows(harness) if row.kind != 2])
+    stub = books(harness)
     request = pb.RunReconciliationRequest(request_id=request_id(), wallet_submission_ids=[wallet.submission_id])
     report_id = (await stub.RunReconciliation(request)).report_id
     assert (await finished(stub, report_id)).state == pb.REPORT_STATE_DONE
@@ -62,22 +62,22 @@ async def run_with_a_break(house: House) -> tuple[Any, str]:
 
 
 async def test_a_clean_day_and_the_same_report_from_the_files(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        player = await play(house)
-        rows = wallet_rows(house)
+    async with serving(tmp_path) as harness:
+        player = await play(harness)
+        rows = wallet_rows(harness)
         lines = [receipt_line(opening) for opening in await openings(player)]
         assert (len(rows), len(lines)) == (2, 2)
-        wallet, receipts = await submit_wallet(house, rows), await submit_receipts(house, lines)
+        wallet, receipts = await submit_wallet(harness, rows), await submit_receipts(harness, lines)
         assert (wallet.rows, receipts.rows) == (2, 2)
         # The receipts are, to the byte, the file that `receipt_line` would have made.
         assert receipts.sha256 == hashlib.sha256(b"".join(lines)).hexdigest()
-        stub = books(house)
+        stub = books(harness)
         listed = await stub.ListSubmissions(pb.ListSubmissionsRequest(page_size=1))
         rest = await stub.ListSubmissions(pb.ListSubmissionsRequest(page_token=listed.next_page_token))
         assert {one.submission_id for one in (*listed.submissions, *rest.submissions)} == {
             wallet.submission_id, receipts.submission_id,
         }  # fmt: skip
-        root = (house.config.keys / "root.fingerprint").read_text().strip()
+        root = (harness.config.keys / "root.fingerprint").read_text().strip()
         request = pb.RunReconciliationRequest(
             request_id=request_id(), root=root, embedded_register=True,
             wallet_submission_ids=[wallet.submission_id], receipts_submission_ids=[receipts.submission_id],
@@ -95,7 +95,7 @@ async def test_a_clean_day_and_the_same_report_from_the_files(tmp_path: Path) ->
             (folder / name).write_bytes(await download(stub, report_id, name))
         assert hashlib.sha256((folder / "wallet.jsonl").read_bytes()).hexdigest() == wallet.sha256
         given = {name: folder / f"{name}.jsonl" for name in ("statements", "wallet", "receipts", "regulator")}
-        Reconciliation(version=__version__, signer=load_node_signer(house.config)).run(
+        Reconciliation(version=__version__, signer=load_node_signer(harness.config)).run(
             ReconcileRequest(**given, keys=folder / "keys.json", out=folder / "out", root=root, operator=OPERATOR)  # type: ignore[arg-type]
         )
         for path in (folder / "out").iterdir():
@@ -107,9 +107,9 @@ async def test_a_clean_day_and_the_same_report_from_the_files(tmp_path: Path) ->
 @pytest.mark.slow
 async def test_a_run_over_postgresql(tmp_path: Path) -> None:
     with fresh_database() as database:
-        async with serving(tmp_path, database) as house:
-            await play(house)
-            wallet, stub = await submit_wallet(house, wallet_rows(house)), books(house)
+        async with serving(tmp_path, database) as harness:
+            await play(harness)
+            wallet, stub = await submit_wallet(harness, wallet_rows(harness)), books(harness)
             request = pb.RunReconciliationRequest(
                 request_id=request_id(), wallet_submission_ids=[wallet.submission_id], embedded_register=True
             )
@@ -119,18 +119,18 @@ async def test_a_run_over_postgresql(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("plain_jobs")
 async def test_a_break_is_told_resolved_by_two_and_countersigned(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        second = house.issue(Role.ADMIN, "admin-2")
-        await house.allow(second, Role.ADMIN, "admin-2")
-        await house.restart()
-        stub, report_id = await run_with_a_break(house)
+    async with serving(tmp_path) as harness:
+        second = harness.issue(Role.ADMIN, "admin-2")
+        await harness.allow(second, Role.ADMIN, "admin-2")
+        await harness.restart()
+        stub, report_id = await run_with_a_break(harness)
         (found,) = (await stub.ListBreaks(pb.ListBreaksRequest(report_id=report_id))).breaks
         assert (found.break_class, found.owed, found.resolved) == ("missing_credit_in_wallet", True, False)
         told = next(csv.DictReader(io.StringIO((await download(stub, report_id, "breaks.csv")).decode())))
         assert (found.break_id, found.amount_minor) == (told["break_id"], int(told["amount_minor"]))
         assert not (await stub.ListBreaks(pb.ListBreaksRequest(report_id=report_id, break_class="duplicate"))).breaks
 
-        admins = [books(house, "demo-admin"), books(house, second)]
+        admins = [books(harness, "demo-admin"), books(harness, second)]
         names = {"operator": OPERATOR, "report_id": report_id, "break_id": found.break_id}
 
         def settled(evidence: str) -> pb.ResolveBreakRequest:
@@ -158,7 +158,7 @@ async def test_a_break_is_told_resolved_by_two_and_countersigned(tmp_path: Path)
         request = pb.RunReconciliationRequest(
             request_id=request_id(), operator=OPERATOR, wallet_submission_ids=[wallet.submission_id]
         )
-        auditor = books(house, "demo-auditor")
+        auditor = books(harness, "demo-auditor")
         later = (await auditor.RunReconciliation(request)).report_id
         summary = await finished(auditor, later, OPERATOR)
         assert (summary.verdict, summary.resolved_breaks, summary.party) == ("clean", 1, "demo-auditor")
@@ -190,22 +190,22 @@ async def test_a_break_is_told_resolved_by_two_and_countersigned(tmp_path: Path)
         assert await download(stub, report_id, "report.jsonl") == signed
         for _ in range(2):
             assert (await stub.Countersign(countersignature())).countersignatures == 1
-        folder = house.config.reconciliation / OPERATOR / "reports" / report_id / "report"
-        bundle = (house.config.keys / "keys.json").read_bytes()
+        folder = harness.config.reconciliation / OPERATOR / "reports" / report_id / "report"
+        bundle = (harness.config.keys / "keys.json").read_bytes()
         assert len(verify_report(folder, bundle, None, frozenset({signer.keyid}))) == 3
 
 
 @pytest.mark.usefixtures("plain_jobs")
 async def test_breaks_come_in_pages_owed_players_first(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        await play(house)
-        rows = [row for row in wallet_rows(house) if row.kind != pb.WALLET_ROW_KIND_CREDIT]
+    async with serving(tmp_path) as harness:
+        await play(harness)
+        rows = [row for row in wallet_rows(harness) if row.kind != pb.WALLET_ROW_KIND_CREDIT]
         for number in range(5):
             row = pb.WalletRow(transaction_id=f"=x{number}", kind=pb.WALLET_ROW_KIND_DEBIT, amount_minor=number + 1)
             row.time.CopyFrom(rows[0].time)
             row.player = '"quoted", = and ,'
             rows.append(row)
-        wallet, stub = await submit_wallet(house, rows), books(house)
+        wallet, stub = await submit_wallet(harness, rows), books(harness)
         request = pb.RunReconciliationRequest(request_id=request_id(), wallet_submission_ids=[wallet.submission_id])
         report_id = (await stub.RunReconciliation(request)).report_id
         assert (await finished(stub, report_id)).open_breaks == 6
@@ -235,9 +235,9 @@ async def test_breaks_come_in_pages_owed_players_first(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("plain_jobs")
 @pytest.mark.slow
 async def test_an_admin_submits_the_register_and_gets_no_private_blocks(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        await play(house)
-        admin = books(house, "demo-admin")
+    async with serving(tmp_path) as harness:
+        await play(harness)
+        admin = books(harness, "demo-admin")
         named = {"operator": OPERATOR}
         request = pb.RunReconciliationRequest(request_id=request_id(), embedded_register=True, **named)  # type: ignore[arg-type]
         first = (await admin.RunReconciliation(request)).report_id
@@ -261,7 +261,7 @@ async def test_an_admin_submits_the_register_and_gets_no_private_blocks(tmp_path
         for file in ("statements.jsonl", "../run.json", "run.json"):
             stream_call = admin.GetReport(pb.GetReportRequest(report_id=second, file=file, **named))
             assert await reason_of(_all(stream_call)) == "INVALID_FIELD"
-        assert await download(books(house, "demo-auditor"), second, "statements.jsonl", OPERATOR)
+        assert await download(books(harness, "demo-auditor"), second, "statements.jsonl", OPERATOR)
 
 
 async def _all(call: Any) -> list[Any]:
@@ -273,13 +273,13 @@ async def _all(call: Any) -> list[Any]:
 
 @pytest.mark.usefixtures("plain_jobs")
 async def test_another_operators_books_are_not_there(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        other = house.issue(Role.OPERATOR, "other")
-        await house.allow(other, Role.OPERATOR, "other", "demo")
-        await house.restart()
-        _, report_id = await run_with_a_break(house)
-        wallet = (await books(house).ListSubmissions(pb.ListSubmissionsRequest())).submissions[0]
-        stub = books(house, other)
+    async with serving(tmp_path) as harness:
+        other = harness.issue(Role.OPERATOR, "other")
+        await harness.allow(other, Role.OPERATOR, "other", "demo")
+        await harness.restart()
+        _, report_id = await run_with_a_break(harness)
+        wallet = (await books(harness).ListSubmissions(pb.ListSubmissionsRequest())).submissions[0]
+        stub = books(harness, other)
         assert not (await stub.ListSubmissions(pb.ListSubmissionsRequest())).submissions
         assert not (await stub.ListReports(pb.ListReportsRequest())).reports
         run = pb.RunReconciliationRequest
@@ -300,10 +300,10 @@ async def test_another_operators_books_are_not_there(tmp_path: Path) -> None:
         assert summary.failure == "inputs/statements.jsonl is empty: there are no statements"
         info = info_in(status_in(await refused(stub.ListBreaks(pb.ListBreaksRequest(report_id=own)))))
         assert (info.reason, info.metadata["state"]) == ("REPORT_NOT_DONE", "REPORT_STATE_FAILED")
-        folder = house.config.reconciliation / "other" / "reports" / own
+        folder = harness.config.reconciliation / "other" / "reports" / own
         assert {path.name for path in folder.iterdir()} == {"failed.json", "run.json"}
         # Those who see all must say whose.
-        auditor = books(house, "demo-auditor")
+        auditor = books(harness, "demo-auditor")
         assert await reason_of(auditor.ListReports(pb.ListReportsRequest())) == "INVALID_FIELD"
         assert (
             await reason_of(auditor.ListReports(pb.ListReportsRequest(operator="../demo-operator"))) == "INVALID_FIELD"
@@ -312,10 +312,10 @@ async def test_another_operators_books_are_not_there(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("plain_jobs")
 async def test_a_run_that_is_none(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        await play(house)
-        wallet = await submit_wallet(house, wallet_rows(house))
-        stub, own = books(house), wallet.submission_id
+    async with serving(tmp_path) as harness:
+        await play(harness)
+        wallet = await submit_wallet(harness, wallet_rows(harness))
+        stub, own = books(harness), wallet.submission_id
         for fields, field in (
             ({}, "wallet_submission_ids"),
             ({"wallet_submission_ids": [own, own]}, "wallet_submission_ids"),

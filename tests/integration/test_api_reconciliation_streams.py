@@ -19,7 +19,9 @@ from rgs.node import reconcile_process
 from rgs.service.reconciliation.files import Shelf
 from rgs.v1 import reconciliation_pb2 as pb
 from rgs.v1.reconciliation_pb2_grpc import ReconciliationServiceStub
-from tests.submitting import (
+from tests.support.api.client import refused, request_id
+from tests.support.api.harness import ApiHarness, info_in, serving, status_in
+from tests.support.api.submitting import (
     FIRST,
     LAST,
     OPERATOR,
@@ -29,31 +31,29 @@ from tests.submitting import (
     play,
     reason_of,
     submit_wallet,
-    until,
     wallet_rows,
     wallet_stream,
 )
-from tests.unit.api.client import refused, request_id
-from tests.unit.api.serving import House, info_in, serving, status_in
+from tests.support.waiting import until
 
 # --- hostile streams --------------------------------------------------------------------------------------------------
 
 
-def left(house: House) -> list[str]:
+def left(harness: ApiHarness) -> list[str]:
     """Every file of submissions."""
-    return sorted(path.name for path in house.config.reconciliation.glob("*/submissions/*/*"))
+    return sorted(path.name for path in harness.config.reconciliation.glob("*/submissions/*/*"))
 
 
 async def test_a_repeat_is_the_same_submission_and_other_content_is_refused(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        await play(house)
-        rows, head, stub = wallet_rows(house), header(), books(house)
+    async with serving(tmp_path) as harness:
+        await play(harness)
+        rows, head, stub = wallet_rows(harness), header(), books(harness)
         answers = [await stub.SubmitWalletStatement(iter(wallet_stream(rows, head))) for _ in range(2)]
         assert answers[0] == answers[1]
         assert (
             await reason_of(stub.SubmitWalletStatement(iter(wallet_stream(rows[:1], head)))) == "IDEMPOTENCY_CONFLICT"
         )
-        assert left(house) == ["rows.jsonl", "submission.json"]
+        assert left(harness) == ["rows.jsonl", "submission.json"]
         assert len((await stub.ListSubmissions(pb.ListSubmissionsRequest())).submissions) == 1
 
 
@@ -101,13 +101,13 @@ HOSTILE: dict[str, tuple[list[Any], str]] = {
 }  # fmt: skip
 
 
-async def refusal_of(house: House, messages: list[Any], method: str = "SubmitWalletStatement") -> ErrorInfo:
+async def refusal_of(harness: ApiHarness, messages: list[Any], method: str = "SubmitWalletStatement") -> ErrorInfo:
     """How a stream is refused, by gRPC's blocking client: that of asyncio loses the status if it is just writing."""
-    own = house.certificate(OPERATOR)
-    credentials = grpc.ssl_channel_credentials(house.authority.certificate_pem, own.key_pem, own.certificate_pem)
+    own = harness.certificate(OPERATOR)
+    credentials = grpc.ssl_channel_credentials(harness.authority.certificate_pem, own.key_pem, own.certificate_pem)
 
     def send() -> bytes:
-        with grpc.secure_channel(f"localhost:{house.server.port}", credentials) as channel:
+        with grpc.secure_channel(f"localhost:{harness.server.port}", credentials) as channel:
             with pytest.raises(grpc.RpcError) as caught:
                 getattr(ReconciliationServiceStub(channel), method)(iter(messages))
             error: Any = caught.value
@@ -117,41 +117,41 @@ async def refusal_of(house: House, messages: list[Any], method: str = "SubmitWal
 
 
 async def test_hostile_streams_leave_nothing(tmp_path: Path) -> None:
-    async with serving(tmp_path, reconciliation_rows_max=10) as house:
-        stub = books(house)
+    async with serving(tmp_path, reconciliation_rows_max=10) as harness:
+        stub = books(harness)
         for name, (messages, field) in HOSTILE.items():
-            info = await refusal_of(house, messages)
+            info = await refusal_of(harness, messages)
             assert (info.reason, info.metadata["field"]) == ("INVALID_FIELD", field), name
-            assert left(house) == [], name
+            assert left(harness) == [], name
         # A stream that is cut, or that nobody ends, leaves nothing; and one at a time is taken.
         call = stub.SubmitWalletStatement()
         await call.write(asked(header=header()))
         await call.write(asked(rows=_rows()))
-        await until(lambda: bool(left(house)))
-        assert (await refusal_of(house, wallet_stream(_rows()))).reason == "RECONCILIATION_BUSY"
+        await until(lambda: bool(left(harness)))
+        assert (await refusal_of(harness, wallet_stream(_rows()))).reason == "RECONCILIATION_BUSY"
         call.cancel()
-        await until(lambda: not left(house))
+        await until(lambda: not left(harness))
         assert (await stub.SubmitWalletStatement(iter(wallet_stream(_rows(10))))).submission.rows == 10
         receipts = [
             pb.SubmitReceiptsRequest(header=header(currency="")),
             pb.SubmitReceiptsRequest(receipts=[pb.Receipt(session_id="s", stage_no=1, opening_hash=b"short")]),
         ]
-        info = await refusal_of(house, receipts, "SubmitReceipts")
+        info = await refusal_of(harness, receipts, "SubmitReceipts")
         assert (info.reason, info.metadata["row"]) == ("INVALID_FIELD", "1")
 
 
 async def test_an_operators_room_is_limited(tmp_path: Path) -> None:
-    async with serving(tmp_path, reconciliation_stored_mb=1) as house:
-        stub, rows = books(house), _rows(150)
+    async with serving(tmp_path, reconciliation_stored_mb=1) as harness:
+        stub, rows = books(harness), _rows(150)
         for row in rows:
             row.reference = "r" * 250
         many = [asked(header=header()), *[asked(rows=rows)] * 30, asked(total_rows=4_500)]
-        info = await refusal_of(house, many)
+        info = await refusal_of(harness, many)
         assert (info.reason, info.metadata["field"]) == ("RECONCILIATION_FULL", "reconciliation_stored_mb")
-        assert left(house) == []
+        assert left(harness) == []
         # What is there counts, for new submissions and for runs.
-        (house.config.reconciliation / OPERATOR / "kept").write_bytes(bytes(1 << 20))
-        assert (await refusal_of(house, wallet_stream(rows[:2]))).reason == "RECONCILIATION_FULL"
+        (harness.config.reconciliation / OPERATOR / "kept").write_bytes(bytes(1 << 20))
+        assert (await refusal_of(harness, wallet_stream(rows[:2]))).reason == "RECONCILIATION_FULL"
         run = pb.RunReconciliationRequest(request_id=request_id(), embedded_register=True)
         assert await reason_of(stub.RunReconciliation(run)) == "RECONCILIATION_FULL"
 
@@ -159,7 +159,9 @@ async def test_an_operators_room_is_limited(tmp_path: Path) -> None:
 # --- one at a time, and the end of the process ------------------------------------------------------------------------
 
 
-async def stopped_job(house: House, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, pb.RunReconciliationRequest, int]:
+async def stopped_job(
+    harness: ApiHarness, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Any, pb.RunReconciliationRequest, int]:
     """A run whose process is stopped where it has just begun: its stub, its request, its process id."""
     begun: list[int] = []
     begin = reconcile_process.begin_job
@@ -171,55 +173,55 @@ async def stopped_job(house: House, monkeypatch: pytest.MonkeyPatch) -> tuple[An
         return job
 
     monkeypatch.setattr("rgs.node.server.begin_job", begin_stopped)
-    await house.restart()
-    await play(house)
-    wallet = await submit_wallet(house, wallet_rows(house))
+    await harness.restart()
+    await play(harness)
+    wallet = await submit_wallet(harness, wallet_rows(harness))
     request = pb.RunReconciliationRequest(request_id=request_id(), wallet_submission_ids=[wallet.submission_id])
-    stub = books(house)
+    stub = books(harness)
     await stub.RunReconciliation(request)
     monkeypatch.setattr("rgs.node.server.begin_job", begin)
     return stub, request, begun[0]
 
 
 async def test_the_second_run_is_refused_and_play_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with serving(tmp_path) as house:
-        stub, request, pid = await stopped_job(house, monkeypatch)
+    async with serving(tmp_path) as harness:
+        stub, request, pid = await stopped_job(harness, monkeypatch)
         report_id = (await stub.RunReconciliation(request)).report_id  # the same again: no other run
         other = pb.RunReconciliationRequest(request_id=request_id(), embedded_register=True)
         assert await reason_of(stub.RunReconciliation(other)) == "RECONCILIATION_BUSY"
         info = info_in(status_in(await refused(stub.ListBreaks(pb.ListBreaksRequest(report_id=report_id)))))
         assert (info.reason, info.metadata["state"]) == ("REPORT_NOT_DONE", "REPORT_STATE_RUNNING")
-        await play(house)
+        await play(harness)
         os.kill(pid, signal.SIGCONT)
         assert (await finished(stub, report_id)).state == pb.REPORT_STATE_DONE
         assert (await stub.RunReconciliation(other)).report_id != report_id
 
 
 async def test_a_process_that_is_killed_is_a_run_that_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with serving(tmp_path) as house:
-        stub, request, pid = await stopped_job(house, monkeypatch)
+    async with serving(tmp_path) as harness:
+        stub, request, pid = await stopped_job(harness, monkeypatch)
         report_id = (await stub.RunReconciliation(request)).report_id
         os.kill(pid, signal.SIGKILL)
-        (folder,) = house.config.reconciliation.glob("*/reports/*")
+        (folder,) = harness.config.reconciliation.glob("*/reports/*")
         await until((folder / "failed.json").exists)
         assert (await finished(stub, report_id)).failure_reason == "RECONCILIATION_FAILED"
 
 
 async def test_a_restart_in_the_middle_leaves_no_half_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with serving(tmp_path) as house:
-        _, request, _ = await stopped_job(house, monkeypatch)
-        (folder,) = house.config.reconciliation.glob("*/reports/*")
+    async with serving(tmp_path) as harness:
+        _, request, _ = await stopped_job(harness, monkeypatch)
+        (folder,) = harness.config.reconciliation.glob("*/reports/*")
         # What a run and an upload that were killed leave behind.
         for path in (folder / "inputs", folder / ".report.unfinished" / "work", folder / "report"):
             path.mkdir(parents=True)
             (path / "half").write_text("half")
-        upload = house.config.reconciliation / OPERATOR / "submissions" / f".{'0' * 32}.1"
+        upload = harness.config.reconciliation / OPERATOR / "submissions" / f".{'0' * 32}.1"
         upload.mkdir()
         (upload / "rows.jsonl").write_text("half")
-        await house.restart()
+        await harness.restart()
         assert [path.name for path in folder.iterdir()] == ["run.json"]
         assert not upload.exists()
-        stub = books(house)
+        stub = books(harness)
         assert (await finished(stub, folder.name)).state == pb.REPORT_STATE_INTERRUPTED
         assert await reason_of(stub.ListBreaks(pb.ListBreaksRequest(report_id=folder.name))) == "REPORT_NOT_DONE"
         # The same request begins it again.

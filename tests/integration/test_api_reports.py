@@ -17,14 +17,16 @@ from rgs.service.callers import Role
 from rgs.store.sqlite.store import connect
 from rgs.v1 import admin_pb2 as pb
 from rgs.v1.admin_pb2_grpc import AdminServiceStub
-from tests.integration.test_api_admin import GAME, admin_of, reason_of, second_admin, switch
-from tests.unit.api.client import Player, body_of, refused, request_id
-from tests.unit.api.serving import House, info_in, serving, status_in
+from tests.integration.test_api_admin import GAME, admin_of, second_admin, switch
+from tests.support.api.client import ApiClient, refused, request_id
+from tests.support.api.harness import ApiHarness, info_in, serving, status_in
+from tests.support.api.submitting import reason_of
+from tests.support.service.harness import read_statement
 
 
 async def test_events_come_newest_first_in_pages(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        admin, auditor = admin_of(house), AdminServiceStub(house.channel("demo-auditor"))
+    async with serving(tmp_path) as harness:
+        admin, auditor = admin_of(harness), AdminServiceStub(harness.channel("demo-auditor"))
         for nth in range(5):
             await admin.SetSwitch(switch(GAME, enabled=bool(nth % 2), game="uth-solo"))
         seen, token = [], ""
@@ -37,7 +39,7 @@ async def test_events_come_newest_first_in_pages(tmp_path: Path) -> None:
                 break
         assert [event.after for event in seen] == ["disabled", "enabled", "disabled", "enabled", "disabled"]
         for event in seen:
-            body = body_of(event.statement)
+            body = read_statement(event.statement)
             assert (body["code"], body["actor"], body["subject"]) == (event.code, event.actor, event.subject)
         every = (await admin.ListEvents(pb.ListEventsRequest(page_size=200))).events
         # The log begins beside all this, and certificates are told, sooner or later.
@@ -79,19 +81,19 @@ def lines(totals: Any) -> dict[tuple[str, ...], list[int]]:
 
 async def test_totals_are_those_of_a_full_scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reports, "EXPORT_ROWS", 2)
-    house = House(tmp_path / "home")
-    certificate, admin_2 = house.issue(Role.OPERATOR, "other"), await second_admin(house)
-    await house.allow(certificate, Role.OPERATOR, "other", "demo")
-    async with serving(tmp_path) as house:
-        admin, second = admin_of(house), admin_of(house, admin_2)
+    harness = ApiHarness(tmp_path / "home")
+    certificate, admin_2 = harness.issue(Role.OPERATOR, "other"), await second_admin(harness)
+    await harness.allow(certificate, Role.OPERATOR, "other", "demo")
+    async with serving(tmp_path) as harness:
+        admin, second = admin_of(harness), admin_of(harness, admin_2)
         players = [
-            Player(house.channel(who), name)
+            ApiClient(harness.channel(who), name)
             for who, name in (("demo-operator", "b"), ("demo-operator", "a"), (certificate, "a"), (certificate, "c:1"))
         ]
         for day in range(2):
             if day:
-                house.clock.ahead_ms = day * 86_400_000
-                await house.until_serving()
+                harness.clock.ahead_ms = day * 86_400_000
+                await harness.until_serving()
             for player in players:
                 player.stage_no = 1
                 await player.seated()
@@ -105,11 +107,11 @@ async def test_totals_are_those_of_a_full_scan(tmp_path: Path, monkeypatch: pyte
         await second.ApproveVoid(pb.ApproveVoidRequest(request_id=request_id(), round_ids=ids))
         await players[1].start()  # still open: not in the totals
 
-        expected = scan(Path(str(house.config.store)))
+        expected = scan(Path(str(harness.config.store)))
         assert sorted(expected) == sorted(set(expected))
         assert (len(expected), sum(line[0] for line in expected.values())) == (8, 12)
         assert sum(line[3] for line in expected.values()) == 1
-        regulator: Any = AdminServiceStub(house.channel("demo-regulator"))
+        regulator: Any = AdminServiceStub(harness.channel("demo-regulator"))
 
         async def listed(**wanted: Any) -> list[Any]:
             rows: list[Any] = []
@@ -161,35 +163,35 @@ async def test_an_export_stops_where_its_reader_is_not_let_in_any_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reports, "EXPORT_ROWS", 1)
-    async with serving(tmp_path) as house:
+    async with serving(tmp_path) as harness:
         for name in ("a", "b", "c"):
-            player = await Player(house.channel(), name).seated()
+            player = await ApiClient(harness.channel(), name).seated()
             await player.round_to_the_end()
-        genuine = house.server.services.reports._store.totals
-        fingerprint = fingerprint_of(house.certificate("demo-auditor").certificate)
+        genuine = harness.server.services.reports._store.totals
+        fingerprint = fingerprint_of(harness.certificate("demo-auditor").certificate)
 
         async def after_the_first(wanted: Any, *, after: Any, limit: int) -> Any:
             if after.day:
                 remove = pb.RemoveCertificateRequest(
                     request_id=str(uuid.UUID(int=77)), fingerprint=fingerprint, reason="LEFT"
                 )
-                await admin_of(house).RemoveCertificate(remove)
+                await admin_of(harness).RemoveCertificate(remove)
             return await genuine(wanted, after=after, limit=limit)
 
-        monkeypatch.setattr(house.server.services.reports._store, "totals", after_the_first)
-        auditor: Any = AdminServiceStub(house.channel("demo-auditor"))
+        monkeypatch.setattr(harness.server.services.reports._store, "totals", after_the_first)
+        auditor: Any = AdminServiceStub(harness.channel("demo-auditor"))
         export = auditor.ExportTotals(pb.ExportTotalsRequest())
         assert len((await export.read()).totals) == 1
         error = await refused(export.read())
         assert error.code().name == "UNAUTHENTICATED"
 
 
-async def test_measured_returns_are_there_for_those_who_look_after_the_house(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        player = await Player(house.channel()).seated()
+async def test_measured_returns_are_there_for_those_who_look_after_the_server(tmp_path: Path) -> None:
+    async with serving(tmp_path) as harness:
+        player = await ApiClient(harness.channel()).seated()
         for _ in range(3):
             await player.round_to_the_end()
-        regulator: Any = AdminServiceStub(house.channel("demo-regulator"))
+        regulator: Any = AdminServiceStub(harness.channel("demo-regulator"))
         answer = pb.GetReturnsResponse()
         while not answer.rulesets or answer.rulesets[0].rounds < 3:  # told by the duty in the background
             answer = await regulator.GetReturns(pb.GetReturnsRequest())

@@ -25,9 +25,9 @@ from rgs.service.instance import Instance
 from rgs.service.regulator.reports import Reporting
 from rgs.store.sqlite.store import SqliteStore
 from rgs.v1 import session_pb2
-from tests.unit.api.client import Player, body_of, refused
-from tests.unit.api.serving import (
-    House,
+from tests.support.api.client import ApiClient, refused
+from tests.support.api.harness import (
+    ApiHarness,
     authority,
     info_in,
     manifest,
@@ -36,24 +36,25 @@ from tests.unit.api.serving import (
     serving,
     status_in,
 )
+from tests.support.service.harness import read_statement
 
 
-async def statements_of(house: House) -> list[dict[str, Any]]:
+async def statements_of(harness: ApiHarness) -> list[dict[str, Any]]:
     """All statements in the order of their commits; the server must have let go of its store."""
-    store = SqliteStore(Path(str(house.config.store)))
+    store = SqliteStore(Path(str(harness.config.store)))
     try:
-        return [body_of(row.envelope) async for row in store.statements_in_order()]
+        return [read_statement(row.envelope) async for row in store.statements_in_order()]
     finally:
         await store.close()
 
 
 async def test_the_first_and_the_last_statements(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        assert house.server.instance == "node1-b1-w0"
-        player = await Player(house.channel()).seated()
+    async with serving(tmp_path) as harness:
+        assert harness.server.instance == "node1-b1-w0"
+        player = await ApiClient(harness.channel()).seated()
         await player.round_to_the_end()
-        await house.stop()
-        told = await statements_of(house)
+        await harness.stop()
+        told = await statements_of(harness)
         assert told[0]["kind"] == "instance_start"
         assert (told[0]["manifest"], told[0]["boot_no"]) == (manifest().sha256, "1")
         artifacts = [(body["name"], body["sha256"]) for body in told if body["kind"] == "artifact"]
@@ -64,10 +65,10 @@ async def test_the_first_and_the_last_statements(tmp_path: Path) -> None:
         ]
         assert [body["kind"] for body in told[-2:]] == ["event", "instance_end"]
         assert (told[-1]["reason"], told[-1]["last_draw_no"]) == ("DRAINED", "1")
-        await house.restart()
-        assert house.server.instance == "node1-b2-w0"
-        await house.stop()
-        again = await statements_of(house)
+        await harness.restart()
+        assert harness.server.instance == "node1-b2-w0"
+        await harness.stop()
+        again = await statements_of(harness)
         assert [body["kind"] for body in again[len(told) :]].count("instance_lost") == 0
         assert again[len(told)]["previous_boot"] == {
             "instance": "node1-b1-w0",
@@ -77,38 +78,38 @@ async def test_the_first_and_the_last_statements(tmp_path: Path) -> None:
 
 
 async def test_a_round_goes_on_after_the_server_was_stopped(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        player = await Player(house.channel()).seated()
+    async with serving(tmp_path) as harness:
+        player = await ApiClient(harness.channel()).seated()
         before = await player.start()
-        await house.restart()
-        found = await Player(house.channel()).sessions.GetSession(
+        await harness.restart()
+        found = await ApiClient(harness.channel()).sessions.GetSession(
             session_pb2.GetSessionRequest(session_id=player.session_id)
         )
         assert found.session.open_round == before.round
-        again = Player(house.channel())
+        again = ApiClient(harness.channel())
         again.session_id, again.round_id, again.round_version = player.session_id, player.round_id, 1
         for action in (1, 1):
             await again.act(action)
         last = await again.act(7)
-        assert body_of(last.final)["instance"] == "node1-b2-w0"
+        assert read_statement(last.final)["instance"] == "node1-b2-w0"
 
 
 async def test_a_start_that_fails_leaves_everything_closed(tmp_path: Path) -> None:
-    house = House(tmp_path / "home")
+    harness = ApiHarness(tmp_path / "home")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        busy = House(tmp_path / "home", listen=f"127.0.0.1:{taken.getsockname()[1]}")
+        busy = ApiHarness(tmp_path / "home", listen=f"127.0.0.1:{taken.getsockname()[1]}")
         with pytest.raises(InvalidFieldError, match="cannot listen on 127"):
             await busy.start()
         assert busy.server.port == 0
-    assert await statements_of(house) == []  # it did not get as far as its first statement
+    assert await statements_of(harness) == []  # it did not get as far as its first statement
     async with serving(tmp_path) as good:
         assert good.server.instance == "node1-b1-w0"
 
 
 async def test_a_start_that_fails_late_signs_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    house = House(tmp_path / "home")
+    harness = ApiHarness(tmp_path / "home")
 
     async def fail(_server: Any) -> None:
         raise OSError("no")
@@ -116,34 +117,34 @@ async def test_a_start_that_fails_late_signs_its_end(tmp_path: Path, monkeypatch
     with monkeypatch.context() as patched:
         patched.setattr("rgs.api.endpoint.Endpoint.start", fail)
         with pytest.raises(OSError, match="no"):
-            await house.start()
-    told = await statements_of(house)
+            await harness.start()
+    told = await statements_of(harness)
     assert (told[-1]["kind"], told[-1]["reason"]) == ("instance_end", "START_FAILED")
 
 
 async def test_two_servers_do_not_share_a_store(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        second = Server(house.config, manifest())
+    async with serving(tmp_path) as harness:
+        second = Server(harness.config, manifest())
         with pytest.raises(Exception, match="in use"):
             await second.start()
-        assert (await Player(house.channel()).open()).session.session_id
+        assert (await ApiClient(harness.channel()).open()).session.session_id
 
 
 async def test_a_lock_that_is_deleted_lets_a_second_server_start_and_the_first_do_nothing_more(tmp_path: Path) -> None:
     """The lock is a courtesy; what holds is the instance's row, which the second start has declared lost."""
-    house, second = House(tmp_path / "home"), House(tmp_path / "home")
-    await house.start()
-    before = (await Player(house.channel()).open()).session.session_id
+    harness, second = ApiHarness(tmp_path / "home"), ApiHarness(tmp_path / "home")
+    await harness.start()
+    before = (await ApiClient(harness.channel()).open()).session.session_id
     (tmp_path / "home" / "store" / "rgs.lock").unlink()
     await second.start()
     try:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await Player(house.channel(), "late").open()
+            await ApiClient(harness.channel(), "late").open()
         assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
-        after = (await Player(second.channel(), "other").open()).session.session_id
+        after = (await ApiClient(second.channel(), "other").open()).session.session_id
         async with asyncio.timeout(20):
-            await house.server.lost.wait()
-        await house.stop()
+            await harness.server.lost.wait()
+        await harness.stop()
     finally:
         await second.stop()
     told = await statements_of(second)
@@ -156,8 +157,8 @@ async def test_play_is_not_serving_while_the_generator_is_in_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rgs.node.server.BACKGROUND_S", 0.02)
-    async with serving(tmp_path) as house:
-        player = await Player(house.channel()).seated()
+    async with serving(tmp_path) as harness:
+        player = await ApiClient(harness.channel()).seated()
         await player.start()
         statuses = []
         for healthy in (True, False):
@@ -184,13 +185,13 @@ async def test_work_in_the_background_is_tried_again_and_told_once(
 
     monkeypatch.setattr(Reporting, "report_stages", report)
     monkeypatch.setattr("rgs.node.server.BACKGROUND_S", 0.02)
-    house = House(tmp_path / "home")
-    with Log(house.config.log, "info", house.clock, people=None):
-        await house.start()
+    harness = ApiHarness(tmp_path / "home")
+    with Log(harness.config.log, "info", harness.clock, people=None):
+        await harness.start()
         await asyncio.sleep(0.5)
-        await house.stop()
+        await harness.stop()
     assert tries >= 3
-    log = house.config.log.read_text("ascii")
+    log = harness.config.log.read_text("ascii")
     assert log.count("background_work_failed") == 1
     assert '"work":"stage_reports"' in log
 
@@ -199,8 +200,8 @@ async def test_the_server_itself_ends_a_stream_that_its_settings_call_idle(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rgs.node.server.BACKGROUND_S", 0.02)
-    async with serving(tmp_path, stream_idle_s=1, stream_stall_s=86_400) as house:
-        player = Player(house.channel())
+    async with serving(tmp_path, stream_idle_s=1, stream_stall_s=86_400) as harness:
+        player = ApiClient(harness.channel())
         error = await refused(player.play.Play().read())
         assert reason_in(status_in(error)) == "STREAM_IDLE"
         assert info_in(status_in(error)).metadata["limit"] == "1"
@@ -210,8 +211,8 @@ async def test_the_server_itself_ends_a_stream_that_its_settings_call_idle(
 async def test_calls_under_way_are_answered_by_a_stopping_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with serving(tmp_path) as house:
-        player = await Player(house.channel()).seated()
+    async with serving(tmp_path) as harness:
+        player = await ApiClient(harness.channel()).seated()
         working, released = asyncio.Event(), asyncio.Event()
 
         async def slow(self: Any, change: Any) -> Any:
@@ -225,17 +226,17 @@ async def test_calls_under_way_are_answered_by_a_stopping_server(
         start = player.start_request()
         call = asyncio.ensure_future(player.play.StartRound(start))
         await asyncio.wait_for(working.wait(), 5)
-        stopping = asyncio.create_task(house.server.stop())
+        stopping = asyncio.create_task(harness.server.stop())
         await asyncio.sleep(0.1)
         assert not stopping.done()
         released.set()
         answer = await call
         await asyncio.wait_for(stopping, 5)
-        told = await statements_of(house)
+        told = await statements_of(harness)
         kinds = [body["kind"] for body in told]
         assert kinds[-3:] == ["round_opening", "event", "instance_end"]
-        await house.restart()
-        again = Player(house.channel())
+        await harness.restart()
+        again = ApiClient(harness.channel())
         assert await again.play.StartRound(start) == answer
 
 
@@ -255,7 +256,7 @@ def test_what_a_certificate_says() -> None:
 
 
 def test_the_process_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
-    home = House(tmp_path / "home")
+    home = ApiHarness(tmp_path / "home")
     command = [sys.executable, "-m", "rgs", "serve", "--home", str(tmp_path / "home"), "--listen", "127.0.0.1:0"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:

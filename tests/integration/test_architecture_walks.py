@@ -15,12 +15,12 @@ from certification import replay
 from rgs.store.reads import SqliteReads
 from rgs.store.sqlite.store import connect
 from rng.generator import Generator
-from tests.houses import small_house
-from tests.reconciling import export_day
-from tests.seamless import BRITISH, Better, opened
-from tests.unit.api.client import Player
-from tests.unit.api.serving import serving
-from tests.waiting import all_at_once
+from tests.support.api.client import ApiClient
+from tests.support.api.harness import serving
+from tests.support.records.ready_made import small_factory
+from tests.support.service.reconciling import export_day
+from tests.support.service.seamless import BRITISH, Better, opened
+from tests.support.waiting import all_at_once
 
 ROOT = Path(__file__).parents[2]
 STEP = re.compile(r"^\| `([\w/]+\.py)::([\w.]+)` \| ", re.MULTILINE)
@@ -70,8 +70,8 @@ async def test_a_start_of_a_round(tmp_path: Path) -> None:
     steps = [step for table in tables_of(1) for step in table]
     assert len(steps) > 45
     with noted(is_on=False) as threads:  # the writer's begins here
-        async with serving(tmp_path) as house:
-            player = Player(house.channel())
+        async with serving(tmp_path) as harness:
+            player = ApiClient(harness.channel())
             await player.open()
             await player.buy()
             sys.setprofile(threading.getprofile())
@@ -91,9 +91,9 @@ def test_a_byte_is_drawn() -> None:
 
 
 def test_a_byte_is_replayed(tmp_path: Path) -> None:
-    house = small_house()
-    (tmp_path / "export").write_bytes(house.export())
-    (tmp_path / "keys").write_bytes(house.keys())
+    factory = small_factory()
+    (tmp_path / "export").write_bytes(factory.export())
+    (tmp_path / "keys").write_bytes(factory.keys())
     with noted() as calls:
         assert replay.main([str(tmp_path / "export"), "--keys", str(tmp_path / "keys")]) == 0
     steps = tables_of(2)[-1]
@@ -103,16 +103,16 @@ def test_a_byte_is_replayed(tmp_path: Path) -> None:
 
 async def test_a_credit_is_decided_owed_and_paid(tmp_path: Path) -> None:
     decided, paid, _, recovered, _ = tables_of(3)
-    async with opened(tmp_path) as house:
-        anna = Better(house)
+    async with opened(tmp_path) as harness:
+        anna = Better(harness)
         await anna.open()
         await anna.start(100)
-        house.wallet_script.plan("credit", "before")
+        harness.wallet_script.plan("credit", "before")
         with noted() as calls:
             await anna.finish_round(lambda legal: "check" if "check" in legal else "play_1x")
         assert missed([*decided, *paid], calls) == ""
         with noted() as calls:
-            assert await house.sessions.recover() == 1
+            assert await harness.sessions.recover() == 1
         assert missed(recovered, calls) == ""
 
 
@@ -121,8 +121,8 @@ def test_a_credit_is_reconciled(tmp_path: Path) -> None:
     home.mkdir()
 
     async def play() -> None:
-        async with opened(home) as house:
-            anna = Better(house)
+        async with opened(home) as harness:
+            anna = Better(harness)
             await anna.open()
             for _ in range(3):
                 await anna.play(100)

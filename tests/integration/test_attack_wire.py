@@ -20,18 +20,18 @@ from rgs.node.pki import fingerprint_of, issue_client
 from rgs.service.admin.orders import Order, order_of
 from rgs.service.callers import Caller, Role
 from rgs.v1 import play_pb2, session_pb2
-from tests.house import read_statement
-from tests.oracles import stored_statements, verify_books
-from tests.unit.api.client import Player, refused, request_id
-from tests.unit.api.serving import authority, channel_of, entropy, reason_in, status_in
-from tests.wired import DAY_MS, Wire, certificate, till, wired
+from tests.support.api.client import ApiClient, refused, request_id
+from tests.support.api.harness import authority, channel_of, entropy, reason_in, status_in
+from tests.support.api.wired import DAY_MS, Wire, certificate, till, wired
+from tests.support.service.harness import read_statement
+from tests.support.service.oracles import stored_statements, verify_books
 
 SESSION, PLAY = "rgs.v1.SessionService/", "rgs.v1.PlayService/"
 CLIENTS = 64
 Sent = tuple[str, bytes, bytes]
 
 
-class Recorder(Player):
+class Recorder(ApiClient):
     """A player whose every call is kept: method, request, answer."""
 
     def __init__(self, wire: Wire, name: str = "anna") -> None:
@@ -50,7 +50,7 @@ class Recorder(Player):
         await self.say(f"{SESSION}BuyParticipation", self.buy_request(), session_pb2.BuyParticipationResponse)
 
     async def deal(self) -> None:
-        self.wire.house.clock.tick(1_500)
+        self.wire.harness.clock.tick(1_500)
         started = await self.say(f"{PLAY}StartRound", self.start_request(), play_pb2.StartRoundResponse)
         self.seen(started)
         self.stage_no = started.session.next_stage_no
@@ -73,7 +73,7 @@ async def recorded(wire: Wire) -> Recorder:
         await anna.deal()
         await anna.decide(1, 1, 7)
     await anna.leave()
-    await wire.house.settle()
+    await wire.harness.settle()
     return anna
 
 
@@ -90,7 +90,7 @@ async def test_a_recorded_session_in_random_order_has_no_effect(tmp_path: Path, 
             again = anna.sent * 3
             random.Random(seed).shuffle(again)
             for method, data, answer in again:
-                wire.house.clock.tick(50)
+                wire.harness.clock.tick(50)
                 status, got = await wire.call("op-1", method, data)
                 assert (status.code, got) == (0, [answer])
             # On a stream of one, all at once, and by another operator: nothing more.
@@ -116,7 +116,7 @@ async def test_very_late_retries_fail_by_their_numbers(tmp_path: Path) -> None:
             connection.commit()
         with till(tmp_path) as books:
             before = books.money()
-            wire.house.clock.tick(5_000)
+            wire.harness.clock.tick(5_000)
             reasons = []
             for method, data, _ in anna.sent[1:]:
                 status, _ = await wire.call("op-1", method, data)
@@ -124,7 +124,7 @@ async def test_very_late_retries_fail_by_their_numbers(tmp_path: Path) -> None:
             assert books.money() == before
         assert reasons == ["NUMBER_NOT_EXPECTED"] * 2 + ["ROUND_CHANGED"] * 3
         await anna.leave()
-        await wire.house.settle()
+        await wire.harness.settle()
     verify_books(tmp_path)
 
 
@@ -136,9 +136,9 @@ async def test_many_clients_on_one_session(tmp_path: Path) -> None:
     async with wired(tmp_path) as wire:
         anna = Recorder(wire)
         await anna.sit()
-        wire.house.clock.tick(1_500)
+        wire.harness.clock.tick(1_500)
         channels = [channel_of(wire.endpoint.port, certificate("op-1")) for _ in range(CLIENTS)]
-        players = [Player(channel) for channel in channels]
+        players = [ApiClient(channel) for channel in channels]
         for player in players:
             player.session_id = anna.session_id
 
@@ -167,7 +167,7 @@ async def test_many_clients_on_one_session(tmp_path: Path) -> None:
         await anna.leave()
         for channel in channels:
             await channel.close()
-        await wire.house.settle()
+        await wire.harness.settle()
     summary = verify_books(tmp_path)
     assert (summary.sessions, summary.rounds_verified) == (1, 1)
 
@@ -190,7 +190,7 @@ async def test_many_clients_on_many_sessions_say_everything_twice(tmp_path: Path
             assert reason_in(status) == "IDEMPOTENCY_CONFLICT"
 
         await asyncio.gather(*map(live, range(CLIENTS)))
-        await wire.house.settle()
+        await wire.harness.settle()
     summary = verify_books(tmp_path)
     assert (summary.sessions, summary.rounds_verified) == (CLIENTS, CLIENTS)
 
@@ -200,7 +200,7 @@ async def test_many_clients_on_many_sessions_say_everything_twice(tmp_path: Path
 
 def is_closed(wire: Wire) -> bool:
     """Whether the store's guard is closed, and no other."""
-    closed = [guard.name for guard in wire.house.services.permits.guards() if guard.closed]
+    closed = [guard.name for guard in wire.harness.services.permits.guards() if guard.closed]
     assert closed in ([], ["store"])
     return bool(closed)
 
@@ -211,12 +211,12 @@ async def test_a_locked_store_closes_its_guard_and_opens_again(tmp_path: Path) -
         for player in (anna, bert):
             await player.sit()
         await anna.deal()
-        wire.house.store._db.execute("PRAGMA busy_timeout = 20")
+        wire.harness.store._db.execute("PRAGMA busy_timeout = 20")
         act, start = anna.act_request(1), bert.start_request()
         with closing(sqlite3.connect(tmp_path / "rgs.db", isolation_level=None)) as connection, till(tmp_path) as books:
             connection.execute("BEGIN IMMEDIATE")
             before = books.money()
-            wire.house.clock.tick(1_500)
+            wire.harness.clock.tick(1_500)
             for call in (anna.play.Act(act), bert.play.StartRound(start)):
                 error = await refused(call)
                 assert error.code() is grpc.StatusCode.UNAVAILABLE, error
@@ -236,7 +236,7 @@ async def test_a_locked_store_closes_its_guard_and_opens_again(tmp_path: Path) -
         await bert.decide(1, 1, 7)
         for player in (anna, bert):
             await player.leave()
-        await wire.house.settle()
+        await wire.harness.settle()
     assert verify_books(tmp_path).rounds_verified == 2
 
 
@@ -250,9 +250,9 @@ async def test_a_clock_that_steps_back_and_forth(tmp_path: Path) -> None:
     async with wired(tmp_path) as wire:
         anna = Recorder(wire)
         await anna.sit()
-        admin = wire.house.services.admin
+        admin = wire.harness.services.admin
         for number, step in enumerate(steps):
-            wire.house.clock.tick(step)
+            wire.harness.clock.tick(step)
             status, got = await wire.call("op-1", f"{PLAY}StartRound", anna.start_request().SerializeToString())
             if status.code:  # the round before began later, as the clock says now
                 assert reason_in(status) == "TOO_EARLY", (number, status)
@@ -260,18 +260,18 @@ async def test_a_clock_that_steps_back_and_forth(tmp_path: Path) -> None:
             started = play_pb2.StartRoundResponse.FromString(got[0])
             anna.seen(started)
             anna.stage_no += 1
-            wire.house.clock.tick(-step // 2)
+            wire.harness.clock.tick(-step // 2)
             await anna.decide(1, 1)
-            wire.house.clock.tick(5_000)
+            wire.harness.clock.tick(5_000)
             await admin.report_malfunction(_order("ReportMalfunction"), anna.round_id, "STUCK")
-            wire.house.clock.tick(-4_000)
+            wire.harness.clock.tick(-4_000)
             await admin.resume_round(_order("ResumeRound"), anna.round_id, "MENDED")
             anna.round_version += 2
-            wire.house.clock.tick(step)
+            wire.harness.clock.tick(step)
             await anna.decide(7)
-        wire.house.clock.tick(100_000_000)
+        wire.harness.clock.tick(100_000_000)
         await anna.leave()
-        await wire.house.settle()
+        await wire.harness.settle()
     bodies = [read_statement(row.envelope) for row in stored_statements(tmp_path)]
     told = [body["time"] for body in bodies if anna.session_id in (body.get("session_id"), body.get("session"))]
     codes = [body["code"] for body in bodies if body["kind"] == "event"]
@@ -307,9 +307,9 @@ async def test_who_ends_on_an_open_stream_is_cut_at_the_next_message(tmp_path: P
         assert (await stream.read()).WhichOneof("response") == "get_round"
         fingerprint = fingerprint_of(certificate("op-1").certificate)
         if how == "expired":
-            wire.house.clock.tick(366 * DAY_MS)
+            wire.harness.clock.tick(366 * DAY_MS)
         else:
-            await wire.house.parties.remove(fingerprint, wire.house.clock.now_ms())
+            await wire.harness.parties.remove(fingerprint, wire.harness.clock.now_ms())
             await wire.gate.refresh()
         before = len(stored_statements(tmp_path))
         await stream.write(play_pb2.PlayRequest(act=anna.act_request(1)))
@@ -330,7 +330,7 @@ async def test_streams_that_are_never_read_hold_up_nobody(tmp_path: Path) -> Non
             get_round=play_pb2.GetRoundRequest(session_id=anna.session_id, round_id=anna.round_id)
         )
         answered = peak = 0
-        get_round = wire.house.services.play.get_round
+        get_round = wire.harness.services.play.get_round
 
         async def count(*arguments: Any) -> Any:
             nonlocal answered, peak
@@ -338,9 +338,9 @@ async def test_streams_that_are_never_read_hold_up_nobody(tmp_path: Path) -> Non
             return await get_round(*arguments)
 
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(type(wire.house.services.play), "get_round", lambda _, *arguments: count(*arguments))
+            patched.setattr(type(wire.harness.services.play), "get_round", lambda _, *arguments: count(*arguments))
             channels = [channel_of(wire.endpoint.port, certificate("op-1")) for _ in range(8)]
-            streams = [Player(channel).play.Play() for channel in channels]
+            streams = [ApiClient(channel).play.Play() for channel in channels]
 
             async def flood(stream: Any) -> None:
                 for _ in range(2_000):
@@ -364,5 +364,5 @@ async def test_streams_that_are_never_read_hold_up_nobody(tmp_path: Path) -> Non
         await anna.decide(1, 1, 7)
         for player in (anna, bert):
             await player.leave()
-        await wire.house.settle()
+        await wire.harness.settle()
     assert verify_books(tmp_path).rounds_verified == 2

@@ -24,7 +24,7 @@ from rgs.integrity import manifest_verify
 from rgs.integrity.manifest import make_manifest as measure
 from rgs.integrity.manifest_verify import LOCK, UnverifiableError, parse_lock
 from rgs.node.software_identity import modules_of
-from tests.installed import ROOT, Installation, checkout, replace
+from tests.support.process.installed import ROOT, Installation, checkout, replace
 
 pytestmark = pytest.mark.slow
 
@@ -39,12 +39,6 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Installation:
     found = checkout(tmp_path_factory.mktemp("here"))
     shutil.copytree(ROOT / "protos", found.root / "protos")
     return found
-
-
-@pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The verifier, far from everything."""
-    return Path(shutil.copy(manifest_verify.__file__, tmp_path_factory.mktemp("alone") / "carried_away.py"))
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,7 @@ from rgs.node.config import load_config
 from rgs.node.keyring import load_bundle, load_node_signer
 from rgs.store.changes import Change, Draft
 from rgs.store.sqlite.store import SqliteStore, connect
-from tests.unit.node.running import Cli
+from tests.support.process.commands import Cli
 
 NOW_MS = time.time_ns() // 1_000_000 + 3_600_000
 """Behind the keys that `rgs init` makes."""
@@ -137,13 +137,6 @@ class Server:
     def stop(self) -> None:
         self._runner.run(self.store.close())
         self._runner.close()
-
-
-@pytest.fixture
-def cli(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Cli:
-    cli = Cli(tmp_path / "rgs", capfd)
-    cli("init", "--home", str(cli.home))
-    return cli
 
 
 def _history(cli: Cli, *, running: bool) -> Server:

@@ -19,7 +19,7 @@ from rgs.node.pki import is_development, load_certificate, verify_client_certifi
 from rgs.service.callers import Role
 from rgs.store.parties import SqliteParties
 from rgs.store.sqlite.store import SqliteStore
-from tests.unit.node.running import Cli, secrets_of
+from tests.support.process.commands import Cli, secrets_of
 
 SECRET = {
     "ca.key",

@@ -6,22 +6,13 @@ import shutil
 import stat
 from pathlib import Path
 
-import pytest
-
 from rgs.core.replay import KeyBook
 from rgs.core.statements import parse_envelope, parse_statement
 from rgs.core.statements.lines import parse_key_bundle
 from rgs.node.config import load_config
 from rgs.node.files import alone_in
 from rgs.node.keyring import load_node_signer
-from tests.unit.node.running import Cli, secrets_of
-
-
-@pytest.fixture
-def cli(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Cli:
-    cli = Cli(tmp_path / "rgs", capfd)
-    cli("init", "--home", str(cli.home))
-    return cli
+from tests.support.process.commands import Cli, secrets_of
 
 
 def _keys(cli: Cli, *arguments: str) -> tuple[str, ...]:

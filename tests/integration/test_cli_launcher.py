@@ -33,7 +33,7 @@ from rgs.store.sqlite.store import connect
 from rgs.tlog.directory import LogRefusedError
 from rng.entropy import EntropySource
 from rng.errors import EntropyError, SelfTestError
-from tests.unit.node.running import MANIFEST, Cli
+from tests.support.process.commands import MANIFEST, Cli
 
 ROOT = Path(__file__).resolve().parents[2]
 NOW_MS = 1_763_764_200_123
@@ -177,7 +177,7 @@ def test_an_interrupt_ends_with_130(tmp_path: Path) -> None:
 import os, signal, sys
 import rgs.node.home as home
 from rgs.cli import run
-from tests.unit.node.running import MANIFEST
+from tests.support.process.commands import MANIFEST
 home.sync_tree = lambda folder: os.kill(os.getpid(), signal.SIGINT)
 sys.exit(run(["init", "--home", sys.argv[1]], MANIFEST))
 """

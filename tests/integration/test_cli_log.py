@@ -9,21 +9,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from rgs.core.shards import parse_origin
 from rgs.core.tlog.note import parse_vkey
 from rgs.node.config import load_config
 from rgs.node.keyring import load_log_signer
-from tests.logs import make_entries, make_log
-from tests.unit.node.running import Cli, secrets_of
-
-
-@pytest.fixture
-def cli(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Cli:
-    cli = Cli(tmp_path / "rgs", capfd)
-    cli("init", "--home", str(cli.home))
-    return cli
+from tests.support.log.logs import make_entries, make_log
+from tests.support.process.commands import Cli, secrets_of
 
 
 def origin(cli: Cli) -> str:
@@ -39,7 +30,7 @@ def test_init_and_show_name_the_key_that_the_log_will_have(cli: Cli) -> None:
     assert not any(secret in text for secret in secrets_of(cli.home) for text in cli.said)
 
 
-def test_a_name_of_the_house_is_the_name_of_its_log(cli: Cli) -> None:
+def test_a_name_of_the_server_is_the_name_of_its_log(cli: Cli) -> None:
     with (cli.home / "rgs.toml").open("a") as file:
         file.write('log_origin = "log.casino.example/rgs"\n')
     assert parse_origin(origin(cli))[0] == "log.casino.example/rgs"

@@ -24,15 +24,8 @@ from rgs.node.pki import (
 from rgs.service.callers import Role
 from rgs.store.sqlite.store import SqliteStore
 from rng.entropy import EntropySource
-from tests.unit.node.running import Cli
+from tests.support.process.commands import Cli
 from tests.unit.node.test_pki import made, pem
-
-
-@pytest.fixture
-def cli(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Cli:
-    cli = Cli(tmp_path / "rgs", capfd)
-    cli("init", "--home", str(cli.home))
-    return cli
 
 
 def _party(cli: Cli, *arguments: str) -> tuple[str, ...]:

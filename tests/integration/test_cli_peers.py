@@ -18,8 +18,8 @@ from rgs.devkit.processes import child
 from rgs.devkit.processes.simulator import SimulatorProcess
 from rgs.node.clock import SystemClock
 from rgs.node.home import OUTWARD, ensure_home
-from tests.e2e.served import rgs, rgs_here
-from tests.unit.api.serving import entropy
+from tests.support.api.harness import entropy
+from tests.support.process.served import rgs, rgs_here
 
 
 @pytest.fixture(scope="module")

@@ -29,16 +29,9 @@ from rgs.node.signing import signing
 from rgs.store.opening import open_reads
 from rgs.tlog.directory import LogRefusedError
 from rgs.tlog.sequencer import Sequencer
-from tests.unit.node.running import MANIFEST, Cli
+from tests.support.process.commands import MANIFEST, Cli
 
 WITNESS = Ed25519Signer.from_seed(b"\x42" * 32)
-
-
-@pytest.fixture
-def cli(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Cli:
-    cli = Cli(tmp_path / "rgs", capfd)
-    cli("init", "--home", str(cli.home))
-    return cli
 
 
 async def live(config: Config) -> None:

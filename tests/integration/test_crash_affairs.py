@@ -24,10 +24,11 @@ import pytest
 from rgs.service.admin.orders import Order, order_of
 from rgs.service.callers import Caller, Role
 from rgs.store.sqlite.store import connect, create_store
-from tests.crashing import FAILPOINT, Run, forking, live, serve_children
-from tests.house import NOW_MS, STORE_EPOCH, FakeClock, House, read_statement
 from tests.integration.test_crash_lives import Client, lives, verify_left
-from tests.oracles import stored_statements, verify_books
+from tests.support.clocks import NOW_MS, ManualClock
+from tests.support.service.crashing import FAILPOINT, Run, forking, live, serve_children
+from tests.support.service.harness import STORE_EPOCH, ServiceHarness, read_statement
+from tests.support.service.oracles import stored_statements, verify_books
 
 FIRST, SECOND = Caller("admin-1", Role.ADMIN, ""), Caller("admin-2", Role.ADMIN, "")
 DAYS_MS = 3 * 86_400_000
@@ -59,7 +60,7 @@ class Desk(Client):
         player = self.player
         await self.say("sit", player.opening())
         await self.say("sit", player.purchase(3000))
-        player.house.clock.tick(700)
+        player.harness.clock.tick(700)
         await self.say("sit", player.starting(100))
         return str(player.round["round_id"])
 
@@ -69,16 +70,16 @@ class Desk(Client):
 
 
 async def life(folder: Path, clock_ms: int, *, recover_first: bool) -> None:
-    house = House(folder, clock=FakeClock(clock_ms))
-    await house.start()
+    harness = ServiceHarness(folder, clock=ManualClock(clock_ms))
+    await harness.start()
     FAILPOINT.step = "admins"
-    await house.let_in(FIRST.party, SECOND.party)
-    await house.services.certificates.look()
+    await harness.let_in(FIRST.party, SECOND.party)
+    await harness.services.certificates.look()
     FAILPOINT.step = "recover"
     if recover_first:
-        await house.settle()
-    admin = house.services.admin
-    resumed, void, left = (Desk(house, f"player-{number}", 2 * number) for number in range(3))
+        await harness.settle()
+    admin = harness.services.admin
+    resumed, void, left = (Desk(harness, f"player-{number}", 2 * number) for number in range(3))
 
     round_id = await resumed.sit()
     await resumed.order(
@@ -99,15 +100,15 @@ async def life(folder: Path, clock_ms: int, *, recover_first: bool) -> None:
             step, FIRST, "SetSwitch", partial(admin.set_switch, scope="play", subject="", enabled=enabled, reason="X")
         )
     FAILPOINT.step = "rule"
-    house.clock.tick(DAYS_MS)
-    await house.services.interruptions.finish_due()
+    harness.clock.tick(DAYS_MS)
+    await harness.services.interruptions.finish_due()
     FAILPOINT.step = "report"
-    await house.settle()
+    await harness.settle()
     for desk in (resumed, void, left):
         await desk.leave()
     FAILPOINT.step = "stop"
-    await house.settle()
-    await house.stop()
+    await harness.settle()
+    await harness.stop()
 
 
 def main() -> None:

@@ -20,11 +20,13 @@ import pytest
 from rgs.core.errors import RegulatorRefusedError, RgsError, TransactionRolledBackError, WalletRefusedError
 from rgs.ports.wallet import Receipt, Transfer
 from rgs.store.sqlite.store import connect, create_store
-from tests.crashing import FAILPOINT, Run, forking, live, serve_children
-from tests.house import NOW_MS, STORE_EPOCH, FakeClock, House, Player
 from tests.integration.test_crash_lives import Client, lives, verify_left
-from tests.oracles import verify_books
-from tests.seamless import FUNDINGS, PACE_MS, Better, verify_seamless
+from tests.support.clocks import NOW_MS, ManualClock
+from tests.support.service.crashing import FAILPOINT, Run, forking, live, points_of, serve_children
+from tests.support.service.harness import STORE_EPOCH, ServiceHarness
+from tests.support.service.oracles import verify_books
+from tests.support.service.player import Player
+from tests.support.service.seamless import FUNDINGS, PACE_MS, Better, verify_seamless
 
 pytestmark = pytest.mark.slow
 
@@ -36,9 +38,9 @@ TOKEN = "tok-1"  # noqa: S105 - of a test
 class Bettor(Client):
     """A client whose bets are debited one by one."""
 
-    def __init__(self, house: House) -> None:
-        super().__init__(house, "bettor", 0)
-        self.player: Better = Better(house)
+    def __init__(self, harness: ServiceHarness) -> None:
+        super().__init__(harness, "bettor", 0)
+        self.player: Better = Better(harness)
 
     async def live(self) -> None:
         player = self.player
@@ -46,7 +48,7 @@ class Bettor(Client):
         await player.fill()
         await self.say("open", replace(player.opening(), session_token=TOKEN))
         for number in (1, 2, 3):
-            player.house.clock.tick(PACE_MS)
+            player.harness.clock.tick(PACE_MS)
             await self.say(f"start{number}", player.starting(100))
             await self.say(f"act{number}", player.decision("check"))
             await self.say(f"settle{number}", player.decision("play_2x"))
@@ -57,18 +59,18 @@ class Barred(Bettor):
     """A client whose first bet the wallet refuses, and who asks again under the same request id and another."""
 
     async def live(self) -> None:
-        player, house = self.player, self.player.house
+        player, harness = self.player, self.player.harness
         FAILPOINT.step = "fill"
         await player.fill()
         await self.say("open", replace(player.opening(), session_token=TOKEN))
-        house.clock.tick(PACE_MS)
+        harness.clock.tick(PACE_MS)
         FAILPOINT.step = "barred"
         self._sent += 1
         request = player.starting(100)
         for _ in range(3):
             with pytest.raises(WalletRefusedError, match="barred"):
-                await house.send(request, player.caller)
-            house.wallet_script.forget()  # from now on it would accept
+                await harness.send(request, player.caller)
+            harness.wallet_script.forget()  # from now on it would accept
         await self.say("start", player.starting(100))
         await self.say("settle", player.decision("play_4x"))
         await self.say("close", player.closing())
@@ -78,13 +80,13 @@ class Refused(Client):
     """A client whose first top-up the central system refuses: its debit is rolled back."""
 
     async def live(self) -> None:
-        player, house = self.player, self.player.house
+        player, harness = self.player, self.player.harness
         await self.say("sit", player.opening())
         await self.say("sit", player.purchase(3000))
-        house.central_script.plan("buy_participation", *[RegulatorRefusedError("no", rejection="LIMIT_REACHED")] * 4)
+        harness.central_script.plan("buy_participation", *[RegulatorRefusedError("no", rejection="LIMIT_REACHED")] * 4)
         FAILPOINT.step = "refused"
         await self.refuse(player)
-        house.central_script.forget()
+        harness.central_script.forget()
         await self.say("end", player.ending())
         await self.say("close", player.closing())
 
@@ -107,31 +109,31 @@ def statuses(folder: Path) -> set[str]:
 
 
 async def life(folder: Path, clock_ms: int, which: str, *, recover_first: bool) -> None:
-    house = House(folder, clock=FakeClock(clock_ms), fundings=FUNDINGS)
-    genuine = house.wallet.debit
+    harness = ServiceHarness(folder, clock=ManualClock(clock_ms), fundings=FUNDINGS)
+    genuine = harness.wallet.debit
 
     async def debit(transfer: Transfer, *, session_token: str = "") -> Receipt:
         assert session_token == (TOKEN if which != "refused" else "")
         return await genuine(transfer, session_token=session_token)
 
-    house.wallet.debit = debit  # type: ignore[method-assign]
-    await house.start()
+    harness.wallet.debit = debit  # type: ignore[method-assign]
+    await harness.start()
     FAILPOINT.step = "recover"
     if which == "barred" and "undone" not in statuses(folder):
-        house.wallet_script.plan("debit", WalletRefusedError("barred", refusal="PLAYER_BLOCKED"))
+        harness.wallet_script.plan("debit", WalletRefusedError("barred", refusal="PLAYER_BLOCKED"))
     if recover_first:
         if which == "refused":  # the refusal stands, whoever asks
             refusal = RegulatorRefusedError("no", rejection="LIMIT_REACHED")
-            house.central_script.plan(
+            harness.central_script.plan(
                 "buy_participation", *(["ok"] * (not (folder / "answers-1.txt").exists())), refusal
             )
-        await house.settle()
-        house.central_script.forget()
-    client = {"bets": Bettor, "barred": Barred}[which](house) if which != "refused" else Refused(house, "anna", 1)
+        await harness.settle()
+        harness.central_script.forget()
+    client = {"bets": Bettor, "barred": Barred}[which](harness) if which != "refused" else Refused(harness, "anna", 1)
     await client.live()
     FAILPOINT.step = "stop"
-    await house.settle()
-    await house.stop()
+    await harness.settle()
+    await harness.stop()
 
 
 def main() -> None:
@@ -181,28 +183,19 @@ BETS = {
 """Writes in each step; behind a round its return, the wallet's write and the one that says that it landed."""
 
 
-def points() -> list[str]:
-    found = []
-    for step, files in BETS.items():
-        for number, file in enumerate(files):
-            count = files[: number + 1].count(file)
-            found += [f"{step}/{file}/{count}/before", f"{step}/{file}/{count}/after"]
-    return found
-
-
 def test_the_matrix_has_every_write(tmp_path: Path, run: Run) -> None:
     lives(tmp_path, run())
     passed = (tmp_path / "points.txt").read_text("ascii").split()
     of_steps = [point for point in passed if point.split("/")[0] in BETS]
-    assert sorted(of_steps) == sorted(points())
+    assert sorted(of_steps) == sorted(points_of(BETS))
     verify_seamless(tmp_path)
 
 
-@pytest.mark.parametrize("point", points())
+@pytest.mark.parametrize("point", points_of(BETS))
 def test_killed_between_every_two_writes(tmp_path: Path, run: Run, point: str) -> None:
     assert run(point) == -signal.SIGKILL
     verify_left(tmp_path)
-    lives(tmp_path, run(recover_first=points().index(point) // 2 % 2 == 0))
+    lives(tmp_path, run(recover_first=points_of(BETS).index(point) // 2 % 2 == 0))
     verify_seamless(tmp_path)
 
 

@@ -3,7 +3,7 @@
 After the restart a client goes on with the request ids that it had. Every answer that was said before is said again,
 wallet, register, sessions and statements agree, the draws that died with the process are accounted for, and the export
 of everything replays. The processes are children of one small server (this file as a program), forked for each life,
-so that nothing of the product is started anew but the house itself.
+so that nothing of the product is started anew but the server itself.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ import pytest
 
 from rgs.service.instance import FIRST_WINDOW
 from rgs.store.sqlite.store import create_store
-from tests.crashing import FAILPOINT, Run, forking, live, serve_children
-from tests.house import NOW_MS, STORE_EPOCH, FakeClock, House, Player, Request, read_statement
-from tests.oracles import export_lines, replay_lines, stored_statements, verify_books, verify_numbers
+from tests.support.clocks import NOW_MS, ManualClock
+from tests.support.service.crashing import FAILPOINT, Run, forking, live, points_of, serve_children
+from tests.support.service.harness import STORE_EPOCH, Request, ServiceHarness, read_statement
+from tests.support.service.oracles import export_lines, replay_lines, stored_statements, verify_books, verify_numbers
+from tests.support.service.player import Player
 
 pytestmark = pytest.mark.slow
 
@@ -33,10 +35,10 @@ pytestmark = pytest.mark.slow
 class Client:
     """Sends the requests of its script, in order, under request ids that never change; keeps a journal of answers."""
 
-    def __init__(self, house: House, name: str, number: int) -> None:
-        self.player = Player(house, name=name, game=("uth-solo", "casino-holdem")[number % 2])
+    def __init__(self, harness: ServiceHarness, name: str, number: int) -> None:
+        self.player = Player(harness, name=name, game=("uth-solo", "casino-holdem")[number % 2])
         self._number = number
-        self._journal = house.folder / f"answers-{number}.txt"
+        self._journal = harness.folder / f"answers-{number}.txt"
         self._said = self._journal.read_text("ascii").splitlines() if self._journal.exists() else []
         self._sent = 0
 
@@ -58,7 +60,7 @@ class Client:
         await self.say("open", player.opening())
         await self.say("buy", player.purchase(3000))
         for number in (1, 2):
-            player.house.clock.tick(700)
+            player.harness.clock.tick(700)
             await self.say(f"start{number}", player.starting(100))
             if player.round["phase"] == "preflop":
                 await self.say(f"act{number}", player.decision("check"))
@@ -73,16 +75,16 @@ class Client:
 
 async def life(folder: Path, clients: int, clock_ms: int, *, recover_first: bool) -> None:
     """One process: start, go on where the last one died, come to an orderly end."""
-    house = House(folder, clock=FakeClock(clock_ms))
-    await house.start()
+    harness = ServiceHarness(folder, clock=ManualClock(clock_ms))
+    await harness.start()
     FAILPOINT.step = "recover"
     if recover_first:
-        await house.settle()
-    people = [Client(house, f"player-{number}", number) for number in range(clients)]
+        await harness.settle()
+    people = [Client(harness, f"player-{number}", number) for number in range(clients)]
     await asyncio.gather(*[client.live() for client in people])
     FAILPOINT.step = "stop"
-    await house.settle()
-    await house.stop()
+    await harness.settle()
+    await harness.stop()
 
 
 def main() -> None:
@@ -152,30 +154,21 @@ COMMITS = {
 }
 
 
-def points() -> list[str]:
-    found = []
-    for step, files in COMMITS.items():
-        for number, file in enumerate(files):
-            count = files[: number + 1].count(file)
-            found += [f"{step}/{file}/{count}/before", f"{step}/{file}/{count}/after"]
-    return found
-
-
 def test_the_matrix_is_complete(tmp_path: Path, run: Run) -> None:
     lives(tmp_path, run())
-    assert (tmp_path / "points.txt").read_text("ascii").split() == points()
+    assert (tmp_path / "points.txt").read_text("ascii").split() == points_of(COMMITS)
     assert verify_books(tmp_path).rounds_verified == 2
 
 
-@pytest.mark.parametrize("point", points())
+@pytest.mark.parametrize("point", points_of(COMMITS))
 def test_killed_between_every_two_writes(tmp_path: Path, run: Run, point: str) -> None:
     assert run(point) == -signal.SIGKILL
     verify_left(tmp_path)
-    lives(tmp_path, run(recover_first=points().index(point) // 2 % 2 == 0))
+    lives(tmp_path, run(recover_first=points_of(COMMITS).index(point) // 2 % 2 == 0))
     summary = verify_books(tmp_path)
     assert (summary.sessions, summary.rounds_verified, summary.is_cut) == (1, 2, False)
     first, *_ = stored_statements(tmp_path)
-    died_before_its_start = point in points()[:5]
+    died_before_its_start = point in points_of(COMMITS)[:5]
     assert summary.instances == (1 if died_before_its_start else 2), first
 
 

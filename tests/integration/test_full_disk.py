@@ -20,9 +20,9 @@ from google.rpc.error_details_pb2 import RetryInfo
 from rgs.node.files import read_whole
 from rgs.node.pki import load_issued
 from rgs.v1 import play_pb2, session_pb2
-from tests.e2e.served import Served, rgs, serving
-from tests.unit.api.client import Player, refused, request_id
-from tests.unit.api.serving import channel_of, info_in, status_in
+from tests.support.api.client import ApiClient, refused, request_id
+from tests.support.api.harness import channel_of, info_in, status_in
+from tests.support.process.served import Served, rgs, serving
 
 pytestmark = pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="no prlimit on this system")
 
@@ -74,7 +74,7 @@ async def patiently(ask: Any, request: Any) -> Any:
 
 async def live(served: Served) -> None:
     to_server = channel(served)
-    anna, bert, carl = [await Player(to_server, name).seated() for name in ("anna", "bert", "carl")]
+    anna, bert, carl = [await ApiClient(to_server, name).seated() for name in ("anna", "bert", "carl")]
     await anna.start()
     before = await anna.sessions.GetSession(session_pb2.GetSessionRequest(session_id=anna.session_id))
     act, start, buy = anna.act_request(1), bert.start_request(), carl.buy_request(purchase_no=2, amount_minor=500)

@@ -18,7 +18,7 @@ from examples import minimal_client
 from rgs.api.errors import ERRORS
 from rgs.core.statements import parse_envelope, parse_statement
 from rgs.v1 import audit_pb2, catalog_pb2, common_pb2, history_pb2, play_pb2, session_pb2
-from tests.e2e.served import Served, serving
+from tests.support.process.served import Served, serving
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = ROOT / "docs" / "integration.md"

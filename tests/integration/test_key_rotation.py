@@ -1,4 +1,4 @@
-"""Keys change while the house serves: rounds in play go on, nothing is lost, all of it replays under the first root."""
+"""Keys change while the server runs: rounds in play go on, nothing is lost, all of it replays under the first root."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import itertools
 import signal
 import sqlite3
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import tests.house
 from certification import replay as certify
 from rgs.cli import run
 from rgs.core.statements import ExportLine, format_canonical, format_line, seal_envelope
@@ -26,14 +25,17 @@ from rgs.store.changes import StoreError
 from rgs.store.sqlite.store import SqliteStore
 from rgs.v1 import admin_pb2, audit_pb2, play_pb2, session_pb2
 from rgs.v1.admin_pb2_grpc import AdminServiceStub
-from tests.crashing import FAILPOINT, forking, live, serve_children
-from tests.house import NODE_KEY, FakeClock, open_house, round_document, session_document
-from tests.house import House as Small
-from tests.house import Player as Guest
-from tests.oracles import replay, stored_statements, verify_books, verify_numbers
-from tests.unit.api.client import Player, body_of, refused, request_id
-from tests.unit.api.serving import House, reason_in, serving, status_in
-from tests.unit.node.running import MANIFEST
+from tests.support.api.client import ApiClient, refused, request_id
+from tests.support.api.harness import ApiHarness, reason_in, serving, status_in
+from tests.support.clocks import ManualClock
+from tests.support.process.commands import MANIFEST
+from tests.support.service import harness as service_harness
+from tests.support.service.crashing import FAILPOINT, forking, live, serve_children
+from tests.support.service.harness import NODE_KEY, open_harness, read_statement, round_document, session_document
+from tests.support.service.harness import ServiceHarness as Small
+from tests.support.service.oracles import replay, stored_statements, verify_books, verify_numbers
+from tests.support.service.player import Player as Guest
+from tests.support.waiting import until
 from tests.verifier import independent_verifier
 
 pytestmark = pytest.mark.slow
@@ -48,19 +50,11 @@ async def rgs(config: Config, *arguments: str) -> None:
     assert await asyncio.to_thread(run, [*arguments, "--home", str(config.keys.parent)], MANIFEST) == 0, arguments
 
 
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(15):
-        while True:
-            if holds():
-                return
-            await asyncio.sleep(0.001)
+async def until_instance(harness: ApiHarness, boot_no: int) -> None:
+    await until(lambda: harness.server.instance == f"node1-b{boot_no}-w0")
 
 
-async def until_instance(house: House, boot_no: int) -> None:
-    await until(lambda: house.server.instance == f"node1-b{boot_no}-w0")
-
-
-async def until_keys(player: Player, count: int) -> list[bytes]:
+async def until_keys(player: ApiClient, count: int) -> list[bytes]:
     """What the server tells auditors, once it tells so many key statements."""
     async with asyncio.timeout(15):
         while True:
@@ -70,7 +64,7 @@ async def until_keys(player: Player, count: int) -> list[bytes]:
             await asyncio.sleep(0.05)
 
 
-async def leave(player: Player) -> None:
+async def leave(player: ApiClient) -> None:
     await player.sessions.EndParticipation(
         session_pb2.EndParticipationRequest(request_id=request_id(), session_id=player.session_id)
     )
@@ -83,7 +77,7 @@ PAUSE_S = 0.05
 """Between two rounds: the money lasts as long as the keys take to change."""
 
 
-async def play_unary(player: Player, done: asyncio.Event) -> int:
+async def play_unary(player: ApiClient, done: asyncio.Event) -> int:
     rounds = 0
     while not done.is_set():
         await player.round_to_the_end()
@@ -92,7 +86,7 @@ async def play_unary(player: Player, done: asyncio.Event) -> int:
     return rounds
 
 
-async def play_streamed(player: Player, done: asyncio.Event) -> int:
+async def play_streamed(player: ApiClient, done: asyncio.Event) -> int:
     """The same on one stream, which stays open over every change of keys."""
     stream, rounds = player.play.Play(), 0
 
@@ -115,8 +109,8 @@ async def play_streamed(player: Player, done: asyncio.Event) -> int:
     return rounds
 
 
-async def until_keys_guard(house: House, *, closed: bool) -> None:
-    admin: Any = AdminServiceStub(house.channel("demo-admin"))
+async def until_keys_guard(harness: ApiHarness, *, closed: bool) -> None:
+    admin: Any = AdminServiceStub(harness.channel("demo-admin"))
     async with asyncio.timeout(15):
         while True:
             guards = (await admin.ListGuards(admin_pb2.ListGuardsRequest())).guards
@@ -137,39 +131,39 @@ def verify(export: Path, keys: Path, root: str, capsys: pytest.CaptureFixture[st
 
 
 def bodies(export: Path) -> list[dict[str, Any]]:
-    return [body_of(parse_line(line).envelope) for line in export.read_bytes().splitlines()]
+    return [read_statement(parse_line(line).envelope) for line in export.read_bytes().splitlines()]
 
 
 # --- the whole server -------------------------------------------------------------------------------------------------
 
 
 async def test_keys_change_while_everybody_plays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    async with serving(tmp_path) as house:
-        config, root = house.config, read_fingerprint(house.config.keys)
-        waiting = await Player(house.channel(), "waiting").seated()
-        opening = body_of((await waiting.start()).opening)
-        auditor = Player(house.channel("demo-auditor"))
-        first = await Player(house.channel(), "first").seated()
+    async with serving(tmp_path) as harness:
+        config, root = harness.config, read_fingerprint(harness.config.keys)
+        waiting = await ApiClient(harness.channel(), "waiting").seated()
+        opening = read_statement((await waiting.start()).opening)
+        auditor = ApiClient(harness.channel("demo-auditor"))
+        first = await ApiClient(harness.channel(), "first").seated()
         await first.round_to_the_end()
         early = tmp_path / "early.jsonl"
         await rgs(config, "export", "--out", str(early))
 
         done = asyncio.Event()
-        unary = [await Player(house.channel(), f"unary-{number}").seated() for number in range(4)]
-        streamed = [await Player(house.channel(), f"stream-{number}").seated() for number in range(4)]
+        unary = [await ApiClient(harness.channel(), f"unary-{number}").seated() for number in range(4)]
+        streamed = [await ApiClient(harness.channel(), f"stream-{number}").seated() for number in range(4)]
         crowd = [asyncio.create_task(play_unary(player, done)) for player in unary]
         crowd += [asyncio.create_task(play_streamed(player, done)) for player in streamed]
 
         await rgs(config, "keys", "node-new", "--node", "node1")
-        await until_instance(house, 2)
+        await until_instance(harness, 2)
         assert len(await until_keys(auditor, 3)) == 3, "the new key is served before anything is signed under it"
         await waiting.act(CHECK)
         await rgs(config, "keys", "root-rotate")
         await until_keys(auditor, 4)
-        assert house.server.instance == "node1-b2-w0", "a new root alone starts no instance"
+        assert harness.server.instance == "node1-b2-w0", "a new root alone starts no instance"
         await rgs(config, "keys", "end", "--node", "node1", "--reason", "RETIRED")
         await rgs(config, "keys", "node-new", "--node", "node1")
-        await until_instance(house, 3)
+        await until_instance(harness, 3)
         await rgs(config, "keys", "end", "--node", "node1", "--reason", "RETIRED")
         served = await until_keys(auditor, 7)
         assert served == list(parse_key_bundle(config.bundle.read_bytes()))
@@ -177,11 +171,11 @@ async def test_keys_change_while_everybody_plays(tmp_path: Path, capsys: pytest.
         rounds = await asyncio.gather(*crowd)
         assert min(rounds) >= 2, rounds
         await waiting.act(CHECK)
-        final = body_of((await waiting.act(FOLD)).final)
+        final = read_statement((await waiting.act(FOLD)).final)
         assert (opening["instance"], final["instance"]) == ("node1-b1-w0", "node1-b3-w0")
         for player in (waiting, first, *unary, *streamed):
             await leave(player)
-        await house.stop()
+        await harness.stop()
 
         export = tmp_path / "export.jsonl"
         await rgs(config, "export", "--out", str(export))
@@ -200,7 +194,7 @@ def verify_ends(told: list[dict[str, Any]], served: list[bytes]) -> None:
     """Each ended key names the instance that ended under it, with the number of its last statement."""
     ends = {body["instance"]: body for body in told if body["kind"] == "instance_end"}
     assert [ends[name]["reason"] for name in sorted(ends)] == ["KEYS_CHANGED", "KEYS_CHANGED", "DRAINED"]
-    named = [body for body in map(body_of, served) if body["kind"] == "key_end"]
+    named = [body for body in map(read_statement, served) if body["kind"] == "key_end"]
     assert [body["instance"] for body in named] == ["node1-b1-w0", "node1-b2-w0"]
     assert [body["last_statement_no"] for body in named] == [ends[body["instance"]]["statement_no"] for body in named]
     changed = [body for body in told if body.get("code") == "KEYS_CHANGED"]
@@ -230,7 +224,7 @@ def refuse_what_lies_behind(folder: Path, config: Config, told: list[dict[str, A
     statements = list(parse_key_bundle(config.bundle.read_bytes()))
     signer = load_root_signer(config.keys)
     planted = folder / "planted.json"
-    last = [body for body in map(body_of, statements) if body["kind"] == "key_end"][-1]
+    last = [body for body in map(read_statement, statements) if body["kind"] == "key_end"][-1]
     for change in ({"last_statement_no": str(int(last["last_statement_no"]) - 1)}, {"time": told[0]["time"]}):
         body = format_canonical({**last, **change})
         planted.write_bytes(
@@ -242,16 +236,16 @@ def refuse_what_lies_behind(folder: Path, config: Config, told: list[dict[str, A
 
 async def test_an_old_node_key_signs_nothing_behind_its_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Planted: whoever kept the old private key starts another instance with it."""
-    async with serving(tmp_path) as house:
-        config, root = house.config, read_fingerprint(house.config.keys)
+    async with serving(tmp_path) as harness:
+        config, root = harness.config, read_fingerprint(harness.config.keys)
         stolen = load_node_signer(config)
-        player = await Player(house.channel()).seated()
+        player = await ApiClient(harness.channel()).seated()
         await player.round_to_the_end()
         await leave(player)
         await rgs(config, "keys", "node-new", "--node", "node1")
-        await until_instance(house, 2)
+        await until_instance(harness, 2)
         await rgs(config, "keys", "end", stolen.keyid, "--reason", "RETIRED")
-        await house.stop()
+        await harness.stop()
         export = tmp_path / "export.jsonl"
         await rgs(config, "export", "--out", str(export))
         assert verify(export, config.bundle, root, capsys)[0] == (0, "1 rounds verified, 0 failed, ANCHORED")
@@ -261,7 +255,7 @@ async def test_an_old_node_key_signs_nothing_behind_its_end(tmp_path: Path, caps
             "boot_no": "9",
             "instance": "node1-b9-w0",
             "public_key": "2" * 64,
-            "time": format_time(house.clock.now_ms() + 1000),
+            "time": format_time(harness.clock.now_ms() + 1000),
         }
         line = ExportLine(seal_envelope(KINDS["instance_start"].payload_type, format_canonical(again), stolen), None)
         export.write_bytes(export.read_bytes() + format_line(line) + b"\n")
@@ -271,35 +265,35 @@ async def test_an_old_node_key_signs_nothing_behind_its_end(tmp_path: Path, caps
 
 
 async def test_a_key_that_signs_still_is_not_ended_with_a_guessed_number(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        keyid, before = load_node_signer(house.config).keyid, house.config.bundle.read_bytes()
-        arguments = ["keys", "end", keyid, "--reason", "RETIRED", "--home", str(house.config.keys.parent)]
+    async with serving(tmp_path) as harness:
+        keyid, before = load_node_signer(harness.config).keyid, harness.config.bundle.read_bytes()
+        arguments = ["keys", "end", keyid, "--reason", "RETIRED", "--home", str(harness.config.keys.parent)]
         assert await asyncio.to_thread(run, arguments, MANIFEST) == 1
-        assert house.config.bundle.read_bytes() == before
+        assert harness.config.bundle.read_bytes() == before
 
 
 async def test_without_a_key_in_force_no_new_round_begins_and_those_dealt_are_settled(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        config = house.config
-        player = await Player(house.channel()).seated()
+    async with serving(tmp_path) as harness:
+        config = harness.config
+        player = await ApiClient(harness.channel()).seated()
         await player.start()
         number = ("--instance", "node1-b1-w0", "--last-statement-no", "9999")
         await rgs(config, "keys", "end", load_node_signer(config).keyid, "--reason", "RETIRED", *number)
-        other = Player(house.channel(), "player-2")
-        await until_keys_guard(house, closed=True)
+        other = ApiClient(harness.channel(), "player-2")
+        await until_keys_guard(harness, closed=True)
         assert reason_in(status_in(await refused(other.open()))) == "GUARD_CLOSED"
         for action in (CHECK, CHECK, FOLD):
             await player.act(action)
         await rgs(config, "keys", "node-new", "--node", "node1")
-        await until_instance(house, 2)
-        await until_keys_guard(house, closed=False)
+        await until_instance(harness, 2)
+        await until_keys_guard(harness, closed=False)
         await other.seated()
         await other.round_to_the_end()
 
 
 async def test_a_bundle_that_takes_something_back_is_not_served(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house:
-        config, auditor = house.config, Player(house.channel("demo-auditor"))
+    async with serving(tmp_path) as harness:
+        config, auditor = harness.config, ApiClient(harness.channel("demo-auditor"))
         first = config.bundle.read_bytes()
         await rgs(config, "keys", "node-new", "--node", "node2")
         served = await until_keys(auditor, 3)
@@ -308,7 +302,7 @@ async def test_a_bundle_that_takes_something_back_is_not_served(tmp_path: Path) 
             await asyncio.sleep(0.3)  # the bundle is looked at thrice
             told = await auditor.audit.ListKeyStatements(audit_pb2.ListKeyStatementsRequest())
             assert list(told.envelopes) == served
-        assert house.server.instance == "node1-b1-w0"
+        assert harness.server.instance == "node1-b1-w0"
 
 
 # --- the turn itself --------------------------------------------------------------------------------------------------
@@ -316,8 +310,8 @@ async def test_a_bundle_that_takes_something_back_is_not_served(tmp_path: Path) 
 
 async def test_instances_follow_one_another_in_a_crowd(tmp_path: Path) -> None:
     """Twelve turns among sixteen clients that never stop: all books agree, and every number and draw is there."""
-    async with open_house(tmp_path) as house:
-        guests = [Guest(house, name=f"guest-{number}") for number in range(16)]
+    async with open_harness(tmp_path) as harness:
+        guests = [Guest(harness, name=f"guest-{number}") for number in range(16)]
         for guest in guests:
             await guest.sit(100_000)
         done = asyncio.Event()
@@ -328,13 +322,13 @@ async def test_instances_follow_one_another_in_a_crowd(tmp_path: Path) -> None:
 
         crowd = [asyncio.create_task(play(guest)) for guest in guests]
         for _ in range(12):
-            await house.instance.turn(NODE_KEY, ())
+            await harness.instance.turn(NODE_KEY, ())
             await asyncio.sleep(0.03)
         done.set()
         await asyncio.gather(*crowd)
         for guest in guests:
             await guest.leave()
-        await house.settle()
+        await harness.settle()
     summary = verify_books(tmp_path)
     assert (summary.instances, summary.draws_exposed, summary.is_cut) == (13, 0, False)
     dealt = {row.instance for row in stored_statements(tmp_path) if row.kind == "round_opening"}
@@ -353,20 +347,20 @@ async def test_a_turn_waits_for_the_draws_in_flight_and_new_rounds_wait_for_the_
             await released.wait()
         return await commit(self, change)
 
-    async with open_house(tmp_path) as house:
-        anna, bert = Guest(house), Guest(house, name="bert")
+    async with open_harness(tmp_path) as harness:
+        anna, bert = Guest(harness), Guest(harness, name="bert")
         await anna.sit()
         await bert.sit()
         monkeypatch.setattr(SqliteStore, "commit", slow)
         first = asyncio.create_task(anna.start())
         await working.wait()
-        turn = asyncio.create_task(house.instance.turn(NODE_KEY, ()))
-        await until(lambda: house.instance._turning is not None)
+        turn = asyncio.create_task(harness.instance.turn(NODE_KEY, ()))
+        await until(lambda: harness.instance._turning is not None)
         second = asyncio.create_task(bert.start())
         await asyncio.sleep(0.05)
         assert not turn.done()
         assert not second.done()
-        assert house.instance.name == "node-1-b1-w0"
+        assert harness.instance.name == "node-1-b1-w0"
         released.set()
         await asyncio.gather(first, turn, second)
         opened = [row.instance for row in stored_statements(tmp_path) if row.kind == "round_opening"]
@@ -374,7 +368,7 @@ async def test_a_turn_waits_for_the_draws_in_flight_and_new_rounds_wait_for_the_
         for guest in (anna, bert):
             await guest.finish_round()
             await guest.leave()
-        await house.settle()
+        await harness.settle()
     assert verify_books(tmp_path).instances == 2
 
 
@@ -387,23 +381,23 @@ async def test_a_turn_whose_caller_goes_comes_to_its_end(tmp_path: Path, monkeyp
         await released.wait()
         return await commit(self, change)
 
-    async with open_house(tmp_path) as house:
+    async with open_harness(tmp_path) as harness:
         monkeypatch.setattr(SqliteStore, "commit", slow)
-        turn = asyncio.create_task(house.instance.turn(NODE_KEY, ()))
+        turn = asyncio.create_task(harness.instance.turn(NODE_KEY, ()))
         await working.wait()
         turn.cancel()
         with pytest.raises(asyncio.CancelledError):
             await turn
         released.set()
-        await house.instance.turned()
+        await harness.instance.turned()
     ended = [row.instance for row in stored_statements(tmp_path) if row.kind == "instance_end"]
     assert ended == ["node-1-b1-w0", "node-1-b2-w0"]
     assert replay(tmp_path).instances == 2
 
 
 async def test_a_turn_that_the_store_refuses_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with open_house(tmp_path) as house:
-        anna = Guest(house)
+    async with open_harness(tmp_path) as harness:
+        anna = Guest(harness)
         await anna.sit()
         await anna.start()
         before = len(stored_statements(tmp_path))
@@ -414,15 +408,15 @@ async def test_a_turn_that_the_store_refuses_changes_nothing(tmp_path: Path, mon
         with monkeypatch.context() as patched:
             patched.setattr(SqliteStore, "_commit", broken)
             with pytest.raises(StoreError):
-                await house.instance.turn(NODE_KEY, ())
-        assert (house.instance.name, len(stored_statements(tmp_path))) == ("node-1-b1-w0", before)
-        await house.services.watch.look()  # the probe that opens the store's guard
+                await harness.instance.turn(NODE_KEY, ())
+        assert (harness.instance.name, len(stored_statements(tmp_path))) == ("node-1-b1-w0", before)
+        await harness.services.watch.look()  # the probe that opens the store's guard
         await anna.finish_round()
         await anna.play()
-        await house.instance.turn(NODE_KEY, ())
+        await harness.instance.turn(NODE_KEY, ())
         await anna.play()
         await anna.leave()
-        await house.settle()
+        await harness.settle()
     assert verify_books(tmp_path).instances == 2
 
 
@@ -431,10 +425,10 @@ async def test_a_turn_that_the_store_refuses_changes_nothing(tmp_path: Path, mon
 
 async def life(folder: Path) -> None:
     """Six clients with a round in play, three that begin one, and the turn among them; killed at a commit."""
-    tests.house._REQUESTS = itertools.count(1 << 40)  # not those of the life after
-    house = Small(folder, clock=FakeClock())
-    await house.start()
-    guests = [Guest(house, name=f"guest-{number}") for number in range(9)]
+    service_harness._REQUESTS = itertools.count(1 << 40)  # not those of the life after
+    harness = Small(folder, clock=ManualClock())
+    await harness.start()
+    guests = [Guest(harness, name=f"guest-{number}") for number in range(9)]
     for guest in guests:
         await guest.sit()
     for guest in guests[:6]:
@@ -443,9 +437,9 @@ async def life(folder: Path) -> None:
     FAILPOINT.step = "turn"
     moves = [guest.finish_round() for guest in guests[:6]] + [guest.play() for guest in guests[6:]]
     if FAILPOINT.kill_at.startswith("turn/rgs/1/"):
-        await house.instance.turn(NODE_KEY, ())  # nothing else is under way
-    await asyncio.gather(*moves[:3], house.instance.turn(NODE_KEY, ()), *moves[3:])
-    await house.stop()
+        await harness.instance.turn(NODE_KEY, ())  # nothing else is under way
+    await asyncio.gather(*moves[:3], harness.instance.turn(NODE_KEY, ()), *moves[3:])
+    await harness.stop()
 
 
 def main() -> None:
@@ -473,18 +467,18 @@ async def test_killed_around_the_turn(tmp_path: Path, processes: subprocess.Pope
     assert kinds in (turned[:1], turned), kinds
     if commit == 1:
         assert kinds == (turned[:1] if when == "before" else turned)
-    async with open_house(tmp_path, clock=FakeClock(1_795_000_600_000)) as house:
+    async with open_harness(tmp_path, clock=ManualClock(1_795_000_600_000)) as harness:
         for number, session_id in enumerate((tmp_path / "sessions.txt").read_text("ascii").split()):
-            guest = Guest(house, name=f"guest-{number}")
-            view, _ = await house.sessions.get(guest.caller, session_id)
+            guest = Guest(harness, name=f"guest-{number}")
+            view, _ = await harness.sessions.get(guest.caller, session_id)
             guest.session = session_document(view)
             if view.open_round is not None:
                 guest.round = round_document(view.open_round)
                 await guest.finish_round()
             await guest.leave()
-        await house.settle()
+        await harness.settle()
     summary = verify_books(tmp_path)
-    lost = [body_of(row.envelope) for row in stored_statements(tmp_path) if row.kind == "instance_lost"]
+    lost = [read_statement(row.envelope) for row in stored_statements(tmp_path) if row.kind == "instance_lost"]
     assert [body["lost"]["instance"] for body in lost] == [kinds[-1][0]], "whichever did not end by itself"
     assert summary.instances == len(kinds) // 2 + 2
 

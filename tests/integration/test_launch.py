@@ -17,7 +17,7 @@ import pytest
 from rgs.integrity import isolation, manifest_verify
 from rgs.integrity.manifest import Manifest, ManifestError
 from rgs.node.software_identity import verify_certified
-from tests.installed import ROOT, SITE, Installation, checkout, installed, replace
+from tests.support.process.installed import ROOT, SITE, Installation, installed, replace
 
 pytestmark = pytest.mark.slow
 
@@ -28,17 +28,6 @@ OBJECT = f"cpython-{sys.version_info[0]}{sys.version_info[1]}-x86_64-linux-gnu.s
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Installation:
     return installed(tmp_path_factory.mktemp("wheel"))
-
-
-@pytest.fixture(scope="module")
-def sources(tmp_path_factory: pytest.TempPathFactory) -> Installation:
-    return checkout(tmp_path_factory.mktemp("sources"))
-
-
-@pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The outsider's verifier, far from everything."""
-    return Path(shutil.copy(manifest_verify.__file__, tmp_path_factory.mktemp("alone") / "carried_away.py"))
 
 
 @pytest.fixture(scope="module")

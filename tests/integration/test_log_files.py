@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.logcheck import LogCheck, logcheck
-from tests.logs import CORRUPTIONS, SIZE, SIZES, VKEY, Corruption, copied, make_entries, make_log, roll_back
+from tests.support.log.logcheck import LogCheck, logcheck
+from tests.support.log.logs import CORRUPTIONS, SIZE, SIZES, VKEY, Corruption, copied, make_entries, make_log, roll_back
 
 __all__ = ["logcheck"]
 

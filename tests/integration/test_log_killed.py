@@ -1,6 +1,6 @@
 """What sequencers leave that were maltreated: killed between every two steps, fighting for the lead and killed in it,
 without room in the middle of a write. The next one goes on, no checkpoint is ever signed that contradicts another, and
-every committed statement is in the log once (`tests.sequencing` looks at that); all verifiers accept it.
+every committed statement is in the log once (`tests.support.log.sequencing` looks at that); all verifiers accept it.
 
 The fast run is killed before every fifth step, from one that follows from the run's seed; each: `slow_exhaustive`.
 """
@@ -20,9 +20,9 @@ from certification.sources import Folder
 from certification.tree import Tree
 from rgs.core.tlog.merkle import leaf_hash
 from rgs.core.tlog.note import ED25519, format_vkey, note_key
-from tests.logcheck import LogCheck, logcheck
-from tests.seeded import turn
-from tests.sequencing import PREFIX, SIGNER, Logged
+from tests.support.log.logcheck import LogCheck, logcheck
+from tests.support.log.sequencing import PREFIX, SIGNER, Logged
+from tests.support.seeded import turn
 
 __all__ = ["logcheck"]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def maltreat(how: str, folder: Path, *more: int) -> int:
-    command = [sys.executable, "-m", "tests.sequencing", how, str(folder), *map(str, more)]
+    command = [sys.executable, "-m", "tests.support.log.sequencing", how, str(folder), *map(str, more)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return int(done.stdout)

@@ -12,9 +12,9 @@ from rgs.node.clock import SystemClock
 from rgs.store.opening import open_reads
 from rgs.store.postgres.store import PostgresStore
 from rgs.tlog.sequencer import Sequencer
-from tests.databases import fresh_database
-from tests.sequencing import PREFIX, SIGNER, Logged
-from tests.unit.store.shelf import opened, session, start_instance
+from tests.support.log.sequencing import PREFIX, SIGNER, Logged
+from tests.support.store.databases import fresh_database
+from tests.support.store.shelf import opened, session, start_instance
 
 EACH = 150
 

@@ -1,5 +1,5 @@
 """A whole server whose log is watched by witnesses that are programs of their own: what they cosign, what is done
-without them, and the house that was put back to an older day.
+without them, and the server that was put back to an older day.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import shutil
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -28,11 +28,9 @@ from rgs.node.log_server import EntryReaders, LogServer, tls_context
 from rgs.tlog import cosigning
 from rgs.tlog.directory import LogDirectory
 from tests.integration.test_api_server import statements_of
-from tests.unit.api.client import Player, refused
-from tests.unit.api.serving import House, info_in, status_in
-
-SECONDS = 60
-"""So long anything is waited for; it is a matter of one or two."""
+from tests.support.api.client import ApiClient, refused
+from tests.support.api.harness import ApiHarness, info_in, status_in
+from tests.support.waiting import until
 
 
 @pytest.fixture(autouse=True)
@@ -41,14 +39,14 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Watched:
-    """A house with a policy of one witness, which is not running yet."""
+    """A server with a policy of one witness, which is not running yet."""
 
     def __init__(self, folder: Path, *, policy: str = "") -> None:
         self.folder = folder
         self.policy = folder / "policy.txt"
-        self.house = House(folder / "home", log_policy=str(self.policy))
+        self.harness = ApiHarness(folder / "home", log_policy=str(self.policy))
         self.address = free_address()
-        log = vkey_now(self.house.config)
+        log = vkey_now(self.harness.config)
         making = ["init", str(folder / "w"), "--name", "w.example", "--log", log]
         assert run_app(witness_command.app, "witness", making) == 0
         vkey = (folder / "w" / "witness.vkey").read_text().strip()
@@ -61,16 +59,16 @@ class Watched:
             yield
 
     @contextlib.asynccontextmanager
-    async def serving(self) -> AsyncIterator[House]:
-        await self.house.restart()
+    async def serving(self) -> AsyncIterator[ApiHarness]:
+        await self.harness.restart()
         try:
-            yield self.house
+            yield self.harness
         finally:
-            await self.house.stop()
+            await self.harness.stop()
 
     @property
     def shard(self) -> LogDirectory:
-        return LogDirectory(shards(self.house.config)[-1])
+        return LogDirectory(shards(self.harness.config)[-1])
 
     @property
     def is_cosigned(self) -> bool:
@@ -78,33 +76,25 @@ class Watched:
         return bool(self.shard.cosigned()) and self.shard.checkpoint() == self.shard.cosigned()
 
     async def live(self, player: str) -> None:
-        await (await Player(self.house.channel(), player).seated()).round_to_the_end()
-
-
-async def until(reached: Callable[[], object]) -> None:
-    for _ in range(SECONDS * 20):
-        if reached():
-            return
-        await asyncio.sleep(0.05)
-    raise AssertionError(f"not reached within {SECONDS} s")
+        await (await ApiClient(self.harness.channel(), player).seated()).round_to_the_end()
 
 
 async def test_what_is_published_is_cosigned_and_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     watched = Watched(tmp_path)
     with watched.witness():
-        async with watched.serving() as house:
+        async with watched.serving() as harness:
             await watched.live("player-1")
             await until(lambda: watched.is_cosigned)
-            first = newest_cosigned(house.config)
+            first = newest_cosigned(harness.config)
             await watched.live("player-2")
         assert watched.is_cosigned  # the end of the instance, too
-        last = newest_cosigned(house.config)
+        last = newest_cosigned(harness.config)
         assert first is not None
         assert last is not None
         assert last.size > first.size
         async with watched.serving():
             pass
-    starts = [body for body in await statements_of(house) if body["kind"] == "instance_start"]
+    starts = [body for body in await statements_of(harness) if body["kind"] == "instance_start"]
     assert ["checkpoint" in body for body in starts] == [False, True]
     assert starts[1]["checkpoint"] == last.body()
     capsys.readouterr()
@@ -112,8 +102,8 @@ async def test_what_is_published_is_cosigned_and_named(tmp_path: Path, capsys: p
     lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     assert [row[0] for row in lines] == [last.origin, "cosigned", "next"]
     assert lines[1][1:4] == [last.origin, lines[0][1], "w.example"]
-    leave_log(house.config, tmp_path / "left", tmp_path / "left.vkey")
-    files = ["--policy", str(watched.policy), "--keys", str(house.config.bundle), "--workers", "1"]
+    leave_log(harness.config, tmp_path / "left", tmp_path / "left.vkey")
+    files = ["--policy", str(watched.policy), "--keys", str(harness.config.bundle), "--workers", "1"]
     assert certify_log([str(tmp_path / "left"), "--state", str(tmp_path / "state"), *files]) == 0
     assert capsys.readouterr().out.endswith("PASSED WITNESSED UNANCHORED\n")
     # Where the newest is not cosigned yet the one that is counts; where none is nothing does.
@@ -124,15 +114,15 @@ async def test_what_is_published_is_cosigned_and_named(tmp_path: Path, capsys: p
     assert "FAILED log quorum: cosigned by nobody" in capsys.readouterr().out
 
 
-async def test_an_auditor_reads_the_guarded_log_of_a_house_at_work(
+async def test_an_auditor_reads_the_guarded_log_of_a_server_at_work(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     watched = Watched(tmp_path)
     with watched.witness():
-        async with watched.serving() as house:
+        async with watched.serving() as harness:
             await watched.live("player-1")
             await until(lambda: watched.is_cosigned)
-            config = house.config
+            config = harness.config
             with LogServer(config.translog, "127.0.0.1:0", tls_context(config), EntryReaders(config.store)) as server:
                 thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
                 thread.start()
@@ -172,25 +162,25 @@ def _bare(note: bytes) -> bytes:
 async def test_play_goes_on_without_the_witness_and_it_cosigns_when_it_comes(tmp_path: Path) -> None:
     watched = Watched(tmp_path)
     with capture_logs() as logs:
-        async with watched.serving() as house:
+        async with watched.serving() as harness:
             await watched.live("player-1")
-            assert newest_cosigned(house.config) is None
+            assert newest_cosigned(harness.config) is None
             await until(lambda: [log for log in logs if log["event"] == "witness_failed"])
             with watched.witness():
                 await until(lambda: watched.is_cosigned)
             await watched.live("player-2")  # it has gone again
     told = [(log["event"], log["witness"]) for log in logs if log["event"].startswith("witness_")]
     assert told[:2] == [("witness_failed", "w"), ("witness_cosigns", "w")]
-    assert [body for body in await statements_of(house) if body.get("code") == "GUARD_CLOSED"] == []
+    assert [body for body in await statements_of(harness) if body.get("code") == "GUARD_CLOSED"] == []
     assert not watched.is_cosigned
-    assert newest_cosigned(house.config) is not None  # of before, and not lost
+    assert newest_cosigned(harness.config) is not None  # of before, and not lost
 
 
-async def test_a_house_that_was_put_back_to_an_older_day_signs_no_second_history(tmp_path: Path) -> None:
-    """Store, log and all: nothing in the house knows of what was lost. The witness does."""
+async def test_a_server_that_was_put_back_to_an_older_day_signs_no_second_history(tmp_path: Path) -> None:
+    """Store, log and all: nothing in the server knows of what was lost. The witness does."""
     watched = Watched(tmp_path)
     with watched.witness():
-        async with watched.serving() as house:
+        async with watched.serving() as harness:
             await watched.live("player-1")
         shutil.copytree(tmp_path / "home", tmp_path / "backup")
         async with watched.serving():
@@ -199,20 +189,20 @@ async def test_a_house_that_was_put_back_to_an_older_day_signs_no_second_history
         known = watched.shard.cosigned()
         shutil.rmtree(tmp_path / "home")
         shutil.move(tmp_path / "backup", tmp_path / "home")
-        await house.restart()
+        await harness.restart()
         try:
-            player = Player(house.channel(), "player-3")
-            await until(lambda: watched.house.server.services.permits.guard("log").closed)
+            player = ApiClient(harness.channel(), "player-3")
+            await until(lambda: watched.harness.server.services.permits.guard("log").closed)
             info = info_in(status_in(await refused(player.open())))
             assert (info.metadata["guard"], info.metadata["code"]) == ("log", "FORKED")
-            store = watched.house.server.services.events._store
+            store = watched.harness.server.services.events._store
             for _ in range(100):  # it is told in the cosigner's next turn
                 if await store.events("WITNESS_REFUSED", before=0, limit=1):
                     break
                 await asyncio.sleep(0.05)
         finally:
-            await house.stop()
-    told = {body["code"]: body for body in await statements_of(house) if body["kind"] == "event"}
+            await harness.stop()
+    told = {body["code"]: body for body in await statements_of(harness) if body["kind"] == "event"}
     assert told["GUARD_CLOSED"]["reason"] == told["WITNESS_REFUSED"]["reason"] == "FORKED"
     seen = parse_checkpoint(parse_note(known).text)
     assert told["WITNESS_REFUSED"]["subject"] == f"w {seen.origin}"
@@ -232,9 +222,9 @@ async def test_a_policy_that_is_no_evidence_or_cannot_be_asked_is_not_served(
 ) -> None:
     watched = Watched(tmp_path)
     vkey = (tmp_path / "w" / "witness.vkey").read_text().strip()
-    watched.policy.write_text(f"log {vkey_now(watched.house.config)}\nwitness w {vkey} {witness}\nquorum {quorum}\n")
+    watched.policy.write_text(f"log {vkey_now(watched.harness.config)}\nwitness w {vkey} {witness}\nquorum {quorum}\n")
     with pytest.raises(InvalidFieldError) as refusal:
-        await watched.house.start()
+        await watched.harness.start()
     error = refusal.value
     assert (error.field, error.metadata["limit"], error.metadata["value"]) == ("log_policy", limit, value)
 
@@ -242,10 +232,10 @@ async def test_a_policy_that_is_no_evidence_or_cannot_be_asked_is_not_served(
 async def test_what_is_no_policy_and_no_authority_is_refused(tmp_path: Path) -> None:
     watched = Watched(tmp_path, policy="whoever\n")
     with pytest.raises(InvalidFieldError, match="line 1: this is no line of a policy"):
-        await watched.house.start()
+        await watched.harness.start()
     other = Watched(tmp_path / "other")
-    other.house = House(
+    other.harness = ApiHarness(
         other.folder / "home", log_policy=str(other.policy), witness_ca=str(other.folder / "w" / "witness.vkey")
     )
     with pytest.raises(InvalidFieldError, match="holds no certificates"):
-        await other.house.start()
+        await other.harness.start()

@@ -12,7 +12,7 @@ import pytest
 
 from rgs.integrity import manifest_machine, manifest_verify
 from rgs.integrity.manifest_verify import ABSENT, machine_of
-from tests.installed import Installation, checkout
+from tests.support.process.installed import Installation, checkout
 
 pytestmark = pytest.mark.slow
 

@@ -10,15 +10,10 @@ from pathlib import Path
 import pytest
 
 from rgs.integrity.isolation import FLAGS
-from tests.installed import Installation, checkout
+from tests.support.process.installed import Installation
 
 FOOLED = b"import os\nos._exit(66)\n"
 OBJECT = f"cpython-{sys.version_info[0]}{sys.version_info[1]}-x86_64-linux-gnu.so"
-
-
-@pytest.fixture(scope="module")
-def sources(tmp_path_factory: pytest.TempPathFactory) -> Installation:
-    return checkout(tmp_path_factory.mktemp("sources"))
 
 
 IMPORTS = """

@@ -34,8 +34,8 @@ from rgs.service.callers import Role
 from rgs.store.wallet import WalletStore
 from rgs.v1 import admin_pb2, session_pb2
 from rgs.v1.admin_pb2_grpc import AdminServiceStub
-from tests.unit.api.client import Player, refused, request_id
-from tests.unit.api.serving import House, entropy, reason_in, status_in
+from tests.support.api.client import ApiClient, refused, request_id
+from tests.support.api.harness import ApiHarness, entropy, reason_in, status_in
 
 OPERATOR = "op-real"
 OPENING_MINOR = 200_000
@@ -64,9 +64,9 @@ class Outside:
     """A home under a real authority, both simulators, and the server between them."""
 
     def __init__(self, folder: Path, jurisdiction: str, funding: str, wallet: FaultPlan, central: FaultPlan) -> None:
-        self.house = House(folder / "home")
+        self.harness = ApiHarness(folder / "home")
         self.jurisdiction = jurisdiction
-        now_ms = self.house.clock.now_ms
+        now_ms = self.harness.clock.now_ms
         currency = "GBP" if jurisdiction == "gb-ukgc" else "EUR"
         self.wallet = SimulatedWallet(
             folder / "wallet.db", now_ms, Faults(wallet), opening_minor=OPENING_MINOR, currency=currency
@@ -79,7 +79,7 @@ class Outside:
         self.wires: dict[str, ServerTls] = {}
 
     async def start(self, *, with_central: bool = True) -> None:
-        tls, real_ms = self.house.config.tls, SystemClock().now_ms()
+        tls, real_ms = self.harness.config.tls, SystemClock().now_ms()
         authority = real_authority()
         assert not is_development(authority.certificate_pem)
         own = issue_server(authority, ["localhost"], entropy().read, real_ms)
@@ -101,19 +101,19 @@ class Outside:
         settings += f'[operator.{OPERATOR}.wallet]\ntarget = "localhost:{port["wallet"]}"\ndeadline_ms = 400\n'
         if with_central:
             settings += f'[central]\ntarget = "localhost:{port["central"]}"\ndeadline_ms = 400\nopen_ms = 100\n'
-        self.house.config.outward.write_text(settings, "utf-8")
-        await self.house.start()
+        self.harness.config.outward.write_text(settings, "utf-8")
+        await self.harness.start()
 
     async def stop(self) -> None:
-        await self.house.stop()
+        await self.harness.stop()
         for server in self.servers.values():
             await server.stop()
 
-    async def player(self) -> Player:
-        certificate = self.house.issue(Role.OPERATOR, OPERATOR)
-        await self.house.allow(certificate, Role.OPERATOR, OPERATOR, self.jurisdiction)
+    async def player(self) -> ApiClient:
+        certificate = self.harness.issue(Role.OPERATOR, OPERATOR)
+        await self.harness.allow(certificate, Role.OPERATOR, OPERATOR, self.jurisdiction)
         await asyncio.sleep(1.1)  # the allow-list is asked once a second
-        return Player(self.house.channel(certificate))
+        return ApiClient(self.harness.channel(certificate))
 
 
 @contextlib.asynccontextmanager
@@ -256,7 +256,7 @@ async def test_a_central_system_that_is_down_stops_openings_and_purchases_and_no
         await player.seated()
         await player.start()
         await world.servers["central"].drain()
-        other = Player(player.channel, "player-2")
+        other = ApiClient(player.channel, "player-2")
         for call in (other.open(), player.sessions.BuyParticipation(player.buy_request(purchase_no=2))):
             error = await refused(call)
             told = status_in(error)
@@ -268,7 +268,7 @@ async def test_a_central_system_that_is_down_stops_openings_and_purchases_and_no
         last = [await player.act(action) for action in (1, 1, 7)][-1]
         assert last.round.status == 2
         await player.round_to_the_end()
-        found = await world.house.server.services.outbox.figures()
+        found = await world.harness.server.services.outbox.figures()
         assert {row.kind: row.count for row in found[0]}["stages"] == 2
 
 

@@ -6,7 +6,7 @@ import asyncio
 import os
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,23 @@ from rgs.service.instance import Instance
 from rgs.store.address import PostgresAddress
 from rgs.v1 import admin_pb2, play_pb2, session_pb2
 from rgs.v1.admin_pb2_grpc import AdminServiceStub
-from tests.cluster import OPEN, Cluster, Table, cluster, exported, kinds, new_database, outcome, reason_of, together
-from tests.postgres import QUICK, Server, one_server
-from tests.unit.api.client import body_of, request_id
-from tests.unit.api.serving import status_in
+from tests.support.api.client import health, request_id
+from tests.support.api.cluster import (
+    OPEN,
+    Cluster,
+    Table,
+    cluster,
+    exported,
+    kinds,
+    new_database,
+    outcome,
+    reason_of,
+    together,
+)
+from tests.support.api.harness import status_in
+from tests.support.service.harness import read_statement
+from tests.support.store.postgres import QUICK, Server, one_server
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -47,20 +60,10 @@ def place(postgres: Server) -> PostgresAddress:
     return PostgresAddress(postgres.url(name))
 
 
-async def until(holds: Callable[[], Any]) -> None:
-    """Wait for what comes by itself; `holds` may be a coroutine function."""
-    async with asyncio.timeout(15):
-        while True:
-            found = holds()
-            if await found if asyncio.iscoroutine(found) else found:
-                return
-            await asyncio.sleep(0.02)
-
-
-async def ended(house: Cluster, folder: Path) -> list[dict[str, Any]]:
+async def ended(harness: Cluster, folder: Path) -> list[dict[str, Any]]:
     """Stop all servers, export everything, replay it; the statements' bodies."""
-    await house.stop()
-    return await exported(house.config, folder)
+    await harness.stop()
+    return await exported(harness.config, folder)
 
 
 # --- one after the other ----------------------------------------------------------------------------------------------
@@ -68,8 +71,8 @@ async def ended(house: Cluster, folder: Path) -> list[dict[str, Any]]:
 
 async def test_whole_rounds_from_server_to_server(tmp_path: Path, place: PostgresAddress) -> None:
     """Every call goes to the next one, so that each finds what it knew of the session moved by others."""
-    async with cluster(tmp_path / "home", place, SERVERS) as house:
-        table = await Table([house.channel(number) for number in range(SERVERS)]).sit()
+    async with cluster(tmp_path / "home", place, SERVERS) as harness:
+        table = await Table([harness.channel(number) for number in range(SERVERS)]).sit()
         at, finals = 0, []
         for _ in range(5):
             at += 1
@@ -80,7 +83,7 @@ async def test_whole_rounds_from_server_to_server(tmp_path: Path, place: Postgre
                 at += 1
                 assert told.session.open_round.round_version == table.round.round_version
                 answer = await table.act(at % SERVERS)
-            finals.append(body_of(answer.final))
+            finals.append(read_statement(answer.final))
             message = play_pb2.GetRoundRequest(session_id=table.session.session_id, round_id=finals[-1]["round_id"])
             for number, play in enumerate(table.plays):
                 assert (await play.GetRound(message)).round == answer.round
@@ -90,7 +93,7 @@ async def test_whole_rounds_from_server_to_server(tmp_path: Path, place: Postgre
         await table.leave(2)
         for number in range(SERVERS):
             assert await outcome(table.plays[number].StartRound(table.starting())) == "SESSION_CLOSED"
-        bodies = await ended(house, tmp_path)
+        bodies = await ended(harness, tmp_path)
         assert kinds(bodies)["round_final"] == 5
 
 
@@ -100,8 +103,8 @@ async def test_whole_rounds_from_server_to_server(tmp_path: Path, place: Postgre
 async def test_the_same_request_everywhere_at_once_has_one_effect_and_one_answer(
     tmp_path: Path, place: PostgresAddress
 ) -> None:
-    async with cluster(tmp_path / "home", place, SERVERS) as house:
-        channels = [house.channel(number) for number in range(SERVERS)]
+    async with cluster(tmp_path / "home", place, SERVERS) as harness:
+        channels = [harness.channel(number) for number in range(SERVERS)]
         opening = session_pb2.OpenSessionRequest(
             request_id=request_id(), game="uth-solo", player="player-1", currency="EUR", operator_reference="ref-1"
         )
@@ -129,7 +132,7 @@ async def test_the_same_request_everywhere_at_once_has_one_effect_and_one_answer
         await everywhere("EndParticipation", table.sessions, end)
         close = session_pb2.CloseSessionRequest(request_id=request_id(), session_id=session_id)
         await everywhere("CloseSession", table.sessions, close)
-        found = kinds(await ended(house, tmp_path))
+        found = kinds(await ended(harness, tmp_path))
         once = ("session_open", "purchase", "participation_end", "session_close")
         assert {kind: found[kind] for kind in once} == dict.fromkeys(once, 1)
         assert (found["round_opening"], found["round_final"]) == (3, 3)
@@ -138,8 +141,8 @@ async def test_the_same_request_everywhere_at_once_has_one_effect_and_one_answer
 async def test_of_several_who_act_at_once_one_wins_and_the_others_see_the_round_as_it_is(
     tmp_path: Path, place: PostgresAddress
 ) -> None:
-    async with cluster(tmp_path / "home", place, SERVERS) as house:
-        table = await Table([house.channel(number) for number in range(SERVERS)]).sit()
+    async with cluster(tmp_path / "home", place, SERVERS) as harness:
+        table = await Table([harness.channel(number) for number in range(SERVERS)]).sit()
         discarded = 0
         for _ in range(4):
             starts = await asyncio.gather(*(refused_or(play.StartRound(table.starting())) for play in table.plays))
@@ -161,7 +164,7 @@ async def test_of_several_who_act_at_once_one_wins_and_the_others_see_the_round_
                         assert seen.round.round_version > version or seen.round.status != OPEN
                 table.take(won[0])
         await table.leave(0)
-        bodies = await ended(house, tmp_path)
+        bodies = await ended(harness, tmp_path)
         discarded = kinds(bodies)["discarded_draw"]
         assert kinds(bodies)["round_final"] == 4
         assert discarded >= 1, "no two of them drew for the same stage: the test shows nothing"
@@ -185,8 +188,8 @@ def view_in(error: grpc.aio.AioRpcError) -> play_pb2.ActResponse:
 async def test_one_session_hammered_through_all_of_them(tmp_path: Path, place: PostgresAddress) -> None:
     """Four clients of one player who know nothing of each other: retries, duplicates, late copies, at any server."""
     seed = int.from_bytes(os.urandom(4))
-    async with cluster(tmp_path / "home", place, SERVERS) as house:
-        channels = [house.channel(number) for number in range(SERVERS)]
+    async with cluster(tmp_path / "home", place, SERVERS) as harness:
+        channels = [harness.channel(number) for number in range(SERVERS)]
         owner = await Table(channels).sit()
         told: Counter[str] = Counter()
         answers: dict[str, Any] = {}
@@ -224,7 +227,7 @@ async def test_one_session_hammered_through_all_of_them(tmp_path: Path, place: P
         money = owner.session
         assert money.balance_minor == money.bought_minor - money.staked_minor + money.returned_minor
         await owner.leave(3)
-        bodies = await ended(house, tmp_path)
+        bodies = await ended(harness, tmp_path)
         starts = sum(1 for answer in answers.values() if isinstance(answer, play_pb2.StartRoundResponse))
         assert kinds(bodies)["round_opening"] == kinds(bodies)["round_final"] == starts, seed
 
@@ -236,9 +239,9 @@ async def test_switches_latches_and_the_allow_list_reach_every_server(
     tmp_path: Path, place: PostgresAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rgs.node.server.BACKGROUND_S", 0.1)
-    async with cluster(tmp_path / "home", place, 2) as house:
-        table = await Table([house.channel(number) for number in range(2)]).sit()
-        admins: list[Any] = [AdminServiceStub(house.channel(number, "demo-admin")) for number in range(2)]
+    async with cluster(tmp_path / "home", place, 2) as harness:
+        table = await Table([harness.channel(number) for number in range(2)]).sit()
+        admins: list[Any] = [AdminServiceStub(harness.channel(number, "demo-admin")) for number in range(2)]
 
         def switch(*, enabled: bool) -> admin_pb2.SetSwitchRequest:
             what: Any = {"scope": admin_pb2.SWITCH_SCOPE_GAME, "game": "uth-solo", "reason": "TEST"}
@@ -246,19 +249,19 @@ async def test_switches_latches_and_the_allow_list_reach_every_server(
 
         await admins[0].SetSwitch(switch(enabled=False))
         assert await outcome(table.plays[0].StartRound(table.starting())) == "DISABLED"
-        await until(house.servers[1].services.permits.switches)
+        await until(harness.servers[1].services.permits.switches)
         assert await outcome(table.plays[1].StartRound(table.starting())) == "DISABLED"
         await admins[1].SetSwitch(switch(enabled=True))
-        await until(lambda: not house.servers[0].services.permits.switches())
+        await until(lambda: not harness.servers[0].services.permits.switches())
         await table.start(0)
 
         # A guard that one worker latches is the node's: all its workers know, and whoever is told clears it for all.
-        house.servers[0]._instance._failure = "PLANTED"  # type: ignore[union-attr]
-        await house.servers[0]._instance.tell_failure()  # type: ignore[union-attr]
-        await until(lambda: house.servers[1].services.permits.guard("rng").latched)
+        harness.servers[0]._instance._failure = "PLANTED"  # type: ignore[union-attr]
+        await harness.servers[0]._instance.tell_failure()  # type: ignore[union-attr]
+        await until(lambda: harness.servers[1].services.permits.guard("rng").latched)
         assert await outcome(table.plays[1].StartRound(table.starting())) == "ROUND_OPEN"
         await admins[1].ClearGuard(admin_pb2.ClearGuardRequest(request_id=request_id(), name="rng", reason="TEST"))
-        await until(lambda: not house.servers[0].services.permits.guard("rng").latched)
+        await until(lambda: not harness.servers[0].services.permits.guard("rng").latched)
 
         listed = await admins[0].ListCertificates(admin_pb2.ListCertificatesRequest())
         (row,) = [row for row in listed.certificates if row.party == "demo-operator"]
@@ -274,9 +277,9 @@ async def test_switches_latches_and_the_allow_list_reach_every_server(
 
 
 async def test_a_stream_hears_what_happens_at_another_server(tmp_path: Path, place: PostgresAddress) -> None:
-    async with cluster(tmp_path / "home", place, 2) as house:
-        table = await Table([house.channel(number) for number in range(2)]).sit()
-        admin: Any = AdminServiceStub(house.channel(0, "demo-admin"))
+    async with cluster(tmp_path / "home", place, 2) as harness:
+        table = await Table([harness.channel(number) for number in range(2)]).sit()
+        admin: Any = AdminServiceStub(harness.channel(0, "demo-admin"))
         stream = table.plays[1].Play()
         await stream.write(play_pb2.PlayRequest(start_round=table.starting()))
         table.take((await stream.read()).start_round)
@@ -296,12 +299,6 @@ async def test_a_stream_hears_what_happens_at_another_server(tmp_path: Path, pla
 # --- who is lost ------------------------------------------------------------------------------------------------------
 
 
-async def health_of(channel: grpc.aio.Channel, service: str) -> bytes:
-    check: Any = channel.unary_unary("/grpc.health.v1.Health/Check")
-    answer: bytes = await check(b"\x0a" + bytes([len(service)]) + service.encode())
-    return answer
-
-
 async def test_who_does_not_renew_its_lease_is_lost_and_plays_no_more(
     tmp_path: Path, place: PostgresAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -315,15 +312,15 @@ async def test_who_does_not_renew_its_lease_is_lost_and_plays_no_more(
             await renew(self)
 
     monkeypatch.setattr(Leases, "renew", renew_awake)
-    async with cluster(tmp_path / "home", place, 3) as house:
-        table = await Table([house.channel(number) for number in range(3)]).sit()
+    async with cluster(tmp_path / "home", place, 3) as harness:
+        table = await Table([harness.channel(number) for number in range(3)]).sit()
         await table.start(1)
-        sleeper = house.servers[1]
+        sleeper = harness.servers[1]
         asleep.add(sleeper.instance)
-        await until(lambda: lost_row(house, sleeper.instance))
+        await until(lambda: lost_row(harness, sleeper.instance))
         # It does not know yet. What it tries comes to nothing, and it begins nothing more.
         assert await outcome(table.plays[1].Act(table.acting())) == "STORE_UNAVAILABLE"
-        other = Table([house.channel(1)], "player-2")
+        other = Table([harness.channel(1)], "player-2")
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             await other.sit()
         assert refused.value.code() == grpc.StatusCode.UNAVAILABLE
@@ -334,36 +331,36 @@ async def test_who_does_not_renew_its_lease_is_lost_and_plays_no_more(
         asleep.clear()
         await until(sleeper.lost.is_set)
         await until(lambda: not sleeper.services.permits.serving)
-        channel = house.channel(1)
+        channel = harness.channel(1)
         for service in ("", PLAY):
-            assert await health_of(channel, service) == b"\x08\x02"
-        await house.restart(1)
+            assert await health(channel, service) == b"\x08\x02"
+        await harness.restart(1)
         await table.start(0)
-        bodies = await ended(house, tmp_path)
+        bodies = await ended(harness, tmp_path)
         lost = [body["lost"] for body in bodies if body["kind"] == "instance_lost"]
         assert [row["instance"] for row in lost] == ["node1-b1-w1"], "once, and nobody else"
         assert "node1-b2-w1" in {body.get("instance") for body in bodies}
 
 
-async def lost_row(house: Cluster, instance: str) -> bool:
-    store = house.servers[0].services.history.store
+async def lost_row(harness: Cluster, instance: str) -> bool:
+    store = harness.servers[0].services.history.store
     return instance not in {row.instance for row in await store.instances(alive_only=True)}
 
 
 async def test_a_worker_takes_its_dead_predecessor_over_at_once_and_no_other(
     tmp_path: Path, place: PostgresAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with cluster(tmp_path / "home", place, 3) as house:
-        table = await Table([house.channel(number) for number in range(3)]).sit()
+    async with cluster(tmp_path / "home", place, 3) as harness:
+        table = await Table([harness.channel(number) for number in range(3)]).sit()
         await table.start(1)
         monkeypatch.setattr(Instance, "end", nothing)  # as if it were killed: not a word at the end
-        await house.servers[1].stop()
+        await harness.servers[1].stop()
         monkeypatch.undo()
-        await house.restart(1)
-        assert house.servers[1].instance == "node1-b2-w1"
+        await harness.restart(1)
+        assert harness.servers[1].instance == "node1-b2-w1"
         while table.round.status == OPEN:
             await table.act(0)
-        bodies = await ended(house, tmp_path)
+        bodies = await ended(harness, tmp_path)
         assert [body["lost"]["instance"] for body in bodies if body["kind"] == "instance_lost"] == ["node1-b1-w1"]
         assert kinds(bodies)["instance_end"] == 3
 

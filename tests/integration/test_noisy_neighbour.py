@@ -14,10 +14,10 @@ import pytest
 from rgs.api.quotas import PartyLimits
 from rgs.v1 import play_pb2, session_pb2
 from tests.integration.test_attack_wire import Recorder
-from tests.oracles import verify_books
-from tests.unit.api.client import Player
-from tests.unit.api.serving import reason_in, status_in
-from tests.wired import Wire, wired
+from tests.support.api.client import ApiClient
+from tests.support.api.harness import reason_in, status_in
+from tests.support.api.wired import Wire, wired
+from tests.support.service.oracles import verify_books
 
 NOISY = 32
 AT_ONCE = 12
@@ -34,7 +34,7 @@ class Noise:
 
     async def play(self, player: Recorder) -> None:
         while not self.stop:
-            self._wire.house.clock.tick(1_500)
+            self._wire.harness.clock.tick(1_500)
             player.seen(await self._persist(player.play.StartRound, player.start_request()))
             player.stage_no += 1
             for action in (1, 1, 7):
@@ -60,7 +60,7 @@ async def test_a_noisy_operator_does_not_starve_another(tmp_path: Path, on_strea
         crowd = [Recorder(wire, f"player-{nth}") for nth in range(NOISY)]
         for player in crowd:
             await player.sit()
-        quiet = Player(wire.channel("op-2"), "zoe")
+        quiet = ApiClient(wire.channel("op-2"), "zoe")
         await quiet.seated()
         noise = Noise(wire)
         flood = [asyncio.create_task(noise.play(player)) for player in crowd]
@@ -70,7 +70,7 @@ async def test_a_noisy_operator_does_not_starve_another(tmp_path: Path, on_strea
         turns: list[tuple[int, int]] = []
 
         async def ask(field: str, request: Any) -> Any:
-            groups, answers = wire.house.store.writer.groups, noise.answered
+            groups, answers = wire.harness.store.writer.groups, noise.answered
             if on_stream:
                 await stream.write(play_pb2.PlayRequest(**{field: request}))
                 told = await stream.read()
@@ -78,12 +78,12 @@ async def test_a_noisy_operator_does_not_starve_another(tmp_path: Path, on_strea
                 answer = getattr(told, field)
             else:
                 answer = await (quiet.play.Act if field == "act" else quiet.play.StartRound)(request)
-            turns.append((wire.house.store.writer.groups - groups, noise.answered - answers))
+            turns.append((wire.harness.store.writer.groups - groups, noise.answered - answers))
             quiet.seen(answer)
             return answer
 
         for _ in range(3):
-            wire.house.clock.tick(1_500)
+            wire.harness.clock.tick(1_500)
             await ask("start_round", quiet.start_request())
             quiet.stage_no += 1
             for action in (1, 1, 7):
@@ -95,7 +95,7 @@ async def test_a_noisy_operator_does_not_starve_another(tmp_path: Path, on_strea
             await player.leave()
         request = session_pb2.GetSessionRequest(session_id=quiet.session_id)
         assert (await quiet.sessions.GetSession(request)).session.next_stage_no == 4
-        await wire.house.settle()
+        await wire.harness.settle()
     assert noise.refused, "the flood was above its limits all the while"
     # A few turns of those whom the other may have under way, however many it would like to have. Now and then the
     # machine lets a thread of gRPC wait: a single call may take longer, most may not.

@@ -1,7 +1,7 @@
 """What a thief of the disk finds of a round in play: everything under the home but the key of its sealed decks.
 
 Store, write-ahead log, wallet, register and technical log are read as bytes while the round is open, and searched for
-salt, transcript and deck in every form in which the house writes them: raw, hex, and hex inside the base64 of a
+salt, transcript and deck in every form in which the server writes them: raw, hex, and hex inside the base64 of a
 statement at each of its three places. The same search finds them once the round has ended, so it would have.
 """
 
@@ -16,8 +16,9 @@ import pytest
 from rgs.core.cards import parse_card
 from rgs.node.logging import Log
 from rgs.v1 import common_pb2
-from tests.unit.api.client import Player, body_of
-from tests.unit.api.serving import serving
+from tests.support.api.client import ApiClient
+from tests.support.api.harness import serving
+from tests.support.service.harness import read_statement
 
 
 def forms(secret: bytes) -> set[bytes]:
@@ -53,17 +54,17 @@ def seen_in(files: dict[str, bytes], secrets: set[bytes]) -> list[str]:
 
 @pytest.mark.parametrize("decisions", [0, 1, 2])
 async def test_the_disk_of_an_open_round_holds_no_deck(tmp_path: Path, decisions: int) -> None:
-    async with serving(tmp_path) as house:
-        with Log(house.config.log, "debug", house.clock, people=None) as log:
-            player = await Player(house.channel()).seated()
+    async with serving(tmp_path) as harness:
+        with Log(harness.config.log, "debug", harness.clock, people=None) as log:
+            player = await ApiClient(harness.channel()).seated()
             await player.start()
             for _ in range(decisions):
                 await player.act(common_pb2.ACTION_CHECK)
             log.flush()
-            during = files_of(tmp_path / "home", but=house.config.kek)
+            during = files_of(tmp_path / "home", but=harness.config.kek)
             answer = await player.act(common_pb2.ACTION_PLAY_4X if not decisions else last_of(decisions))
-            after = files_of(tmp_path / "home", but=house.config.kek)
-    final = body_of(answer.final)
+            after = files_of(tmp_path / "home", but=harness.config.kek)
+    final = read_statement(answer.final)
     salt, transcript = (bytes.fromhex(final[field]) for field in ("salt", "transcript"))
     for secrets in (forms(salt), forms(transcript), forms_of_deck(final["deck"])):
         assert seen_in(during, secrets) == []
@@ -78,18 +79,18 @@ def last_of(decisions: int) -> common_pb2.Action.ValueType:
 
 async def test_the_keys_that_sign_are_in_no_file_but_their_own(tmp_path: Path) -> None:
     """The instance's key lives in memory alone; the node's and the root's stand in their files and nowhere else."""
-    async with serving(tmp_path) as house:
-        player = await Player(house.channel()).seated()
+    async with serving(tmp_path) as harness:
+        player = await ApiClient(harness.channel()).seated()
         await player.start()
         home = tmp_path / "home"
-        everything = files_of(home, but=house.config.keys)
-        for path in sorted(house.config.keys.rglob("*.key")):
+        everything = files_of(home, but=harness.config.keys)
+        for path in sorted(harness.config.keys.rglob("*.key")):
             text = path.read_text("ascii")
             body = "".join(line for line in text.splitlines() if not line.startswith("-"))
             assert len(body) > 40
             assert seen_in(everything, {body.encode(), base64.b64decode(body)[-32:]}) == []
-        others = files_of(home, but=house.config.kek)
-        found = [key for path in kek_files(house.config.kek) for key in re.findall(r"[0-9a-f]{64}", path.read_text())]
+        others = files_of(home, but=harness.config.kek)
+        found = [key for path in kek_files(harness.config.kek) for key in re.findall(r"[0-9a-f]{64}", path.read_text())]
         assert found
         for key in found:
             assert seen_in(others, forms(bytes.fromhex(key))) == []

@@ -11,27 +11,17 @@ import pytest
 
 from rgs.core.reconcile.classes import BreakClass
 from rgs.core.times import parse_time
-from tests.factory import House as PaperHouse
-from tests.factory import Player as PaperPlayer
-from tests.reconciling import Day, Row, play_day
+from tests.support.records.factory import RecordFactory
+from tests.support.records.parts import SessionRecord
+from tests.support.service.reconciling import Day, Row, play_day
 
 ROOT = Path(__file__).parents[2]
 T0 = "2026-11-18T11:06:40.000Z"
 
 
 @pytest.fixture(scope="module")
-def clean(tmp_path_factory: pytest.TempPathFactory) -> Day:
-    return play_day(tmp_path_factory.mktemp("clean"))
-
-
-@pytest.fixture(scope="module")
 def unfinished(tmp_path_factory: pytest.TempPathFactory) -> Day:
     return play_day(tmp_path_factory.mktemp("unfinished"), is_open=True)
-
-
-@pytest.fixture
-def day(clean: Day, tmp_path: Path) -> Day:
-    return clean.copy(tmp_path / "day")
 
 
 def first(rows: list[Row], kind: str, **wanted: Any) -> Row:
@@ -352,11 +342,11 @@ def test_an_open_round_is_overdue_after_the_time_of_its_jurisdiction(unfinished:
 # --- statements that do not verify ----------------------------------------------------------------------------------
 
 
-def paper(tmp_path: Path, house: PaperHouse) -> Day:
+def paper(tmp_path: Path, factory: RecordFactory) -> Day:
     day = Day(tmp_path / "paper")
     day.folder.mkdir()
-    day.statements.write_bytes(house.export())
-    day.keys.write_bytes(house.keys())
+    day.statements.write_bytes(factory.export())
+    day.keys.write_bytes(factory.keys())
     day.receipts.write_bytes(b"")
     return day
 
@@ -366,19 +356,19 @@ def test_a_lie_in_a_final_is_one_break(tmp_path: Path) -> None:
         if kind == "round_final" and count == 2:
             body["settlement"][0]["result"] = "push"
 
-    house = PaperHouse(lie=lie)
-    one = house.start("node-1-b1-w0")
-    player = house.open(one)
-    house.buy(one, player, 10_000)
+    factory = RecordFactory(lie=lie)
+    one = factory.start("node-1-b1-w0")
+    player = factory.open(one)
+    factory.buy(one, player, 10_000)
     for _ in range(3):
-        house.play(one, player, {"ante": 100}, ["check", "check", "fold"])
-    house.end_participation(one, player)
-    house.close(one, player)
-    house.end(one)
-    day = paper(tmp_path, house)
+        factory.play(one, player, {"ante": 100}, ["check", "check", "fold"])
+    factory.end_participation(one, player)
+    factory.close(one, player)
+    factory.end(one)
+    day = paper(tmp_path, factory)
     receipts = [
         {"session_id": player.session_id, "stage_no": str(place), "opening_hash": opening}
-        for place, opening in enumerate(openings(house), 1)
+        for place, opening in enumerate(openings(factory), 1)
     ]
     day.receipts.write_text("")
     day.change_receipts(lambda _: receipts)
@@ -388,25 +378,25 @@ def test_a_lie_in_a_final_is_one_break(tmp_path: Path) -> None:
     assert not done.document["key_path"]["anchored"]
 
 
-def openings(house: PaperHouse) -> list[str]:
-    return [hash_ for line, hash_ in zip(house.lines, house.hashes, strict=True) if b"round-opening" in line]
+def openings(factory: RecordFactory) -> list[str]:
+    return [hash_ for line, hash_ in zip(factory.lines, factory.hashes, strict=True) if b"round-opening" in line]
 
 
 def test_a_seat_that_was_dealt_and_not_opened(tmp_path: Path) -> None:
-    house = PaperHouse()
-    one = house.start("node-1-b1-w0")
-    opened = house.open(one, "uth-lugano", table="t-1")
-    house.buy(one, opened, 50_000)
-    unseen = PaperPlayer(house.ulid(), opened.ruleset, opened.table, house.ulid(), bought=50_000)
+    factory = RecordFactory()
+    one = factory.start("node-1-b1-w0")
+    opened = factory.open(one, "uth-lugano", table="t-1")
+    factory.buy(one, opened, 50_000)
+    unseen = SessionRecord(factory.ulid(), opened.ruleset, opened.table, factory.ulid(), bought=50_000)
     players = [opened, unseen]
-    house.deal(one, players, {"ante": 500}, opened=1)
-    house.act(players[0], ["check", "check", "fold"])
-    house.settle(one, players[0])
-    house.end_participation(one, opened)
-    house.close(one, opened)
-    house.end(one)
-    day = paper(tmp_path, house)
-    (opening,) = openings(house)
+    factory.deal(one, players, {"ante": 500}, opened=1)
+    factory.act(players[0], ["check", "check", "fold"])
+    factory.settle(one, players[0])
+    factory.end_participation(one, opened)
+    factory.close(one, opened)
+    factory.end(one)
+    day = paper(tmp_path, factory)
+    (opening,) = openings(factory)
     receipt_ = {"session_id": players[0].session_id, "stage_no": "1", "opening_hash": opening}
     day.receipts.write_text("")
     day.change_receipts(lambda _: [receipt_])

@@ -13,7 +13,7 @@ from rgs.integrity.manifest import make_manifest
 from rgs.node.config import load_config
 from rgs.store.register import RegisterStore
 from rgs.store.wallet import EnteredTransfer, WalletStore
-from tests.reconciling import play_day
+from tests.support.service.reconciling import play_day
 
 MANIFEST = make_manifest()
 

@@ -16,19 +16,9 @@ from rgs.cli.reconcile import app
 from rgs.core.errors import InvalidFieldError, RgsError, VerificationError
 from rgs.core.reconcile.classes import BreakClass
 from rgs.store.reconciliation import Comparison, ReconciliationStoreError
-from tests.house import NODE_KEY, ROOT_KEY
-from tests.reconciling import Day, Row, play_day
-from tests.unit.node.running import MANIFEST
-
-
-@pytest.fixture(scope="module")
-def clean(tmp_path_factory: pytest.TempPathFactory) -> Day:
-    return play_day(tmp_path_factory.mktemp("clean"))
-
-
-@pytest.fixture
-def day(clean: Day, tmp_path: Path) -> Day:
-    return clean.copy(tmp_path / "day")
+from tests.support.process.commands import MANIFEST
+from tests.support.service.harness import NODE_KEY, ROOT_KEY
+from tests.support.service.reconciling import Day, Row
 
 
 def rejects(out: Path) -> list[list[str]]:
@@ -189,7 +179,7 @@ zone = "Europe/Rome"
 
 
 def german(day: Day, tmp_path: Path, *, extra: str = "") -> Path:
-    """The wallet statement as another house would write it."""
+    """The wallet statement as another server would write it."""
     words = {"debit": "BUCHUNG", "credit": "GUTSCHRIFT"}
     out = ["TxId;Art;Spieler;Betrag;Zeit;Ref;Bemerkung"]
     for row in csv.DictReader(day.wallet.read_text().splitlines()):
@@ -395,7 +385,7 @@ def key_file(path: Path, seed: bytes) -> Path:
 def test_signed_countersigned_and_verified(day: Day, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
     node, operator = (
-        key_file(tmp_path / "node.pem", b"the node of a test house: 32 byt"),
+        key_file(tmp_path / "node.pem", b"the node of a test server: 32 by"),
         key_file(tmp_path / "operator.pem", b"the operator " + bytes(19)),
     )
     assert reconcile(arguments(day, out, "--signing-key", str(node))) == 0

@@ -11,36 +11,30 @@ from pathlib import Path
 import pytest
 
 from rgs.core.reconcile.classes import BreakClass
-from rgs.store.reads import SqliteReads
-from rgs.store.sqlite.store import connect
-from tests.house import Player, open_house
-from tests.reconciling import Day, Row, export_day
-from tests.waiting import all_at_once
+from tests.support.service.harness import open_harness
+from tests.support.service.player import Player
+from tests.support.service.reconciling import Day, Row, day_of
 
 MINUTE_MS = 60_000
 
 
 async def _play(folder: Path) -> None:
-    async with open_house(folder) as house:
-        anna = Player(house)
+    async with open_harness(folder) as harness:
+        anna = Player(harness)
         await anna.sit()
         for _ in range(3):
-            house.clock.tick(20 * MINUTE_MS)
+            harness.clock.tick(20 * MINUTE_MS)
             await anna.play()
-        house.clock.tick(MINUTE_MS)
+        harness.clock.tick(MINUTE_MS)
         await anna.leave()
-        await house.settle()
+        await harness.settle()
 
 
 @pytest.fixture(scope="module")
 def clean(tmp_path_factory: pytest.TempPathFactory) -> Day:
     folder = tmp_path_factory.mktemp("payout")
     asyncio.run(_play(folder))
-    connection = connect(folder / "rgs.db", read_only=True)
-    try:
-        return export_day(folder, all_at_once(SqliteReads(connection).statements_in_order()), folder / "day")
-    finally:
-        connection.close()
+    return day_of(folder, folder / "day")
 
 
 def earlier(row: Row, name: str) -> None:

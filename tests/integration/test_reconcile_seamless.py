@@ -10,21 +10,18 @@ from typing import Any
 import pytest
 
 from rgs.core.reconcile.classes import BreakClass
-from rgs.store.reads import SqliteReads
-from rgs.store.sqlite.store import connect
-from tests.reconciling import Day, Row, export_day
-from tests.seamless import Better, opened
-from tests.waiting import all_at_once
+from tests.support.service.reconciling import Day, Row, day_of
+from tests.support.service.seamless import Better, opened
 
 
 async def _play(folder: Path) -> None:
-    async with opened(folder) as house:
+    async with opened(folder) as harness:
         for name in ("anna", "bert"):
-            player = Better(house, name=name)
+            player = Better(harness, name=name)
             await player.open()
             for _ in range(8):
                 await player.play()
-            await house.settle()
+            await harness.settle()
             await player.close()
 
 
@@ -32,16 +29,7 @@ async def _play(folder: Path) -> None:
 def clean(tmp_path_factory: pytest.TempPathFactory) -> Day:
     folder = tmp_path_factory.mktemp("seamless")
     asyncio.run(_play(folder))
-    connection = connect(folder / "rgs.db", read_only=True)
-    try:
-        return export_day(folder, all_at_once(SqliteReads(connection).statements_in_order()), folder / "day")
-    finally:
-        connection.close()
-
-
-@pytest.fixture
-def day(clean: Day, tmp_path: Path) -> Day:
-    return clean.copy(tmp_path / "day")
+    return day_of(folder, folder / "day")
 
 
 def found(day: Day, out: Path, **options: Any) -> list[str]:

@@ -12,7 +12,7 @@ from examples import minimal_client
 from rgs.core.reconcile.classes import BreakClass
 from rgs.node.config import SETTINGS
 from rgs.v1 import reconciliation_pb2
-from tests.e2e.served import serving
+from tests.support.process.served import serving
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "reconciliation.md"
 TEXT = GUIDE.read_text("utf-8")

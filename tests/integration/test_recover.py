@@ -2,156 +2,52 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
-from pathlib import Path
-
-import asyncpg
 import pytest
 
 from rgs.core.errors import VerificationError
 from rgs.core.replay import KeyBook, Replay, Rulebook
-from rgs.core.rounds import DECK_UNRECOVERABLE, Round
-from rgs.core.statements import Ed25519Signer, ExportLine, format_line
+from rgs.core.statements import ExportLine, format_line
 from rgs.core.statements.canonical import parse_canonical
 from rgs.core.tlog.checkpoints import Checkpoint, parse_checkpoint
 from rgs.core.tlog.note import parse_note
-from rgs.service.admin.recovery import REASON, Recovered, plan_import, sign_recovery, with_privates
-from rgs.service.instance import Instance
-from rgs.service.sealing import Sealer
-from rgs.store.address import PostgresAddress, StoreAddress
+from rgs.service.admin.recovery import plan_import
+from rgs.store.address import PostgresAddress
 from rgs.store.changes import StoreRefusedError
-from rgs.store.opening import import_gap, open_parties, open_reads, open_store
-from rgs.store.privates import PRIVATES_FILE, SealedPrivates
+from rgs.store.opening import import_gap, open_reads
 from rgs.tlog.directory import LogRefusedError
-from rgs.tlog.gap import Missing, find_gap, verify_not_behind
-from rgs.tlog.sequencer import Sequencer
-from tests.databases import copy_database, fresh_database
-from tests.house import KEK, NODE, NODE_KEY, FakeClock, House, Player, key_bundle, read_statement
-from tests.unit.service.admins import AdminOf, refusals
-
-LOG_KEY = Ed25519Signer.from_seed(b"\x31" * 32)
-
-
-class Place:
-    """Where a house keeps its store: a file of the folder, or a database; it can be backed up and restored."""
-
-    def __init__(self, folder: Path, database: PostgresAddress | None) -> None:
-        self.folder = folder
-        self.log = folder / "log"
-        self.store: StoreAddress = database or folder / "rgs.db"
-
-    async def house(self, clock: FakeClock | None = None) -> House:
-        if isinstance(self.store, Path):
-            return House(self.folder, clock=clock)
-        return House(
-            self.folder, clock=clock, store=await open_store(self.store), parties=await open_parties(self.store)
-        )
-
-    def back_up(self) -> None:
-        self._copy(self._backup, restores=False)
-
-    def restore(self) -> None:
-        self._copy(self._backup, restores=True)
-
-    @property
-    def _backup(self) -> StoreAddress:
-        if isinstance(self.store, Path):
-            return self.folder / "backup" / "rgs.db"
-        return PostgresAddress(f"{self.store.url}_backup")
-
-    def _copy(self, backup: StoreAddress, *, restores: bool) -> None:
-        source, target = (backup, self.store) if restores else (self.store, backup)
-        if isinstance(source, Path) and isinstance(target, Path):
-            target.parent.mkdir(exist_ok=True)
-            for path in target.parent.glob("rgs.db*"):
-                path.unlink()
-            for path in source.parent.glob("rgs.db*"):
-                shutil.copy(path, target.parent / path.name)
-        else:
-            assert isinstance(source, PostgresAddress)
-            assert isinstance(target, PostgresAddress)
-            copy_database(source, target)
-
-    async def gap(self, seen: Checkpoint | None = None) -> list[Missing]:
-        reads = await open_reads(self.store)
-        try:
-            return await find_gap(reads, self.log, KeyBook(key_bundle()), seen)
-        finally:
-            await reads.close()
-
-    async def import_all(self) -> int:
-        """The first half: nothing is signed. Private blocks come back where the file of them is there still."""
-        reads = await open_reads(self.store)
-        sealed = SealedPrivates(self.log / PRIVATES_FILE)
-        try:
-            gap = await find_gap(reads, self.log, KeyBook(key_bundle()))
-            planned = await plan_import(reads, with_privates(gap, sealed, Sealer(KEK)))
-        finally:
-            sealed.close()
-            await reads.close()
-        await import_gap(self.store, planned)
-        return len(planned.statements)
-
-    async def sign(self, clock: FakeClock) -> Recovered:
-        """The second half, under the clock of the house that was."""
-        store = await open_store(self.store)
-        shared = isinstance(self.store, PostgresAddress)
-        instance = Instance(store=store, clock=clock, sealer=Sealer(KEK), node=NODE, worker=999, shared=shared)
-        try:
-            await instance.start(
-                NODE_KEY, manifest_sha256="0" * 64, software_version="0.1.0", artifacts=(), recovers=True
-            )
-            recovered = await sign_recovery(store, instance, clock)
-            await instance.end(REASON)
-            return recovered
-        finally:
-            await store.close()
-
-    async def lapse(self) -> None:
-        """Leases run by the database's clock, and no test waits for them."""
-        if isinstance(self.store, PostgresAddress):
-            connection = await asyncpg.connect(self.store.url)
-            await connection.execute("UPDATE instances SET lease_ms = 1")
-            await connection.close()
-
-
-async def sequence(house: House, log: Path) -> None:
-    """Everything that is committed into the log."""
-    sequencer = Sequencer(
-        store=house.store, clock=house.clock, folder=log, prefix="log.example", signer=LOG_KEY, delay_ms=60_000,
-        seal=Sealer(KEK).seal_private,
-    )  # fmt: skip
-    await sequencer.close()
-    assert sequencer.code == ""
+from rgs.tlog.gap import find_gap, verify_not_behind
+from tests.support.clocks import ManualClock
+from tests.support.service.harness import ServiceHarness, key_bundle, read_statement
+from tests.support.service.places import Place, sequence, void_all
+from tests.support.service.player import Player
 
 
 class Lived:
-    """A house that was backed up with a round open, lived on, and was restored."""
+    """A server that was backed up with a round open, lived on, and was restored."""
 
     def __init__(self, place: Place) -> None:
         self.place = place
-        self.clock = FakeClock()
+        self.clock = ManualClock()
 
     async def live(self) -> None:
         place = self.place
-        house = await place.house(self.clock)
-        self.anna, self.bert, self.cleo = (Player(house, name=name) for name in ("anna", "bert", "cleo"))
-        self.dora = Player(house, name="dora")
-        await house.start()
+        harness = await place.harness(self.clock)
+        self.anna, self.bert, self.cleo = (Player(harness, name=name) for name in ("anna", "bert", "cleo"))
+        self.dora = Player(harness, name="dora")
+        await harness.start()
         for player in (self.anna, self.bert, self.cleo):
             await player.sit()
         await self.anna.play()
-        house.clock.tick(1500)
+        harness.clock.tick(1500)
         await self.bert.start()
         await self.cleo.start()
-        await sequence(house, place.log)
-        await house.stop(ended=False)
+        await sequence(harness, place.log)
+        await harness.stop(ended=False)
         place.back_up()
-        again = await place.house(self.clock)
+        again = await place.harness(self.clock)
         await again.start()
         for player in (self.anna, self.bert, self.cleo, self.dora):
-            player.house = again
+            player.harness = again
         await self.anna.play(200)
         await self.anna.buy(700)
         await self.anna.start()  # its deck is in no backup
@@ -164,15 +60,6 @@ class Lived:
         await again.stop(ended=False)
         place.restore()
         await place.lapse()
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    if request.param == "sqlite":
-        yield Place(tmp_path, None)
-    else:
-        with fresh_database() as database:
-            yield Place(tmp_path, database)
 
 
 async def restored(place: Place) -> Lived:
@@ -194,7 +81,7 @@ async def test_the_log_brings_everything_back_that_can_be(place: Place) -> None:
     lived = await restored(place)
     assert await place.import_all() > 10
     assert await place.gap() == []
-    interrupted = await place.house(lived.clock)
+    interrupted = await place.harness(lived.clock)
     with pytest.raises(StoreRefusedError, match="cut short"):
         await interrupted.start()
     await interrupted.stop(ended=False)
@@ -205,28 +92,28 @@ async def test_the_log_brings_everything_back_that_can_be(place: Place) -> None:
         (lived.anna.session_id, False),
         (lived.cleo.session_id, True),
     }
-    house = await place.house(lived.clock)
-    await house.start()
-    await verify_not_behind(house.store, place.log)
-    await void_all(house, recovered.paused)
+    harness = await place.harness(lived.clock)
+    await harness.start()
+    await verify_not_behind(harness.store, place.log)
+    await void_all(harness, recovered.paused)
     for player in (lived.anna, lived.cleo, lived.dora):  # dora came in the gap
-        session = await house.store.session(player.session_id)
+        session = await harness.store.session(player.session_id)
         assert session is not None
-        player.house = house
+        player.harness = harness
         await player.end()
         await player.close()
-    await house.settle()
-    await sequence(house, place.log)
-    bert = await house.store.session(lived.bert.session_id)
+    await harness.settle()
+    await sequence(harness, place.log)
+    bert = await harness.store.session(lived.bert.session_id)
     assert bert is not None
     assert (bert.status, bert.player, bert.rounds) == ("closed", "bert", 1)
-    await house.instance.end("DRAINED")
-    await verify_everything(house)
-    starts = [one async for row in house.store.statements_in_order() if row.kind == "instance_start"
+    await harness.instance.end("DRAINED")
+    await verify_everything(harness)
+    starts = [one async for row in harness.store.statements_in_order() if row.kind == "instance_start"
               for one in [read_statement(row.envelope)]]  # fmt: skip
     assert [one["store_epoch"] == epoch for one in starts] == [True, True, True, False]
     assert starts[-1]["store_epoch"] == recovered.after
-    await house.stop(ended=False)
+    await harness.stop(ended=False)
 
 
 async def meta(place: Place, key: str) -> str:
@@ -242,13 +129,13 @@ async def test_a_store_that_is_served_is_left_alone(place: Place) -> None:
     reads = await open_reads(place.store)
     planned = await plan_import(reads, await find_gap(reads, place.log, KeyBook(key_bundle())))
     await reads.close()
-    house = await place.house()
-    await house.services.load()
+    harness = await place.harness()
+    await harness.services.load()
     if isinstance(place.store, PostgresAddress):
-        await house.start()
+        await harness.start()
     with pytest.raises(StoreRefusedError, match="in use"):
         await import_gap(place.store, planned)
-    await house.stop(ended=False)
+    await harness.stop(ended=False)
 
 
 async def test_what_is_there_already_is_not_imported_twice(place: Place) -> None:
@@ -262,18 +149,10 @@ async def test_what_is_there_already_is_not_imported_twice(place: Place) -> None
     assert await place.gap() == []
 
 
-async def void_all(house: House, rounds: tuple[Round, ...]) -> None:
-    one, two = AdminOf(house), AdminOf(house, "admin-2")
-    for round_ in rounds:
-        reason = REASON if round_.sealed else DECK_UNRECOVERABLE
-        assert refusals(await one.propose(round_.round_id, reason=reason)) == [""]
-        assert refusals(await two.approve(round_.round_id)) == [""]
-
-
-async def verify_everything(house: House) -> None:
+async def verify_everything(harness: ServiceHarness) -> None:
     replay = Replay(KeyBook(key_bundle()), Rulebook())
     failures = []
-    async for row in house.store.statements_in_order():
+    async for row in harness.store.statements_in_order():
         private = parse_canonical(row.private) if row.private else None
         failures += replay.feed(format_line(ExportLine(row.envelope, private)))
     assert [failure.message for failure in (*failures, *replay.finish())] == []
@@ -285,9 +164,9 @@ async def verify_everything(house: House) -> None:
 async def test_a_store_that_went_on_is_not_mended(place: Place) -> None:
     """Planted: the restored store was served without a look at the log."""
     lived = await restored(place)
-    house = await place.house(lived.clock)
-    await house.start()
-    await house.stop()
+    harness = await place.harness(lived.clock)
+    await harness.start()
+    await harness.stop()
     with pytest.raises(LogRefusedError) as caught:
         await place.gap()
     assert caught.value.code == "STORE_FORKED"

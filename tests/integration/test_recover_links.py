@@ -5,10 +5,7 @@ what waits for the regulator has a way out. The private blocks lie beside the lo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from rgs.core.reconcile.classes import BreakClass
 from rgs.core.recovery import split_request
@@ -21,50 +18,42 @@ from rgs.store.interface import StatementRow
 from rgs.store.opening import open_reads
 from rgs.store.privates import PRIVATES_FILE, SealedPrivate, SealedPrivates
 from rgs.store.wallet import WalletStore
-from tests.databases import fresh_database
-from tests.house import KEK, FakeClock, House, Player
-from tests.integration.test_recover import Place, sequence, void_all
-from tests.reconciling import Day, export_day
-from tests.unit.service.test_service_outbox import ADMIN
+from tests.support.clocks import ManualClock
+from tests.support.service.harness import KEK, ServiceHarness
+from tests.support.service.places import Place, sequence, void_all
+from tests.support.service.player import Player
+from tests.support.service.reconciling import Day, export_day
+from tests.unit.service.admin.test_outbox import ADMIN
 
 DAY_MS = 86_400_000
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    if request.param == "sqlite":
-        yield Place(tmp_path, None)
-    else:
-        with fresh_database() as database:
-            yield Place(tmp_path, database)
-
-
 class Gap:
-    """A house that was backed up, lived on and was restored. In the gap: anna, who had been there, ends and goes; bert
+    """A server that was backed up, lived on and was restored. In the gap: anna, who had been there, ends and goes; bert
     comes, plays and goes; cleo, who was there, buys first; dora comes, plays, and has a round open.
     """
 
     def __init__(self, place: Place) -> None:
         self.place = place
-        self.clock = FakeClock()
+        self.clock = ManualClock()
 
     async def live(self) -> None:
-        house = await self.place.house(self.clock)
+        harness = await self.place.harness(self.clock)
         self.anna, self.bert, self.cleo, self.dora = (
-            Player(house, name=name) for name in ("anna", "bert", "cleo", "dora")
+            Player(harness, name=name) for name in ("anna", "bert", "cleo", "dora")
         )
-        await house.start()
+        await harness.start()
         await self.anna.sit()
         await self.anna.play()
         await self.cleo.open()
-        await house.settle()
-        await sequence(house, self.place.log)
-        await house.stop(ended=False)
+        await harness.settle()
+        await sequence(harness, self.place.log)
+        await harness.stop(ended=False)
         self.place.back_up()
-        again = await self.place.house(self.clock)
+        again = await self.place.harness(self.clock)
         await again.start()
         for player in (self.anna, self.bert, self.cleo, self.dora):
-            player.house = again
+            player.harness = again
         await self.anna.play()
         await self.anna.leave()
         await self.bert.sit()
@@ -82,20 +71,20 @@ class Gap:
         self.place.restore()
         await self.place.lapse()
 
-    async def recover(self) -> tuple[House, Recovered]:
-        """The house again, serving, with its open round void."""
+    async def recover(self) -> tuple[ServiceHarness, Recovered]:
+        """The server again, serving, with its open round void."""
         await self.place.import_all()
         recovered = await self.place.sign(self.clock)
-        house = await self.place.house(self.clock)
-        await house.start()
+        harness = await self.place.harness(self.clock)
+        await harness.start()
         for player in (self.anna, self.bert, self.cleo, self.dora):
-            player.house = house
-        await void_all(house, recovered.paused)
-        await house.settle()
-        return house, recovered
+            player.harness = harness
+        await void_all(harness, recovered.paused)
+        await harness.settle()
+        return harness, recovered
 
     async def books(self, folder: Path) -> Day:
-        """What everybody has to compare, of the house that was stopped."""
+        """What everybody has to compare, of the server that was stopped."""
         reads = await open_reads(self.place.store)
         try:
             rows: list[StatementRow] = [row async for row in reads.statements_in_order()]
@@ -123,19 +112,19 @@ async def test_who_came_and_went_in_the_gap_is_paid_once_and_the_books_agree(pla
     gap = await gone(place)
     before = credits_of(place)
     assert before == {"anna": 1, "bert": 1}
-    house, recovered = await gap.recover()
+    harness, recovered = await gap.recover()
     assert [round_.session_id for round_ in recovered.paused] == [gap.dora.session_id]
-    bert = await house.store.session(gap.bert.session_id)
+    bert = await harness.store.session(gap.bert.session_id)
     assert bert is not None
     assert (bert.player, bert.status, bert.balance_minor) == ("bert", SessionStatus.CLOSED, 0)
-    assert (await house.services.outbox.held_reports(0, ""))[0] == ()
+    assert (await harness.services.outbox.held_reports(0, ""))[0] == ()
     for player in (gap.cleo, gap.dora):
         await player.end()
         await player.close()
-    await house.settle()
-    assert await house.services.outbox.figures() is not None
-    assert await house.store.reports(10) == []
-    await house.stop()
+    await harness.settle()
+    assert await harness.services.outbox.figures() is not None
+    assert await harness.store.reports(10) == []
+    await harness.stop()
     assert credits_of(place) == {"anna": 1, "bert": 1, "cleo": 1, "dora": 1}
     done = (await gap.books(tmp_path / "books")).run(tmp_path / "out")
     assert (done.verdict, done.document["owed"]) == ("clean", {})
@@ -146,25 +135,25 @@ async def test_without_the_private_blocks_what_is_over_is_not_owed(place: Place,
     """Planted: the file beside the log is lost. Who was there before is known by the backup."""
     gap = await gone(place)
     (place.log / PRIVATES_FILE).unlink()
-    house, _ = await gap.recover()
-    bert, dora = [await house.store.session(player.session_id) for player in (gap.bert, gap.dora)]
+    harness, _ = await gap.recover()
+    bert, dora = [await harness.store.session(player.session_id) for player in (gap.bert, gap.dora)]
     assert bert is not None
     assert dora is not None
     assert (bert.player, bert.status) == ("", SessionStatus.CLOSED)
     assert (dora.player, dora.status, dora.regulator_session_id) == ("", SessionStatus.OPEN, "")
-    held, _ = await house.services.outbox.held_reports(0, "")
+    held, _ = await harness.services.outbox.held_reports(0, "")
     assert [(one.kind, one.reason) for one in held if one.subject == dora.session_id] == [("stages", "INVALID_FIELD")]
     for one in held:
-        order = order_of(ADMIN, "ReleaseReports", house.request_id(), subject=one.subject)
-        await house.services.outbox.release_reports(order, "stages", one.subject, "LINKS_LOST")
-    assert await house.reporting.report_stages() == 0  # refused again, as before
+        order = order_of(ADMIN, "ReleaseReports", harness.request_id(), subject=one.subject)
+        await harness.services.outbox.release_reports(order, "stages", one.subject, "LINKS_LOST")
+    assert await harness.reporting.report_stages() == 0  # refused again, as before
     for one in held:
-        order = order_of(ADMIN, "ReleaseReports", house.request_id(), subject=one.subject, close_out=True)
-        await house.services.outbox.release_reports(order, "stages", one.subject, "LINKS_LOST", close_out=True)
-    assert (await house.services.outbox.held_reports(0, ""))[0] == ()
-    assert await house.store.reports_of(dora.session_id, 10) == []
-    await house.settle()
-    await house.stop()
+        order = order_of(ADMIN, "ReleaseReports", harness.request_id(), subject=one.subject, close_out=True)
+        await harness.services.outbox.release_reports(order, "stages", one.subject, "LINKS_LOST", close_out=True)
+    assert (await harness.services.outbox.held_reports(0, ""))[0] == ()
+    assert await harness.store.reports_of(dora.session_id, 10) == []
+    await harness.settle()
+    await harness.stop()
     done = (await gap.books(tmp_path / "books")).run(tmp_path / "out", allow_rejects=True)
     assert done.document["owed"] == {}
     told = [(one["class"], one["owed"]) for one in done.document["breaks"]]
@@ -175,9 +164,9 @@ async def test_without_the_private_blocks_what_is_over_is_not_owed(place: Place,
 
 async def test_who_came_in_the_gap_is_found_and_erased(place: Place) -> None:
     gap = await gone(place)
-    house, _ = await gap.recover()
-    house.clock.tick(10 * DAY_MS)
-    erasure = Erasure(store=house.store, clock=house.clock, events=house.services.events, retention_days=10)
+    harness, _ = await gap.recover()
+    harness.clock.tick(10 * DAY_MS)
+    erasure = Erasure(store=harness.store, clock=harness.clock, events=harness.services.events, retention_days=10)
     found = await erasure.look("op-1", "bert")
     assert (found.sessions, found.blocks, found.session_ids) == (1, 3, (gap.bert.session_id,))
     sealed = SealedPrivates(place.log / PRIVATES_FILE)
@@ -185,7 +174,7 @@ async def test_who_came_in_the_gap_is_found_and_erased(place: Place) -> None:
     assert sealed.erase(found.session_ids) == 0
     sealed.close()
     await erasure.erase("op-1", "bert")
-    await house.stop()
+    await harness.stop()
 
 
 async def test_what_lies_beside_the_log_is_sealed_and_is_what_was_signed_for(place: Place) -> None:

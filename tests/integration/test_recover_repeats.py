@@ -6,7 +6,7 @@ The tail is what was committed after the newest entry of the log: recovery knows
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,55 +20,47 @@ from rgs.service.play.requests import OpenSession
 from rgs.store.opening import open_parties, open_reads, open_store
 from rgs.store.privates import PRIVATES_FILE
 from rgs.store.wallet import WalletEntry, WalletStore
-from tests.databases import fresh_database
-from tests.house import FakeClock, House, Player
-from tests.integration.test_recover import Place, sequence, void_all
-from tests.reconciling import export_day
-from tests.seamless import FUNDINGS, Better
+from tests.support.clocks import ManualClock
+from tests.support.service.harness import ServiceHarness
+from tests.support.service.places import Place, sequence, void_all
+from tests.support.service.player import Player
+from tests.support.service.reconciling import export_day
+from tests.support.service.seamless import FUNDINGS, Better
 
 MINUTE_MS = 60_000
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    if request.param == "sqlite":
-        yield Place(tmp_path, None)
-    else:
-        with fresh_database() as database:
-            yield Place(tmp_path, database)
-
-
 class Loss:
-    """A house that is backed up, lives on, and is restored: `before` the backup, `logged` in the gap, and in the `tail`
-    that is in no log. Behind it the house serves again, brought up to its log.
+    """A server that is backed up, lives on, and is restored: `before` the backup, `logged` in the gap, and in the
+    `tail` that is in no log. Behind it the server serves again, brought up to its log.
     """
 
     def __init__(self, place: Place) -> None:
         self.place = place
-        self.clock = FakeClock()
-        self.house: House
+        self.clock = ManualClock()
+        self.harness: ServiceHarness
         self.paused: tuple[Round, ...] = ()
 
-    async def open(self, *players: Player) -> House:
-        """The house of the place, serving these players."""
+    async def open(self, *players: Player) -> ServiceHarness:
+        """The server of the place, serving these players."""
         store = parties = None
         if not isinstance(self.place.store, Path):
             store, parties = await open_store(self.place.store), await open_parties(self.place.store)
-        house = House(self.place.folder, clock=self.clock, fundings=FUNDINGS, store=store, parties=parties)
-        await house.start()
-        self.house = house
+        harness = ServiceHarness(self.place.folder, clock=self.clock, fundings=FUNDINGS, store=store, parties=parties)
+        await harness.start()
+        self.harness = harness
         for player in players:
-            player.house = house
-        return house
+            player.harness = harness
+        return harness
 
     async def lose(
         self, before: Callable[[], Awaitable[object]], logged: Callable[[], Awaitable[object]],
         tail: Callable[[], Awaitable[object]], *players: Player,
     ) -> None:  # fmt: skip
         await before()
-        await self.house.settle()
-        await sequence(self.house, self.place.log)
-        await self.house.stop(ended=False)
+        await self.harness.settle()
+        await sequence(self.harness, self.place.log)
+        await self.harness.stop(ended=False)
         self.place.back_up()
         again = await self.open(*players)
         await logged()
@@ -83,8 +75,8 @@ class Loss:
         await self.place.import_all()
         self.paused = (await self.place.sign(self.clock)).paused
         await self.open(*players)
-        await void_all(self.house, self.paused)
-        await self.house.settle()
+        await void_all(self.harness, self.paused)
+        await self.harness.settle()
 
     def moved(self, *kinds: str) -> list[WalletEntry]:
         """What the wallet has of these kinds."""
@@ -95,9 +87,9 @@ class Loss:
             store.close()
 
     async def books(self, out: Path, **options: Any) -> dict[str, Any]:
-        """The report over what everybody has, the house stopped."""
-        await self.house.settle()
-        await self.house.stop()
+        """The report over what everybody has, the server stopped."""
+        await self.harness.settle()
+        await self.harness.stop()
         reads = await open_reads(self.place.store)
         try:
             rows = [row async for row in reads.statements_in_order()]
@@ -121,15 +113,15 @@ async def same_session(loss: Loss, player: Player) -> None:
         reply = await player.send(opening)
         assert player.session_id == session_id
         assert reply.envelope == first.envelope
-    found = await loss.house.store.sessions_of(player.caller.party, player.name, open_only=False, before=0, limit=9)
+    found = await loss.harness.store.sessions_of(player.caller.party, player.name, open_only=False, before=0, limit=9)
     assert [session.session_id for _, session in found] == [session_id]
 
 
 async def test_an_opening_of_the_gap_that_is_repeated_finds_its_session(place: Place) -> None:
     """anna's session is open still, bert's has ended and is closed in the gap, cleo had come before."""
     loss = Loss(place)
-    house = await loss.open()
-    anna, bert, cleo = (Player(house, name=name) for name in ("anna", "bert", "cleo"))
+    harness = await loss.open()
+    anna, bert, cleo = (Player(harness, name=name) for name in ("anna", "bert", "cleo"))
     privates: list[bytes] = []
 
     async def logged() -> None:
@@ -137,10 +129,10 @@ async def test_an_opening_of_the_gap_that_is_repeated_finds_its_session(place: P
         await anna.play()
         await bert.sit()
         await bert.leave()
-        privates.extend([row.private async for row in loss.house.store.statements_in_order() if row.private])
+        privates.extend([row.private async for row in loss.harness.store.statements_in_order() if row.private])
 
     await loss.lose(cleo.sit, logged, nothing, anna, bert, cleo)
-    restored = [row.private async for row in loss.house.store.statements_in_order() if row.private]
+    restored = [row.private async for row in loss.harness.store.statements_in_order() if row.private]
     assert sorted(restored) == sorted(privates)  # what was kept beside them is no part of them
     for player in (anna, bert, cleo):
         await same_session(loss, player)
@@ -153,9 +145,9 @@ async def test_an_opening_of_the_gap_that_is_repeated_finds_its_session(place: P
     assert isinstance(opening, OpenSession)
     other = OpenSession(opening.request_id, opening.game, "dora", opening.currency, opening.operator_reference)
     with pytest.raises(IdempotencyConflictError):
-        await loss.house.send(other)
+        await loss.harness.send(other)
     assert opening.request_id.encode() not in (place.log / PRIVATES_FILE).read_bytes()
-    await loss.house.stop()
+    await loss.harness.stop()
 
 
 async def test_a_seamless_opening_of_the_gap_that_is_repeated_finds_its_session(place: Place) -> None:
@@ -163,7 +155,7 @@ async def test_a_seamless_opening_of_the_gap_that_is_repeated_finds_its_session(
     anna = Better(await loss.open())
     await loss.lose(nothing, anna.open, nothing, anna)
     await same_session(loss, anna)
-    await loss.house.stop()
+    await loss.harness.stop()
 
 
 async def test_an_end_that_was_paid_in_the_tail_is_paid_once(place: Place, tmp_path: Path) -> None:
@@ -221,19 +213,19 @@ async def test_a_return_of_the_tail_is_not_made_again(place: Place, tmp_path: Pa
     assert [round_.round_id for round_ in loss.paused] == [anna.round["round_id"]]
     (returned,) = loss.moved("credit")
     assert ulid_time_ms(str(returned.transaction_id)) == ulid_time_ms(anna.round["round_id"])
-    assert await loss.house.store.owed_return(anna.session_id) is None
+    assert await loss.harness.store.owed_return(anna.session_id) is None
     told = (await loss.books(tmp_path, regulator=None))["breaks"]
     differing = [one["class"] for one in told if one["subject"] == f"transaction {returned.transaction_id}"]
     assert differing == [BreakClass.AMOUNT_DIFFERS]  # no round of these stakes returns what was staked at its start
 
 
 async def test_a_purchase_of_the_tail_that_is_repeated_is_taken_back(place: Place, tmp_path: Path) -> None:
-    """The central system has a participation that the house does not know, and gives no second one: the second debit
+    """The central system has a participation that the server does not know, and gives no second one: the second debit
     goes back, for good, and the first is told as owed.
     """
     loss = Loss(place)
-    house = await loss.open()
-    anna, bert = Player(house), Player(house, name="bert")
+    harness = await loss.open()
+    anna, bert = Player(harness), Player(harness, name="bert")
 
     async def before() -> None:
         await bert.sit()

@@ -1,21 +1,18 @@
-"""A backup is restored of a house that is funded bet by bet: its money legs come back as money, not as the end of their
-session.
+"""A backup is restored of a server that is funded bet by bet: its money legs come back as money, not as the end of
+their session.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from rgs.core.sessions import Session
 from rgs.store.opening import open_parties, open_reads, open_store
-from tests.databases import fresh_database
-from tests.house import FakeClock, House
-from tests.integration.test_recover import Place, sequence, void_all
-from tests.reconciling import export_day
-from tests.seamless import FUNDINGS, Better, verify_seamless
+from tests.support.clocks import ManualClock
+from tests.support.service.harness import ServiceHarness
+from tests.support.service.places import Place, sequence, void_all
+from tests.support.service.reconciling import export_day
+from tests.support.service.seamless import FUNDINGS, Better, verify_seamless
 
 KEPT = (
     "status",
@@ -31,36 +28,27 @@ KEPT = (
 )
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    if request.param == "sqlite":
-        yield Place(tmp_path, None)
-    else:
-        with fresh_database() as database:
-            yield Place(tmp_path, database)
-
-
-async def a_house(place: Place, clock: FakeClock) -> House:
+async def a_harness(place: Place, clock: ManualClock) -> ServiceHarness:
     if isinstance(place.store, Path):
-        return House(place.folder, clock=clock, fundings=FUNDINGS)
+        return ServiceHarness(place.folder, clock=clock, fundings=FUNDINGS)
     store, parties = await open_store(place.store), await open_parties(place.store)
-    return House(place.folder, clock=clock, fundings=FUNDINGS, store=store, parties=parties)
+    return ServiceHarness(place.folder, clock=clock, fundings=FUNDINGS, store=store, parties=parties)
 
 
 async def test_money_legs_of_the_gap_are_money(place: Place, tmp_path: Path) -> None:
     """In the gap anna plays on, is owed a credit and has a round open; bert comes, plays and goes."""
-    clock = FakeClock()
-    house = await a_house(place, clock)
-    await house.start()
-    anna, bert = Better(house), Better(house, name="bert")
+    clock = ManualClock()
+    harness = await a_harness(place, clock)
+    await harness.start()
+    anna, bert = Better(harness), Better(harness, name="bert")
     await anna.open()
     await anna.play()
-    await sequence(house, place.log)
-    await house.stop(ended=False)
+    await sequence(harness, place.log)
+    await harness.stop(ended=False)
     place.back_up()
-    again = await a_house(place, clock)
+    again = await a_harness(place, clock)
     await again.start()
-    anna.house = bert.house = again
+    anna.harness = bert.harness = again
     await anna.play()
     await bert.open()
     await bert.play()
@@ -78,20 +66,20 @@ async def test_money_legs_of_the_gap_are_money(place: Place, tmp_path: Path) -> 
     assert await place.import_all() > 10
     recovered = await place.sign(clock)
     assert [round_.session_id for round_ in recovered.paused] == [anna.session_id]
-    house = await a_house(place, clock)
-    await house.start()
-    anna.house = house
+    harness = await a_harness(place, clock)
+    await harness.start()
+    anna.harness = harness
     for before, player in zip(lived, (anna, bert), strict=True):
-        after = await found(house, player)
+        after = await found(harness, player)
         for name in KEPT:
             assert getattr(after, name) == getattr(before, name), (player.name, name)
-    assert await house.store.owed_return(anna.session_id) is not None
-    await void_all(house, recovered.paused)
-    await house.settle()
-    assert (await found(house, anna)).balance_minor == 0  # the stake was credited
+    assert await harness.store.owed_return(anna.session_id) is not None
+    await void_all(harness, recovered.paused)
+    await harness.settle()
+    assert (await found(harness, anna)).balance_minor == 0  # the stake was credited
     await anna.play()  # funded as it was
     await anna.close()
-    await house.stop()
+    await harness.stop()
     if isinstance(place.store, Path):
         verify_seamless(place.folder)  # among others: every leg that is signed is the wallet's, once
     reads = await open_reads(place.store)
@@ -102,7 +90,7 @@ async def test_money_legs_of_the_gap_are_money(place: Place, tmp_path: Path) -> 
     assert (done.verdict, [told["class"] for told in done.document["breaks"]]) == ("clean", [])
 
 
-async def found(house: House, player: Better) -> Session:
-    session = await house.store.session(player.session_id)
+async def found(harness: ServiceHarness, player: Better) -> Session:
+    session = await harness.store.session(player.session_id)
     assert session is not None
     return session

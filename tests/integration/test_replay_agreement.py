@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from certification import replay
-from tests.betting import bet_by_bet
-from tests.factory import House, join
-from tests.houses import large_house, small_house
-from tests.lies import Planted
-from tests.lying import limits, played, two_folds, two_rounds, void_and_round, void_house
-from tests.planted import PLANTED
-from tests.planted_ids import boots, clock_set_back, seats, turned, turned_after_set_back, two_bettors
-from tests.planted_voids import removed_later, told_by_another
-from tests.seeded import turn
+from tests.support.records.betting import bet_by_bet
+from tests.support.records.factory import RecordFactory, join
+from tests.support.records.lies import Planted
+from tests.support.records.lying import limits, played, two_folds, two_rounds, void_and_round, void_factory
+from tests.support.records.planted import PLANTED
+from tests.support.records.planted_ids import boots, clock_set_back, seats, turned, turned_after_set_back, two_bettors
+from tests.support.records.planted_voids import removed_later, told_by_another
+from tests.support.records.ready_made import large_factory, small_factory
+from tests.support.seeded import turn
 from tests.verifier import independent_verifier
 
 
@@ -27,11 +27,11 @@ class Verifiers:
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self._export, self._keys, self._capsys = folder / "export.jsonl", folder / "keys.json", capsys
 
-    def verdicts(self, export: bytes, house: House, *, root: str | None = None) -> list[tuple[int, str]]:
+    def verdicts(self, export: bytes, factory: RecordFactory, *, root: str | None = None) -> list[tuple[int, str]]:
         """(exit status, last line) of each."""
         self._export.write_bytes(export)
-        self._keys.write_bytes(house.keys())
-        arguments = [str(self._export), "--keys", str(self._keys), "--root", root or house.root.keyid]
+        self._keys.write_bytes(factory.keys())
+        arguments = [str(self._export), "--keys", str(self._keys), "--root", root or factory.root.keyid]
         found = []
         for main in (replay.main, independent_verifier.main):
             status = main(arguments)
@@ -46,25 +46,25 @@ def verifiers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Verifiers:
 
 @pytest.mark.parametrize("planted", PLANTED, ids=str)
 def test_they_agree_on_a_planted_fault(planted: Planted, verifiers: Verifiers) -> None:
-    house = planted.build()
-    ours, theirs = verifiers.verdicts(planted.exporting(house), house)
+    factory = planted.build()
+    ours, theirs = verifiers.verdicts(planted.exporting(factory), factory)
     assert ours == theirs
     assert ours[0] == 1
 
 
-def without_lost_returns() -> House:
+def without_lost_returns() -> RecordFactory:
     """As versions before told it: no leg behind a round that returned nothing."""
     return bet_by_bet(tells_losses=False)
 
 
 HONEST = {
-    "small": small_house,
-    "large": large_house,
+    "small": small_factory,
+    "large": large_factory,
     "bets": bet_by_bet,
     "bets of before": without_lost_returns,
     "two bettors": two_bettors,
-    "void": void_house,
-    "unrecoverable": partial(void_house, reason="DECK_UNRECOVERABLE"),
+    "void": void_factory,
+    "unrecoverable": partial(void_factory, reason="DECK_UNRECOVERABLE"),
     "admin removed later": removed_later,
     "events by another": told_by_another,
     "boots": boots,
@@ -78,13 +78,13 @@ HONEST = {
 
 
 @pytest.mark.parametrize("build", HONEST.values(), ids=HONEST)
-def test_they_agree_on_honest_files(build: Callable[[], House], verifiers: Verifiers) -> None:
-    house = build()
-    ours, theirs = verifiers.verdicts(house.export(), house)
+def test_they_agree_on_honest_files(build: Callable[[], RecordFactory], verifiers: Verifiers) -> None:
+    factory = build()
+    ours, theirs = verifiers.verdicts(factory.export(), factory)
     assert ours == theirs
     assert ours[0] == 0
     assert ours[1].endswith(" 0 failed, ANCHORED")
-    ours, theirs = verifiers.verdicts(house.export(), house, root="0" * 64)
+    ours, theirs = verifiers.verdicts(factory.export(), factory, root="0" * 64)
     assert ours == theirs
     assert ours[0] == 1
     assert ours[1].endswith("UNANCHORED")
@@ -93,12 +93,12 @@ def test_they_agree_on_honest_files(build: Callable[[], House], verifiers: Verif
 @pytest.mark.parametrize("size", [None, "1000"])
 def test_they_agree_on_a_bundle_whose_root_is_revoked(size: str | None, verifiers: Verifiers) -> None:
     """Whatever its keys signed falls; that the bundle's own statements stand in the files changes nothing."""
-    house = small_house()
+    factory = small_factory()
     where = {} if size is None else {"origin": "log.example/2026h2", "size": size}
-    house.key_statement(house.root, "revocation", {"key": house.root.keyid, "reason": "STOLEN", **where})
-    for envelope in house.bundle:
-        house.line(envelope)
-    ours, theirs = verifiers.verdicts(house.export(), house)
+    factory.key_statement(factory.root, "revocation", {"key": factory.root.keyid, "reason": "STOLEN", **where})
+    for envelope in factory.bundle:
+        factory.line(envelope)
+    ours, theirs = verifiers.verdicts(factory.export(), factory)
     assert ours == theirs
     assert ours[0] == 1
     assert ours[1].startswith("0 rounds verified")
@@ -115,40 +115,40 @@ WITHIN = [
 
 @pytest.mark.parametrize(("build", "told"), WITHIN)
 def test_they_agree_on_limits_that_are_just_kept(
-    build: Callable[..., House], told: dict[str, str], verifiers: Verifiers
+    build: Callable[..., RecordFactory], told: dict[str, str], verifiers: Verifiers
 ) -> None:
-    house = build(lie=limits(**told))
-    ours, theirs = verifiers.verdicts(house.export(), house)
+    factory = build(lie=limits(**told))
+    ours, theirs = verifiers.verdicts(factory.export(), factory)
     assert ours == theirs
     assert ours[0] == 0
 
 
 def test_limits_bind_nothing_whose_sums_are_not_known(verifiers: Verifiers) -> None:
     """The final of the first round is left out: whether the second is within the stake limit is not known."""
-    house = two_folds(limits(stake_minor="399"))
-    lines = list(house.lines)
+    factory = two_folds(limits(stake_minor="399"))
+    lines = list(factory.lines)
     del lines[4]
-    ranges = [("1", "4"), ("6", str(len(house.lines)))]
-    scope = house.scope([{"first": first, "instance": "rgs-1", "last": last} for first, last in ranges])
-    ours, theirs = verifiers.verdicts(join([scope, *lines]), house)
+    ranges = [("1", "4"), ("6", str(len(factory.lines)))]
+    scope = factory.scope([{"first": first, "instance": "rgs-1", "last": last} for first, last in ranges])
+    ours, theirs = verifiers.verdicts(join([scope, *lines]), factory)
     assert ours == theirs
     assert ours == (0, "1 rounds verified, 0 failed, ANCHORED")
-    whole, again = verifiers.verdicts(house.export(), house)
+    whole, again = verifiers.verdicts(factory.export(), factory)
     assert whole == again
     assert whole == (1, "1 rounds verified, 1 failed, ANCHORED")
 
 
 def agree_on_lines(verifiers: Verifiers, first: int, step: int) -> None:
-    house = large_house()
-    for place in range(first, len(house.lines), step):
-        line = house.lines[place]
+    factory = large_factory()
+    for place in range(first, len(factory.lines), step):
+        line = factory.lines[place]
         for lines in (
-            [*house.lines[:place], *house.lines[place + 1 :]],
-            [*house.lines, line],
-            [*house.lines[:place], *house.lines[place + 1 : place + 2], line, *house.lines[place + 2 :]],
-            house.lines[:place],
+            [*factory.lines[:place], *factory.lines[place + 1 :]],
+            [*factory.lines, line],
+            [*factory.lines[:place], *factory.lines[place + 1 : place + 2], line, *factory.lines[place + 2 :]],
+            factory.lines[:place],
         ):
-            ours, theirs = verifiers.verdicts(join(lines), house)
+            ours, theirs = verifiers.verdicts(join(lines), factory)
             assert ours == theirs, place
 
 
@@ -162,12 +162,12 @@ def test_they_agree_on_every_line_removed_repeated_or_moved(verifiers: Verifiers
 
 
 def test_they_agree_on_flipped_bits(verifiers: Verifiers) -> None:
-    house = small_house()
-    export = house.export()
+    factory = small_factory()
+    export = factory.export()
     for bit in range(0, 8 * len(export), 331):
         place, shift = divmod(bit, 8)
         changed = export[:place] + bytes([export[place] ^ (1 << shift)]) + export[place + 1 :]
-        ours, theirs = verifiers.verdicts(changed, house)
+        ours, theirs = verifiers.verdicts(changed, factory)
         assert ours == theirs, bit
         assert ours[0] == 1, bit
 

@@ -11,12 +11,12 @@ import pytest
 
 from rgs.core.errors import VerificationError
 from rgs.core.replay import KeyBook
-from tests.houses import small_house
-from tests.seeded import turn
-from tests.unit.core.replay.replaying import replay_file
+from tests.support.records.ready_made import small_factory
+from tests.support.records.replaying import replay_file
+from tests.support.seeded import turn
 
-HOUSE = small_house()
-EXPORT, KEYS = HOUSE.export(), HOUSE.keys()
+FACTORY = small_factory()
+EXPORT, KEYS = FACTORY.export(), FACTORY.keys()
 STRIDE = 61  # with no factor of 8: each bit of the byte is visited
 
 
@@ -48,7 +48,7 @@ def test_every_flipped_bit_is_seen(shift: int) -> None:
 def test_every_flipped_bit_of_the_keys_is_seen() -> None:
     for bit in range(8 * len(KEYS)):
         with pytest.raises(VerificationError):
-            KeyBook(flipped(KEYS, bit), root=HOUSE.root.keyid)
+            KeyBook(flipped(KEYS, bit), root=FACTORY.root.keyid)
 
 
 @pytest.mark.parametrize("shift", range(8))

@@ -16,10 +16,10 @@ from certification import replay, schemas
 from rgs.core.replay import KeyBook, Replay, Rulebook
 from rgs.core.rulesets import load_ruleset, parse_ruleset
 from rgs.core.statements.lines import LINE_BYTES_MAX
-from tests.factory import House, join
-from tests.houses import large_house, small_house
-from tests.lying import played
-from tests.planted_ids import erased
+from tests.support.records.factory import RecordFactory, join
+from tests.support.records.lying import played
+from tests.support.records.planted_ids import erased
+from tests.support.records.ready_made import large_factory, small_factory
 
 ROOT = Path(__file__).resolve().parents[2]
 RULESETS = ROOT / "rgs" / "core" / "games" / "rulesets"
@@ -27,19 +27,21 @@ JURISDICTIONS = ROOT / "rgs" / "core" / "jurisdiction_data"
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> House:
-    """The small house, its export and keys in the test's folder."""
-    house = small_house()
-    (tmp_path / "export").write_bytes(house.export())
-    (tmp_path / "keys").write_bytes(house.keys())
-    return house
+def small(tmp_path: Path) -> RecordFactory:
+    """`small_factory`, its export and keys in the test's folder."""
+    factory = small_factory()
+    (tmp_path / "export").write_bytes(factory.export())
+    (tmp_path / "keys").write_bytes(factory.keys())
+    return factory
 
 
 def run(folder: Path, *more: str, files: tuple[str, ...] = ("export",)) -> int:
     return replay.main([*(str(folder / name) for name in files), "--keys", str(folder / "keys"), *more])
 
 
-def test_the_last_line_and_the_exit_status(small: House, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_last_line_and_the_exit_status(
+    small: RecordFactory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(tmp_path, "--root", small.root.keyid) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "1 rounds verified, 0 failed, ANCHORED"
     assert run(tmp_path) == 0
@@ -47,7 +49,7 @@ def test_the_last_line_and_the_exit_status(small: House, tmp_path: Path, capsys:
 
 
 def test_another_root_fails_whatever_the_rounds_say(
-    small: House, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    small: RecordFactory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(tmp_path, "--root", "0" * 64) == 1
     lines = capsys.readouterr().out.splitlines()
@@ -55,14 +57,14 @@ def test_another_root_fails_whatever_the_rounds_say(
     assert lines[-1] == "1 rounds verified, 0 failed, UNANCHORED"
 
 
-def test_no_round_is_no_success(small: House, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_round_is_no_success(small: RecordFactory, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "export").write_bytes(b"")
     assert run(tmp_path) == 1
     assert capsys.readouterr().out.splitlines()[-1] == "0 rounds verified, 0 failed, UNANCHORED"
 
 
 def test_a_bad_key_bundle_leaves_nothing_to_verify_with(
-    small: House, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    small: RecordFactory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "keys").write_bytes(b"{}")
     for more, wanted in (((), "0 rounds verified, 0 failed, UNANCHORED"), (("--json",), "UNANCHORED")):
@@ -72,7 +74,7 @@ def test_a_bad_key_bundle_leaves_nothing_to_verify_with(
         assert wanted in lines[-1]
 
 
-def test_a_failure_says_where_it_is(small: House, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failure_says_where_it_is(small: RecordFactory, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = list(small.lines)
     lines[4] = lines[4][:-1]
     (tmp_path / "export").write_bytes(b"\n".join(lines) + b"\n")
@@ -85,7 +87,7 @@ def test_a_failure_says_where_it_is(small: House, tmp_path: Path, capsys: pytest
     assert told[-1] == "0 rounds verified, 1 failed, UNANCHORED"
 
 
-def test_several_files_are_one_export(small: House, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_several_files_are_one_export(small: RecordFactory, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a").write_bytes(b"".join(line + b"\n" for line in small.lines[:4]))
     (tmp_path / "b").write_bytes(b"".join(line + b"\n" for line in small.lines[4:]))
     assert run(tmp_path, files=("a", "b")) == 0
@@ -94,18 +96,18 @@ def test_several_files_are_one_export(small: House, tmp_path: Path, capsys: pyte
 
 
 def test_development_keys_are_told_in_capitals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    house = small_house(development=True)
-    (tmp_path / "export").write_bytes(house.export())
-    (tmp_path / "keys").write_bytes(house.keys())
+    factory = small_factory(development=True)
+    (tmp_path / "export").write_bytes(factory.export())
+    (tmp_path / "keys").write_bytes(factory.keys())
     assert run(tmp_path) == 0
     assert capsys.readouterr().out.splitlines()[-2] == "DEVELOPMENT KEYS"
 
 
 def test_the_summary_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    house = large_house()
-    (tmp_path / "export").write_bytes(house.export())
-    (tmp_path / "keys").write_bytes(house.keys())
-    assert run(tmp_path, "--root", house.root.keyid) == 0
+    factory = large_factory()
+    (tmp_path / "export").write_bytes(factory.export())
+    (tmp_path / "keys").write_bytes(factory.keys())
+    assert run(tmp_path, "--root", factory.root.keyid) == 0
     told = capsys.readouterr().out
     for row in (
         "failures     0\n",
@@ -114,7 +116,7 @@ def test_the_summary_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         "draws        9 in rounds, 1 discarded, at most 9 unknown\n",
         "private      26 blocks verified, 0 absent\n",
         "EUR          staked 21.80 EUR, returned 28.00 EUR\n",
-        f"root         {house.root.keyid} as brought from outside\n",
+        f"root         {factory.root.keyid} as brought from outside\n",
         "EXPOSED: 1 void seats whose deck nobody was shown (DECK_UNRECOVERABLE): what they would have returned",
     ):
         assert row in told
@@ -126,14 +128,14 @@ def test_erased_ids_that_a_jurisdiction_requires_are_counted(
     """Italy requires them of a session, a purchase and an end; Britain requires none."""
     required = " (3 of them in which ids of the regulator are required)"
     for law, more in (("it-adm", required), ("gb-ukgc", "")):
-        house = played(jurisdiction=law)
-        (tmp_path / "export").write_bytes(join([erased(line) for line in house.lines]))
-        (tmp_path / "keys").write_bytes(house.keys())
-        assert run(tmp_path, "--root", house.root.keyid) == 0
+        factory = played(jurisdiction=law)
+        (tmp_path / "export").write_bytes(join([erased(line) for line in factory.lines]))
+        (tmp_path / "keys").write_bytes(factory.keys())
+        assert run(tmp_path, "--root", factory.root.keyid) == 0
         assert f"private      0 blocks verified, 3 absent{more}\n" in capsys.readouterr().out
 
 
-def test_json_is_one_object_a_line(small: House, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_is_one_object_a_line(small: RecordFactory, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "export").write_bytes(b"".join(line + b"\n" for line in small.lines[:-1]))
     assert run(tmp_path, "--json", "--root", small.root.keyid) == 1
     *failures, summary = map(json.loads, capsys.readouterr().out.splitlines())
@@ -156,7 +158,9 @@ def test_json_is_one_object_a_line(small: House, tmp_path: Path, capsys: pytest.
     ],
     ids=["nothing", "no keys", "short root", "root in capitals", "unknown option"],
 )
-def test_wrong_usage_is_2(arguments: list[str], small: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_usage_is_2(
+    arguments: list[str], small: RecordFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as stopped:
         replay.main(arguments)
@@ -165,7 +169,7 @@ def test_wrong_usage_is_2(arguments: list[str], small: House, tmp_path: Path, mo
 
 @pytest.mark.parametrize("name", ["export", "keys", "rules"])
 def test_a_file_that_cannot_be_read_is_2(
-    name: str, small: House, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, small: RecordFactory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "rules").write_bytes((RULESETS / "uth-solo.toml").read_bytes())
     (tmp_path / name).unlink()
@@ -174,7 +178,7 @@ def test_a_file_that_cannot_be_read_is_2(
 
 
 @pytest.mark.parametrize("content", [b"id = 1", b"{}", b"\xff", b"x" * 300_000], ids=["toml", "json", "bytes", "long"])
-def test_a_ruleset_that_is_none_is_2(content: bytes, small: House, tmp_path: Path) -> None:
+def test_a_ruleset_that_is_none_is_2(content: bytes, small: RecordFactory, tmp_path: Path) -> None:
     (tmp_path / "rules").write_bytes(content)
     assert run(tmp_path, "--ruleset", str(tmp_path / "rules")) == 2
     assert run(tmp_path, "--jurisdiction", str(tmp_path / "rules")) == 2
@@ -193,9 +197,9 @@ def test_a_ruleset_of_another_time_can_be_brought(tmp_path: Path, capsys: pytest
         if kind == "session_open":
             body |= {"ruleset": named, "jurisdiction": {"id": "demo", "sha256": demo.sha256, "version": "7"}}
 
-    house = small_house(lie)
-    (tmp_path / "export").write_bytes(house.export())
-    (tmp_path / "keys").write_bytes(house.keys())
+    factory = small_factory(lie)
+    (tmp_path / "export").write_bytes(factory.export())
+    (tmp_path / "keys").write_bytes(factory.keys())
     assert run(tmp_path) == 1
     assert "ruleset uth-solo version 7" in capsys.readouterr().out
     for rules in ("rules.toml", "rules.json"):
@@ -224,7 +228,7 @@ def test_lines_are_read_in_bounded_pieces() -> None:
 
 
 def test_progress_is_told_to_a_terminal_only(
-    small: House, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    small: RecordFactory, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replay, "_LINES_BETWEEN_SIGNS", 2)
     assert run(tmp_path) == 0
@@ -235,7 +239,7 @@ def test_progress_is_told_to_a_terminal_only(
 
 
 def test_certify_knows_its_commands(
-    small: House, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    small: RecordFactory, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert certify.main(["replay", str(tmp_path / "export"), "--keys", str(tmp_path / "keys")]) == 0
     with pytest.raises(SystemExit) as stopped:
@@ -265,7 +269,7 @@ def test_schemas_are_written_into_a_directory_that_exists(tmp_path: Path) -> Non
     assert schemas.main([str(tmp_path / "missing")]) == 2
 
 
-def test_the_verifiers_run_by_themselves(small: House, tmp_path: Path) -> None:
+def test_the_verifiers_run_by_themselves(small: RecordFactory, tmp_path: Path) -> None:
     files = [str(tmp_path / "export"), "--keys", str(tmp_path / "keys"), "--root", small.root.keyid]
     for command in (
         [sys.executable, "-m", "certification", "replay", *files],
@@ -281,16 +285,16 @@ def test_the_verifiers_run_by_themselves(small: House, tmp_path: Path) -> None:
 
 
 def test_of_closed_sessions_and_finished_rounds_only_the_ids_stay() -> None:
-    house = House("many")
-    one = house.start("rgs-1")
+    factory = RecordFactory("many")
+    one = factory.start("rgs-1")
     for _ in range(20):
-        player = house.open(one)
-        house.buy(one, player, 10_000)
-        house.play(one, player, {"ante": 100}, ["play_4x"])
-        house.end_participation(one, player)
-        house.close(one, player)
-    procedure = Replay(KeyBook(house.keys()), Rulebook())
-    for line in house.lines:
+        player = factory.open(one)
+        factory.buy(one, player, 10_000)
+        factory.play(one, player, {"ante": 100}, ["play_4x"])
+        factory.end_participation(one, player)
+        factory.close(one, player)
+    procedure = Replay(KeyBook(factory.keys()), Rulebook())
+    for line in factory.lines:
         assert procedure.feed(line) == []
         assert len(procedure._chains) <= 1
         assert len(procedure._deals._deals) <= 1

@@ -1,9 +1,9 @@
-"""A house that restored an old copy of its store and went on: what the files show, and to whom.
+"""A server that restored an old copy of its store and went on: what the files show, and to whom.
 
 The copy does not know what came after it: its next boot has the number of a boot that there was already, and its
 sessions go on from an older link. Each of the two stories verifies alone. Together they do not: whoever has kept an
 export, a session's statements or a single opening from before sees the fork. (That a wallet and a register which were
-not restored disagree with the books is a comparison of its own: `tests/oracles.py` makes it for the store.)
+not restored disagree with the store is a comparison of its own: `tests/support/service/oracles.py`.)
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 
 from rgs.core.replay import KeyBook, Replay, Rulebook
 from rgs.core.statements import parse_envelope, parse_line, parse_statement
-from tests.factory import House
+from tests.support.records.factory import RecordFactory
 
 RULEBOOK = Rulebook()
 
@@ -23,32 +23,32 @@ RULEBOOK = Rulebook()
 class Story:
     """The lines up to the copy, and those after it."""
 
-    house: House
+    factory: RecordFactory
     before: tuple[bytes, ...]
     after: tuple[bytes, ...]
 
 
 def story(chance_after: str, rounds: int) -> Story:
     """One boot, the copy of the store, then the next boot, with chance of its own."""
-    house = House("restored")
-    one = house.start("rgs-1-b1")
-    player = house.open(one)
-    house.buy(one, player, 50_000)
-    house.play(one, player, {"ante": 100}, ["play_4x"])
-    house.end(one)
-    before = tuple(house.lines)
-    house.random = type(house.random)(chance_after)
-    two = house.start("rgs-1-b2", boot_no=2, previous_boot=house.boot(one))
+    factory = RecordFactory("restored")
+    one = factory.start("rgs-1-b1")
+    player = factory.open(one)
+    factory.buy(one, player, 50_000)
+    factory.play(one, player, {"ante": 100}, ["play_4x"])
+    factory.end(one)
+    before = tuple(factory.lines)
+    factory.random = type(factory.random)(chance_after)
+    two = factory.start("rgs-1-b2", boot_no=2, previous_boot=factory.boot(one))
     for _ in range(rounds):
-        house.play(two, player, {"ante": 200}, ["check", "check", "fold"])
-    house.end_participation(two, player)
-    house.close(two, player)
-    house.end(two)
-    return Story(house, before, tuple(house.lines[len(before) :]))
+        factory.play(two, player, {"ante": 200}, ["check", "check", "fold"])
+    factory.end_participation(two, player)
+    factory.close(two, player)
+    factory.end(two)
+    return Story(factory, before, tuple(factory.lines[len(before) :]))
 
 
-def failed(house: House, lines: tuple[bytes, ...]) -> list[str]:
-    replay = Replay(KeyBook(house.keys(), root=house.root.keyid), RULEBOOK)
+def failed(factory: RecordFactory, lines: tuple[bytes, ...]) -> list[str]:
+    replay = Replay(KeyBook(factory.keys(), root=factory.root.keyid), RULEBOOK)
     failures = [failure for line in lines for failure in replay.feed(line)] + replay.finish()
     return [failure.metadata["check"] for failure in failures]
 
@@ -64,14 +64,14 @@ def again() -> Story:
 
 
 def test_each_story_verifies_alone(first: Story, again: Story) -> None:
-    """A house that shows its auditor the second story only, and nobody who has kept anything: nothing is seen."""
+    """A server that shows its auditor the second story only, and nobody who has kept anything: nothing is seen."""
     assert first.before == again.before
-    assert failed(first.house, first.before + first.after) == []
-    assert failed(again.house, again.before + again.after) == []
+    assert failed(first.factory, first.before + first.after) == []
+    assert failed(again.factory, again.before + again.after) == []
 
 
 def test_together_they_do_not(first: Story, again: Story) -> None:
-    seen = failed(first.house, first.before + first.after + again.after)
+    seen = failed(first.factory, first.before + first.after + again.after)
     assert seen[0] == "21 instance"  # a second start of one name
     assert set(seen[1:]) == {"3 key"}  # and all that was signed under its other key
     assert len(seen) == len(again.after)

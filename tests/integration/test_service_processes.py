@@ -15,8 +15,10 @@ import pytest
 
 from rgs.core.errors import UnavailableError
 from rgs.store.changes import StoreError
-from tests.house import FakeClock, House, Player, Request, open_house, round_document, session_document
-from tests.oracles import stored_statements, verify_books, verify_numbers
+from tests.support.clocks import ManualClock
+from tests.support.service.harness import Request, ServiceHarness, open_harness, round_document, session_document
+from tests.support.service.oracles import stored_statements, verify_books, verify_numbers
+from tests.support.service.player import Player
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -63,9 +65,9 @@ async def test_a_lock_held_too_long_by_another_process(
     tmp_path: Path, file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rgs.store.wallet.BUSY_TIMEOUT_S", 0.02)
-    async with open_house(tmp_path) as house:
-        house.store._db.execute("PRAGMA busy_timeout = 20")
-        anna = Player(house)
+    async with open_harness(tmp_path) as harness:
+        harness.store._db.execute("PRAGMA busy_timeout = 20")
+        anna = Player(harness)
         await anna.sit()
         await anna.start()
         request: Request = anna.decision("check")
@@ -77,18 +79,18 @@ async def test_a_lock_held_too_long_by_another_process(
                 request = anna.purchase(500)
                 before = len(stored_statements(tmp_path))
             with pytest.raises(UnavailableError):
-                await house.send(request)
+                await harness.send(request)
         assert len(stored_statements(tmp_path)) == before
         await anna.send(request)
         if anna.round["status"] == "open":
             await anna.finish_round()
         await anna.leave()
-        await house.settle()
+        await harness.settle()
     verify_books(tmp_path)
 
 
 async def test_a_second_server_on_the_same_store_is_refused(tmp_path: Path) -> None:
-    async with open_house(tmp_path):
+    async with open_harness(tmp_path):
         told = await asyncio.to_thread(
             subprocess.run,
             command(OPEN, str(tmp_path / "rgs.db")),
@@ -115,12 +117,12 @@ def file_size_limit(limit: int) -> Iterator[None]:
 
 
 async def play_on_a_full_disk(folder: Path) -> None:
-    async with open_house(folder, clock=FakeClock()) as house:
-        anna, bert, carl = (Player(house, name=name) for name in ("anna", "bert", "carl"))
+    async with open_harness(folder, clock=ManualClock()) as harness:
+        anna, bert, carl = (Player(harness, name=name) for name in ("anna", "bert", "carl"))
         for player in (anna, bert, carl):
             await player.sit()
         await bert.start()
-        house.store.on_failure = lambda _: None  # its guard would spare the draws that are to be accounted for
+        harness.store.on_failure = lambda _: None  # its guard would spare the draws that are to be accounted for
         failed = 0
         with file_size_limit((folder / "rgs.db-wal").stat().st_size + 100_000):
             for _ in range(200):
@@ -128,7 +130,7 @@ async def play_on_a_full_disk(folder: Path) -> None:
                     await (anna.finish_round() if anna.round.get("status") == "open" else anna.play(20))
                 except StoreError:
                     failed += 1
-                    await go_on(house, anna)
+                    await go_on(harness, anna)
                 if failed == 5:
                     break
             assert failed == 5, "the disk was full"
@@ -138,18 +140,18 @@ async def play_on_a_full_disk(folder: Path) -> None:
                 await carl.start()
         verify_numbers(stored_statements(folder))
         # Room again: what failed is sent again, nothing is lost, the draws that were made are accounted for.
-        await go_on(house, anna)
+        await go_on(harness, anna)
         if anna.round["status"] == "open":
             await anna.finish_round()
         await bert.finish_round()
         for player in (anna, bert, carl):
             await player.leave()
-        await house.settle()
+        await harness.settle()
 
 
-async def go_on(house: House, player: Player) -> None:
+async def go_on(harness: ServiceHarness, player: Player) -> None:
     """The client reads where it stands, as one that lost its answer."""
-    view, _ = await house.sessions.get(player.caller, player.session_id)
+    view, _ = await harness.sessions.get(player.caller, player.session_id)
     player.session = session_document(view)
     player.round = {"status": "none"} if view.open_round is None else round_document(view.open_round)
 

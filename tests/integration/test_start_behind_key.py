@@ -8,13 +8,13 @@ import pytest
 
 from rgs.core.errors import VerificationError
 from rgs.store.sqlite.store import SqliteStore, connect
-from tests.unit.api.serving import House
+from tests.support.api.harness import ApiHarness
 
 DAY_MS = 86_400_000
 
 
-def signed(house: House) -> int:
-    with connect(house.config.store, read_only=True) as connection:  # type: ignore[arg-type]
+def signed(harness: ApiHarness) -> int:
+    with connect(harness.config.store, read_only=True) as connection:  # type: ignore[arg-type]
         return int(connection.execute("SELECT count(*) FROM statements").fetchone()[0])
 
 
@@ -22,19 +22,19 @@ def signed(house: House) -> int:
 async def test_a_start_behind_the_node_key_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_wall: bool
 ) -> None:
-    house = House(tmp_path / "home")
+    harness = ApiHarness(tmp_path / "home")
     with monkeypatch.context() as behind:
         if is_wall:
-            house.clock.jumped_ms -= 10 * DAY_MS
-            house.clock.accept()
-            house.clock.let_go()
+            harness.clock.jumped_ms -= 10 * DAY_MS
+            harness.clock.accept()
+            harness.clock.let_go()
         else:
 
             async def told_ms(_: SqliteStore) -> int:
-                return house.clock.wall_ms() - 10 * DAY_MS
+                return harness.clock.wall_ms() - 10 * DAY_MS
 
             behind.setattr(SqliteStore, "clock_ms", told_ms)
         with pytest.raises(VerificationError, match=r"is dated .*, but the server's time is .*: set") as caught:
-            await house.start()
-        assert (caught.value.field, caught.value.metadata["value"]) == ("node", house.config.node)
-    assert signed(house) == 0
+            await harness.start()
+        assert (caught.value.field, caught.value.metadata["value"]) == ("node", harness.config.node)
+    assert signed(harness) == 0

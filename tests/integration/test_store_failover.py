@@ -19,8 +19,8 @@ from rgs.store.address import PostgresAddress
 from rgs.store.changes import Change, Draft, RequestSeenError, SessionRaceError, StoreError, StoreUnknownError
 from rgs.store.opening import create_store
 from rgs.store.postgres.store import PostgresStore
-from tests.postgres import Server, one_server, pair_url, start_pair
-from tests.unit.store.shelf import answer, opened, session, start_instance, ulid
+from tests.support.store.postgres import Server, pair_url, start_pair
+from tests.support.store.shelf import answer, opened, session, start_instance, ulid
 
 pytestmark = pytest.mark.slow
 
@@ -32,12 +32,6 @@ ROUNDS = 40
 def pair() -> Iterator[tuple[Server, Server]]:
     with start_pair() as servers:
         yield servers
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with one_server() as one:
-        yield one
 
 
 @asynccontextmanager

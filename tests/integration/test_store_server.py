@@ -6,7 +6,6 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import grpc
@@ -18,27 +17,14 @@ from rgs.integrity.isolation import HOPELESS
 from rgs.service.callers import Role
 from rgs.store.address import PostgresAddress
 from rgs.v1 import common_pb2, session_pb2
-from tests.databases import fresh_database
-from tests.postgres import Server, one_server
-from tests.unit.api.client import Player, request_id
-from tests.unit.api.serving import reason_in, serving, status_in
+from tests.support.api.client import ApiClient, request_id
+from tests.support.api.harness import reason_in, serving, status_in
+from tests.support.store.postgres import Server
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture
-def database() -> Iterator[PostgresAddress]:
-    with fresh_database() as address:
-        yield address
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with one_server() as one:
-        yield one
-
-
-async def round_of(player: Player) -> None:
+async def round_of(player: ApiClient) -> None:
     """One round, checked to the end and folded."""
     await player.start()
     for action in (common_pb2.ACTION_CHECK, common_pb2.ACTION_CHECK, common_pb2.ACTION_FOLD):
@@ -56,8 +42,8 @@ def replayed(home: Path, out: Path) -> tuple[list[str], int]:
 
 
 async def test_a_players_life_over_a_database(tmp_path: Path, database: PostgresAddress) -> None:
-    async with serving(tmp_path, database) as house:
-        player = Player(house.channel())
+    async with serving(tmp_path, database) as harness:
+        player = ApiClient(harness.channel())
         await player.open()
         await player.buy()
         for _ in range(3):
@@ -65,8 +51,8 @@ async def test_a_players_life_over_a_database(tmp_path: Path, database: Postgres
         await player.sessions.EndParticipation(
             session_pb2.EndParticipationRequest(request_id=request_id(), session_id=player.session_id)
         )
-        await house.restart()
-        player = Player(house.channel())
+        await harness.restart()
+        player = ApiClient(harness.channel())
         await player.open()
         await player.buy()
         await round_of(player)
@@ -112,8 +98,8 @@ async def test_a_database_that_is_gone_is_told_as_unavailable_and_found_again(
     tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rgs.store.writer.COMMIT_WAIT_S", 1.0)
-    async with serving(tmp_path, PostgresAddress(server.url())) as house:
-        player = Player(house.channel())
+    async with serving(tmp_path, PostgresAddress(server.url())) as harness:
+        player = ApiClient(harness.channel())
         await player.open()
         await player.buy()
         await round_of(player)
@@ -128,7 +114,7 @@ async def test_a_database_that_is_gone_is_told_as_unavailable_and_found_again(
         for _ in range(100):
             try:
                 found = await player.sessions.GetSession(session_pb2.GetSessionRequest(session_id=player.session_id))
-                again = Player(house.channel())
+                again = ApiClient(harness.channel())
                 await again.open()
                 break
             except grpc.aio.AioRpcError as error:

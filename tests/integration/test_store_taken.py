@@ -16,12 +16,12 @@ from structlog.testing import capture_logs
 
 from rgs.store.changes import InstanceLostError
 from rgs.v1 import session_pb2
-from tests.unit.api.client import Player, refused, request_id
-from tests.unit.api.serving import House, info_in, reason_in, status_in
+from tests.support.api.client import ApiClient, refused, request_id
+from tests.support.api.harness import ApiHarness, info_in, reason_in, status_in
 
 
-async def told_by(house: House, name: str) -> Any:
-    return info_in(status_in(await refused(Player(house.channel(), name).open())))
+async def told_by(harness: ApiHarness, name: str) -> Any:
+    return info_in(status_in(await refused(ApiClient(harness.channel(), name).open())))
 
 
 @pytest.mark.parametrize("background_s", [0.02, 3600])
@@ -30,26 +30,26 @@ async def test_a_server_whose_store_was_taken_says_by_whom_and_since_when(
 ) -> None:
     """Whether it looks at its lease first, or a client comes first."""
     monkeypatch.setattr("rgs.node.server.BACKGROUND_S", background_s)
-    house, second = House(tmp_path / "home"), House(tmp_path / "home")
+    harness, second = ApiHarness(tmp_path / "home"), ApiHarness(tmp_path / "home")
     with capture_logs() as logs:
-        await house.start()
-        player = await Player(house.channel()).seated()
+        await harness.start()
+        player = await ApiClient(harness.channel()).seated()
         (tmp_path / "home" / "store" / "rgs.lock").unlink()
         await second.start()
         try:
             if background_s > 1:
-                assert (await told_by(house, "first")).reason == "INSTANCE_LOST"
+                assert (await told_by(harness, "first")).reason == "INSTANCE_LOST"
             else:
                 async with asyncio.timeout(20):
-                    await house.server.lost.wait()
+                    await harness.server.lost.wait()
                 (line,) = [line for line in logs if line["event"] == "instance_lost"]
                 assert (line["instance"], line["taken_by"]) == ("node1-b1-w0", "node1-b2-w0")
                 assert line["since"].startswith("20")
                 assert line["since"].endswith("Z")
                 for part in ("node1-b1-w0", f"node1-b2-w0 has taken its place since {line['since']}", "end"):
                     assert part in line["why"]
-                assert house.server.lost_why == line["why"]
-            told = await told_by(house, "late")
+                assert harness.server.lost_why == line["why"]
+            told = await told_by(harness, "late")
             assert (told.reason, told.metadata["guard"], told.metadata["code"]) == (
                 "GUARD_CLOSED", "store", "INSTANCE_LOST",
             )  # fmt: skip
@@ -58,14 +58,14 @@ async def test_a_server_whose_store_was_taken_says_by_whom_and_since_when(
             error = await refused(player.sessions.EndParticipation(end))
             assert reason_in(status_in(error)) == "INSTANCE_LOST"
             assert error.code().name == "UNAVAILABLE"
-            guard = house.server.services.permits.guard("store")
+            guard = harness.server.services.permits.guard("store")
             assert (guard.code, guard.latched) == ("INSTANCE_LOST", True)
-            await Player(second.channel(), "other").open()
+            await ApiClient(second.channel(), "other").open()
             if background_s < 1:
-                await house.stop()
+                await harness.stop()
             else:
                 with pytest.raises(InstanceLostError):  # its last statement is refused as well
-                    await house.stop()
+                    await harness.stop()
         finally:
             await second.stop()
 
@@ -84,7 +84,7 @@ def served(home: Path) -> subprocess.Popen[str]:
 
 def test_the_process_ends_and_says_so(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    House(home)
+    ApiHarness(home)
     first = served(home)
     second = None
     try:

@@ -19,11 +19,11 @@ from google.protobuf.message import Message
 from rgs.store.sqlite.store import SqliteStore
 from rgs.v1 import play_pb2, session_pb2
 from tests.integration.test_attack_wire import PLAY, SESSION, Recorder
-from tests.oracles import verify_books
-from tests.unit.api.client import request_id
-from tests.unit.api.serving import channel_of
-from tests.unit.api.test_quotas import until
-from tests.wired import STREAM, Wire, certificate, wired
+from tests.support.api.client import request_id
+from tests.support.api.harness import channel_of
+from tests.support.api.wired import STREAM, Wire, certificate, wired
+from tests.support.service.oracles import verify_books
+from tests.support.waiting import until
 
 STEPS = ("OpenSession", "BuyParticipation", "StartRound", "Act", "EndParticipation", "CloseSession")
 
@@ -91,7 +91,7 @@ async def life_up_to(anna: Recorder, step: str) -> tuple[str, Message]:
     if step == "BuyParticipation":
         return f"{SESSION}{step}", anna.buy_request()
     await anna.say(f"{SESSION}BuyParticipation", anna.buy_request(), session_pb2.BuyParticipationResponse)
-    anna.wire.house.clock.tick(1_500)
+    anna.wire.harness.clock.tick(1_500)
     if step == "StartRound":
         return f"{PLAY}{step}", anna.start_request()
     await anna.deal()
@@ -138,7 +138,7 @@ async def test_a_connection_that_is_cut_under_a_call(
     async with wired(tmp_path) as wire, cable(wire) as (carried, channel):
         anna = Recorder(wire)
         method, request = await life_up_to(anna, step)
-        store, calls = wire.house.store, wire.calls
+        store, calls = wire.harness.store, wire.calls
         with monkeypatch.context() as patched, closing(sqlite3.connect(tmp_path / "rgs.db")) as lock:
             if when == "before the commit":
                 lock.execute("BEGIN IMMEDIATE")
@@ -168,7 +168,7 @@ async def test_a_connection_that_is_cut_under_a_call(
         answer = await wire.ask("op-1", method, request)
         assert await wire.ask("op-1", method, request) == answer
         await rest_of_life(anna, step, answer)
-        await wire.house.settle()
+        await wire.harness.settle()
         await until(lambda: all(one.calls == one.streams == 0 for one in calls.quotas._accounts.values()))
         assert wire.faults == []
     summary = verify_books(tmp_path)
@@ -181,7 +181,7 @@ async def test_a_crowd_that_vanishes_leaves_the_others_their_server(tmp_path: Pa
         players = [Recorder(wire, f"player-{nth}") for nth in range(24)]
         for player in players:
             await player.sit()
-        wire.house.clock.tick(1_500)
+        wire.harness.clock.tick(1_500)
         starts = [player.start_request() for player in players]
         channels = [channel_of(carried.port, certificate("op-1")) for _ in players]
         with closing(sqlite3.connect(tmp_path / "rgs.db")) as lock:
@@ -203,7 +203,7 @@ async def test_a_crowd_that_vanishes_leaves_the_others_their_server(tmp_path: Pa
             answer = await wire.ask("op-1", f"{PLAY}StartRound", start)
             assert await wire.ask("op-1", f"{PLAY}StartRound", start) == answer
             await rest_of_life(player, "StartRound", answer)
-        await wire.house.settle()
+        await wire.harness.settle()
         assert wire.faults == []
     summary = verify_books(tmp_path)
     assert (summary.sessions, summary.rounds_verified) == (24, 24)

@@ -16,8 +16,8 @@ from rgs.devkit.simulators.serving import SimulatorServer
 from rgs.ports.readings import CircuitState
 from rgs.service.money import movements
 from tests.integration.test_money_outside import Outside, again, outside, until, world_entries
-from tests.unit.api.client import Player, refused
-from tests.unit.api.serving import reason_in, status_in
+from tests.support.api.client import ApiClient, refused
+from tests.support.api.harness import reason_in, status_in
 
 pytestmark = pytest.mark.slow
 
@@ -34,7 +34,7 @@ async def restart(world: Outside) -> None:
 
 
 def reading(world: Outside) -> Any:
-    services = world.house.server.services
+    services = world.harness.server.services
     return next(one for one in services.outbox._readings() if one.name.startswith("wallet of"))
 
 
@@ -46,7 +46,7 @@ async def test_a_wallet_that_came_back_finds_all_that_waited(
     monkeypatch.setattr(movements, "GAP_LAST_MS", GAP_MS)
     async with outside(tmp_path) as world:
         first = await world.player()
-        people = [first, *(Player(first.channel, f"player-{number}") for number in range(2, players + 1))]
+        people = [first, *(ApiClient(first.channel, f"player-{number}") for number in range(2, players + 1))]
         for player in people:
             await player.open()
         await world.servers["wallet"].drain()
@@ -61,7 +61,7 @@ async def test_a_wallet_that_came_back_finds_all_that_waited(
             began = time.monotonic()
 
             async def is_settled() -> bool:
-                waiting, _ = await world.house.server.services.outbox.figures()
+                waiting, _ = await world.harness.server.services.outbox.figures()
                 return not any(row.kind == "purchase" for row in waiting)
 
             assert await until(is_settled, looks=int(BOUND_S * 10))

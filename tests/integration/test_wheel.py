@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rgs.integrity.manifest_verify import LOCK, PROTOS, own_files
-from tests.installed import ROOT, copy_sources
+from tests.support.process.installed import ROOT, copy_sources
 from tools.wheel import build, hashes
 
 

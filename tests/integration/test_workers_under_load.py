@@ -28,9 +28,9 @@ from rgs.node.home import ensure_home
 from rgs.node.pki import load_issued
 from rgs.store.address import PostgresAddress
 from rgs.v1 import play_pb2, session_pb2
-from tests.cluster import OPEN, Table, exported, kinds, new_database, reason_of
-from tests.postgres import QUICK, one_server
-from tests.unit.api.serving import entropy
+from tests.support.api.cluster import OPEN, Table, exported, kinds, new_database, reason_of
+from tests.support.api.harness import entropy
+from tests.support.store.postgres import QUICK, one_server
 
 pytestmark = pytest.mark.slow
 

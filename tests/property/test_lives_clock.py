@@ -31,22 +31,22 @@ from rgs.service.idempotency import HOUR_MS, Answers
 from rgs.store.address import PostgresAddress
 from rgs.store.interface import StatementRow
 from rgs.store.opening import open_parties, open_store
-from tests.databases import fresh_database
-from tests.house import (
+from tests.property.test_lives_whole import PHASES, entropy_of
+from tests.support.clocks import ManualClock
+from tests.support.service.harness import (
     ACCOUNT_MINOR,
     NODE_KEY,
-    FakeClock,
-    House,
-    Player,
     Request,
+    ServiceHarness,
     read_reply,
     read_statement,
     round_document,
     sealed,
     session_document,
 )
-from tests.oracles import replay_lines, verify_numbers
-from tests.property.test_lives_whole import PHASES, entropy_of
+from tests.support.service.oracles import replay_lines, verify_numbers
+from tests.support.service.player import Player
+from tests.support.store.databases import fresh_database
 
 FINISH_MS: Final = 600_000
 WINDOW_H: Final = 24
@@ -77,7 +77,7 @@ class Time:
 
     def __init__(self, folder: Path, database: PostgresAddress | None) -> None:
         self._folder, self._database = folder, database
-        self.clock = FakeClock()
+        self.clock = ManualClock()
         self.clock.boot = "one-boot"
         self.refused = 0
         """Starts that were refused because the clock was behind the node key."""
@@ -93,22 +93,22 @@ class Time:
         stores: dict[str, Any] = {}
         if self._database is not None:
             stores = {"store": await open_store(self._database), "parties": await open_parties(self._database)}
-        self.house = House(self._folder, clock=self.clock, **stores)
-        self.answers = Answers(self.house.store, self.clock, WINDOW_H, str(uuid.uuid4()))
+        self.harness = ServiceHarness(self._folder, clock=self.clock, **stores)
+        self.answers = Answers(self.harness.store, self.clock, WINDOW_H, str(uuid.uuid4()))
         for player in self.players:
-            player.house = self.house
+            player.harness = self.harness
         try:
-            await self.house.start()
+            await self.harness.start()
         except VerificationError:  # what it signed nobody could verify: it waits until somebody sets the clocks right
             self.refused += 1
-            await self.house.stop(ended=False)
+            await self.harness.stop(ended=False)
             self.clock.ahead_ms = self.clock.database_ahead_ms = 0
             self.clock = self.clock.again()
             await self.begin()
 
     async def restart(self, *, ended: bool) -> None:
         """The next process finds the clocks as they are: it knows nothing of what the last one trusted."""
-        await self.house.stop(ended=ended)
+        await self.harness.stop(ended=ended)
         self.clock = self.clock.again()
         await self.begin()
 
@@ -134,14 +134,14 @@ class Time:
             case "clean":
                 await self.clean()
             case "recover":
-                await self.house.sessions.recover()
+                await self.harness.sessions.recover()
             case "stop" | "die":
                 await self.restart(ended=step.what == "stop")
             case _:
                 await self.turn(step.what, number)
 
     async def turn(self, what: str, number: int) -> None:
-        """What is done with clocks, and what the house makes of it."""
+        """What is done with clocks, and what the server makes of it."""
         match what:
             case "jump":
                 self.clock.jump(JUMPS[number % len(JUMPS)])
@@ -159,12 +159,12 @@ class Time:
             case "pass":
                 self.clock.tick(PASSES[number % len(PASSES)])
             case "look":
-                await self.house.services.watch.look()
-                await self.house.services.watch.follow()
+                await self.harness.services.watch.look()
+                await self.harness.services.watch.follow()
             case "vouch":
                 order = order_of(ADMIN, "ClearGuard", str(uuid.uuid4()), name="clock")
                 try:
-                    await self.house.services.admin.clear_guard(order, "clock", "SEEN_ON_MY_WATCH")
+                    await self.harness.services.admin.clear_guard(order, "clock", "SEEN_ON_MY_WATCH")
                 except ClocksDifferError:
                     assert self.clock.differs, "an admin's word was refused, and no clock contradicts it"
             case _:
@@ -185,7 +185,7 @@ class Time:
         else:
             request = player.starting(20)
         try:
-            reply = await self.house.send(request, player.caller)
+            reply = await self.harness.send(request, player.caller)
         except RgsError:
             await self.refresh(player)
             return
@@ -199,7 +199,7 @@ class Time:
 
     async def refresh(self, player: Player) -> None:
         if player.session:
-            view, _ = await self.house.sessions.get(player.caller, player.session_id)
+            view, _ = await self.harness.sessions.get(player.caller, player.session_id)
             player.session = session_document(view)
             player.round = {} if view.open_round is None else round_document(view.open_round)
             if player.session["status"] == "closed":
@@ -210,7 +210,7 @@ class Time:
         _, _, answered_ms = self.answered[request.request_id]
         is_young = self.truly_ms - answered_ms < WINDOW_H * HOUR_MS
         try:
-            again = await self.house.send(request)
+            again = await self.harness.send(request)
         except RgsError:
             assert not is_young, "an answer was dropped within its window"
             return
@@ -221,9 +221,9 @@ class Time:
 
     async def rule(self) -> None:
         """Whatever ends by rule has been left alone for its period, truly."""
-        before = {round_.round_id: round_ for _, round_ in await self.house.store.open_rounds("", after=0, limit=100)}
-        await self.house.services.interruptions.finish_due()
-        after = {round_.round_id for _, round_ in await self.house.store.open_rounds("", after=0, limit=100)}
+        before = {round_.round_id: round_ for _, round_ in await self.harness.store.open_rounds("", after=0, limit=100)}
+        await self.harness.services.interruptions.finish_due()
+        after = {round_.round_id for _, round_ in await self.harness.store.open_rounds("", after=0, limit=100)}
         for round_id in before.keys() - after:
             idle_ms = self.truly_ms - self.touched[before[round_id].session_id]
             assert idle_ms >= FINISH_MS, f"a round was ended after {idle_ms} ms"
@@ -238,7 +238,7 @@ class Time:
         for request, reply, answered_ms in self.answered.values():
             if self.truly_ms - answered_ms < WINDOW_H * HOUR_MS:
                 method = type(request).__name__
-                kept = await self.house.store.answer("op-1", method, request.request_id)
+                kept = await self.harness.store.answer("op-1", method, request.request_id)
                 assert kept is not None, "an answer was dropped within its window"
                 assert kept.body == reply.body
 
@@ -249,7 +249,7 @@ class Time:
         it comes: the central system takes no message from the future.
         """
         self.clock.ahead_ms = self.clock.database_ahead_ms = 0
-        rows = await self.house.store.sessions_of("op-1", "", open_only=True, before=0, limit=200)
+        rows = await self.harness.store.sessions_of("op-1", "", open_only=True, before=0, limit=200)
         self.clock.tick(max(0, *[session.last_ms - self.truly_ms for _, session in rows], 0))
         for _ in range(3):
             self.clock.tick(1_000)
@@ -271,18 +271,18 @@ class Time:
             else:
                 raise AssertionError(f"{player.name} cannot leave")
         with suppress(RgsError):
-            await self.house.settle()
+            await self.harness.settle()
         await self.verify_openings()
 
     async def verify_openings(self) -> None:
         """As many sessions as requests that opened one."""
-        rows = await self.house.store.sessions_of("op-1", "", open_only=False, before=0, limit=200)
+        rows = await self.harness.store.sessions_of("op-1", "", open_only=False, before=0, limit=200)
         opened = [session.session_id for _, session in rows if session.link_no]
         assert sorted(opened) == sorted(self.effects.values())
 
     async def verify_statements(self) -> None:
         """Over all that was signed: numbers, times within sessions, money, replay."""
-        rows = [row async for row in self.house.store.statements_in_order()]
+        rows = [row async for row in self.harness.store.statements_in_order()]
         verify_numbers(rows)
         last: defaultdict[str, str] = defaultdict(str)
         bought: defaultdict[str, int] = defaultdict(int)
@@ -298,11 +298,11 @@ class Time:
             elif row.kind == "participation_end":
                 assert bought.pop(row.session_id) == int(body["paid_out_minor"])
         assert not any(bought.values()), "money has stayed in a session"
-        failures, _ = replay_lines(exported(rows, await self.house.store.instances(alive_only=False)))
+        failures, _ = replay_lines(exported(rows, await self.harness.store.instances(alive_only=False)))
         assert failures == [], failures
         for player in self.players:
             with suppress(RgsError):
-                left_minor, own = await self.house.balance(player.name), await self.sessions_of(player)
+                left_minor, own = await self.harness.balance(player.name), await self.sessions_of(player)
                 finals = [read_statement(row.envelope) for row in rows if row.kind == "round_final"]
                 won = [
                     int(body["returned_minor"]) - int(body["staked_minor"])
@@ -312,12 +312,12 @@ class Time:
                 assert left_minor == ACCOUNT_MINOR + sum(won)
 
     async def sessions_of(self, player: Player) -> set[str]:
-        rows = await self.house.store.sessions_of("op-1", player.name, open_only=False, before=0, limit=200)
+        rows = await self.harness.store.sessions_of("op-1", player.name, open_only=False, before=0, limit=200)
         return {session.session_id for _, session in rows}
 
 
 def exported(rows: Sequence[StatementRow], instances: Sequence[Any]) -> list[bytes]:
-    """The export of a house whose last instance runs still."""
+    """The export of a server whose last instance runs still."""
     scope = {
         "instances": [{"first": "1", "instance": one.instance, "last": str(one.statement_no)} for one in instances],
         "kind": "export_scope",
@@ -333,14 +333,14 @@ def exported(rows: Sequence[StatementRow], instances: Sequence[Any]) -> list[byt
 async def live(folder: Path, database: PostgresAddress | None, life: Sequence[Step]) -> Time:
     time = Time(folder, database)
     await time.begin()
-    time.players += [Player(time.house, name=name) for name in ("anna", "bert")]
+    time.players += [Player(time.harness, name=name) for name in ("anna", "bert")]
     try:
         for step in life:
             await time.take(step)
         await time.finish()
         await time.verify_statements()
     finally:
-        await time.house.stop(ended=False)
+        await time.harness.stop(ended=False)
     return time
 
 

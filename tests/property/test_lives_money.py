@@ -25,10 +25,12 @@ from rgs.service.callers import Caller, Role
 from rgs.service.money import movements
 from rgs.service.play import seamless
 from rgs.service.play.affairs import Affairs
-from tests.house import FakeClock, House, Player, Request
-from tests.oracles import stored_statements, verify_books, verify_numbers
 from tests.property.test_lives_whole import PHASES, Step, World, entropy_of
-from tests.seamless import FUNDINGS, PACE_MS, Better, verify_seamless
+from tests.support.clocks import ManualClock
+from tests.support.service.harness import Request, ServiceHarness
+from tests.support.service.oracles import stored_statements, verify_books, verify_numbers
+from tests.support.service.player import Player
+from tests.support.service.seamless import FUNDINGS, PACE_MS, Better, verify_seamless
 
 DAY_MS: Final = 86_400_000
 ADMIN: Final = Caller("admin-1", Role.ADMIN, "")
@@ -51,19 +53,19 @@ class Days(World):
         self.folder = folder
         self._chances, self._count, self._faulty = chances, 0, True
         self._is_seamless = is_seamless
-        self.house = self._opened(FakeClock())
+        self.harness = self._opened(ManualClock())
         games = ("uth-solo", "casino-holdem", "uth-solo")
         kind: Callable[..., Player] = Better if is_seamless else Player
-        self.players = [kind(self.house, game=game, name=f"player-{n}") for n, game in enumerate(games)]
+        self.players = [kind(self.harness, game=game, name=f"player-{n}") for n, game in enumerate(games)]
         self.pending: dict[int, Request] = {}
         self.answers = {}
         self.refusals = {}
 
-    def _opened(self, clock: FakeClock) -> House:
-        house = House(self.folder, clock=clock, fundings=FUNDINGS)
-        house.wallet_script.otherwise = lambda method: self._chance(WALLET if method != "debit" else DEBIT)
-        house.central_script.otherwise = lambda _: self._chance(CENTRAL)
-        return house
+    def _opened(self, clock: ManualClock) -> ServiceHarness:
+        harness = ServiceHarness(self.folder, clock=clock, fundings=FUNDINGS)
+        harness.wallet_script.otherwise = lambda method: self._chance(WALLET if method != "debit" else DEBIT)
+        harness.central_script.otherwise = lambda _: self._chance(CENTRAL)
+        return harness
 
     def _chance(self, of: Sequence[str]) -> str:
         if not self._faulty:
@@ -72,18 +74,18 @@ class Days(World):
         return of[self._chances[self._count % len(self._chances)] % len(of)]
 
     async def restart(self, how: str) -> None:
-        for script in (self.house.wallet_script, self.house.central_script):
+        for script in (self.harness.wallet_script, self.harness.central_script):
             await script.deliver()
-        await self.house.stop(ended=how == "stop")
-        self.house.clock.tick(1000)
-        self.house = self._opened(self.house.clock)
+        await self.harness.stop(ended=how == "stop")
+        self.harness.clock.tick(1000)
+        self.harness = self._opened(self.harness.clock)
         for player in self.players:
-            player.house = self.house
-        await self.house.start()
+            player.harness = self.harness
+        await self.harness.start()
 
     def next_request(self, player: Player, number: int) -> Request:
         if isinstance(player, Better) and player.session:
-            self.house.clock.tick(PACE_MS)
+            self.harness.clock.tick(PACE_MS)
             if not (player.round and player.round["status"] == "open"):
                 return player.starting(20 + 2 * (number % 20))
         return super().next_request(player, number)
@@ -91,43 +93,43 @@ class Days(World):
     async def take(self, step: Step) -> None:
         match step.what:
             case "hours":
-                self.house.clock.tick(step.number * 600)
+                self.harness.clock.tick(step.number * 600)
             case "rule":
-                await self.house.services.interruptions.finish_due()
+                await self.harness.services.interruptions.finish_due()
             case "buy" | "end" if self._is_seamless:
                 return
             case _:
                 await super().take(step)
 
     async def begin(self) -> None:
-        await self.house.start()
+        await self.harness.start()
         for player in self.players:
             if isinstance(player, Better):
                 await player.fill()
 
     async def finish(self) -> None:
         self._faulty = False
-        for script in (self.house.wallet_script, self.house.central_script):
+        for script in (self.harness.wallet_script, self.harness.central_script):
             script.forget()
             await script.deliver()
-        await self.house.settle()
+        await self.harness.settle()
         for who, player in enumerate(self.players):
             request = self.pending.pop(who, None)
             if request is not None:
                 with_error = await self._outcome(who, request)
                 assert with_error is None or not isinstance(with_error, UnavailableError)
             await self._leave(player)
-        await self.house.settle()
-        assert await self.house.services.outbox.owed_credits(ADMIN, 0, "") == ((), "")
-        assert await self.house.services.outbox.held_reports(0, "") == ((), "")
-        self.house.clock.tick(2 * DAY_MS)
-        await self.house.services.reporting.align_days()
-        assert await self.house.services.outbox.held_reports(0, "") == ((), ""), "the days align"
-        assert await self.house.services.outbox.figures() == ((), ())
+        await self.harness.settle()
+        assert await self.harness.services.outbox.owed_credits(ADMIN, 0, "") == ((), "")
+        assert await self.harness.services.outbox.held_reports(0, "") == ((), "")
+        self.harness.clock.tick(2 * DAY_MS)
+        await self.harness.services.reporting.align_days()
+        assert await self.harness.services.outbox.held_reports(0, "") == ((), ""), "the days align"
+        assert await self.harness.services.outbox.figures() == ((), ())
 
     async def _outcome(self, who: int, request: Request) -> RgsError | None:
         try:
-            self.players[who].take(request, await self.house.send(request, self.players[who].caller))
+            self.players[who].take(request, await self.harness.send(request, self.players[who].caller))
         except RgsError as error:
             return error
         return None
@@ -161,9 +163,9 @@ async def live(folder: Path, batches: Sequence[list[Step] | str], chances: Seque
             await world.verify_memory()
         await world.finish()
     except BaseException:
-        await world.house.stop(ended=False)
+        await world.harness.stop(ended=False)
         raise
-    await world.house.stop()
+    await world.harness.stop()
     if is_seamless:
         verify_seamless(folder)
     else:

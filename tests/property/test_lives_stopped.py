@@ -21,10 +21,11 @@ from rgs.core.errors import RgsError
 from rgs.core.limits import Room, SessionLimits
 from rgs.core.sessions import Session
 from rgs.service.play import settlement
-from tests.house import Player, Request, read_statement
-from tests.oracles import stored_statements
 from tests.property.test_lives_whole import PHASES, Step, World, entropy_of, live
-from tests.unit.service.admins import AdminOf
+from tests.support.service.admins import AdminOf
+from tests.support.service.harness import Request, read_statement
+from tests.support.service.oracles import stored_statements
+from tests.support.service.player import Player
 
 LIMITS = (SessionLimits(), SessionLimits(loss_minor=300, stake_minor=700), SessionLimits(duration_ms=3_600_000))
 HOUR_MS = 3_600_000
@@ -44,7 +45,7 @@ class StoppedWorld(World):
 
     @property
     def admins(self) -> tuple[AdminOf, AdminOf]:
-        return AdminOf(self.house), AdminOf(self.house, "admin-2")
+        return AdminOf(self.harness), AdminOf(self.harness, "admin-2")
 
     def next_request(self, player: Player, number: int) -> Request:
         if player.session and player.session["status"] == "closed":
@@ -65,10 +66,10 @@ class StoppedWorld(World):
             return
         match step.what:
             case "leave":
-                self.house.clock.tick(600_000)
-                await self.house.services.interruptions.finish_due()
+                self.harness.clock.tick(600_000)
+                await self.harness.services.interruptions.finish_due()
             case "day":
-                self.house.clock.tick(HOUR_MS * (1 + step.number % 24))
+                self.harness.clock.tick(HOUR_MS * (1 + step.number % 24))
             case "switch":
                 scope, subject = SCOPES[step.number % len(SCOPES)]
                 await self.admins[0].switch(scope, subject, enabled=step.number % 3 > 0)

@@ -32,8 +32,9 @@ from rgs.service.play import affairs
 from rgs.store.changes import Affair, Answer
 from rgs.store.reads import SqliteReads
 from rng import entropy
-from tests.house import House, Player, Request, read_reply, round_document, session_document
-from tests.oracles import stored_statements, verify_books, verify_numbers
+from tests.support.service.harness import Request, ServiceHarness, read_reply, round_document, session_document
+from tests.support.service.oracles import stored_statements, verify_books, verify_numbers
+from tests.support.service.player import Player
 
 GAMES = ("uth-solo", "casino-holdem", "uth-solo")
 SILENCES = (
@@ -96,19 +97,19 @@ class World:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.house = House(folder)
-        self.players = [Player(self.house, game=game, name=f"player-{n}") for n, game in enumerate(GAMES)]
+        self.harness = ServiceHarness(folder)
+        self.players = [Player(self.harness, game=game, name=f"player-{n}") for n, game in enumerate(GAMES)]
         self.pending: dict[int, Request] = {}
         self.answers: dict[str, Reply] = {}
         self.refusals: dict[str, tuple[str, str, str]] = {}
 
     async def restart(self, how: str) -> None:
-        await self.house.stop(ended=how == "stop")
-        self.house.clock.tick(1000)
-        self.house = House(self.folder, clock=self.house.clock)
+        await self.harness.stop(ended=how == "stop")
+        self.harness.clock.tick(1000)
+        self.harness = ServiceHarness(self.folder, clock=self.harness.clock)
         for player in self.players:
-            player.house = self.house
-        await self.house.start()
+            player.harness = self.harness
+        await self.harness.start()
 
     # --- what clients do ---
 
@@ -116,7 +117,7 @@ class World:
         """Send, and hold every answer against what was answered before."""
         player = self.players[who]
         try:
-            reply = await self.house.send(request, player.caller)
+            reply = await self.harness.send(request, player.caller)
         except UnavailableError:
             self.pending[who] = request
             return
@@ -173,30 +174,30 @@ class World:
                 await asyncio.gather(*[self.send(who, request) for _ in range(2 + number % 3)])
             case "stale" if sent:
                 old = sent[number % len(sent)]
-                await self.send(who, replace(old, request_id=self.house.request_id()))
+                await self.send(who, replace(old, request_id=self.harness.request_id()))
             case "conflict" if sent:
                 used = sent[number % len(sent)]
                 request = replace(self.next_request(player, number), request_id=used.request_id)
                 if type(request) is type(used) and request != used:
                     with pytest.raises(RgsError):
-                        await self.house.send(request, player.caller)
+                        await self.harness.send(request, player.caller)
             case "silence":
                 method = SILENCES[number % len(SILENCES)]
-                script = self.house.wallet_script if number % len(SILENCES) < 3 else self.house.central_script
+                script = self.harness.wallet_script if number % len(SILENCES) < 3 else self.harness.central_script
                 script.plan(method, ("before", "after")[number // 8 % 2])
             case "recover":
-                await self.house.sessions.recover()
+                await self.harness.sessions.recover()
             case "report":
                 with suppress(UnavailableError):
-                    await self.house.reporting.report_stages()
+                    await self.harness.reporting.report_stages()
             case "tick":
-                self.house.clock.tick(number)
+                self.harness.clock.tick(number)
             case _:
                 pass
 
     async def verify_memory(self) -> None:
         """What the store remembers of a session is what is on the disk."""
-        store = self.house.store
+        store = self.harness.store
         for session_id in [player.session_id for player in self.players if player.session]:
             remembered = await store.session(session_id)
             assert remembered is not None
@@ -210,7 +211,7 @@ class World:
         """The peers answer again, everybody leaves."""
         for _ in range(40):
             try:
-                await self.house.settle()
+                await self.harness.settle()
                 break
             except UnavailableError:
                 continue
@@ -225,10 +226,10 @@ class World:
                     break
             else:
                 raise AssertionError(f"player {who} cannot leave")
-        await self.house.settle()
+        await self.harness.settle()
 
     async def refresh(self, player: Player) -> None:
-        view, _ = await self.house.sessions.get(player.caller, player.session_id)
+        view, _ = await self.harness.sessions.get(player.caller, player.session_id)
         player.session = session_document(view)
         player.round = {} if view.open_round is None else round_document(view.open_round)
 
@@ -247,7 +248,7 @@ def _age(session: dict[str, object]) -> tuple[object, ...]:
 async def live(folder: Path, batches: Sequence[list[Step] | str], made: Callable[[Path], World] = World) -> None:
     world = made(folder)
     try:
-        await world.house.start()
+        await world.harness.start()
         for batch in batches:
             if isinstance(batch, str):
                 await world.restart(batch)
@@ -257,9 +258,9 @@ async def live(folder: Path, batches: Sequence[list[Step] | str], made: Callable
             await world.verify_memory()
         await world.finish()
     except BaseException:
-        await world.house.stop(ended=False)
+        await world.harness.stop(ended=False)
         raise
-    await world.house.stop()
+    await world.harness.stop()
     verify_books(folder)
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from rgs.core.errors import RgsError, VerificationError
 from rgs.ports.regulator import ParticipationEnd, SessionClose, StageReport
 from rgs.store.register import RegisterEntry, verify_chain
-from tests.unit.adapters.books import NOW_MS, Numbers, make_register, opening, purchase, stage
+from tests.support.adapters.books import NOW_MS, Numbers, make_register, opening, purchase, stage
 
 Step = tuple[Any, ...]
 """A method of `Life` and its values."""

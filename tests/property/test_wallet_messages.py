@@ -25,7 +25,7 @@ from rgs.core.errors import (
 )
 from rgs.ports.wallet import Leg, TransactionStatus, Transfer
 from rgs.store.wallet import EnteredTransfer, WalletEntry, WalletStore
-from tests.unit.adapters.books import NOW_MS, ulid
+from tests.support.adapters.books import NOW_MS, ulid
 
 _operators = count(1)
 

@@ -24,7 +24,8 @@ from bench.process import Reading
 from bench.windows import CONCURRENCIES, QUICK_CONCURRENCIES, Played, Repeats, Window, figures_of, pooled
 from rgs.tlog.sequencer import Sequencer
 from rgs.v1 import common_pb2 as common
-from tests.house import Player, open_house
+from tests.support.service.harness import open_harness
+from tests.support.service.player import Player
 
 MOUNTS = """\
 /dev/a / ext4 rw 0 0
@@ -214,9 +215,9 @@ def test_a_history_leaves_the_disk_its_space(monkeypatch: pytest.MonkeyPatch, tm
 
 async def test_a_history_is_made_through_the_real_schema(tmp_path: Path) -> None:
     """Rows that the store's own reads take, the same indexes, and accounts that still add up."""
-    async with open_house(tmp_path) as house:
+    async with open_harness(tmp_path) as harness:
         for name in ("anna", "bert"):
-            player = Player(house, name=name)
+            player = Player(harness, name=name)
             await player.send(player.opening())
             await player.send(player.purchase(100_000))
             await player.send(player.starting())

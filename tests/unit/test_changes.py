@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.installed import ROOT, copy_sources
+from tests.support.process.installed import ROOT, copy_sources
 from tools.changes import CERTIFIED, CHANGELOG, certify, check, entries, main
 
 LOG = (

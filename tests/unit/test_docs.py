@@ -81,7 +81,7 @@ def test_every_line_of_the_threat_model_cites_a_test_or_says_that_none_shows_it(
         assert open_ or CITED.search(test), claim
 
 
-def test_the_people_around_the_house_have_a_section_each() -> None:
+def test_the_people_around_the_server_have_a_section_each() -> None:
     for who in ("the house", "the operator", "the player", "the thief of a backup", "the careless restorer"):
         assert re.search(rf"^## \d\. Against {who}$", MODEL, re.MULTILINE)
 
@@ -155,6 +155,6 @@ def test_fractions_are_the_decimals_beside_them() -> None:
 
 def test_what_only_a_receipt_shows_is_said_in_all_three() -> None:
     for text in (VERIFY, MODEL):
-        assert "tests/integration/test_lying_house.py" in text or "integration/test_lying_house.py::" in text
+        assert "tests/integration/test_lying_server.py" in text or "integration/test_lying_server.py::" in text
     assert "section 6 of [verify.md](verify.md)" in AUDIT
     assert re.search(r"^## 6\. Receipts", VERIFY, re.MULTILINE)

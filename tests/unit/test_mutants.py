@@ -179,7 +179,7 @@ def test_a_weak_test_lets_a_mutant_live_and_the_result_names_it(tmp_path: Path) 
 
 
 @linux
-def test_the_test_of_the_house_lets_none_of_a_sample_live(tmp_path: Path) -> None:
+def test_the_project_s_own_test_lets_none_of_a_sample_live(tmp_path: Path) -> None:
     real = (ROOT / "tests" / "unit" / "rng" / "test_scaling.py").read_text()
     status, said, result = run_on_scaling(tmp_path, real, "--sample", "10", "--seed", "7")
     (target,) = result["targets"]

@@ -47,7 +47,7 @@ def test_every_pattern_of_a_group_names_a_file(group: Group) -> None:
 
 FORKED = """
 import os
-from tests.unit.api.serving import entropy
+from tests.support.api.harness import entropy
 entropy().read(1)
 child = os.fork()
 if not child:

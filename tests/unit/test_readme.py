@@ -102,7 +102,7 @@ def test_its_round_is_what_the_terminal_shows_and_what_the_rules_give() -> None:
 
 
 def folders() -> set[str]:
-    """Of the tree: the house's own, and in place of `rgs/` the rooms in it."""
+    """Of the tree: the project's own, and in place of `rgs/` the rooms in it."""
     rooms = {f"rgs/{path.name}" for path in (ROOT / "rgs").iterdir() if any(path.rglob("*.py"))}
     return {f"{name}/" for name in (HOUSE - {"rgs"}) | rooms | {"docs", "protos"}}
 

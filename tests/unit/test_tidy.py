@@ -1,4 +1,4 @@
-"""The house rules hold in every file, and each rule is shown to fail on a planted violation."""
+"""The project's rules hold in every file, and each rule is shown to fail on a planted violation."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ ROOT = Path(__file__).resolve().parents[2]
 SUFFIXES = {".py", ".sql", ".proto"}
 
 
-def house_files() -> list[str]:
+def project_files() -> list[str]:
     paths = (path for top in sorted(HOUSE | {"protos"}) for path in (ROOT / top).rglob("*"))
     return [path.relative_to(ROOT).as_posix() for path in paths if path.suffix in SUFFIXES]
 
 
-@pytest.mark.parametrize("path", house_files())
-def test_the_house_is_tidy(path: str) -> None:
+@pytest.mark.parametrize("path", project_files())
+def test_the_project_is_tidy(path: str) -> None:
     assert [str(finding) for finding in check(path, (ROOT / path).read_text("utf-8"))] == []
 
 
 def test_the_walk_finds_the_rooms() -> None:
-    tops = {path.split("/")[0] for path in house_files()}
+    tops = {path.split("/")[0] for path in project_files()}
     assert tops >= {"rng", "rgs", "tests", "tools"}
 
 
@@ -263,7 +263,7 @@ def test_the_table_does_not_climb() -> None:
 
 
 def test_the_table_says_nothing_that_does_not_exist() -> None:
-    paths = house_files()
+    paths = project_files()
     for room in ROOMS:
         assert any(path.startswith(room.prefix) for path in paths), room.prefix
     names = {module_of(path) for path in paths if path.endswith(".py")}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.adapters.books import Played, make_register
+from tests.support.adapters.books import Played, make_register
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from rgs.core.errors import RegulatorUnavailableError, VerificationError, Wallet
 from rgs.store.changes import StoreRefusedError
 from rgs.store.register import HASH_ZERO, RegisterEntry, RegisterStore, entry_hash, verify_chain
 from rgs.store.wallet import WalletStore
-from tests.unit.adapters.books import NOW_MS, Played, give, make_wallet, move
+from tests.support.adapters.books import NOW_MS, Played, give, make_wallet, move
 
 OPEN: list[Callable[[Path], WalletStore | RegisterStore]] = [WalletStore, RegisterStore]
 both = pytest.mark.parametrize("store", OPEN, ids=["wallet", "register"])
@@ -319,7 +319,7 @@ async def test_an_export_can_be_checked_alone_and_against_a_kept_hash(played: Pl
 
 
 async def test_the_hashes_are_those_of_the_document(played: Played) -> None:
-    """docs/register-and-wallet.md, step by step, with nothing of the house."""
+    """docs/register-and-wallet.md, step by step, with nothing of the server."""
     running = bytes(32)
     for entry in played.store.entries():
         running = hashlib.sha256(b"rgs/test-register/entry/v1\x00" + running + entry.body.encode("ascii")).digest()

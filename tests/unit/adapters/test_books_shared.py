@@ -14,7 +14,7 @@ from typing import Any
 from rgs.adapters.embedded.regulator import EmbeddedRegister
 from rgs.store.register import RegisterStore
 from rgs.store.wallet import WalletStore
-from tests.unit.adapters.books import NOW_MS, Numbers, make_wallet, move, opening, purchase, stage
+from tests.support.adapters.books import NOW_MS, Numbers, make_wallet, move, opening, purchase, stage
 
 PROCESSES, ROUNDS = 3, 25
 

@@ -11,18 +11,11 @@ import structlog.testing
 from rgs.adapters.grpc.circuit import Circuit
 from rgs.core.errors import WalletUnavailableError
 from rgs.ports.readings import CircuitState
+from tests.support.clocks import ManualClock
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.time_ms = 1_000
-
-    def __call__(self) -> int:
-        return self.time_ms
-
-
-def make(clock: Clock, **options: int) -> Circuit:
-    return Circuit("peer", clock, WalletUnavailableError, **{"failures_max": 3, "open_ms": 100, **options})
+def make(clock: ManualClock, **options: int) -> Circuit:
+    return Circuit("peer", clock.now_ms, WalletUnavailableError, **{"failures_max": 3, "open_ms": 100, **options})
 
 
 def use(circuit: Circuit, *, answered: bool) -> None:
@@ -38,7 +31,7 @@ def refused(circuit: Circuit) -> WalletUnavailableError:
 
 
 def test_it_opens_after_so_many_silent_calls_in_a_row() -> None:
-    clock = Clock()
+    clock = ManualClock(1_000)
     circuit = make(clock)
     for answered in (False, False, True, False, False):
         use(circuit, answered=answered)
@@ -54,7 +47,7 @@ def test_it_opens_after_so_many_silent_calls_in_a_row() -> None:
 
 @pytest.mark.parametrize("answered", [False, True])
 def test_one_probe_decides(answered: bool) -> None:
-    clock = Clock()
+    clock = ManualClock(1_000)
     circuit = make(clock)
     for _ in range(3):
         use(circuit, answered=False)
@@ -75,7 +68,7 @@ def test_one_probe_decides(answered: bool) -> None:
 
 
 def test_a_cancelled_probe_is_unknown_and_leaves_room_for_the_next() -> None:
-    clock = Clock()
+    clock = ManualClock(1_000)
     circuit = make(clock)
     for _ in range(3):
         use(circuit, answered=False)
@@ -88,14 +81,14 @@ def test_a_cancelled_probe_is_unknown_and_leaves_room_for_the_next() -> None:
 
 
 def test_an_error_before_the_answer_counts_as_silence() -> None:
-    circuit = make(Clock(), failures_max=1)
+    circuit = make(ManualClock(1_000), failures_max=1)
     with pytest.raises(ValueError, match="not understood"), circuit.call():
         raise ValueError("not understood")
     assert circuit.reading().state is CircuitState.OPEN
 
 
 def test_no_more_calls_in_flight_than_allowed() -> None:
-    circuit = make(Clock(), in_flight_max=2)
+    circuit = make(ManualClock(1_000), in_flight_max=2)
     with circuit.call() as first, circuit.call() as second:
         assert refused(circuit).metadata == {"limit": "2", "value": "2"}
         first.is_answered = True
@@ -106,7 +99,7 @@ def test_no_more_calls_in_flight_than_allowed() -> None:
 
 def test_opening_is_a_warning_and_closing_a_line_of_information() -> None:
     """One each, however often a probe fails between."""
-    clock = Clock()
+    clock = ManualClock(1_000)
     circuit = make(clock)
     with structlog.testing.capture_logs() as lines:
         for answered in (False, False):

@@ -8,13 +8,7 @@ from rgs.adapters.grpc.circuit import Circuit
 from rgs.adapters.grpc.peer import PeerSettings
 from rgs.core.errors import WalletUnavailableError
 from rgs.ports.readings import CircuitState
-
-
-class Clock:
-    time_ms = 1_000
-
-    def __call__(self) -> int:
-        return self.time_ms
+from tests.support.clocks import ManualClock
 
 
 def silent(circuit: Circuit, times: int = 1) -> None:
@@ -30,8 +24,8 @@ def turned_away(circuit: Circuit) -> dict[str, str]:
 
 
 def test_five_silent_calls_open_it_for_five_seconds() -> None:
-    clock = Clock()
-    circuit = Circuit("peer", clock, WalletUnavailableError)
+    clock = ManualClock(1_000)
+    circuit = Circuit("peer", clock.now_ms, WalletUnavailableError)
     silent(circuit, 4)
     assert circuit.reading().state is CircuitState.CLOSED
     silent(circuit)
@@ -52,7 +46,7 @@ def test_the_settings_of_a_peer_are_those_of_the_circuit() -> None:
 
 
 def test_the_two_hundred_and_fifty_seventh_call_at_once_is_turned_away() -> None:
-    circuit = Circuit("peer", Clock(), WalletUnavailableError)
+    circuit = Circuit("peer", ManualClock(1_000).now_ms, WalletUnavailableError)
     calls = [circuit.call() for _ in range(256)]
     outcomes = [call.__enter__() for call in calls]
     assert turned_away(circuit) == {"limit": "256", "value": "256"}
@@ -66,8 +60,8 @@ def test_the_two_hundred_and_fifty_seventh_call_at_once_is_turned_away() -> None
 
 
 def test_beside_a_probe_others_are_told_to_come_again_in_a_millisecond_and_are_counted() -> None:
-    clock = Clock()
-    circuit = Circuit("peer", clock, WalletUnavailableError, failures_max=1, open_ms=100)
+    clock = ManualClock(1_000)
+    circuit = Circuit("peer", clock.now_ms, WalletUnavailableError, failures_max=1, open_ms=100)
     silent(circuit)
     clock.time_ms += 150
     with circuit.call() as probe:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from rgs.ports.readings import CircuitState
-from tests.unit.adapters.test_circuit import Clock, make, refused, use
+from tests.support.clocks import ManualClock
+from tests.unit.adapters.test_circuit import make, refused, use
 
 
 def test_a_silent_probe_opens_it_again_though_an_older_call_was_answered_meanwhile() -> None:
-    clock = Clock()
+    clock = ManualClock(1_000)
     circuit = make(clock)  # three silent calls open it
     older = circuit.call()
     answer = older.__enter__()

@@ -16,7 +16,7 @@ import pytest
 
 from rgs.store.register import RegisterStore
 from rgs.store.wallet import WalletStore
-from tests.unit.adapters.crash_child import SCRIPTS
+from tests.support.adapters.crash_child import SCRIPTS
 
 ROOT = Path(__file__).resolve().parents[3]
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked copies of a process")
@@ -64,7 +64,7 @@ async def test_killed_between_every_two_statements(
     expected, _ = rows_of(whole)
 
     child = subprocess.run(  # noqa: ASYNC221 - nothing else runs
-        [sys.executable, "-m", "tests.unit.adapters.crash_child", book, str(tmp_path)],
+        [sys.executable, "-m", "tests.support.adapters.crash_child", book, str(tmp_path)],
         cwd=ROOT,
         capture_output=True,
         check=True,

@@ -11,7 +11,7 @@ from pathlib import Path
 from rgs.ports.regulator import Rejection
 from rgs.store.register import APPLICATION_ID as REGISTER_ID
 from rgs.store.wallet import APPLICATION_ID as WALLET_ID
-from tests.unit.adapters.books import Played, make_wallet, move
+from tests.support.adapters.books import Played, make_wallet, move
 
 DOCUMENT = (Path(__file__).resolve().parents[3] / "docs" / "register-and-wallet.md").read_text("utf-8")
 

@@ -21,7 +21,7 @@ from rgs.core.times import format_date
 from rgs.ports.amounts import AMOUNT_MINOR_MAX, check_amount
 from rgs.ports.regulator import DayAlignment, DayTotals, ParticipationEnd, SessionClose
 from rgs.ports.wallet import Leg, Wallet
-from tests.unit.adapters.books import (
+from tests.support.adapters.books import (
     NOTHING,
     NOW_MS,
     asked_by,
@@ -34,7 +34,7 @@ from tests.unit.adapters.books import (
     stage,
     ulid,
 )
-from tests.unit.api.serving import authority, operator_certificate
+from tests.support.api.harness import authority, operator_certificate
 
 SESSION, PARTICIPATION = "M" + "0" * 15, "N" + "0" * 15
 NO_ULID, NO_NAME, NO_REFERENCE, NO_ID = "x" * 26, "A b", "a b", "m" * 16
@@ -249,7 +249,7 @@ async def test_what_is_closed_says_which_it_is(tmp_path: Path) -> None:
         await register.open_session(TOLD)
 
 
-async def test_an_id_that_the_house_cannot_make_is_told_before_anything_is_entered(tmp_path: Path) -> None:
+async def test_an_id_that_the_server_cannot_make_is_told_before_anything_is_entered(tmp_path: Path) -> None:
     for made in ("", "N" + "0" * 15, "M" + "0" * 14, "m" + "0" * 15):
         store = make_register(tmp_path / "register.sqlite")[1]
         register = EmbeddedRegister(store, lambda _prefix, made=made: made, lambda: NOW_MS)  # type: ignore[misc]

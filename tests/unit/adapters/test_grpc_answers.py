@@ -29,8 +29,8 @@ from rgs.core.errors import (
 from rgs.ports.regulator import Rejection
 from rgs.ports.wallet import Balance, Receipt, TransactionStatus, Wallet
 from rgs.wallet.v1 import wallet_pb2 as pb
-from tests.unit.adapters.books import NOW_MS, asked_by, give, make_wallet, move, ulid
-from tests.unit.api.serving import authority, operator_certificate, server_certificate
+from tests.support.adapters.books import NOW_MS, asked_by, give, make_wallet, move, ulid
+from tests.support.api.harness import authority, operator_certificate, server_certificate
 
 Answer = Callable[[bytes, grpc.aio.ServicerContext[Any, Any]], Awaitable[bytes]]
 REQUESTS = {

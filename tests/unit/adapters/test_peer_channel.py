@@ -10,7 +10,7 @@ from google.rpc.status_pb2 import Status
 
 from rgs.adapters.grpc.peer import MESSAGE_BYTES_MAX, Peer, PeerSettings
 from rgs.core.errors import WalletUnavailableError
-from tests.unit.api.serving import authority, operator_certificate
+from tests.support.api.harness import authority, operator_certificate
 
 
 def peer(**other: Any) -> Peer:

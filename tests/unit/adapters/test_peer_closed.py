@@ -8,8 +8,8 @@ import pytest
 
 from rgs.adapters.grpc.wallet import RoutedWallet
 from rgs.core.errors import RegulatorUnavailableError, WalletUnavailableError
-from tests.unit.adapters.books import move, opening, ulid
-from tests.unit.devkit.simulators.running import running_regulator, running_wallet
+from tests.support.adapters.books import move, opening, ulid
+from tests.support.adapters.simulators import running_regulator, running_wallet
 
 
 async def test_a_wallet_that_was_closed_is_asked_nothing(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 
 from rgs.adapters.grpc.peer import DETAILS, TEXT_MAX, Peer, PeerSettings, RefusalRow
 from rgs.core.errors import WalletUnavailableError
-from tests.unit.api.serving import authority, operator_certificate
+from tests.support.api.harness import authority, operator_certificate
 
 DOMAIN = "wallet.example"
 STATE, LIMIT = grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.RESOURCE_EXHAUSTED

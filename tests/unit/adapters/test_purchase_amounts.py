@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from rgs.core.errors import InvalidFieldError
-from tests.unit.adapters.books import make_register, opening, purchase, ulid
-from tests.unit.devkit.simulators.running import running_regulator
+from tests.support.adapters.books import make_register, opening, purchase, ulid
+from tests.support.adapters.simulators import running_regulator
 
 
 @pytest.fixture(params=["embedded", "grpc"])

@@ -20,7 +20,7 @@ from rgs.core.errors import (
 )
 from rgs.ports.regulator import ParticipationEnd, RegulatorParticipation, SessionClose, check_regulator_id
 from rgs.store.register import RegisterStore
-from tests.unit.adapters.books import NOW_MS, Numbers, Played, make_register, opening, purchase, stage
+from tests.support.adapters.books import NOW_MS, Numbers, Played, make_register, opening, purchase, stage
 
 # --- what is legal ----------------------------------------------------------------------------------------------------
 

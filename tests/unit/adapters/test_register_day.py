@@ -14,7 +14,7 @@ from rgs.core.errors import IdempotencyConflictError, InvalidFieldError, Regulat
 from rgs.core.times import format_date
 from rgs.ports.regulator import DayAlignment, DayTotals, SoftwareModule
 from rgs.store.register import RegisterStore
-from tests.unit.adapters.books import NOTHING, NOW_MS, Played, counting_ids, modules
+from tests.support.adapters.books import NOTHING, NOW_MS, Played, counting_ids, modules
 
 TODAY = DayTotals(1, 500, 2, 60, 0, 1, 440)
 

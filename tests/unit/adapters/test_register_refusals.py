@@ -23,7 +23,7 @@ from rgs.core.errors import (
 )
 from rgs.core.times import format_date
 from rgs.ports.regulator import DayAlignment, Rejection
-from tests.unit.adapters.books import NOTHING, NOW_MS, Played, modules, opening, purchase, stage
+from tests.support.adapters.books import NOTHING, NOW_MS, Played, modules, opening, purchase, stage
 
 Act = Callable[[Played], Awaitable[Any]]
 FUTURE = NOW_MS + 1

@@ -26,7 +26,7 @@ from rgs.core.errors import (
 from rgs.ports.amounts import AMOUNT_MINOR_MAX
 from rgs.ports.wallet import Balance, Receipt, TransactionStatus, Transfer, Wallet
 from rgs.store.wallet import WalletStore
-from tests.unit.adapters.books import asked_by, give, make_wallet, move, ulid
+from tests.support.adapters.books import asked_by, give, make_wallet, move, ulid
 
 ACCOUNT = {"operator": "op", "player": "anna", "currency": "EUR"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rgs.ports.wallet import Balance
-from tests.unit.adapters.books import make_wallet
+from tests.support.adapters.books import make_wallet
 
 ACCOUNT = {"operator": "op", "player": "anna", "currency": "EUR"}
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rgs.ports.wallet import Leg
-from tests.unit.adapters.books import give, make_wallet, move, ulid
+from tests.support.adapters.books import give, make_wallet, move, ulid
 
 
 async def test_a_movement_names_its_session_its_leg_and_its_round(tmp_path: Path) -> None:

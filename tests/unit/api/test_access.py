@@ -20,8 +20,10 @@ from rgs.node.logging import Log
 from rgs.node.server import Server
 from rgs.service.callers import Caller, Role
 from rgs.v1 import admin_pb2, common_pb2, play_pb2, session_pb2
-from tests.unit.api.client import Player, body_of, refused, request_id
-from tests.unit.api.serving import Clock, House, manifest, reason_in, status_in
+from tests.support.api.client import ApiClient, refused, request_id
+from tests.support.api.harness import ApiHarness, manifest, reason_in, status_in
+from tests.support.clocks import ShiftedClock
+from tests.support.service.harness import read_statement
 
 SESSION, ROUND = "01K4ZQ6A0B1C2D3E4F5G6H7J81", "01K4ZQ7M2J8T5V9X3B6C1D0EFG"
 FIELDS = ["time", "level", "event", "method", "party", "request_id", "session_id", "round_id", "reason", "ms"]
@@ -88,7 +90,7 @@ def test_what_is_typed_as_an_id_stays_in_its_quotes(text: str, told: str) -> Non
 def test_a_line_has_its_fields_and_no_other() -> None:
     written: list[str] = []
     request = session_pb2.OpenSessionRequest(request_id="r-1", player="the player", operator_reference="the reference")
-    CallLines(written.append, Clock()).tell(
+    CallLines(written.append, ShiftedClock()).tell(
         "rgs.v1.SessionService/OpenSession", "op-1", request, b"", "DISABLED", 0.01234
     )
     (line,) = (json.loads(one) for one in written)
@@ -106,7 +108,7 @@ def test_a_line_has_its_fields_and_no_other() -> None:
 
 def test_of_refusals_a_party_has_so_many_lines_and_then_their_number() -> None:
     written: list[str] = []
-    lines = CallLines(written.append, Clock())
+    lines = CallLines(written.append, ShiftedClock())
     request = play_pb2.ActRequest(request_id=request_id(), session_id=SESSION, round_id=ROUND)
 
     def tell(party: str, reason: str, times: int) -> None:
@@ -141,22 +143,22 @@ async def test_a_flood_that_is_refused_does_not_fill_the_log_of_a_server(
         look(self)
 
     monkeypatch.setattr(Calls, "look", count)
-    house = House(tmp_path / "home", party_messages_per_s=150)
-    with Log(house.config.log, "info", house.clock, people=None) as log:
-        house.server = Server(house.config, manifest(), clock=house.clock, log=log)
-        await house.start()
+    harness = ApiHarness(tmp_path / "home", party_messages_per_s=150)
+    with Log(harness.config.log, "info", harness.clock, people=None) as log:
+        harness.server = Server(harness.config, manifest(), clock=harness.clock, log=log)
+        await harness.start()
         try:
-            player = await Player(house.channel()).seated()
-            house.clock.ahead_ms += 2_000
-            house.clock.stand()
+            player = await ApiClient(harness.channel()).seated()
+            harness.clock.ahead_ms += 2_000
+            harness.clock.stand()
             reasons: Counter[str] = Counter()
             for _ in range(400):
                 error = await refused(player.play.StartRound(player.start_request(stage_no=9)))
                 reasons[reason_in(status_in(error))] += 1
         finally:
-            await house.stop()
+            await harness.stop()
     assert reasons == {"NUMBER_NOT_EXPECTED": 150, "PARTY_LIMIT": 250}
-    every = [json.loads(line) for line in house.config.log.read_text("ascii").splitlines()]
+    every = [json.loads(line) for line in harness.config.log.read_text("ascii").splitlines()]
     events = Counter(line["event"] for line in every)
     assert events["call"] <= 2 + REFUSALS_MAX * (looks + 1)
     assert sum(line.get("count", 1) for line in every if line["event"] in ("call", "calls_left_out")) == 2 + 150
@@ -165,7 +167,7 @@ async def test_a_flood_that_is_refused_does_not_fill_the_log_of_a_server(
 
 
 async def test_faults_that_come_in_floods_are_told_by_their_number() -> None:
-    calls = Calls(None, Clock(), None)  # type: ignore[arg-type]
+    calls = Calls(None, ShiftedClock(), None)  # type: ignore[arg-type]
     with capture_logs() as logs:
         for _ in range(500):
             calls.status(RuntimeError("no"), "rgs.v1.PlayService/Act", "r")
@@ -182,20 +184,20 @@ async def test_faults_that_come_in_floods_are_told_by_their_number() -> None:
 
 async def played(
     folder: Path, *, level: str = "info", log_calls: bool = True
-) -> tuple[House, dict[str, Any], list[str]]:
-    """A life with a refusal, a repeat, a stream and reads; the house, the round's final, the request ids in order."""
-    house = House(folder / "home", log_calls=log_calls)
+) -> tuple[ApiHarness, dict[str, Any], list[str]]:
+    """A life with a refusal, a repeat, a stream and reads; the server, the round's final, the request ids in order."""
+    harness = ApiHarness(folder / "home", log_calls=log_calls)
     asked: list[str] = []
 
     def noted(request: Any) -> Any:
         asked.append(request.request_id)
         return request
 
-    with Log(house.config.log, level, house.clock, people=None) as log:
-        house.server = Server(house.config, manifest(), clock=house.clock, log=log)
-        await house.start()
+    with Log(harness.config.log, level, harness.clock, people=None) as log:
+        harness.server = Server(harness.config, manifest(), clock=harness.clock, log=log)
+        await harness.start()
         try:
-            player = Player(house.channel())
+            player = ApiClient(harness.channel())
             opened = await player.sessions.OpenSession(noted(player.open_request()))
             player.session_id = opened.session.session_id
             buy = noted(player.buy_request())
@@ -212,17 +214,17 @@ async def played(
             assert (await stream.read()).HasField("error")
             await stream.done_writing()
             acted = await player.play.Act(noted(player.act_request(common_pb2.ACTION_PLAY_4X)))
-            stranger = Player(house.channel("demo-lab"))
+            stranger = ApiClient(harness.channel("demo-lab"))
             error = await refused(stranger.sessions.OpenSession(stranger.open_request()))
             assert error.code() is grpc.StatusCode.PERMISSION_DENIED
         finally:
-            await house.stop()
-    return house, body_of(acted.final), asked
+            await harness.stop()
+    return harness, read_statement(acted.final), asked
 
 
 async def test_every_step_of_a_life_has_its_line(tmp_path: Path) -> None:
-    house, final, asked = await played(tmp_path)
-    lines = lines_of(house.config.log)
+    harness, final, asked = await played(tmp_path)
+    lines = lines_of(harness.config.log)
     assert [line["request_id"] for line in lines] == asked
     assert [(line["method"], line["reason"]) for line in lines] == [
         ("SessionService/OpenSession", "OK"),
@@ -244,8 +246,8 @@ async def test_every_step_of_a_life_has_its_line(tmp_path: Path) -> None:
 
 
 async def test_nothing_secret_and_nothing_personal_is_in_a_line(tmp_path: Path) -> None:
-    house, final, _ = await played(tmp_path, level="debug")
-    text = house.config.log.read_text("ascii")
+    harness, final, _ = await played(tmp_path, level="debug")
+    text = harness.config.log.read_text("ascii")
     assert text.count('"event":"call"') == 7
     calls = "\n".join(line for line in text.splitlines() if '"event":"call"' in line)
     for secret in (final["salt"], final["transcript"], "".join(final["deck"]), final["actions_hash"], final["opening"]):
@@ -257,19 +259,19 @@ async def test_nothing_secret_and_nothing_personal_is_in_a_line(tmp_path: Path) 
 
 
 async def test_the_lines_can_be_turned_off(tmp_path: Path) -> None:
-    house, _, _ = await played(tmp_path, log_calls=False)
-    assert lines_of(house.config.log) == []
-    assert load_config(house.config.home).log_calls
+    harness, _, _ = await played(tmp_path, log_calls=False)
+    assert lines_of(harness.config.log) == []
+    assert load_config(harness.config.home).log_calls
 
 
 async def test_a_level_above_info_has_none(tmp_path: Path) -> None:
-    house, _, _ = await played(tmp_path, level="warning")
-    assert lines_of(house.config.log) == []
+    harness, _, _ = await played(tmp_path, level="warning")
+    assert lines_of(harness.config.log) == []
 
 
 async def test_a_call_that_is_cancelled_while_its_service_works_says_so(tmp_path: Path) -> None:
     written: list[str] = []
-    calls = Calls(None, Clock(), None, lines=CallLines(written.append, Clock()))  # type: ignore[arg-type]
+    calls = Calls(None, ShiftedClock(), None, lines=CallLines(written.append, ShiftedClock()))  # type: ignore[arg-type]
     begun = asyncio.Event()
 
     async def never(_caller: Caller, _message: Any) -> bytes:

@@ -18,21 +18,14 @@ from rgs.core.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
-from rgs.node.clock import SystemClock
 from rgs.service.callers import Caller, Role
 from rgs.store.interface import PartyRow
 from rgs.v1 import admin_pb2, audit_pb2, catalog_pb2, history_pb2, play_pb2, reconciliation_pb2, session_pb2
-from tests.waiting import at_once
+from tests.support.clocks import NOW_MS, ManualClock
+from tests.support.waiting import at_once
 
-NOW_MS = 1_795_000_000_000
 ACT = "rgs.v1.PlayService/Act"
 LIST_GAMES = "rgs.v1.CatalogService/ListGames"
-
-
-class Clock(SystemClock):
-    def __init__(self, ms: int = NOW_MS) -> None:
-        self.ms = ms
-        super().__init__(lambda: self.ms, lambda: self.ms)
 
 
 @dataclass(frozen=True)
@@ -65,11 +58,11 @@ class Parties:
 GOOD = PeerCertificate("f1", ["rgs://party/operator/op1"], NOW_MS - 1, NOW_MS + 1)
 
 
-class House:
+class GateHarness:
     """A gate with what stands around it. The PEM of a certificate is the name of an entry of `peers`."""
 
     def __init__(self, *rows: Row, admit: Callable[[Caller], None] = lambda _: None) -> None:
-        self.clock = Clock()
+        self.clock = ManualClock()
         self.parties = Parties(*(rows or (Row(),)))
         self.peers: dict[bytes, PeerCertificate] = {b"good": GOOD}
         self.read: list[bytes] = []
@@ -125,22 +118,22 @@ def test_the_table_has_every_method_of_the_contract_and_no_other() -> None:
 @pytest.mark.parametrize(("method", "roles"), METHODS, ids=[method for method, _ in METHODS])
 @pytest.mark.parametrize("role", list(Role))
 def test_every_role_at_every_method(method: str, roles: set[str], role: Role) -> None:
-    house = House(Row(role=role.value))
-    house.peers[b"good"] = replace(GOOD, uris=[f"rgs://party/{role.value}/op1"])
+    harness = GateHarness(Row(role=role.value))
+    harness.peers[b"good"] = replace(GOOD, uris=[f"rgs://party/{role.value}/op1"])
     if role.value in roles:
-        assert house.caller(method=method) == Caller("op1", role, "demo")
+        assert harness.caller(method=method) == Caller("op1", role, "demo")
     else:
         with pytest.raises(PermissionDeniedError) as caught:
-            house.caller(method=method)
+            harness.caller(method=method)
         assert caught.value.metadata == {"role": role.value, "method": method}
 
 
 def test_a_method_without_a_row_is_nobodys() -> None:
     for role in Role:
-        house = House(Row(role=role.value))
-        house.peers[b"good"] = replace(GOOD, uris=[f"rgs://party/{role.value}/op1"])
+        harness = GateHarness(Row(role=role.value))
+        harness.peers[b"good"] = replace(GOOD, uris=[f"rgs://party/{role.value}/op1"])
         with pytest.raises(PermissionDeniedError):
-            house.caller(method="rgs.v1.PlayService/Peek")
+            harness.caller(method="rgs.v1.PlayService/Peek")
 
 
 # --- certificates -----------------------------------------------------------------------------------------------------
@@ -163,75 +156,75 @@ def test_a_method_without_a_row_is_nobodys() -> None:
     ids=str,
 )
 def test_a_certificate_that_is_wrong_in_one_thing(change: dict[str, Any]) -> None:
-    house = House()
-    assert house.caller().party == "op1"
-    house.peers[b"wrong"] = replace(GOOD, **change)
+    harness = GateHarness()
+    assert harness.caller().party == "op1"
+    harness.peers[b"wrong"] = replace(GOOD, **change)
     for _ in range(2):
         with pytest.raises(UnauthenticatedError):
-            house.caller(b"wrong", LIST_GAMES)
+            harness.caller(b"wrong", LIST_GAMES)
 
 
 def test_no_certificate_and_one_that_cannot_be_read() -> None:
-    house = House()
+    harness = GateHarness()
     for pem in (None, b"", b"garbage"):
         with pytest.raises(UnauthenticatedError):
-            house.caller(pem, LIST_GAMES)
+            harness.caller(pem, LIST_GAMES)
 
 
 def test_a_row_of_an_unknown_role_lets_nobody_in() -> None:
-    house = House(Row(role="owner"))
-    house.peers[b"good"] = replace(GOOD, uris=["rgs://party/owner/op1"])
+    harness = GateHarness(Row(role="owner"))
+    harness.peers[b"good"] = replace(GOOD, uris=["rgs://party/owner/op1"])
     with pytest.raises(UnauthenticatedError):
-        house.caller(method=LIST_GAMES)
+        harness.caller(method=LIST_GAMES)
 
 
 def test_the_dates_are_looked_at_in_every_call() -> None:
-    house = House()
+    harness = GateHarness()
     for now_ms in (NOW_MS - 1, NOW_MS, NOW_MS + 1):
-        house.clock.ms = now_ms
-        assert house.caller().party == "op1"
+        harness.clock.time_ms = now_ms
+        assert harness.caller().party == "op1"
     for now_ms in (NOW_MS - 2, NOW_MS + 2):
-        house.clock.ms = now_ms
+        harness.clock.time_ms = now_ms
         with pytest.raises(UnauthenticatedError):
-            house.caller()
+            harness.caller()
 
 
 def test_a_certificate_is_read_once() -> None:
-    house = House()
+    harness = GateHarness()
     for _ in range(3):
-        house.caller()
+        harness.caller()
         with pytest.raises(UnauthenticatedError):
-            house.caller(b"garbage")
-    assert house.read == [b"good", b"garbage"]
+            harness.caller(b"garbage")
+    assert harness.read == [b"good", b"garbage"]
 
 
 def test_a_refusal_said_again_does_not_grow() -> None:
-    house = House()
+    harness = GateHarness()
     depths = []
     for _ in range(3):
         with pytest.raises(UnauthenticatedError) as caught:
-            house.caller(b"garbage")
+            harness.caller(b"garbage")
         depths.append(len(caught.traceback))
     assert len(set(depths[1:])) == 1
     assert depths[0] <= depths[1] + 1
 
 
 def test_strangers_do_not_fill_the_memory() -> None:
-    house = House()
+    harness = GateHarness()
     for nth in range(KNOWN_MAX + 10):
         with pytest.raises(UnauthenticatedError), capture_logs():
-            house.caller(b"stranger %d" % nth)
-    assert len(house.gate._known) <= KNOWN_MAX
-    assert house.caller().party == "op1"
+            harness.caller(b"stranger %d" % nth)
+    assert len(harness.gate._known) <= KNOWN_MAX
+    assert harness.caller().party == "op1"
 
 
 def test_a_stranger_is_logged_once_with_his_fingerprint() -> None:
-    house = House()
-    house.peers[b"stranger"] = replace(GOOD, fingerprint="f9")
+    harness = GateHarness()
+    harness.peers[b"stranger"] = replace(GOOD, fingerprint="f9")
     with capture_logs() as logs:
         for _ in range(3):
             with pytest.raises(UnauthenticatedError):
-                house.caller(b"stranger")
+                harness.caller(b"stranger")
     assert logs == [
         {
             "event": "certificate_refused",
@@ -246,10 +239,10 @@ def test_whoever_is_not_admitted_gets_that_reason_at_every_call() -> None:
     def admit(caller: Caller) -> None:
         raise JurisdictionError("not with this authority", jurisdiction=caller.jurisdiction)
 
-    house = House(admit=admit)
+    harness = GateHarness(admit=admit)
     for _ in range(2):
         with pytest.raises(JurisdictionError) as caught:
-            house.caller()
+            harness.caller()
         assert caught.value.metadata == {"jurisdiction": "demo"}
 
 
@@ -257,46 +250,46 @@ def test_whoever_is_not_admitted_gets_that_reason_at_every_call() -> None:
 
 
 async def test_a_change_of_the_list_bites_with_the_next_poll() -> None:
-    house = House()
-    assert house.caller().party == "op1"
-    house.parties.rows, house.parties.count = [], 1
-    assert house.caller().party == "op1"  # not looked at in between
-    await house.gate.poll()
+    harness = GateHarness()
+    assert harness.caller().party == "op1"
+    harness.parties.rows, harness.parties.count = [], 1
+    assert harness.caller().party == "op1"  # not looked at in between
+    await harness.gate.poll()
     with pytest.raises(UnauthenticatedError):
-        house.caller()
-    house.parties.rows, house.parties.count = [Row()], 2
-    await house.gate.poll()
-    assert house.caller().party == "op1"
+        harness.caller()
+    harness.parties.rows, harness.parties.count = [Row()], 2
+    await harness.gate.poll()
+    assert harness.caller().party == "op1"
 
 
 async def test_an_unchanged_list_is_not_read_again() -> None:
-    house = House()
+    harness = GateHarness()
     for _ in range(5):
-        await house.gate.poll()
-    assert house.parties.reads == 1
+        await harness.gate.poll()
+    assert harness.parties.reads == 1
 
 
 async def test_a_list_that_cannot_be_read_closes_the_gate_until_it_can() -> None:
-    house = House()
-    house.parties.broken = True
+    harness = GateHarness()
+    harness.parties.broken = True
     for nth in itertools.count(1):
         with pytest.raises(OSError, match="disk"):
-            await house.gate.poll()
+            await harness.gate.poll()
         if nth == FAILED_POLLS_MAX:
             break
-        assert house.caller().party == "op1"
+        assert harness.caller().party == "op1"
     with pytest.raises(UnavailableError):
-        house.caller()
-    house.parties.broken = False
-    await house.gate.poll()
-    assert house.caller().party == "op1"
+        harness.caller()
+    harness.parties.broken = False
+    await harness.gate.poll()
+    assert harness.caller().party == "op1"
 
 
 def test_a_list_that_cannot_be_read_at_the_start_is_an_error() -> None:
     parties = Parties()
     parties.broken = True
     with pytest.raises(OSError, match="disk"):
-        at_once(Gate(parties, Clock(), lambda _: GOOD).refresh())
+        at_once(Gate(parties, ManualClock(), lambda _: GOOD).refresh())
 
 
 # --- the call's certificate -------------------------------------------------------------------------------------------

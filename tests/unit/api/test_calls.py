@@ -15,7 +15,8 @@ from rgs.node.clock import SystemClock
 from rgs.node.pki import issue_client
 from rgs.service.callers import Caller, Role
 from rgs.v1 import play_pb2
-from tests.unit.api.serving import (
+from tests.support.api.client import refused
+from tests.support.api.harness import (
     HOUR_MS,
     authority,
     channel_of,
@@ -25,8 +26,9 @@ from tests.unit.api.serving import (
     reason_in,
     small,
     status_in,
+    versions,
 )
-from tests.unit.api.views import REQUEST_ID, ROUND_ID, SESSION_ID
+from tests.support.api.views import REQUEST_ID, ROUND_ID, SESSION_ID
 
 ACT = "/rgs.v1.PlayService/Act"
 REQUEST = play_pb2.ActRequest(request_id=REQUEST_ID, session_id=SESSION_ID, round_id=ROUND_ID, round_version=1)
@@ -35,19 +37,6 @@ SECRET = "5a17ba11" * 8
 
 def act(nth: int) -> play_pb2.PlayRequest:
     return play_pb2.PlayRequest(act=play_pb2.ActRequest(request_id=f"r{nth}", round_version=nth))
-
-
-async def versions(_caller: Caller, message: Any) -> bytes:
-    """An answer by which the request is known again."""
-    response = play_pb2.ActResponse()
-    response.round.round_version = message.round_version
-    return response.SerializeToString()
-
-
-async def refused(call: Any) -> grpc.aio.AioRpcError:
-    with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await call
-    return caught.value
 
 
 # --- unary ------------------------------------------------------------------------------------------------------------
@@ -60,8 +49,8 @@ async def test_a_call_reaches_its_method_with_its_caller() -> None:
         seen.append((caller, message))
         return b"\x12\x00"
 
-    async with small(Act=answer) as house:
-        assert await house.unary(ACT)(REQUEST.SerializeToString()) == b"\x12\x00"  # without a deadline
+    async with small(Act=answer) as harness:
+        assert await harness.unary(ACT)(REQUEST.SerializeToString()) == b"\x12\x00"  # without a deadline
     assert seen == [(Caller("op1", Role.OPERATOR, "demo"), REQUEST)]
 
 
@@ -69,12 +58,12 @@ async def test_an_error_of_the_service_is_a_status() -> None:
     async def answer(_caller: Caller, _message: Any) -> bytes:
         raise RoundNotOpenError("the round is settled", round_id=ROUND_ID)
 
-    async with small(Act=answer) as house:
-        error = await refused(house.unary(ACT)(b""))
+    async with small(Act=answer) as harness:
+        error = await refused(harness.unary(ACT)(b""))
     assert error.code() is grpc.StatusCode.FAILED_PRECONDITION
     info = info_in(status_in(error))
     assert (info.reason, dict(info.metadata)) == ("ROUND_NOT_OPEN", {"round_id": ROUND_ID})
-    assert house.logs == []
+    assert harness.logs == []
 
 
 async def test_a_fault_of_the_service_tells_nothing_of_it() -> None:
@@ -82,22 +71,22 @@ async def test_a_fault_of_the_service_tells_nothing_of_it() -> None:
         salt = SECRET
         raise RuntimeError(salt)
 
-    async with small(Act=answer) as house:
-        error = await refused(house.unary(ACT)(REQUEST.SerializeToString()))
-        assert await house.unary("/rgs.v1.PlayService/GetRound")(b"") == b""  # and the server goes on
+    async with small(Act=answer) as harness:
+        error = await refused(harness.unary(ACT)(REQUEST.SerializeToString()))
+        assert await harness.unary("/rgs.v1.PlayService/GetRound")(b"") == b""  # and the server goes on
     info = info_in(status_in(error))
     assert (error.code(), info.reason) == (grpc.StatusCode.INTERNAL, "INTERNAL")
-    (line,) = house.logs
+    (line,) = harness.logs
     assert (line["incident"], line["request_id"]) == (info.metadata["incident"], REQUEST_ID)
-    assert SECRET not in f"{error} {house.logs}"
+    assert SECRET not in f"{error} {harness.logs}"
 
 
 @pytest.mark.parametrize(
     ("data", "reason"), [(b"\xff", "INVALID_FIELD"), (b"\x08\x01", "UNKNOWN_FIELD"), (b"\xf8\x07\x01", "UNKNOWN_FIELD")]
 )
 async def test_bytes_that_are_not_the_request(data: bytes, reason: str) -> None:
-    async with small() as house:
-        error = await refused(house.unary(ACT)(data))
+    async with small() as harness:
+        error = await refused(harness.unary(ACT)(data))
     assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
     assert reason_in(status_in(error)) == reason
 
@@ -105,29 +94,29 @@ async def test_bytes_that_are_not_the_request(data: bytes, reason: str) -> None:
 async def test_a_request_that_is_too_large() -> None:
     fits = play_pb2.ActRequest(request_id="x" * (MESSAGE_BYTES_MAX - 4)).SerializeToString()
     assert len(fits) == MESSAGE_BYTES_MAX
-    async with small() as house:
-        assert await house.unary(ACT)(fits) == b""
-        error = await refused(house.unary(ACT)(fits + b"\x12\x00"))
+    async with small() as harness:
+        assert await harness.unary(ACT)(fits) == b""
+        error = await refused(harness.unary(ACT)(fits + b"\x12\x00"))
     assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
 async def test_more_calls_at_once_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rgs.api.endpoint.CALLS_MAX", 2)
-    async with small() as house:
-        streams = [house.stream() for _ in range(2)]
+    async with small() as harness:
+        streams = [harness.stream() for _ in range(2)]
         for stream in streams:
             await stream.write(play_pb2.PlayRequest(get_round=play_pb2.GetRoundRequest()))
             assert (await stream.read()).WhichOneof("response") == "get_round"
-        error = await refused(house.unary(ACT)(b""))
+        error = await refused(harness.unary(ACT)(b""))
         assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         await streams[0].done_writing()
         assert await streams[0].read() is grpc.aio.EOF
-        assert await house.unary(ACT)(b"") == b""
+        assert await harness.unary(ACT)(b"") == b""
 
 
 async def test_a_method_that_is_none() -> None:
-    async with small() as house:
-        error = await refused(house.unary("/rgs.v1.PlayService/Peek")(b""))
+    async with small() as harness:
+        error = await refused(harness.unary("/rgs.v1.PlayService/Peek")(b""))
     assert error.code() is grpc.StatusCode.UNIMPLEMENTED
 
 
@@ -139,14 +128,14 @@ async def test_a_call_whose_time_is_up_does_nothing() -> None:
         def time_remaining(self) -> float | None:
             return self.left_s
 
-    async with small() as house:
+    async with small() as harness:
         pem = operator_certificate().certificate_pem
         call: Any
         for call in (Call(None), Call(0.001)):
-            assert house.calls.admit(pem, ACT.removeprefix("/"), call).party == "op1"
+            assert harness.calls.admit(pem, ACT.removeprefix("/"), call).party == "op1"
         for call in (Call(0.0), Call(-0.5)):
             with pytest.raises(DeadlineTooShortError):
-                house.calls.admit(pem, ACT.removeprefix("/"), call)
+                harness.calls.admit(pem, ACT.removeprefix("/"), call)
 
 
 async def test_a_deadline_that_passes_while_the_service_works_is_told_by_grpc() -> None:
@@ -156,20 +145,20 @@ async def test_a_deadline_that_passes_while_the_service_works_is_told_by_grpc() 
         await released.wait()
         return b""
 
-    async with small(Act=answer) as house:
-        error = await refused(house.unary(ACT)(b"", timeout=0.2))
+    async with small(Act=answer) as harness:
+        error = await refused(harness.unary(ACT)(b"", timeout=0.2))
         assert error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-        await asyncio.wait_for(house.calls.finished(), 5)
-    assert house.calls.under_way == 0
-    assert house.logs == []
+        await asyncio.wait_for(harness.calls.finished(), 5)
+    assert harness.calls.under_way == 0
+    assert harness.logs == []
 
 
 # --- who --------------------------------------------------------------------------------------------------------------
 
 
 async def test_without_a_certificate_there_is_no_connection() -> None:
-    async with small() as house:
-        channel: Any = channel_of(house.endpoint.port, None)
+    async with small() as harness:
+        channel: Any = channel_of(harness.endpoint.port, None)
         error = await refused(channel.unary_unary(ACT)(b"", timeout=5))
         await channel.close()
     assert error.code() is grpc.StatusCode.UNAVAILABLE
@@ -178,8 +167,8 @@ async def test_without_a_certificate_there_is_no_connection() -> None:
 
 async def test_a_certificate_that_the_list_does_not_know() -> None:
     stranger = issue_client(authority(), Role.OPERATOR, "op1", entropy().read, SystemClock().now_ms())
-    async with small() as house:
-        channel: Any = channel_of(house.endpoint.port, stranger)
+    async with small() as harness:
+        channel: Any = channel_of(harness.endpoint.port, stranger)
         error = await refused(channel.unary_unary(ACT)(b""))
         await channel.close()
     assert error.code() is grpc.StatusCode.UNAUTHENTICATED
@@ -187,15 +176,15 @@ async def test_a_certificate_that_the_list_does_not_know() -> None:
 
 
 async def test_a_removed_or_expired_certificate_on_an_open_connection() -> None:
-    async with small() as house:
-        call = house.unary(ACT)
+    async with small() as harness:
+        call = harness.unary(ACT)
         assert await call(b"") == b""
-        house.clock.ahead_ms = 366 * 24 * HOUR_MS
+        harness.clock.ahead_ms = 366 * 24 * HOUR_MS
         assert (await refused(call(b""))).code() is grpc.StatusCode.UNAUTHENTICATED
-        house.clock.ahead_ms = 0
+        harness.clock.ahead_ms = 0
         assert await call(b"") == b""
-        house.parties.rows, house.parties.count = [], 1
-        await house.gate.refresh()
+        harness.parties.rows, harness.parties.count = [], 1
+        await harness.gate.refresh()
         assert (await refused(call(b""))).code() is grpc.StatusCode.UNAUTHENTICATED
 
 
@@ -209,8 +198,8 @@ async def test_answers_come_in_the_order_of_the_requests_and_errors_among_them()
             raise RoundNotOpenError("no", round_id=ROUND_ID)
         return await versions(caller, message)
 
-    async with small(Act=answer) as house:
-        stream = house.stream()
+    async with small(Act=answer) as harness:
+        stream = harness.stream()
         for nth in range(1, 7):
             await stream.write(act(nth))
         await stream.done_writing()
@@ -230,8 +219,8 @@ async def test_each_of_the_three_requests_gets_its_own_answer() -> None:
     async def get(_caller: Caller, message: Any) -> bytes:
         return play_pb2.GetRoundResponse(final=message.round_id.encode()).SerializeToString()
 
-    async with small(StartRound=start, Act=versions, GetRound=get) as house:
-        stream = house.stream()
+    async with small(StartRound=start, Act=versions, GetRound=get) as harness:
+        stream = harness.stream()
         answers = []
         for request in (
             play_pb2.PlayRequest(start_round=play_pb2.StartRoundRequest(request_id="s")),
@@ -265,8 +254,8 @@ UNKNOWN = b"\xf8\x07\x01"
     ],
 )
 async def test_what_is_no_request_is_answered_in_band(data: bytes, request_id: str, reason: str) -> None:
-    async with small(Act=versions) as house:
-        stream = house.stream()
+    async with small(Act=versions) as harness:
+        stream = harness.stream()
         await stream.write(data)
         told = await stream.read()
         await stream.write(act(5))
@@ -281,24 +270,24 @@ async def test_a_fault_is_answered_in_band_and_logged() -> None:
     async def answer(_caller: Caller, message: Any) -> bytes:
         raise KeyError(message.round_version)
 
-    async with small(Act=answer) as house:
-        stream = house.stream()
+    async with small(Act=answer) as harness:
+        stream = harness.stream()
         await stream.write(act(1))
         told = await stream.read()
         await stream.done_writing()
     assert (told.request_id, reason_in(told.error)) == ("r1", "INTERNAL")
-    assert [line["request_id"] for line in house.logs] == ["r1"]
+    assert [line["request_id"] for line in harness.logs] == ["r1"]
 
 
 async def test_a_stream_of_a_caller_who_is_removed_ends_with_his_next_message() -> None:
-    async with small(Act=versions) as house:
-        stream = house.stream()
+    async with small(Act=versions) as harness:
+        stream = harness.stream()
         await stream.write(act(1))
         assert (await stream.read()).act.round.round_version == 1
-        while not house.calls._waiting:  # noqa: ASYNC110 - the server waits for the next message before the caller is removed
+        while not harness.calls._waiting:  # noqa: ASYNC110 - the server waits for the next message before the caller is removed
             await asyncio.sleep(0.001)
-        house.parties.rows, house.parties.count = [], 1
-        await house.gate.refresh()
+        harness.parties.rows, harness.parties.count = [], 1
+        await harness.gate.refresh()
         await stream.write(act(2))
         answers: list[Any] = []
 
@@ -318,8 +307,8 @@ async def test_a_stream_of_a_caller_who_is_removed_ends_with_his_next_message() 
 
 async def test_a_stranger_gets_no_stream() -> None:
     stranger = issue_client(authority(), Role.OPERATOR, "op1", entropy().read, SystemClock().now_ms())
-    async with small(Act=versions) as house:
-        channel: Any = channel_of(house.endpoint.port, stranger)
+    async with small(Act=versions) as harness:
+        channel: Any = channel_of(harness.endpoint.port, stranger)
         stream = channel.stream_stream("/rgs.v1.PlayService/Play")()
         error = await refused(stream.read())
         await channel.close()
@@ -334,8 +323,8 @@ async def test_a_client_that_does_not_read_is_not_read_from() -> None:
         taken += 1
         return play_pb2.ActResponse(final=b"x" * 30_000).SerializeToString()
 
-    async with small(Act=answer) as house:
-        stream = house.stream()
+    async with small(Act=answer) as harness:
+        stream = harness.stream()
 
         async def write() -> None:
             for nth in range(2_000):
@@ -347,7 +336,7 @@ async def test_a_client_that_does_not_read_is_not_read_from() -> None:
             before = taken
             await asyncio.sleep(0.3)
         assert 0 < taken < 1_000
-        assert house.calls.under_way == 1
+        assert harness.calls.under_way == 1
         for _ in range(100):
             assert (await stream.read()).WhichOneof("response") == "act"
         await asyncio.sleep(0.1)
@@ -365,8 +354,8 @@ async def test_a_client_that_goes_away_is_no_fault() -> None:
         await released.wait()
         return await versions(caller, message)
 
-    async with small(Act=answer) as house:
-        idle, busy = house.stream(), house.stream()
+    async with small(Act=answer) as harness:
+        idle, busy = harness.stream(), harness.stream()
         await idle.write(play_pb2.PlayRequest(get_round=play_pb2.GetRoundRequest()))
         assert (await idle.read()).WhichOneof("response") == "get_round"
         await busy.write(act(1))
@@ -374,9 +363,9 @@ async def test_a_client_that_goes_away_is_no_fault() -> None:
         idle.cancel()
         busy.cancel()
         released.set()
-        await asyncio.wait_for(house.calls.finished(), 5)
-        await house.unary("/rgs.v1.PlayService/GetRound")(b"")
-    assert house.logs == []
+        await asyncio.wait_for(harness.calls.finished(), 5)
+        await harness.unary("/rgs.v1.PlayService/GetRound")(b"")
+    assert harness.logs == []
 
 
 # --- the end ----------------------------------------------------------------------------------------------------------
@@ -390,14 +379,14 @@ async def test_a_draining_server_answers_what_is_under_way_and_ends_what_waits()
         await released.wait()
         return await versions(caller, message)
 
-    async with small(Act=answer) as house:
-        idle, busy = house.stream(), house.stream()
+    async with small(Act=answer) as harness:
+        idle, busy = harness.stream(), harness.stream()
         await idle.write(play_pb2.PlayRequest(get_round=play_pb2.GetRoundRequest()))
         assert (await idle.read()).WhichOneof("response") == "get_round"
         await busy.write(act(2))
-        unary = asyncio.ensure_future(house.unary(ACT)(b"\x20\x09"))
+        unary = asyncio.ensure_future(harness.unary(ACT)(b"\x20\x09"))
         await asyncio.wait_for(asyncio.gather(arrived.acquire(), arrived.acquire()), 5)
-        stopping = asyncio.create_task(house.endpoint.stop(5))
+        stopping = asyncio.create_task(harness.endpoint.stop(5))
         error = await refused(idle.read())
         assert error.code() is grpc.StatusCode.UNAVAILABLE
         assert reason_in(status_in(error)) == "UNAVAILABLE"
@@ -408,8 +397,8 @@ async def test_a_draining_server_answers_what_is_under_way_and_ends_what_waits()
         assert reason_in(status_in(error)) == "UNAVAILABLE"
         assert play_pb2.ActResponse.FromString(await unary).round.round_version == 9
         await asyncio.wait_for(stopping, 5)
-        assert house.calls.under_way == 0
-        assert (await refused(house.unary(ACT)(b"", timeout=2))).code() in (
+        assert harness.calls.under_way == 0
+        assert (await refused(harness.unary(ACT)(b"", timeout=2))).code() in (
             grpc.StatusCode.UNAVAILABLE,
             grpc.StatusCode.DEADLINE_EXCEEDED,
         )
@@ -426,12 +415,12 @@ async def test_what_is_not_answered_within_the_grace_is_cancelled() -> None:
             cancelled.set()
         return b""
 
-    async with small(Act=answer) as house:
-        unary = asyncio.ensure_future(house.unary(ACT)(b""))
+    async with small(Act=answer) as harness:
+        unary = asyncio.ensure_future(harness.unary(ACT)(b""))
         await asyncio.wait_for(arrived.wait(), 5)
-        await asyncio.wait_for(house.endpoint.stop(0.2), 5)
+        await asyncio.wait_for(harness.endpoint.stop(0.2), 5)
         assert cancelled.is_set()
-        assert house.calls.under_way == 0
+        assert harness.calls.under_way == 0
         assert (await refused(unary)).code() in (grpc.StatusCode.CANCELLED, grpc.StatusCode.UNAVAILABLE)
 
 
@@ -441,14 +430,14 @@ def bare_calls() -> Calls:
 
 
 async def test_a_stopping_server_waits_by_its_own_count() -> None:
-    async with small() as house:
-        house.calls.begin()
-        house.calls.begin()
-        stopping = asyncio.create_task(house.endpoint.stop(5))
+    async with small() as harness:
+        harness.calls.begin()
+        harness.calls.begin()
+        stopping = asyncio.create_task(harness.endpoint.stop(5))
         for _ in range(2):
             await asyncio.sleep(0.1)
             assert not stopping.done()
-            house.calls.end()
+            harness.calls.end()
         await asyncio.wait_for(stopping, 2)
 
 

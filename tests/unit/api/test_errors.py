@@ -29,7 +29,7 @@ from rgs.service.callers import RoundMovedError
 from rgs.service.sealing import TokenSealedError
 from rgs.store.changes import StoreAwayError
 from rgs.v1 import play_pb2
-from tests.unit.api.views import ENCODER, REQUEST_ID, played, session_view, view_of
+from tests.support.api.views import ENCODER, REQUEST_ID, played, session_view, view_of
 
 REACHES_CALLERS = ("rgs.core", "rgs.store", "rgs.service", "rgs.ports", "rgs.adapters", "rgs.api")
 STAYS_INSIDE = ("rgs.cli", "rgs.devkit", "rgs.integrity", "rgs.node", "rgs.tlog")
@@ -84,7 +84,7 @@ def details(told: Status, *kinds: Any) -> Iterator[Any]:
 # --- the table --------------------------------------------------------------------------------------------------------
 
 
-def test_every_class_belongs_to_a_known_part_of_the_house() -> None:
+def test_every_class_belongs_to_a_known_part_of_the_project() -> None:
     assert len(CLASSES) >= 40
     for cls in error_classes():
         assert cls.__module__.startswith((*REACHES_CALLERS, *STAYS_INSIDE)), cls
@@ -267,7 +267,7 @@ def test_a_refusal_is_not_logged() -> None:
     assert logs == []
 
 
-def test_the_log_of_the_house_keeps_a_fault_readable(tmp_path: Path) -> None:
+def test_the_log_of_the_server_keeps_a_fault_readable(tmp_path: Path) -> None:
     path = tmp_path / "rgs.log"
     with Log(path, "debug", SystemClock(), people=None):
         told = status(fault(KeyError(SECRET)))

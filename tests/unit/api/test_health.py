@@ -11,7 +11,7 @@ from grpc_health.v1 import health_pb2 as pb
 from grpc_reflection.v1alpha import reflection_pb2
 
 from rgs.api import catalog, play
-from tests.unit.api.serving import Small, info_in, small, status_in
+from tests.support.api.harness import Small, info_in, small, status_in
 
 SERVING, NOT_SERVING, UNKNOWN = (
     pb.HealthCheckResponse.SERVING,
@@ -21,46 +21,46 @@ SERVING, NOT_SERVING, UNKNOWN = (
 NAMES = ["", catalog.SERVICE, play.SERVICE]
 
 
-def check(house: Small, service: str) -> Any:
-    method = house.channel.unary_unary(
+def check(harness: Small, service: str) -> Any:
+    method = harness.channel.unary_unary(
         "/grpc.health.v1.Health/Check", pb.HealthCheckRequest.SerializeToString, pb.HealthCheckResponse.FromString
     )
     return method(pb.HealthCheckRequest(service=service))
 
 
-def watch(house: Small, service: str) -> Any:
-    method = house.channel.unary_stream(
+def watch(harness: Small, service: str) -> Any:
+    method = harness.channel.unary_stream(
         "/grpc.health.v1.Health/Watch", pb.HealthCheckRequest.SerializeToString, pb.HealthCheckResponse.FromString
     )
     return method(pb.HealthCheckRequest(service=service))
 
 
 async def test_each_service_is_checked_for_itself() -> None:
-    async with small() as house:
-        assert [(await check(house, name)).status for name in NAMES] == [SERVING] * 3
-        house.endpoint.health.set_serving(play.SERVICE, serving=False)
-        assert [(await check(house, name)).status for name in NAMES] == [SERVING, SERVING, NOT_SERVING]
-        house.endpoint.health.set_serving(play.SERVICE, serving=True)
-        assert (await check(house, play.SERVICE)).status == SERVING
+    async with small() as harness:
+        assert [(await check(harness, name)).status for name in NAMES] == [SERVING] * 3
+        harness.endpoint.health.set_serving(play.SERVICE, serving=False)
+        assert [(await check(harness, name)).status for name in NAMES] == [SERVING, SERVING, NOT_SERVING]
+        harness.endpoint.health.set_serving(play.SERVICE, serving=True)
+        assert (await check(harness, play.SERVICE)).status == SERVING
 
 
 async def test_a_service_that_is_not_there() -> None:
-    async with small() as house:
+    async with small() as harness:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await check(house, "rgs.v1.PokerService")
+            await check(harness, "rgs.v1.PokerService")
         assert caught.value.code() is grpc.StatusCode.NOT_FOUND
-        call = watch(house, "rgs.v1.PokerService")
+        call = watch(harness, "rgs.v1.PokerService")
         assert (await call.read()).status == UNKNOWN
         call.cancel()
 
 
 async def test_a_watcher_hears_every_change_and_nothing_else() -> None:
-    async with small() as house:
-        play_call, whole_call = watch(house, play.SERVICE), watch(house, "")
+    async with small() as harness:
+        play_call, whole_call = watch(harness, play.SERVICE), watch(harness, "")
         assert (await play_call.read()).status == SERVING
         assert (await whole_call.read()).status == SERVING
         for serving in (True, False, False, True):
-            house.endpoint.health.set_serving(play.SERVICE, serving=serving)
+            harness.endpoint.health.set_serving(play.SERVICE, serving=serving)
             await asyncio.sleep(0.02)
         assert [(await play_call.read()).status for _ in range(2)] == [NOT_SERVING, SERVING]
         with pytest.raises(TimeoutError):
@@ -69,23 +69,23 @@ async def test_a_watcher_hears_every_change_and_nothing_else() -> None:
 
 
 async def test_a_draining_server_tells_its_watchers_first_and_does_not_wait_for_them() -> None:
-    async with small() as house:
-        calls = [watch(house, name) for name in NAMES]
+    async with small() as harness:
+        calls = [watch(harness, name) for name in NAMES]
         for call in calls:
             assert (await call.read()).status == SERVING
-        await asyncio.wait_for(house.endpoint.stop(30), 5)
+        await asyncio.wait_for(harness.endpoint.stop(30), 5)
         for call in calls:
             assert (await call.read()).status == NOT_SERVING
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await call.read()
             assert info_in(status_in(caught.value)).reason == "UNAVAILABLE"
-        house.endpoint.health.set_serving(play.SERVICE, serving=True)
-        assert not any(house.endpoint.health._serving.values())
+        harness.endpoint.health.set_serving(play.SERVICE, serving=True)
+        assert not any(harness.endpoint.health._serving.values())
 
 
 async def test_reflection_names_the_services() -> None:
-    async with small() as house:
-        call: Any = house.channel.stream_stream(
+    async with small() as harness:
+        call: Any = harness.channel.stream_stream(
             "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
             reflection_pb2.ServerReflectionRequest.SerializeToString,
             reflection_pb2.ServerReflectionResponse.FromString,

@@ -23,7 +23,7 @@ from rgs.core.sessions import Funding, SessionStatus
 from rgs.core.views import PendingAffair, round_view
 from rgs.service.callers import Reply
 from rgs.v1 import common_pb2, play_pb2, session_pb2
-from tests.unit.api.views import BOOKS, ENCODER, ROUND_ID, SESSION_ID, START_MS, played, session_view, view_of
+from tests.support.api.views import BOOKS, ENCODER, ROUND_ID, SESSION_ID, START_MS, played, session_view, view_of
 
 DECK = list(range(52))
 UTH_TO_THE_END = (Action.CHECK, Action.CHECK, Action.PLAY_1X)

@@ -15,8 +15,8 @@ from rgs.core.rounds import RoundStatus
 from rgs.service.callers import Caller
 from rgs.service.play.notices import NOTICES_MAX, Notice, Notices
 from rgs.v1 import common_pb2, play_pb2
-from tests.unit.api.serving import Small, reason_in, small
-from tests.unit.api.views import SESSION_ID
+from tests.support.api.harness import Small, reason_in, small, versions
+from tests.support.api.views import SESSION_ID
 
 OTHER = "01" + "T" * 24
 
@@ -31,12 +31,6 @@ def act(nth: int, session_id: str = SESSION_ID) -> play_pb2.PlayRequest:
 
 def notice(nth: int, session_id: str = SESSION_ID, status: RoundStatus = RoundStatus.OPEN, code: str = "") -> Notice:
     return Notice(session_id, round_id(nth), status, code, "N" * 16, "P" * 16)
-
-
-async def versions(_caller: Caller, message: Any) -> bytes:
-    response = play_pb2.ActResponse()
-    response.round.round_version = message.round_version
-    return response.SerializeToString()
 
 
 async def refusing(_caller: Caller, _message: Any) -> bytes:
@@ -58,9 +52,9 @@ async def rest(stream: Any) -> list[play_pb2.PlayResponse]:
     return responses
 
 
-async def played(house: Small, *session_ids: str) -> Any:
+async def played(harness: Small, *session_ids: str) -> Any:
     """A stream that has played these sessions, their answers read."""
-    stream = house.stream()
+    stream = harness.stream()
     for session_id in session_ids or (SESSION_ID,):
         await stream.write(act(1, session_id))
         assert told(await stream.read()) == 1
@@ -68,10 +62,10 @@ async def played(house: Small, *session_ids: str) -> Any:
 
 
 async def test_what_a_notice_says() -> None:
-    async with small(Act=versions) as house:
-        stream = await played(house)
-        house.notices.tell(notice(7, code="CARDS_SHOWN"))
-        house.notices.tell(notice(7, status=RoundStatus.VOID))
+    async with small(Act=versions) as harness:
+        stream = await played(harness)
+        harness.notices.tell(notice(7, code="CARDS_SHOWN"))
+        harness.notices.tell(notice(7, status=RoundStatus.VOID))
         first, second = await stream.read(), await stream.read()
         await stream.done_writing()
     assert first == play_pb2.PlayResponse(
@@ -89,27 +83,27 @@ async def test_what_a_notice_says() -> None:
 
 
 async def test_only_sessions_that_were_played_are_heard_of() -> None:
-    async with small(Act=versions, StartRound=refusing) as house:
-        stream = house.stream()
+    async with small(Act=versions, StartRound=refusing) as harness:
+        stream = harness.stream()
         await stream.write(
             play_pb2.PlayRequest(start_round=play_pb2.StartRoundRequest(request_id="r", session_id=OTHER))
         )
         assert (await stream.read()).WhichOneof("response") == "error"  # a session that is not the caller's
         await stream.write(act(1))
         assert told(await stream.read()) == 1
-        house.notices.tell(notice(1, OTHER))
-        house.notices.tell(notice(2))
+        harness.notices.tell(notice(1, OTHER))
+        harness.notices.tell(notice(2))
         assert told(await stream.read()) == -2
         await stream.done_writing()
 
 
 async def test_answers_keep_their_order_with_notices_between() -> None:
-    async with small(Act=versions) as house:
-        stream = await played(house)
+    async with small(Act=versions) as harness:
+        stream = await played(harness)
 
         async def disturb() -> None:
             for nth in range(1, 200):
-                house.notices.tell(notice(nth))
+                harness.notices.tell(notice(nth))
                 await asyncio.sleep(0.001)
 
         disturbing = asyncio.create_task(disturb())
@@ -125,10 +119,10 @@ async def test_answers_keep_their_order_with_notices_between() -> None:
 
 
 async def test_who_does_not_read_loses_the_oldest_notices_and_no_answer() -> None:
-    async with small(Act=versions) as house:
-        stream = await played(house)
+    async with small(Act=versions) as harness:
+        stream = await played(harness)
         for nth in range(1, NOTICES_MAX + 11):  # all before the stream's own task can run
-            house.notices.tell(notice(nth))
+            harness.notices.tell(notice(nth))
         await stream.write(act(2))
         seen = [told(await stream.read()) for _ in range(NOTICES_MAX + 1)]
         await stream.done_writing()
@@ -140,39 +134,39 @@ async def test_who_does_not_read_loses_the_oldest_notices_and_no_answer() -> Non
 async def test_a_stream_hears_of_the_sessions_that_it_played_last(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(play, "SESSIONS_MAX", 2)
     ids = [f"01{letter * 24}" for letter in "ABC"]
-    async with small(Act=versions) as house:
-        stream = await played(house, ids[0], ids[1], ids[0], ids[2])  # the second is the one of longest ago
+    async with small(Act=versions) as harness:
+        stream = await played(harness, ids[0], ids[1], ids[0], ids[2])  # the second is the one of longest ago
         for nth, session_id in enumerate(ids, 1):
-            house.notices.tell(notice(nth, session_id))
+            harness.notices.tell(notice(nth, session_id))
         assert [told(await stream.read()) for _ in range(2)] == [-1, -3]
         await stream.done_writing()
 
 
 async def test_nothing_is_left_of_a_stream_that_has_ended() -> None:
-    async with small(Act=versions) as house:
+    async with small(Act=versions) as harness:
         for cancelled in (False, True):
-            stream = await played(house)
-            assert _listeners(house.notices)
+            stream = await played(harness)
+            assert _listeners(harness.notices)
             if cancelled:
                 stream.cancel()
             else:
                 await stream.done_writing()
                 assert await rest(stream) == []
             for _ in range(200):
-                if not _listeners(house.notices):
+                if not _listeners(harness.notices):
                     break
                 await asyncio.sleep(0.01)
-            assert not _listeners(house.notices)
+            assert not _listeners(harness.notices)
         names = {task.get_coro().__qualname__ for task in asyncio.all_tasks()}  # type: ignore[union-attr]
         assert "_Listener._tell" not in names
 
 
 async def test_who_is_not_let_in_any_more_hears_nothing() -> None:
-    async with small(Act=versions) as house:
-        stream = await played(house)
-        house.parties.rows, house.parties.count = [], 1
-        await house.gate.poll()
-        house.notices.tell(notice(1))
+    async with small(Act=versions) as harness:
+        stream = await played(harness)
+        harness.parties.rows, harness.parties.count = [], 1
+        await harness.gate.poll()
+        harness.notices.tell(notice(1))
         await asyncio.sleep(0.05)
         told = []
         # The server may have ended it by itself before this is written, or read.
@@ -185,9 +179,9 @@ async def test_who_is_not_let_in_any_more_hears_nothing() -> None:
 
 
 async def test_a_server_that_stops_ends_streams_that_listen() -> None:
-    async with small(Act=versions) as house:
-        stream = await played(house)
-        await asyncio.wait_for(house.endpoint.stop(5), 2)
+    async with small(Act=versions) as harness:
+        stream = await played(harness)
+        await asyncio.wait_for(harness.endpoint.stop(5), 2)
         assert (await stream.code()).name == "UNAVAILABLE"
 
 

@@ -13,7 +13,7 @@ from rgs.api.pages import format_bound_token, mark_of, paged, parse_bound_token
 from rgs.core.errors import InvalidFieldError
 from rgs.service.callers import Caller, Role
 from rgs.v1 import history_pb2, session_pb2
-from tests.wired import REQUESTS
+from tests.support.api.wired import REQUESTS
 
 ANNA = Caller("op-1", Role.OPERATOR, "demo")
 

@@ -16,7 +16,7 @@ from rgs.core.errors import InvalidFieldError, UnknownFieldError
 from rgs.core.games.types import Action
 from rgs.service.play.requests import Act, BuyParticipation, CloseSession, EndParticipation, OpenSession, StartRound
 from rgs.v1 import audit_pb2, common_pb2, history_pb2, play_pb2, session_pb2
-from tests.unit.api.views import REQUEST_ID, ROUND_ID, SESSION_ID
+from tests.support.api.views import REQUEST_ID, ROUND_ID, SESSION_ID
 
 IDS = {"request_id": REQUEST_ID, "session_id": SESSION_ID}
 CASES: dict[str, tuple[Any, Any, dict[str, Any], Any]] = {

@@ -19,9 +19,9 @@ from rgs.core.rounds import RoundStatus
 from rgs.service.callers import Caller, Role
 from rgs.service.play.notices import Notice
 from rgs.v1 import play_pb2
-from tests.unit.api import frames
-from tests.unit.api.client import refused
-from tests.unit.api.serving import (
+from tests.support.api import frames
+from tests.support.api.client import refused
+from tests.support.api.harness import (
     Small,
     authority,
     channel_of,
@@ -31,10 +31,11 @@ from tests.unit.api.serving import (
     server_certificate,
     small,
     status_in,
+    versions,
 )
-from tests.unit.api.test_calls import ACT, act, versions
-from tests.unit.api.test_quotas import until
-from tests.unit.api.views import ROUND_ID, SESSION_ID
+from tests.support.api.views import ROUND_ID, SESSION_ID
+from tests.support.waiting import until
+from tests.unit.api.test_calls import ACT, act
 
 LARGE = play_pb2.ActResponse(final=b"x" * 30_000).SerializeToString()
 LIMITS = PartyLimits(stall_s=60, idle_s=3_600)
@@ -45,24 +46,24 @@ async def large(_caller: Caller, _message: Any) -> bytes:
     return LARGE
 
 
-async def unread(house: Small) -> Any:
+async def unread(harness: Small) -> Any:
     """A stream that was asked until its answers filled everything between the two sides. Its client does not write any
     more: a write that the end of the stream cuts off would end it with what gRPC says of that.
     """
-    stream = house.stream()
+    stream = harness.stream()
     for nth in range(500):  # some 20 KB: they find room on the way, whether the server reads them or not
         await asyncio.wait_for(stream.write(act(nth)), 20)
-    await until_stuck(house)
+    await until_stuck(harness)
     return stream
 
 
-async def until_stuck(house: Small) -> None:
+async def until_stuck(harness: Small) -> None:
     """Until the one stream waits for its client to read, at forty looks one after the other."""
     looks = 0
 
     def is_stuck() -> bool:
         nonlocal looks
-        writes = any(stream.writes_s is not None for stream in house.calls.streams._open)
+        writes = any(stream.writes_s is not None for stream in harness.calls.streams._open)
         looks = looks + 1 if writes else 0
         return looks > 40
 
@@ -84,58 +85,58 @@ async def read_out(call: Any) -> tuple[int, grpc.aio.AioRpcError]:
 
 
 async def test_a_stream_that_is_not_read_is_ended_and_says_so() -> None:
-    async with small(Act=large, limits=LIMITS) as house:
-        stream = await unread(house)
-        house.calls.streams.look(59.9)
+    async with small(Act=large, limits=LIMITS) as harness:
+        stream = await unread(harness)
+        harness.calls.streams.look(59.9)
         await asyncio.sleep(0.05)
-        assert house.calls.under_way == 1
-        house.calls.streams.look(60.0)
-        await asyncio.wait_for(house.calls.finished(), 20)
+        assert harness.calls.under_way == 1
+        harness.calls.streams.look(60.0)
+        await asyncio.wait_for(harness.calls.finished(), 20)
         answers, error = await read_out(stream)
         assert answers
         assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert reason_in(status_in(error)) == "STREAM_STALLED"
         stream.cancel()
-    assert house.logs == []
+    assert harness.logs == []
 
 
 async def test_who_does_not_read_the_end_either_holds_his_place_until_his_connection_ends() -> None:
-    async with small(Act=large, limits=LIMITS) as house:
-        stream = await unread(house)
-        house.calls.streams.look(100.0)
-        await asyncio.wait_for(house.calls.finished(), 20)
-        one = house.calls.quotas.of(OP1)
+    async with small(Act=large, limits=LIMITS) as harness:
+        stream = await unread(harness)
+        harness.calls.streams.look(100.0)
+        await asyncio.wait_for(harness.calls.finished(), 20)
+        one = harness.calls.quotas.of(OP1)
         await asyncio.sleep(0.05)
         assert (one.streams, one.calls) == (1, 0)  # its end waits to be read
-        house.calls.streams.look(900.0)
+        harness.calls.streams.look(900.0)
         stream.cancel()
         await until(lambda: one.streams == 0)
-        assert not house.calls.streams._open
-    assert house.logs == []
+        assert not harness.calls.streams._open
+    assert harness.logs == []
 
 
 async def test_a_notice_that_is_not_read_ends_the_stream_too() -> None:
-    async with small(Act=large, limits=LIMITS) as house:
-        stream = house.stream()
+    async with small(Act=large, limits=LIMITS) as harness:
+        stream = harness.stream()
         play = play_pb2.PlayRequest(act=play_pb2.ActRequest(session_id=SESSION_ID, request_id="r"))
         await stream.write(play)
         assert (await stream.read()).WhichOneof("response") == "act"
-        (held,) = house.calls.streams._open
+        (held,) = harness.calls.streams._open
         await until(lambda: held.reads_s is not None)
         stuck = 0
 
         def tell_until_stuck() -> bool:
             nonlocal stuck
-            house.notices.tell(Notice(SESSION_ID, ROUND_ID, RoundStatus.OPEN, "x" * 30_000, "", ""))
+            harness.notices.tell(Notice(SESSION_ID, ROUND_ID, RoundStatus.OPEN, "x" * 30_000, "", ""))
             stuck = stuck + 1 if held.writes_s is not None else 0
             return stuck > 40
 
         await until(tell_until_stuck)
-        house.calls.streams.look(100.0)
+        harness.calls.streams.look(100.0)
         await until(lambda: held.ending is not None)
         assert held.ending.reason == "STREAM_STALLED"  # type: ignore[union-attr]
         stream.cancel()
-        await until(lambda: not house.calls.streams._open)
+        await until(lambda: not harness.calls.streams._open)
 
 
 async def test_a_download_that_is_not_read_is_ended() -> None:
@@ -143,8 +144,8 @@ async def test_a_download_that_is_not_read_is_ended() -> None:
         for _ in range(1_000):
             yield LARGE
 
-    async with small(limits=LIMITS) as house:
-        download = house.calls.server_stream(
+    async with small(limits=LIMITS) as harness:
+        download = harness.calls.server_stream(
             "rgs.v1.PlayService/GetRound", ServerStream(play_pb2.GetRoundRequest, answers)
         )
         server = grpc.aio.server()
@@ -158,9 +159,9 @@ async def test_a_download_that_is_not_read_is_ended() -> None:
         await server.start()
         channel: Any = channel_of(port, operator_certificate())
         call = channel.unary_stream("/down.Load/Load")(b"")
-        await until_stuck(house)
-        house.calls.streams.look(100.0)
-        await asyncio.wait_for(house.calls.finished(), 20)
+        await until_stuck(harness)
+        harness.calls.streams.look(100.0)
+        await asyncio.wait_for(harness.calls.finished(), 20)
         _, error = await read_out(call)
         assert reason_in(status_in(error)) == "STREAM_STALLED"
         await channel.close()
@@ -179,9 +180,9 @@ async def test_an_idle_stream_is_ended_and_a_busy_one_is_not() -> None:
             await released.wait()
         return await versions(caller, message)
 
-    async with small(Act=answer, limits=LIMITS) as house:
-        streams = house.calls.streams
-        idle, lively, busy = house.stream(), house.stream(), house.stream()
+    async with small(Act=answer, limits=LIMITS) as harness:
+        streams = harness.calls.streams
+        idle, lively, busy = harness.stream(), harness.stream(), harness.stream()
         for stream in (idle, lively, busy):
             await stream.write(act(1))
             assert (await stream.read()).act.round.round_version == 1
@@ -202,15 +203,15 @@ async def test_an_idle_stream_is_ended_and_a_busy_one_is_not() -> None:
         for stream in (lively, busy):
             await stream.done_writing()
             assert await stream.read() is grpc.aio.EOF
-        await until(lambda: house.calls.quotas.of(OP1).streams == 0)
+        await until(lambda: harness.calls.quotas.of(OP1).streams == 0)
 
 
 # --- connections ------------------------------------------------------------------------------------------------------
 
 
 async def test_a_flood_of_pings_is_cut_off(tmp_path: Path) -> None:
-    async with small() as house:
-        port = house.endpoint.port
+    async with small() as harness:
+        port = harness.endpoint.port
         async with frames.connected(tmp_path, port, operator_certificate(), authority()) as raw:
             goaways = []
 
@@ -224,7 +225,7 @@ async def test_a_flood_of_pings_is_cut_off(tmp_path: Path) -> None:
             await asyncio.wait_for(reading, 20)
         assert goaways
         assert int.from_bytes(goaways[-1][4:8]) == frames.ENHANCE_YOUR_CALM
-        assert await house.unary(ACT)(b"") == b""
+        assert await harness.unary(ACT)(b"") == b""
 
 
 def with_options(monkeypatch: pytest.MonkeyPatch, **changed_ms: int) -> None:
@@ -240,9 +241,9 @@ async def test_a_connection_that_gives_no_sign_of_life_is_closed(
 ) -> None:
     with_options(monkeypatch, keepalive_time_ms=1_000, keepalive_timeout_ms=500, http2_ping_timeout_ms=500)
     async with (
-        small() as house,
-        frames.connected(tmp_path, house.endpoint.port, operator_certificate(), authority()) as dead,
-        frames.connected(tmp_path, house.endpoint.port, operator_certificate(), authority()) as alive,
+        small() as harness,
+        frames.connected(tmp_path, harness.endpoint.port, operator_certificate(), authority()) as dead,
+        frames.connected(tmp_path, harness.endpoint.port, operator_certificate(), authority()) as alive,
     ):
 
         async def answering() -> int:
@@ -265,11 +266,11 @@ async def test_a_connection_without_a_call_is_closed_after_its_time(
 ) -> None:
     with_options(monkeypatch, max_connection_idle_ms=1_000)
     async with (
-        small() as house,
-        frames.connected(tmp_path, house.endpoint.port, operator_certificate(), authority()) as raw,
+        small() as harness,
+        frames.connected(tmp_path, harness.endpoint.port, operator_certificate(), authority()) as raw,
     ):
         assert frames.GOAWAY in [kind async for kind, _, _, _ in raw.told()]
-        assert await house.unary(ACT)(b"") == b""
+        assert await harness.unary(ACT)(b"") == b""
 
 
 async def test_who_takes_no_answers_from_his_connection_has_them_under_way(
@@ -277,9 +278,9 @@ async def test_who_takes_no_answers_from_his_connection_has_them_under_way(
 ) -> None:
     """A window of nothing: answers cannot be sent and hold their places, which are this party's and not everybody's."""
     monkeypatch.setattr("rgs.api.endpoint.CALLS_MAX", 64)
-    async with small(Act=large, limits=PartyLimits(calls_max=16)) as house:
-        one = house.calls.quotas.of(OP1)
-        port = house.endpoint.port
+    async with small(Act=large, limits=PartyLimits(calls_max=16)) as harness:
+        one = harness.calls.quotas.of(OP1)
+        port = harness.endpoint.port
         async with frames.connected(tmp_path, port, operator_certificate(), authority(), window=0) as raw:
             for nth in range(200):
                 raw.call(2 * nth + 1, ACT, b"")
@@ -287,30 +288,30 @@ async def test_who_takes_no_answers_from_his_connection_has_them_under_way(
                 if nth % 10 == 9:
                     await until(lambda: one.calls == min(16, nth + 1))  # noqa: B023 - awaited in this turn
                     await asyncio.sleep(0.01)
-            await until(lambda: house.calls.under_way == 0)  # the last of them is refused
+            await until(lambda: harness.calls.under_way == 0)  # the last of them is refused
             channel: Any = channel_of(port, other_certificate())
             for _ in range(20):
                 assert await channel.unary_unary(ACT)(b"", timeout=20) == LARGE
             await channel.close()
         await until(lambda: one.calls == 0)
         assert sum(one.refused.values()) > 100
-        assert await house.unary(ACT)(b"") == LARGE
+        assert await harness.unary(ACT)(b"") == LARGE
 
 
 async def test_calls_that_are_reset_at_once_leave_nothing_behind(tmp_path: Path) -> None:
-    async with small(Act=versions) as house:
-        one = house.calls.quotas.of(OP1)
-        async with frames.connected(tmp_path, house.endpoint.port, operator_certificate(), authority()) as raw:
+    async with small(Act=versions) as harness:
+        one = harness.calls.quotas.of(OP1)
+        async with frames.connected(tmp_path, harness.endpoint.port, operator_certificate(), authority()) as raw:
             for nth in range(1_500):
                 raw.call(2 * nth + 1, ACT, b"")
                 raw.send(frames.RST_STREAM, 0, 2 * nth + 1, frames.CANCEL.to_bytes(4))
                 await raw.drained()
-        channel: Any = channel_of(house.endpoint.port, other_certificate())
+        channel: Any = channel_of(harness.endpoint.port, other_certificate())
         assert await channel.unary_unary(ACT)(b"\x20\x05", timeout=20)
         await channel.close()
-        await asyncio.wait_for(house.calls.finished(), 20)
+        await asyncio.wait_for(harness.calls.finished(), 20)
         await until(lambda: one.calls == 0)
-    assert house.logs == []
+    assert harness.logs == []
 
 
 async def test_what_is_sent_ahead_of_being_read_is_bounded() -> None:
@@ -322,8 +323,8 @@ async def test_what_is_sent_ahead_of_being_read_is_bounded() -> None:
         taken += 1
         return LARGE
 
-    async with small(Act=answer, limits=LIMITS) as house:
-        stream = house.stream()
+    async with small(Act=answer, limits=LIMITS) as harness:
+        stream = harness.stream()
         request = play_pb2.PlayRequest(act=play_pb2.ActRequest(round_id="x" * 1_000))
 
         async def write() -> None:
@@ -333,7 +334,7 @@ async def test_what_is_sent_ahead_of_being_read_is_bounded() -> None:
                 written += 1
 
         writing = asyncio.create_task(write())
-        await until_stuck(house)
+        await until_stuck(harness)
         before = -1
         while written != before:  # until the client can send no more either
             before = written

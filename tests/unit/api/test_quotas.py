@@ -16,17 +16,18 @@ from rgs.api.quotas import HEALTH_CALLS_MAX, RETRY_MS, Account, PartyLimits, Quo
 from rgs.core.errors import PartyLimitError
 from rgs.service.callers import Caller, Role
 from rgs.v1 import play_pb2
-from tests.house import FakeClock
-from tests.unit.api.client import refused
-from tests.unit.api.serving import channel_of, info_in, other_certificate, reason_in, small, status_in
-from tests.unit.api.test_calls import ACT, act, versions
+from tests.support.api.client import refused
+from tests.support.api.harness import channel_of, info_in, other_certificate, reason_in, small, status_in, versions
+from tests.support.clocks import ManualClock
+from tests.support.waiting import until
+from tests.unit.api.test_calls import ACT, act
 
 WATCH = "/grpc.health.v1.Health/Watch"
 NOW_MS = 1_795_000_000_000
 
 
-def account(**limits: int) -> tuple[Account, FakeClock]:
-    clock = FakeClock(NOW_MS)
+def account(**limits: int) -> tuple[Account, ManualClock]:
+    clock = ManualClock(NOW_MS)
     return Account("op-1", PartyLimits(**limits), clock), clock
 
 
@@ -113,14 +114,14 @@ def test_calls_at_once() -> None:
 
 
 def test_a_party_in_another_role_is_another() -> None:
-    quotas = Quotas(PartyLimits(), FakeClock(NOW_MS))
+    quotas = Quotas(PartyLimits(), ManualClock(NOW_MS))
     operator, admin = Caller("x", Role.OPERATOR, "demo"), Caller("x", Role.ADMIN, "")
     assert quotas.of(operator) is quotas.of(Caller("x", Role.OPERATOR, "demo"))
     assert quotas.of(operator) is not quotas.of(admin)
 
 
 def test_refusals_are_logged_by_their_number() -> None:
-    quotas = Quotas(PartyLimits(messages_per_s=10), FakeClock(NOW_MS))
+    quotas = Quotas(PartyLimits(messages_per_s=10), ManualClock(NOW_MS))
     one = quotas.of(Caller("op-1", Role.OPERATOR, "demo"))
     with capture_logs() as logs:
         assert taken(one, 5_010) == 10
@@ -149,23 +150,17 @@ class Stuck:
         return await versions(caller, message)
 
 
-async def until(condition: Any) -> None:
-    async with asyncio.timeout(20):
-        while not condition():  # noqa: ASYNC110 - what is waited for is the server's
-            await asyncio.sleep(0.005)
-
-
 async def test_the_calls_of_one_that_pile_up_leave_the_others_their_places(monkeypatch: pytest.MonkeyPatch) -> None:
     """64 places, 16 of them one party's: it asks for 200, and 50 calls of the other pass meanwhile."""
     monkeypatch.setattr("rgs.api.endpoint.CALLS_MAX", 64)
     stuck = Stuck()
-    async with small(Act=stuck.answer, limits=PartyLimits(calls_max=16)) as house:
-        other: Any = channel_of(house.endpoint.port, other_certificate())
+    async with small(Act=stuck.answer, limits=PartyLimits(calls_max=16)) as harness:
+        other: Any = channel_of(harness.endpoint.port, other_certificate())
         told: Counter[str] = Counter()
 
         async def noisy() -> None:
             try:
-                await house.unary(ACT)(b"")
+                await harness.unary(ACT)(b"")
                 told["answered"] += 1
             except grpc.aio.AioRpcError as error:
                 status = status_in(error)
@@ -189,7 +184,7 @@ async def test_the_calls_of_one_that_pile_up_leave_the_others_their_places(monke
         assert stuck.inside == 16
         stuck.go.set()
         await asyncio.gather(*flood)
-        assert await house.unary(ACT)(b"")  # and its places are free again
+        assert await harness.unary(ACT)(b"")  # and its places are free again
         await other.close()
     assert told == {"answered": 16, f"RESOURCE_EXHAUSTED PARTY_LIMIT party_calls_max 16 {RETRY_MS}": 184}
 
@@ -205,16 +200,16 @@ async def test_who_floods_gets_his_rate_and_the_other_is_served_between() -> Non
         return await versions(caller, message)
 
     at_once = 100
-    async with small(Act=answer, limits=PartyLimits(messages_per_s=40)) as house:
-        house.clock.stand()  # no time passes: one burst is all
-        other: Any = channel_of(house.endpoint.port, other_certificate())
+    async with small(Act=answer, limits=PartyLimits(messages_per_s=40)) as harness:
+        harness.clock.stand()  # no time passes: one burst is all
+        other: Any = channel_of(harness.endpoint.port, other_certificate())
         told, stop, reasons = 0, False, set[str]()
 
         async def noisy() -> None:
             nonlocal told
             while not stop:
                 try:
-                    await house.unary(ACT)(b"")
+                    await harness.unary(ACT)(b"")
                 except grpc.aio.AioRpcError as error:
                     reasons.add(reason_in(status_in(error)))
                 told += 1
@@ -239,13 +234,13 @@ async def test_who_floods_gets_his_rate_and_the_other_is_served_between() -> Non
 
 
 async def test_streams_above_the_limit_are_refused_and_the_other_party_opens_its_own() -> None:
-    async with small(Act=versions, limits=PartyLimits(streams_max=5)) as house:
-        streams = [house.stream() for _ in range(5)]
+    async with small(Act=versions, limits=PartyLimits(streams_max=5)) as harness:
+        streams = [harness.stream() for _ in range(5)]
         for stream in streams:
             await stream.write(act(1))
             assert (await stream.read()).act.round.round_version == 1
         for _ in range(3):
-            error = await refused(house.stream().read())
+            error = await refused(harness.stream().read())
             status = status_in(error)
             info = info_in(status)
             assert (error.code(), info.reason) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "PARTY_LIMIT")
@@ -253,20 +248,20 @@ async def test_streams_above_the_limit_are_refused_and_the_other_party_opens_its
                 "party_streams_max", "5", "6",
             )  # fmt: skip
             assert retry_of(status) > RETRY_MS
-        channel = channel_of(house.endpoint.port, other_certificate())
-        house.channel, mine = channel, house.channel
-        other = house.stream()
+        channel = channel_of(harness.endpoint.port, other_certificate())
+        harness.channel, mine = channel, harness.channel
+        other = harness.stream()
         await other.write(act(7))
         assert (await other.read()).act.round.round_version == 7
         await other.done_writing()
         # A stream that ends gives its place back, and so does one whose client has gone.
-        house.channel = mine
+        harness.channel = mine
         await streams[0].done_writing()
         assert await streams[0].read() is grpc.aio.EOF
         streams[1].cancel()
-        one = house.calls.quotas.of(Caller("op1", Role.OPERATOR, "demo"))
+        one = harness.calls.quotas.of(Caller("op1", Role.OPERATOR, "demo"))
         await until(lambda: one.streams == 3)
-        again = house.stream()
+        again = harness.stream()
         await again.write(act(2))
         assert (await again.read()).act.round.round_version == 2
         for stream in (*streams, again):
@@ -285,10 +280,10 @@ async def test_a_flood_on_streams_is_refused_in_band_and_slowed_down() -> None:
         worked[caller.party] += 1
         return await versions(caller, message)
 
-    async with small(Act=answer, limits=PartyLimits(messages_per_s=40)) as house:
-        house.clock.stand()
+    async with small(Act=answer, limits=PartyLimits(messages_per_s=40)) as harness:
+        harness.clock.stand()
         refusals = 0
-        streams = [house.stream() for _ in range(8)]
+        streams = [harness.stream() for _ in range(8)]
 
         async def write(stream: Any) -> None:
             for nth in range(100_000):
@@ -306,8 +301,8 @@ async def test_a_flood_on_streams_is_refused_in_band_and_slowed_down() -> None:
 
         flood = [asyncio.create_task(part(stream)) for stream in streams for part in (write, read)]
         await until(lambda: refusals >= 8)
-        house.channel, mine = channel_of(house.endpoint.port, other_certificate()), house.channel
-        other = house.stream()
+        harness.channel, mine = channel_of(harness.endpoint.port, other_certificate()), harness.channel
+        other = harness.stream()
         before = refusals
         for nth in range(40):
             await other.write(act(nth))
@@ -319,16 +314,16 @@ async def test_a_flood_on_streams_is_refused_in_band_and_slowed_down() -> None:
         for stream in streams:
             stream.cancel()
         await asyncio.gather(*flood, return_exceptions=True)
-        await house.channel.close()
-        house.channel = mine
-        await asyncio.wait_for(house.calls.finished(), 20)
+        await harness.channel.close()
+        harness.channel = mine
+        await asyncio.wait_for(harness.calls.finished(), 20)
     assert worked == {"op1": 40, "op2": 40}
     assert passed <= 8 * 40, passed
 
 
 async def test_watches_of_one_certificate_are_bounded() -> None:
-    async with small() as house:
-        mine: Any = house.channel
+    async with small() as harness:
+        mine: Any = harness.channel
 
         def watch() -> Any:
             return mine.unary_stream(WATCH)(b"")
@@ -338,11 +333,11 @@ async def test_watches_of_one_certificate_are_bounded() -> None:
             await one.read()
         error = await refused(watch().read())
         assert (error.code(), reason_in(status_in(error))) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "PARTY_LIMIT")
-        channel: Any = channel_of(house.endpoint.port, other_certificate())
+        channel: Any = channel_of(harness.endpoint.port, other_certificate())
         other = channel.unary_stream(WATCH)(b"")
         assert await other.read()
         watches.pop().cancel()
-        held = house.calls.quotas._watchers
+        held = harness.calls.quotas._watchers
         await until(lambda: HEALTH_CALLS_MAX - 1 in [health.calls for health in held.values()])
         again: Any = watch()
         assert await again.read()

@@ -11,16 +11,8 @@ from rgs.api.auth import METADATA_BYTES_MAX, METADATA_ENTRIES_MAX
 from rgs.node.clock import SystemClock
 from rgs.node.pki import Issued, issue_client, make_development_ca
 from rgs.service.callers import Role
-from tests.unit.api.client import refused
-from tests.unit.api.serving import (
-    Small,
-    authority,
-    channel_of,
-    entropy,
-    info_in,
-    small,
-    status_in,
-)
+from tests.support.api.client import refused
+from tests.support.api.harness import Small, authority, channel_of, entropy, info_in, small, status_in
 
 ACT, STREAM = "/rgs.v1.PlayService/Act", "/rgs.v1.PlayService/Play"
 DAY_MS = 86_400_000
@@ -30,17 +22,17 @@ def headers(count: int, size: int) -> list[tuple[str, str]]:
     return [(f"x-{nth:04d}", "v" * (size - 6)) for nth in range(count)]
 
 
-async def ended(house: Small, path: str, sent: list[tuple[str, str]]) -> grpc.aio.AioRpcError:
-    channel: Any = house.channel
+async def ended(harness: Small, path: str, sent: list[tuple[str, str]]) -> grpc.aio.AioRpcError:
+    channel: Any = harness.channel
     if path == STREAM:
         return await refused(channel.stream_stream(path)(iter([b""]), metadata=sent).read())
     return await refused(channel.unary_unary(path)(b"", metadata=sent))
 
 
 async def test_a_dozen_headers_are_nothing_special() -> None:
-    async with small() as house:
+    async with small() as harness:
         for sent in (headers(40, 20), headers(1, METADATA_BYTES_MAX - 500)):
-            assert await house.unary(ACT)(b"", metadata=sent) == b""
+            assert await harness.unary(ACT)(b"", metadata=sent) == b""
 
 
 @pytest.mark.parametrize("path", [ACT, STREAM])
@@ -49,9 +41,9 @@ async def test_a_dozen_headers_are_nothing_special() -> None:
     [(200, 20, METADATA_ENTRIES_MAX), (500, 20, METADATA_ENTRIES_MAX), (1, 20_000, METADATA_BYTES_MAX)],
 )
 async def test_too_many_headers_are_told_with_the_limit(path: str, count: int, size: int, limit: int) -> None:
-    async with small() as house:
+    async with small() as harness:
         for _ in range(3):  # gRPC's own soft limit refuses at random
-            error = await ended(house, path, headers(count, size))
+            error = await ended(harness, path, headers(count, size))
             info = info_in(status_in(error))
             assert (error.code().name, info.reason) == ("INVALID_ARGUMENT", "INVALID_FIELD")
             assert (info.metadata["field"], info.metadata["limit"]) == ("metadata", str(limit))
@@ -59,11 +51,11 @@ async def test_too_many_headers_are_told_with_the_limit(path: str, count: int, s
 
 
 async def test_headers_beyond_all_measure_are_grpcs_to_refuse_and_the_connection_goes_on() -> None:
-    async with small() as house:
-        error = await refused(house.unary(ACT)(b"", metadata=headers(3_000, 20)))
+    async with small() as harness:
+        error = await refused(harness.unary(ACT)(b"", metadata=headers(3_000, 20)))
         assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert not error.trailing_metadata()
-        assert await house.unary(ACT)(b"") == b""
+        assert await harness.unary(ACT)(b"") == b""
 
 
 # --- certificates -----------------------------------------------------------------------------------------------------
@@ -87,7 +79,7 @@ SHAKEN_OFF: dict[str, Any] = {
 
 @pytest.mark.parametrize("made", SHAKEN_OFF.values(), ids=SHAKEN_OFF)
 async def test_a_certificate_that_tls_refuses_is_told_no_reason(made: Any) -> None:
-    async with small() as house, channel_of(house.endpoint.port, made()) as channel:
+    async with small() as harness, channel_of(harness.endpoint.port, made()) as channel:
         act: Any = channel.unary_unary(ACT)
         error = await refused(act(b"", timeout=10))
         assert error.code() is grpc.StatusCode.UNAVAILABLE
@@ -95,17 +87,17 @@ async def test_a_certificate_that_tls_refuses_is_told_no_reason(made: Any) -> No
 
 
 async def test_a_certificate_that_tls_takes_is_told_why_it_is_not_allowed() -> None:
-    async with small() as house:
-        async with channel_of(house.endpoint.port, issued(authority())) as channel:
+    async with small() as harness:
+        async with channel_of(harness.endpoint.port, issued(authority())) as channel:
             act: Any = channel.unary_unary(ACT)
             error = await refused(act(b"", timeout=10))
         assert info_in(status_in(error)).reason == "CERTIFICATE_NOT_ALLOWED"
-        assert await house.unary(ACT)(b"") == b""
-        house.clock.ahead_ms = 400 * DAY_MS  # it ends while its connection is open
-        error = await refused(house.unary(ACT)(b""))
+        assert await harness.unary(ACT)(b"") == b""
+        harness.clock.ahead_ms = 400 * DAY_MS  # it ends while its connection is open
+        error = await refused(harness.unary(ACT)(b""))
         assert info_in(status_in(error)).reason == "CERTIFICATE_NOT_ALLOWED"
-        house.clock.ahead_ms = 0
-        house.parties.rows, house.parties.count = [], 1  # or it is removed
-        await house.gate.poll()
-        error = await refused(house.unary(ACT)(b""))
+        harness.clock.ahead_ms = 0
+        harness.parties.rows, harness.parties.count = [], 1  # or it is removed
+        await harness.gate.poll()
+        error = await refused(harness.unary(ACT)(b""))
         assert info_in(status_in(error)).reason == "CERTIFICATE_NOT_ALLOWED"

@@ -24,7 +24,8 @@ from certification.statistics.battery import planting
 from certification.statistics.battery.defects import CAUGHT
 from rgs.core.errors import FormatError, InvalidFieldError
 from rgs.core.rulesets import SHIPPED_RULESETS
-from tests.house import NODE_KEY, NOW_MS
+from tests.support.clocks import NOW_MS
+from tests.support.service.harness import NODE_KEY
 
 pytestmark = pytest.mark.slow
 

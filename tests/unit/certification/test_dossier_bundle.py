@@ -17,10 +17,11 @@ from rgs.core.statements import Ed25519Signer, format_canonical, seal_envelope
 from rgs.core.statements.kinds import KINDS
 from rgs.core.statements.lines import ExportLine, format_line
 from rgs.core.times import format_time
-from tests.house import NODE_KEY, NOW_MS, ROOT_KEY, key_bundle
+from tests.support.clocks import NOW_MS
+from tests.support.service.harness import NODE_KEY, ROOT_KEY, key_bundle
 
 FILES = {"index.html": b"<p>page</p>", "figures/a.svg": b"<svg/>", "results/kat.json": b"{}\n", "times.json": b"{}\n"}
-SEED = b"the node of a test house: 32 byt"
+SEED = b"the node of a test server: 32 by"
 PEM = base64.b64encode(bytes.fromhex("302e020100300506032b657004220420") + SEED).decode()
 STRANGER = Ed25519Signer.from_seed(bytes(32))
 
@@ -88,7 +89,7 @@ def test_a_key_that_nobody_vouches_for_is_told_so(tmp_path: Path) -> None:
     assert "ANCHORED by its name" in list(bundle.verify(out, keyid=STRANGER.keyid))[1]
     with pytest.raises(VerificationError, match="signed with key"):
         list(bundle.verify(out, keyid=NODE_KEY.keyid))
-    with pytest.raises(VerificationError):  # the house's bundle does not name it
+    with pytest.raises(VerificationError):  # the server's bundle does not name it
         list(bundle.verify(out, bundle=key_bundle()))
 
 

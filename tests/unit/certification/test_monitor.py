@@ -1,4 +1,4 @@
-"""`certify monitor`: what the server counts, from its export or its log; what decisions cost; a house that cheats."""
+"""`certify monitor`: what the server counts, from its export or its log; what decisions cost; a server that cheats."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from rgs.core.returns.tally import format_tally, parse_tally
 from rgs.core.statements import parse_line
 from rgs.service.admin.monitoring import PATIENCE_MS
 from rng.shuffle import transcript_to_deck
-from tests.factory import House
-from tests.house import Player, open_house
-from tests.houses import large_house
-from tests.logs import make_log
-from tests.monitored import UTH, as_people_do, checking, final_of, folding, raising, seats
-from tests.oracles import export_lines
+from tests.support.log.logs import make_log
+from tests.support.records.factory import RecordFactory
+from tests.support.records.ready_made import large_factory
+from tests.support.service.harness import open_harness
+from tests.support.service.monitored import UTH, as_people_do, checking, final_of, folding, raising, seats
+from tests.support.service.oracles import export_lines
+from tests.support.service.player import Player
 
 pytestmark = pytest.mark.slow
 
@@ -41,7 +42,7 @@ def written(folder: Path, lines: list[bytes], name: str = "export.jsonl") -> str
     return str(path)
 
 
-class Cheating(House):
+class Cheating(RecordFactory):
     """Where the player's seven cards are the better ones, it shuffles again."""
 
     def draw(self, worker: Any) -> tuple[int, int, bytes]:
@@ -53,28 +54,28 @@ class Cheating(House):
 
 
 def cheated(rounds: int, seed: str = "cheating") -> list[bytes]:
-    house = Cheating(seed)
-    one = house.start("rgs-1")
+    factory = Cheating(seed)
+    one = factory.start("rgs-1")
     for _ in range(rounds // 25):
-        player = house.open(one)
-        house.buy(one, player, 90_000)
+        player = factory.open(one)
+        factory.buy(one, player, 90_000)
         for _ in range(25):
-            house.deal(one, [player], {"ante": 100, "trips": 50})
-            house.act(player, ["play_4x"])
-            house.settle(one, player)
-    return house.lines
+            factory.deal(one, [player], {"ante": 100, "trips": 50})
+            factory.act(player, ["play_4x"])
+            factory.settle(one, player)
+    return factory.lines
 
 
 async def test_it_counts_what_the_server_counts(tmp_path: Path) -> None:
-    async with open_house(tmp_path) as house:
+    async with open_harness(tmp_path) as harness:
         for game in ("uth-solo", "casino-holdem"):
-            player = Player(house, game=game, name=game)
+            player = Player(harness, game=game, name=game)
             await player.sit(50_000)
             for _ in range(8):
                 await (player.play(50, trips=50) if game == "uth-solo" else player.play(50, aa=50))
-        while await house.services.monitoring.look():
+        while await harness.services.monitoring.look():
             pass
-        measured, _ = await house.services.monitoring.measured()
+        measured, _ = await harness.services.monitoring.measured()
     watch = monitor.run([written(tmp_path, list(export_lines(tmp_path)))])
     assert watch.finish() == 0
     for one in measured:
@@ -83,12 +84,12 @@ async def test_it_counts_what_the_server_counts(tmp_path: Path) -> None:
     assert monitor.PATIENCE_MS == PATIENCE_MS
 
 
-def test_a_large_house_from_its_export_and_from_its_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    house = large_house()
-    export = written(tmp_path, house.lines)
+def test_a_large_record_from_its_export_and_from_its_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    factory = large_factory()
+    export = written(tmp_path, factory.lines)
     make_log(
         tmp_path / "log",
-        [b"a first entry that names another shard", *(parse_line(line).envelope for line in house.lines)],
+        [b"a first entry that names another shard", *(parse_line(line).envelope for line in factory.lines)],
     )
     assert main(["monitor", export]) == 0
     told = capsys.readouterr().out
@@ -101,7 +102,7 @@ def test_a_large_house_from_its_export_and_from_its_log(tmp_path: Path, capsys: 
     assert told.endswith("0 rounds are open, or wait for one that began before them\nwithin the bands\n")
 
 
-def test_a_house_that_cheats_alarms(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_server_that_cheats_alarms(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     export = written(tmp_path, cheated(1_000))
     assert main(["monitor", export]) == 1
     told = capsys.readouterr().out
@@ -118,32 +119,32 @@ def test_a_house_that_cheats_alarms(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_rounds_wait_for_those_that_began_before_them_and_not_for_ever(tmp_path: Path) -> None:
-    house = House("waiting")
-    one = house.start("rgs-1")
-    anna, bert = house.open(one), house.open(one)
+    factory = RecordFactory("waiting")
+    one = factory.start("rgs-1")
+    anna, bert = factory.open(one), factory.open(one)
     for player in (anna, bert):
-        house.buy(one, player, 90_000)
-    house.deal(one, [anna], {"ante": 100})
+        factory.buy(one, player, 90_000)
+    factory.deal(one, [anna], {"ante": 100})
     for _ in range(3):
-        house.deal(one, [bert], {"ante": 100})
-        house.act(bert, ["play_4x"])
-        house.settle(one, bert)
-    watch = monitor.run([written(tmp_path, house.lines)])
+        factory.deal(one, [bert], {"ante": 100})
+        factory.act(bert, ["play_4x"])
+        factory.settle(one, bert)
+    watch = monitor.run([written(tmp_path, factory.lines)])
     assert (watch.finish(), watch.rulesets) == (4, {})
-    house.clock_ms += PATIENCE_MS
-    house.deal(one, [bert], {"ante": 100})
-    house.act(bert, ["play_4x"])
-    house.settle(one, bert)
-    watch = monitor.run([written(tmp_path, house.lines)])
+    factory.clock_ms += PATIENCE_MS
+    factory.deal(one, [bert], {"ante": 100})
+    factory.act(bert, ["play_4x"])
+    factory.settle(one, bert)
+    watch = monitor.run([written(tmp_path, factory.lines)])
     assert (watch.finish(), watch.rulesets[UTH.sha256].tally.life.rounds) == (1, 4)
-    house.act(anna, ["check", "check", "fold"], by="rule")
-    house.settle(one, anna)
-    watch = monitor.run([written(tmp_path, house.lines)])
+    factory.act(anna, ["check", "check", "fold"], by="rule")
+    factory.settle(one, anna)
+    watch = monitor.run([written(tmp_path, factory.lines)])
     assert (watch.finish(), watch.rulesets[UTH.sha256].tally.life.rounds) == (0, 5)
 
 
 def test_files_that_overlap_count_each_round_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = large_house().lines
+    lines = large_factory().lines
     whole = monitor.run([written(tmp_path, lines)])
     # the second ends a deal of three seats, and begins with what was open
     first, second = written(tmp_path, lines[:29], "a"), written(tmp_path, [*lines[:4], *lines[20:]], "b")
@@ -160,15 +161,15 @@ def test_files_that_overlap_count_each_round_once(tmp_path: Path, capsys: pytest
     assert monitor.run([cut, written(tmp_path, lines[:13], "next")]).unread == {"rounds that came before": 1}
 
 
-def test_another_house_with_instances_of_the_same_names_counts(tmp_path: Path) -> None:
+def test_another_server_with_instances_of_the_same_names_counts(tmp_path: Path) -> None:
     both = [written(tmp_path, cheated(25, seed), seed) for seed in ("one", "two")]
     (watched,) = monitor.run(both).rulesets.values()
     assert watched.tally.life.rounds == 50
 
 
 def test_what_cannot_be_judged_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    house = large_house()
-    finals = [line for line in house.lines if b"round-final" in line]
+    factory = large_factory()
+    finals = [line for line in factory.lines if b"round-final" in line]
     assert main(["monitor", written(tmp_path, finals)]) == 2
     told = capsys.readouterr().out
     assert f"not counted: {len(finals)} finals without their opening\n" in told
@@ -180,7 +181,7 @@ def test_what_cannot_be_judged_is_said(tmp_path: Path, capsys: pytest.CaptureFix
     ):
         assert main(["monitor", place]) == 2
         assert reason in capsys.readouterr().err
-    envelope = parse_line(house.lines[0]).envelope
+    envelope = parse_line(factory.lines[0]).envelope
     make_log(tmp_path / "log", [envelope, b"{}"])
     assert main(["monitor", str(tmp_path / "log")]) == 2
     assert "statement 2" in capsys.readouterr().err
@@ -189,7 +190,7 @@ def test_what_cannot_be_judged_is_said(tmp_path: Path, capsys: pytest.CaptureFix
 def test_rulesets_that_are_not_shipped_are_counted_and_not_judged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    export = written(tmp_path, large_house().lines)
+    export = written(tmp_path, large_factory().lines)
     monkeypatch.setattr(monitor, "load_laws", lambda ruleset: None if ruleset.id == "uth-solo" else load_laws(ruleset))
 
     def renamed(kind: str, _: int, body: dict[str, Any]) -> None:
@@ -197,7 +198,7 @@ def test_rulesets_that_are_not_shipped_are_counted_and_not_judged(
             body["deal"]["ruleset"]["id"] = "elsewhere"
 
     assert monitor.run([export]).unread == {"rounds of uth-solo, which has no certificate here": 4}
-    watch = monitor.run([written(tmp_path, large_house(renamed, seed="other").lines, "other.jsonl")])
+    watch = monitor.run([written(tmp_path, large_factory(renamed, seed="other").lines, "other.jsonl")])
     assert watch.unread["rounds of elsewhere, which has no certificate here"] == 2
     assert UTH.sha256 not in watch.rulesets
 

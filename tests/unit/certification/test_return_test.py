@@ -1,4 +1,4 @@
-"""Recorded rounds: their decks through the battery, their returns against the certificates, and a house that cheats."""
+"""Recorded rounds: their decks through the battery, their returns against the certificates, a server that cheats."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from certification.statistics.battery.returns import ReturnTest, exact_figures
 from certification.statistics.battery.rounds import ExportError, SeatPlayed
 from rgs.core.rulesets import load_ruleset
 from rng.shuffle import transcript_to_deck
-from tests.factory import House
-from tests.houses import large_house, small_house
+from tests.support.records.factory import RecordFactory
+from tests.support.records.ready_made import large_factory, small_factory
 
 pytestmark = pytest.mark.slow
 
@@ -126,7 +126,7 @@ def test_larger_samples_test_the_pay_outs_too(best_play: Choose, monkeypatch: py
         ({"status": "void"}, "uth-solo, status void: showdown"),
     ],
 )
-def test_a_house_that_cheats_where_it_pays_is_seen_there(
+def test_a_server_that_cheats_where_it_pays_is_seen_there(
     cheated: dict[str, object], stratum: str, best_play: Choose
 ) -> None:
     """Two in three of the players' better hands are dealt anew, in a part of the rounds."""
@@ -163,26 +163,26 @@ def test_further_seats_of_a_deal_count_in_their_session_only(best_play: Choose) 
     assert judged([], best_play).word == "not applicable"
 
 
-def played_house(count: int) -> House:
+def played_factory(count: int) -> RecordFactory:
     """Rounds of two players, dealt one after the other and settled the other way round."""
-    house = House("recorded")
-    one = house.start("rgs-1")
-    players = [house.open(one), house.open(one)]
+    factory = RecordFactory("recorded")
+    one = factory.start("rgs-1")
+    players = [factory.open(one), factory.open(one)]
     for player in players:
-        house.buy(one, player, 100_000)
+        factory.buy(one, player, 100_000)
     for _ in range(count):
         for player in players:
-            house.deal(one, [player], {"ante": 10})
-            house.act(player, ["check", "check", "fold"])
+            factory.deal(one, [player], {"ante": 10})
+            factory.act(player, ["check", "check", "fold"])
         for player in reversed(players):
-            house.settle(one, player)
-    return house
+            factory.settle(one, player)
+    return factory
 
 
 def test_an_export_gives_its_deals_in_the_order_of_drawing(tmp_path: Path) -> None:
-    house = played_house(20)
+    factory = played_factory(20)
     path = tmp_path / "export"
-    path.write_bytes(house.export())
+    path.write_bytes(factory.export())
     taken: list[SeatPlayed] = []
     recorded = rounds.read([path], taken.append)
     assert len(recorded.transcripts) == len(taken) == 40
@@ -203,7 +203,7 @@ def test_an_export_gives_its_deals_in_the_order_of_drawing(tmp_path: Path) -> No
 
 def test_what_cannot_be_used_is_counted(tmp_path: Path) -> None:
     path = tmp_path / "export"
-    lines = large_house().export().splitlines(keepends=True)
+    lines = large_factory().export().splitlines(keepends=True)
     path.write_bytes(b"".join(lines))
     taken: list[SeatPlayed] = []
     recorded = rounds.read([path], taken.append)
@@ -213,21 +213,21 @@ def test_what_cannot_be_used_is_counted(tmp_path: Path) -> None:
     told = len(taken)
     assert rounds.read([path, path], taken.append).transcripts == recorded.transcripts
     assert len(taken) == 2 * told  # each round once, though the file comes twice
-    path.write_bytes(b"".join(line for line in small_house().export().splitlines(keepends=True)[4:]))
+    path.write_bytes(b"".join(line for line in small_factory().export().splitlines(keepends=True)[4:]))
     assert rounds.read([path], taken.append).unread == {"finals without their opening": 1}
 
     def cut(kind: str, _count: int, body: dict[str, object]) -> None:
         if kind == "round_final":
             body["transcript"] = str(body["transcript"])[:-2]
 
-    path.write_bytes(small_house(cut).export())
+    path.write_bytes(small_factory(cut).export())
     assert rounds.read([path], taken.append).unread == {"transcripts that are not one shuffle's": 1}
 
     def rename(kind: str, _count: int, body: dict[str, dict[str, dict[str, str]]]) -> None:
         if kind == "round_opening":
             body["deal"]["ruleset"]["sha256"] = "00" * 32
 
-    path.write_bytes(small_house(rename).export())
+    path.write_bytes(small_factory(rename).export())
     recorded = rounds.read([path], taken.append)
     assert recorded.unread == {"returns of rulesets that are not shipped": 1}
     assert len(recorded.transcripts) == 1
@@ -241,14 +241,14 @@ def test_the_command_on_an_export(
 ) -> None:
     monkeypatch.setattr(returns, "enumerated_decisions", best_play)
     path = tmp_path / "export"
-    path.write_bytes(played_house(140).export())
+    path.write_bytes(played_factory(140).export())
     assert command.main(["--statements", str(path)]) == 0
     out = capsys.readouterr().out
     assert out.startswith("280 decks from 280 deals of export\n")
     assert "uth-solo: 0.000% of what was really staked came back" in out
     assert "no signature was looked at" in out
     assert out.endswith("both together: passed\n")
-    path.write_bytes(played_house(2).export())
+    path.write_bytes(played_factory(2).export())
     assert command.main(["--statements", str(path), "--json"]) == 2
     document = json.loads(capsys.readouterr().out)
     assert (document["verdict"], document["returns"]["word"]) == ("not applicable", "not applicable")

@@ -23,7 +23,7 @@ from certification.rtp.payments import payments_of
 from certification.rtp.returns import format_decimal, format_fraction, format_root, main_moments
 from rgs.core.errors import RulesetError
 from rgs.core.rulesets import SHIPPED_RULESETS, Ruleset, load_ruleset, parse_ruleset
-from tests.seeded import turn
+from tests.support.seeded import turn
 
 pytestmark = pytest.mark.slow
 

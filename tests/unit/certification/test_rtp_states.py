@@ -28,7 +28,7 @@ from rgs.core.cards import FULL_DECK, Card, parse_cards
 from rgs.core.games.types import Action, SeatStakes
 from rgs.core.hands import Category, evaluate
 from rgs.core.rulesets import Ruleset, load_ruleset
-from tests.seeded import turn
+from tests.support.seeded import turn
 
 pytestmark = pytest.mark.slow
 

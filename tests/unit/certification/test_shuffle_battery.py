@@ -22,7 +22,7 @@ from certification.statistics.battery.defects import Defect, Planted
 from certification.statistics.sp800_22.structure import complexity
 from rng.errors import TranscriptError
 from rng.shuffle import DECK_SIZE, shuffle
-from tests.seeded import Bytes as SeededBytes
+from tests.support.seeded import Bytes as SeededBytes
 
 pytestmark = pytest.mark.slow
 

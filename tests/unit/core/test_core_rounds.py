@@ -24,7 +24,7 @@ from rgs.core.rounds import (
 from rgs.core.rulesets import load_ruleset
 from rgs.core.statements import KINDS, LINK_ZERO, first_actions_hash, format_canonical, next_actions_hash
 from rgs.core.statements.shapes import check_shape
-from tests.unit.core.table import DECK, SALT, START_MS, TRANSCRIPT, make_round, seat_after, taken
+from tests.support.records.known_deal import DECK, SALT, START_MS, TRANSCRIPT, make_round, seat_after, taken
 
 NUMBERS = {"instance": "node-1-b1-w0", "statement_no": "5"}
 LINKS = {"link_no": "3", "previous": LINK_ZERO, "session_id": "0" * 25 + "S"}

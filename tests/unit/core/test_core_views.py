@@ -17,7 +17,7 @@ from rgs.core.rounds import Round, RoundStatus
 from rgs.core.rulesets import load_ruleset
 from rgs.core.sessions import Session, SessionStatus
 from rgs.core.views import RoundView, round_view, session_view
-from tests.unit.core.table import START_MS, make_round, seat_after, taken
+from tests.support.records.known_deal import START_MS, make_round, seat_after, taken
 
 SEEN = [
     ("uth-solo", (), ["As", "Ac"], [], []),

@@ -29,7 +29,7 @@ from rgs.core.rulesets import load_ruleset
 from rgs.core.statements import KINDS, LINK_ZERO
 from rgs.core.statements.shapes import check_shape
 from rgs.core.views import blind_view, round_view
-from tests.unit.core.table import DECK, SALT, START_MS, TRANSCRIPT, make_round, seat_after, taken
+from tests.support.records.known_deal import DECK, SALT, START_MS, TRANSCRIPT, make_round, seat_after, taken
 
 HEAD = {
     "instance": "node-1-b1-w0",

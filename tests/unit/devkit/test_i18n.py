@@ -29,7 +29,6 @@ from rgs.v1.common_pb2 import Action, BetResult, DecidedBy, Outcome, Phase, Roun
 
 RGS = Path(rgs.__file__).parent
 OTHERS = [language for language in LANGUAGES if language != REFERENCE]
-GAME_NAMES = {"uth-solo": "ultimate_texas_holdem", "casino-holdem": "casino_holdem"}
 
 
 @pytest.fixture(params=LANGUAGES)

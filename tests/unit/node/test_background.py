@@ -12,7 +12,7 @@ from rgs.core.errors import RgsError, UnavailableError
 from rgs.node.background import Background
 
 
-class House:
+class BackgroundHarness:
     def __init__(self, opened: contextlib.AsyncExitStack, patience_s: float) -> None:
         self.faults: list[str] = []
         self.stopping = asyncio.Event()
@@ -20,9 +20,9 @@ class House:
 
 
 @contextlib.asynccontextmanager
-async def house(patience_s: float = 5) -> AsyncIterator[House]:
+async def harness(patience_s: float = 5) -> AsyncIterator[BackgroundHarness]:
     async with contextlib.AsyncExitStack() as opened:
-        yield House(opened, patience_s)
+        yield BackgroundHarness(opened, patience_s)
 
 
 class Rounds:
@@ -50,7 +50,7 @@ class Rounds:
 async def test_a_failure_is_told_when_it_changes_and_a_fault_of_ours_is_counted_each_time() -> None:
     away: RgsError = UnavailableError("away")
     rounds = Rounds(away, away, OSError("x"), OSError("y"), None, OSError("z"))
-    async with house() as one:
+    async with harness() as one:
         with capture_logs() as logs:
             one.background.run("work", rounds.work)
             await rounds.until(8)
@@ -62,7 +62,7 @@ async def test_a_failure_is_told_when_it_changes_and_a_fault_of_ours_is_counted_
 
 async def test_work_ends_with_the_stop_unless_it_goes_on_to_the_end() -> None:
     short, long = Rounds(), Rounds()
-    async with asyncio.timeout(10), house(patience_s=3600) as one:
+    async with asyncio.timeout(10), harness(patience_s=3600) as one:
         one.background.run("long", long.work, to_the_end=True)
         one.background.run("short", short.work)
         await short.until(1)
@@ -91,7 +91,7 @@ async def test_a_round_at_work_is_finished_and_cut_short_only_when_patience_ends
         finally:
             ended.append("stuck")
 
-    async with house(patience_s=0.3) as one:
+    async with harness(patience_s=0.3) as one:
         one.background.run("stuck", stuck)
         one.background.run("quick", quick, 3600)
         await begun.wait()
@@ -101,7 +101,7 @@ async def test_a_round_at_work_is_finished_and_cut_short_only_when_patience_ends
 
 async def test_a_pause_of_its_own_holds() -> None:
     rounds = Rounds()
-    async with house() as one:
+    async with harness() as one:
         one.background.run("work", rounds.work, 3600)
         await rounds.until(1)
         await asyncio.sleep(0.05)

@@ -21,7 +21,7 @@ from rgs.core.statements import KINDS, parse_envelope, seal_envelope, verify_sig
 from rgs.core.tlog.note import ED25519, Note, note_key, sign_text, verify_note
 from rgs.node.hsm import HsmSigner, KeyAddress, format_address, parse_address
 from rgs.node.keyring import load_signer
-from tests.unit.node.running import Cli
+from tests.support.process.commands import Cli
 
 PLACES = (
     os.environ.get("RGS_TEST_SOFTHSM", ""),

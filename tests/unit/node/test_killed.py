@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def _rows(what: str, folder: Path) -> list[dict[str, Any]]:
-    command = [sys.executable, "-m", "tests.unit.node.killing", what, str(folder)]
+    command = [sys.executable, "-m", "tests.support.process.killing", what, str(folder)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     rows: list[dict[str, Any]] = json.loads(done.stdout)

@@ -16,16 +16,10 @@ import pytest
 import structlog
 
 from rgs.core.errors import InvalidFieldError
-from rgs.node.clock import SystemClock
 from rgs.node.logging import BUFFER_BYTES, FLUSH_AFTER_MS, LIBRARY_LINES_MAX, WITHHELD, Log
+from tests.support.clocks import ManualClock
 
 SECRET = "5ec7e7" * 8
-
-
-class Clock(SystemClock):
-    def __init__(self) -> None:
-        self.ms = 1_763_764_200_123
-        super().__init__(lambda: self.ms, lambda: self.ms)
 
 
 @dataclass
@@ -42,7 +36,7 @@ class Made:
 
     def __init__(self, folder: Path, level: str = "info") -> None:
         self.path = folder / "log" / "rgs.log"
-        self.clock = Clock()
+        self.clock = ManualClock(1_763_764_200_123)
         self.people = io.StringIO()
         self.log = Log(self.path, level, self.clock, people=self.people)
 
@@ -188,17 +182,17 @@ def test_lines_wait_in_the_buffer_until_a_warning_or_a_second_has_passed(made: M
     assert made.path.read_text().count("\n") == 1
     logger.warning("two")
     assert made.path.read_text().count("\n") == 3
-    made.clock.ms += FLUSH_AFTER_MS - 1
+    made.clock.time_ms += FLUSH_AFTER_MS - 1
     logger.info("three")
     assert made.path.read_text().count("\n") == 3
-    made.clock.ms += 1
+    made.clock.time_ms += 1
     logger.info("four")
     assert made.path.read_text().count("\n") == 5
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_a_full_disk_does_not_stop_the_game() -> None:
-    with Log(Path("/dev/full"), "info", Clock(), people=None):
+    with Log(Path("/dev/full"), "info", ManualClock(1_763_764_200_123), people=None):
         logger = structlog.get_logger()
         for _ in range(3):
             logger.warning("lost", text="x" * BUFFER_BYTES)

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from rgs.core.errors import InvalidFieldError
 from rgs.integrity.isolation import HOPELESS, isolated_command
 from rgs.node import workers
 from rgs.node.workers import ServingAlreadyError, Supervisor, WorkerPlan, port_kept, serving_alone, worker_command
+from tests.support.waiting import until
 
 WORKER = """
 import os, select, signal, sys, time
@@ -70,14 +71,6 @@ class Crew:
 
     def words(self, number: int) -> list[str]:
         return [word for word, _, _ in self.noted(number)]
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
-        while True:
-            if holds():
-                return
-            await asyncio.sleep(0.005)
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""A started house for every test that asks for one."""
+"""A started harness for every test that asks for one."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ from typing import Any
 import pytest
 
 from rgs.store.opening import open_parties, open_store
-from tests.databases import fresh_database
-from tests.house import House, Player, open_house
-from tests.unit.service.clocks import Opened
+from tests.support.service.guards import Opened
+from tests.support.service.harness import ServiceHarness, open_harness
+from tests.support.service.player import Player
+from tests.support.store.databases import fresh_database
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
-    async with open_house(tmp_path) as opened:
+async def harness(tmp_path: Path) -> AsyncIterator[ServiceHarness]:
+    async with open_harness(tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture
-def anna(house: House) -> Player:
-    return Player(house)
+def anna(harness: ServiceHarness) -> Player:
+    return Player(harness)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
-    """Opens a house over the one store, then over the other; again and again the same one."""
+    """Opens a harness over the one store, then over the other; again and again the same one."""
     if request.param == "sqlite":
         yield lambda **options: _open(tmp_path, None, **options)
     else:
@@ -37,13 +38,13 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
 
 
 @asynccontextmanager
-async def _open(folder: Path, address: Any, *, ended: bool = True, **options: Any) -> AsyncIterator[House]:
+async def _open(folder: Path, address: Any, *, ended: bool = True, **options: Any) -> AsyncIterator[ServiceHarness]:
     stores: dict[str, Any] = (
         {} if address is None else {"store": await open_store(address), "parties": await open_parties(address)}
     )
-    house = House(folder, **stores, **options)
-    await house.start()
+    harness = ServiceHarness(folder, **stores, **options)
+    await harness.start()
     try:
-        yield house
+        yield harness
     finally:
-        await house.stop(ended=ended)
+        await harness.stop(ended=ended)

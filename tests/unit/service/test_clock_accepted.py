@@ -11,80 +11,75 @@ import pytest
 from rgs.core.clock import APART_MS
 from rgs.core.errors import ClocksDifferError, DurationLimitError
 from rgs.core.limits import SessionLimits
-from rgs.core.views import SessionView
 from rgs.service.timekeeping import SET_KEY
-from tests.house import OPERATOR, House, Player
-from tests.unit.service.clocks import ADMIN, DAY_MS, Opened, cleared, clearing, guard, look
+from tests.support.service.guards import ADMIN, DAY_MS, Opened, cleared, clearing, guard, look
+from tests.support.service.harness import ServiceHarness
+from tests.support.service.player import Player
 
 FINISH_MS = 600_000
 
 
-async def set_forward(house: House, by_ms: int) -> None:
+async def set_forward(harness: ServiceHarness, by_ms: int) -> None:
     """The machine's clock is set, its database's with it, and an admin accepts it."""
-    house.clock.jump(by_ms)
-    house.clock.database_ahead_ms += by_ms
-    await look(house)
-    assert await cleared(house) == "OPEN"
-
-
-async def view_of(house: House, player: Player) -> SessionView:
-    view, _ = await house.sessions.get(OPERATOR, player.session_id)
-    return view
+    harness.clock.jump(by_ms)
+    harness.clock.database_ahead_ms += by_ms
+    await look(harness)
+    assert await cleared(harness) == "OPEN"
 
 
 @pytest.mark.parametrize("ahead_ms", [3_600_000, -3_600_000])
 async def test_a_word_against_the_database_is_refused_and_changes_nothing(opened: Opened, ahead_ms: int) -> None:
-    async with opened() as house:
-        is_file = await house.store.clock_ms() is None
-        await look(house)
-        house.clock.jump(-ahead_ms)
-        await look(house)
+    async with opened() as harness:
+        is_file = await harness.store.clock_ms() is None
+        await look(harness)
+        harness.clock.jump(-ahead_ms)
+        await look(harness)
         if is_file:  # nobody else knows the time
-            assert await cleared(house) == "OPEN"
+            assert await cleared(harness) == "OPEN"
             return
-        before = await house.store.events("", before=0, limit=20)
+        before = await harness.store.events("", before=0, limit=20)
         order = clearing()
         with pytest.raises(ClocksDifferError, match="ahead of" if ahead_ms > 0 else "behind") as caught:
-            await house.services.admin.clear_guard(order, "clock", "CLOCK_SET_RIGHT")
+            await harness.services.admin.clear_guard(order, "clock", "CLOCK_SET_RIGHT")
         assert caught.value.metadata == {"guard": "clock", "value": str(abs(ahead_ms)), "limit": str(APART_MS)}
-        assert (guard(house).closed, guard(house).latched) == (True, True)
-        assert [latch.guard for latch in await house.store.latches("node-1")] == ["clock"]
-        assert await house.store.meta(SET_KEY) == ""
-        assert await house.store.events("", before=0, limit=20) == before
+        assert (guard(harness).closed, guard(harness).latched) == (True, True)
+        assert [latch.guard for latch in await harness.store.latches("node-1")] == ["clock"]
+        assert await harness.store.meta(SET_KEY) == ""
+        assert await harness.store.events("", before=0, limit=20) == before
         # It is no stored answer either: the same order takes effect when the clocks agree.
-        house.clock.database_ahead_ms = -ahead_ms
-        await house.services.admin.clear_guard(order, "clock", "CLOCK_SET_RIGHT")
-        assert not guard(house).closed
+        harness.clock.database_ahead_ms = -ahead_ms
+        await harness.services.admin.clear_guard(order, "clock", "CLOCK_SET_RIGHT")
+        assert not guard(harness).closed
 
 
 async def test_what_is_told_of_an_open_round_counts_no_clock_that_was_set(opened: Opened) -> None:
-    async with opened() as house:
-        anna = Player(house)
+    async with opened() as harness:
+        anna = Player(harness)
         await anna.sit()
         await anna.start()
-        house.clock.tick(60_000)
-        await set_forward(house, 10 * DAY_MS)
+        harness.clock.tick(60_000)
+        await set_forward(harness, 10 * DAY_MS)
         for passed_ms in (0, 5_000):
-            house.clock.tick(passed_ms)
-            ((found,), _) = await house.sessions.list_open_rounds(ADMIN, 0, "")
+            harness.clock.tick(passed_ms)
+            ((found,), _) = await harness.sessions.list_open_rounds(ADMIN, 0, "")
             assert found.idle_ms == passed_ms
-            assert found.finish_ms - house.clock.now_ms() == FINISH_MS - found.idle_ms
+            assert found.finish_ms - harness.clock.now_ms() == FINISH_MS - found.idle_ms
 
 
 async def test_a_view_offers_what_may_be_started_after_a_clock_was_set(opened: Opened) -> None:
     """The inactivity of a session begins anew with an admin's word; its view says so."""
-    async with opened() as house:
-        anna = Player(house)
+    async with opened() as harness:
+        anna = Player(harness)
         await anna.sit()
-        inactivity_ms = house.books.jurisdictions["demo"].inactivity_ms
-        offered = (await view_of(house, anna)).largest_ante_minor
-        await set_forward(house, 10 * DAY_MS)
-        set_ms = house.clock.now_ms()
-        view = await view_of(house, anna)
+        inactivity_ms = harness.books.jurisdictions["demo"].inactivity_ms
+        offered = (await anna.view()).largest_ante_minor
+        await set_forward(harness, 10 * DAY_MS)
+        set_ms = harness.clock.now_ms()
+        view = await anna.view()
         assert (view.largest_ante_minor, view.inactive_ms) == (offered, set_ms + inactivity_ms)
-        house.clock.tick(inactivity_ms + 1)
-        assert (await view_of(house, anna)).largest_ante_minor == 0
-        house.clock.tick(-1)
+        harness.clock.tick(inactivity_ms + 1)
+        assert (await anna.view()).largest_ante_minor == 0
+        harness.clock.tick(-1)
         await anna.start()
 
 
@@ -92,20 +87,20 @@ async def test_the_time_limit_of_a_session_goes_by_the_signed_times(opened: Open
     """An auditor compares the start of a round with the opening of its session and knows no admin's word: a session
     whose clock was set forward meanwhile ends early, and its players can open another.
     """
-    async with opened() as house:
-        anna = Player(house)
+    async with opened() as harness:
+        anna = Player(harness)
         await anna.send(replace(anna.opening(), limits=SessionLimits(duration_ms=3_600_000)))
         await anna.buy(10_000)
-        house.clock.jump(2 * 3_600_000)
-        assert (await view_of(house, anna)).time_left_ms == 3_600_000, "no time that is not trusted counts"
-        house.clock.database_ahead_ms = 2 * 3_600_000
-        await look(house)
-        assert await cleared(house) == "OPEN"
-        assert (await view_of(house, anna)).time_left_ms == 0
+        harness.clock.jump(2 * 3_600_000)
+        assert (await anna.view()).time_left_ms == 3_600_000, "no time that is not trusted counts"
+        harness.clock.database_ahead_ms = 2 * 3_600_000
+        await look(harness)
+        assert await cleared(harness) == "OPEN"
+        assert (await anna.view()).time_left_ms == 0
         with pytest.raises(DurationLimitError):
             await anna.start()
         await anna.leave()
-        again = Player(house)
+        again = Player(harness)
         await again.send(replace(again.opening(), limits=SessionLimits(duration_ms=3_600_000)))
         await again.buy(10_000)
         await again.start()

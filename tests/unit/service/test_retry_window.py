@@ -8,38 +8,39 @@ from rgs.core.errors import IdempotencyConflictError, RetentionError
 from rgs.service.admin.erasure import Erasure
 from rgs.service.callers import Caller, Role
 from rgs.service.idempotency import CUTS, HOUR_MS, KEY, LOOK_MS, SLACK_MS, Answers
-from tests.house import House, Player, read_reply
-from tests.unit.service.clocks import DAY_MS, Opened, cleared, guard, look
+from tests.support.service.guards import DAY_MS, Opened, cleared, guard, look
+from tests.support.service.harness import ServiceHarness, read_reply
+from tests.support.service.player import Player
 
 WINDOW_H = 72
 
 
-async def _seated(house: House) -> Player:
-    player = Player(house)
+async def _seated(harness: ServiceHarness) -> Player:
+    player = Player(harness)
     await player.sit()
     await player.start()
     return player
 
 
 async def test_a_jump_drops_no_answer_and_the_same_bytes_open_no_second_session(opened: Opened) -> None:
-    async with opened() as house:
-        answers = Answers(house.store, house.clock, WINDOW_H, "w")
-        anna = await _seated(house)
-        house.clock.tick(SLACK_MS)
+    async with opened() as harness:
+        answers = Answers(harness.store, harness.clock, WINDOW_H, "w")
+        anna = await _seated(harness)
+        harness.clock.tick(SLACK_MS)
         await answers.look()
         opening, reply = anna.sent[0]
-        house.clock.jump(10 * DAY_MS)
-        house.clock.database_ahead_ms = 10 * DAY_MS
+        harness.clock.jump(10 * DAY_MS)
+        harness.clock.database_ahead_ms = 10 * DAY_MS
         for _ in range(5):
             assert await answers.look() == 0
-            assert await house.send(opening) == reply
-            await look(house)
-            house.clock.tick(LOOK_MS)
-        assert await cleared(house) == "OPEN"
+            assert await harness.send(opening) == reply
+            await look(harness)
+            harness.clock.tick(LOOK_MS)
+        assert await cleared(harness) == "OPEN"
         for _ in range(WINDOW_H * 6 - 1):  # a whole window after the word that the clock is right
-            house.clock.tick(LOOK_MS)
+            harness.clock.tick(LOOK_MS)
             assert await answers.look() == 0
-            assert await house.store.answer(anna.caller.party, "OpenSession", opening.request_id) is not None
+            assert await harness.store.answer(anna.caller.party, "OpenSession", opening.request_id) is not None
         await anna.finish_round()
 
 
@@ -47,122 +48,122 @@ async def test_a_jump_drops_no_answer_and_the_same_bytes_open_no_second_session(
 
 
 async def test_a_request_opens_one_session_for_ever(opened: Opened) -> None:
-    async with opened() as house:
-        answers = Answers(house.store, house.clock, WINDOW_H, "w")
-        anna = Player(house)
+    async with opened() as harness:
+        answers = Answers(harness.store, harness.clock, WINDOW_H, "w")
+        anna = Player(harness)
         await anna.sit()
         opening, reply = anna.sent[0]
-        await forgotten(house, answers, opening.request_id)
-        late = await house.send(opening)
+        await forgotten(harness, answers, opening.request_id)
+        late = await harness.send(opening)
         assert late.envelope == reply.envelope
         assert read_reply(late)["session"]["session_id"] == anna.session_id
         assert read_reply(late)["session"]["balance_minor"] == anna.balance_minor, "as it is now"
         await anna.leave()
-        assert read_reply(await house.send(opening))["session"]["status"] == "closed"
-        assert len(await house.store.statements_of_session(anna.session_id, 0, 10)) == 4
-        other = Player(house, name="bert").opening()
+        assert read_reply(await harness.send(opening))["session"]["status"] == "closed"
+        assert len(await harness.store.statements_of_session(anna.session_id, 0, 10)) == 4
+        other = Player(harness, name="bert").opening()
         with pytest.raises(IdempotencyConflictError):
-            await house.send(type(opening)(opening.request_id, *[getattr(other, name) for name in FIELDS]))
+            await harness.send(type(opening)(opening.request_id, *[getattr(other, name) for name in FIELDS]))
         # The same id of another operator is another request.
         other_operator = Caller("op-2", Role.OPERATOR, "demo")
-        theirs = read_reply(await house.send(opening, other_operator))
+        theirs = read_reply(await harness.send(opening, other_operator))
         assert theirs["session"]["session_id"] != anna.session_id
-        rows = await house.store.sessions_of(anna.caller.party, "", open_only=False, before=0, limit=10)
+        rows = await harness.store.sessions_of(anna.caller.party, "", open_only=False, before=0, limit=10)
         assert [session.session_id for _, session in rows] == [anna.session_id]
 
 
-async def forgotten(house: House, answers: Answers, request_id: str) -> None:
+async def forgotten(harness: ServiceHarness, answers: Answers, request_id: str) -> None:
     """Time passes until the stored answer of an `OpenSession` has gone."""
-    while await house.store.answer("op-1", "OpenSession", request_id) is not None:
+    while await harness.store.answer("op-1", "OpenSession", request_id) is not None:
         await answers.look()
-        house.clock.tick(HOUR_MS)
+        harness.clock.tick(HOUR_MS)
 
 
 FIELDS = ("game", "player", "currency", "operator_reference")
 
 
 async def test_who_is_erased_is_not_told_of_by_a_late_repeat(opened: Opened) -> None:
-    async with opened() as house:
-        answers = Answers(house.store, house.clock, 24, "w")
-        anna = Player(house)
+    async with opened() as harness:
+        answers = Answers(harness.store, harness.clock, 24, "w")
+        anna = Player(harness)
         await anna.sit()
         await anna.leave()
-        await house.settle()
-        await forgotten(house, answers, anna.sent[0][0].request_id)
-        house.clock.tick(DAY_MS)
-        erasure = Erasure(store=house.store, clock=house.clock, events=house.services.events, retention_days=1)
-        house.clock.jump(10 * DAY_MS)
+        await harness.settle()
+        await forgotten(harness, answers, anna.sent[0][0].request_id)
+        harness.clock.tick(DAY_MS)
+        erasure = Erasure(store=harness.store, clock=harness.clock, events=harness.services.events, retention_days=1)
+        harness.clock.jump(10 * DAY_MS)
         with pytest.raises(RetentionError, match="not trusted"):
             await erasure.erase("op-1", "anna")
-        house.clock.jump(-10 * DAY_MS)
-        await look(house)
-        if guard(house).closed:
-            assert await cleared(house) == "OPEN"
+        harness.clock.jump(-10 * DAY_MS)
+        await look(harness)
+        if guard(harness).closed:
+            assert await cleared(harness) == "OPEN"
         await erasure.erase("op-1", "anna")
         with pytest.raises(IdempotencyConflictError):
-            await house.send(anna.sent[0][0])
+            await harness.send(anna.sent[0][0])
 
 
 # --- the cleaner ------------------------------------------------------------------------------------------------------
 
 
-async def test_an_answer_lives_for_a_window_of_time_in_which_the_house_has_run(opened: Opened) -> None:
-    """That a wall clock was set while the machine was off nobody can see; but the house has not run for so long."""
-    async with opened() as house:
-        anna = Player(house)
+async def test_an_answer_lives_for_a_window_of_time_in_which_the_server_has_run(opened: Opened) -> None:
+    """That a wall clock was set while the machine was off nobody can see; but the server has not run for so long."""
+    async with opened() as harness:
+        anna = Player(harness)
         await anna.sit()
-        house.clock.tick(SLACK_MS)
-        await Answers(house.store, house.clock, WINDOW_H, "w1").look()
-        clock = house.clock
+        harness.clock.tick(SLACK_MS)
+        await Answers(harness.store, harness.clock, WINDOW_H, "w1").look()
+        clock = harness.clock
     clock = clock.again()
     clock.tick(10 * DAY_MS)  # or was it: it cannot be known
     clock.boot = "b2"
     opening, reply = anna.sent[0]
-    async with opened(clock=clock) as house:
-        assert not guard(house).closed
-        answers = Answers(house.store, house.clock, WINDOW_H, "w2")
+    async with opened(clock=clock) as harness:
+        assert not guard(harness).closed
+        answers = Answers(harness.store, harness.clock, WINDOW_H, "w2")
         ran_ms = 0
-        while await house.store.answer("op-1", "OpenSession", opening.request_id) is not None:
-            assert await house.send(opening) == reply
+        while await harness.store.answer("op-1", "OpenSession", opening.request_id) is not None:
+            assert await harness.send(opening) == reply
             await answers.look()
-            house.clock.tick(HOUR_MS)
+            harness.clock.tick(HOUR_MS)
             ran_ms += HOUR_MS
         assert WINDOW_H * HOUR_MS <= ran_ms <= WINDOW_H * HOUR_MS * (CUTS + 25) // CUTS  # PostgreSQL: with its day
-        _, told, *cuts = (await house.store.meta(KEY)).split()
+        _, told, *cuts = (await harness.store.meta(KEY)).split()
         assert int(told) >= WINDOW_H * HOUR_MS
         assert len(cuts) <= CUTS + 2
 
 
 async def test_two_that_count_at_once_do_not_add_up_twice(opened: Opened) -> None:
-    async with opened() as house:
-        both = [Answers(house.store, house.clock, 24, who) for who in ("w1", "w2")]
+    async with opened() as harness:
+        both = [Answers(harness.store, harness.clock, 24, who) for who in ("w1", "w2")]
         for _ in range(100):
             for one in both:
                 await one.look()
-            house.clock.tick(LOOK_MS)
-        assert int((await house.store.meta(KEY)).split()[1]) <= 100 * LOOK_MS
+            harness.clock.tick(LOOK_MS)
+        assert int((await harness.store.meta(KEY)).split()[1]) <= 100 * LOOK_MS
 
 
 async def test_after_going_back_the_cleaner_does_not_wait_for_the_time_that_was(opened: Opened) -> None:
-    async with opened() as house:
-        answers = Answers(house.store, house.clock, 24, "w")
+    async with opened() as harness:
+        answers = Answers(harness.store, harness.clock, 24, "w")
         await answers.look()
-        house.clock.tick(LOOK_MS)
+        harness.clock.tick(LOOK_MS)
         await answers.look()
-        house.clock.set_back(10 * DAY_MS)
+        harness.clock.set_back(10 * DAY_MS)
         asked: list[int] = []
-        genuine = house.store.forget_answers
+        genuine = harness.store.forget_answers
 
         async def forget(now_ms: int, before_ms: int) -> int:
             asked.append(before_ms)
             return await genuine(now_ms, before_ms)
 
-        house.store.forget_answers = forget  # type: ignore[method-assign]
-        anna = Player(house)
+        harness.store.forget_answers = forget  # type: ignore[method-assign]
+        anna = Player(harness)
         await anna.sit()
         for _ in range(3 * 24 * 6):
-            house.clock.tick(LOOK_MS)
+            harness.clock.tick(LOOK_MS)
             await answers.look()
         assert len(asked) == 3 * 24 * 6
         assert asked[-1] > 0
-        assert await house.store.answer("op-1", "OpenSession", anna.sent[0][0].request_id) is None
+        assert await harness.store.answer("op-1", "OpenSession", anna.sent[0][0].request_id) is None

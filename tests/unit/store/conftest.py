@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.databases import fresh_database
-from tests.unit.store.shelf import DATABASES
+from tests.support.store.databases import fresh_database
+from tests.support.store.shelf import DATABASES
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

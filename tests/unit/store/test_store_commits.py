@@ -19,7 +19,7 @@ from rgs.store.changes import (
     Signed,
     StoreError,
 )
-from tests.unit.store.shelf import (
+from tests.support.store.shelf import (
     INSTANCE_KEY,
     NAME,
     NODE_KEY,

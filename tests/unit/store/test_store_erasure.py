@@ -9,7 +9,7 @@ import pytest
 
 from rgs.store.changes import Change, Draft, SwitchOff, TokenKept
 from rgs.store.erasure import erasure_of
-from tests.unit.store.shelf import open_shelf, session, table, ulid
+from tests.support.store.shelf import open_shelf, session, table, ulid
 
 PRIVATE = {"block": {"player": "x"}, "salt": "00" * 32}
 

@@ -12,9 +12,9 @@ import pytest
 
 from rgs.store.changes import Change, StoreError
 from rgs.store.sqlite.store import SqliteStore, connect
-from tests.house import read_statement
-from tests.oracles import stored_statements
-from tests.unit.store.shelf import (
+from tests.support.service.harness import read_statement
+from tests.support.service.oracles import stored_statements
+from tests.support.store.shelf import (
     answer,
     break_store,
     dealt,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from rgs.store.address import PostgresAddress, parse_address
@@ -58,7 +56,3 @@ def test_an_address_is_told_without_its_password(rest: str, told: str) -> None:
         assert isinstance(address, PostgresAddress)
         assert str(address) == SCHEME + told
         assert address.url == scheme + rest
-
-
-def test_a_path_is_a_path() -> None:
-    assert parse_address("store/rgs.db") == Path("store/rgs.db")

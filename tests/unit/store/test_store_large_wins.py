@@ -9,7 +9,7 @@ import pytest
 
 from rgs.core.rounds import RoundStatus
 from rgs.store.changes import Change, Draft, LargeWin, LargeWinTold, StoreError
-from tests.unit.store.shelf import dealt, open_shelf, opened, session, started
+from tests.support.store.shelf import dealt, open_shelf, opened, session, started
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,10 @@ from rgs.service.callers import RoundMovedError
 from rgs.store.changes import Change, RequestSeenError, SessionRaceError
 from rgs.store.interface import Store
 from rgs.store.reads import Reads
-from tests.house import Player, open_house
-from tests.oracles import verify_books
-from tests.unit.store.shelf import answer, dealt, open_shelf, opened, session, started, ulid
+from tests.support.service.harness import open_harness
+from tests.support.service.oracles import verify_books
+from tests.support.service.player import Player
+from tests.support.store.shelf import answer, dealt, open_shelf, opened, session, started, ulid
 
 
 async def both(store: Store, number: int) -> tuple[Session, Round | None]:
@@ -80,22 +81,22 @@ async def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 async def test_an_old_copy_does_no_harm(tmp_path: Path) -> None:
     """Planted: memory holds the session and the round as they were one decision ago."""
-    async with open_house(tmp_path) as house:
-        anna = Player(house)
+    async with open_harness(tmp_path) as harness:
+        anna = Player(harness)
         await anna.sit()
         await anna.start()
-        store = house.store
+        store = harness.store
         old = dict(store._memory._fresh), dict(store._memory._session_of)
         await anna.act("check")
         store._memory._fresh, store._memory._session_of = old
         decision = replace(anna.decision("check"), round_version=1)  # as a client that sees the old copy
         with pytest.raises(RoundMovedError) as moved:
-            await house.send(decision)
+            await harness.send(decision)
         assert moved.value.round.round_version == 2, "an error from an old copy is looked at again"
         await anna.send(anna.decision("check"))
         await anna.finish_round()
         await anna.leave()
-        await house.settle()
+        await harness.settle()
     verify_books(tmp_path)
 
 

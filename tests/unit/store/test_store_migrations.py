@@ -14,7 +14,7 @@ from rgs.cli.migrate import command
 from rgs.store.changes import Change, Draft, StoreRefusedError
 from rgs.store.migrations import steps
 from rgs.store.opening import migrate_store, open_parties, open_reads, open_store
-from tests.unit.store.shelf import (
+from tests.support.store.shelf import (
     DATABASES,
     NAME,
     address_of,

@@ -17,7 +17,7 @@ from rgs.store.interface import Parties, PartyRow
 from rgs.store.opening import open_parties
 from rgs.store.parties import SqliteParties
 from rgs.store.sqlite.store import connect, create_store
-from tests.unit.store.shelf import address_of, ulid
+from tests.support.store.shelf import address_of, ulid
 
 ANNA = PartyRow("aa" * 32, "op-1", "operator", "demo", 1000, None)
 SECOND = PartyRow("bb" * 32, "op-1", "operator", "demo", 2000, None)

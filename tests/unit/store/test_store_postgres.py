@@ -28,7 +28,7 @@ from rgs.store.changes import (
 from rgs.store.opening import create_store, open_store
 from rgs.store.postgres.link import Link
 from rgs.store.postgres.store import PostgresStore
-from tests.unit.store.shelf import (
+from tests.support.store.shelf import (
     NAME,
     NODE_KEY,
     address_of,

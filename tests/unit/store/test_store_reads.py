@@ -43,8 +43,9 @@ from rgs.store.rows import (
     session_update_within,
 )
 from rgs.store.sqlite.store import SqliteStore, connect
-from tests.house import Player, open_house
-from tests.unit.store.shelf import affair, dealt, open_shelf, opened, report, session, started, ulid
+from tests.support.service.harness import open_harness
+from tests.support.service.player import Player
+from tests.support.store.shelf import affair, dealt, open_shelf, opened, report, session, started, ulid
 
 # --- rows -------------------------------------------------------------------------------------------------------------
 
@@ -386,18 +387,18 @@ async def read_everything(store: SqliteStore) -> None:
 async def test_no_query_of_a_life_or_a_list_scans(tmp_path: Path) -> None:
     """Reads and writes as they are made, each explained."""
     told: set[str] = set()
-    async with open_house(tmp_path) as house:
-        house.store._reader.set_trace_callback(told.add)
-        house.store._db.set_trace_callback(told.add)
-        player = Player(house)
+    async with open_harness(tmp_path) as harness:
+        harness.store._reader.set_trace_callback(told.add)
+        harness.store._db.set_trace_callback(told.add)
+        player = Player(harness)
         await player.sit()
         await player.play()
         await player.leave()
-        await house.settle()
-        await house.services.monitoring.look()
-        await read_everything(house.store)
-        house.store._reader.set_trace_callback(None)
-        house.store._db.set_trace_callback(None)
+        await harness.settle()
+        await harness.services.monitoring.look()
+        await read_everything(harness.store)
+        harness.store._reader.set_trace_callback(None)
+        harness.store._db.set_trace_callback(None)
         shapes = {re.sub(r"'[^']*'|x'[0-9A-F]*'|\b\d+\b", "?", sql): sql for sql in told if has_plan(sql)}
         assert len(shapes) > 30
         assert scans(tmp_path, shapes.values()) == {}

@@ -17,9 +17,10 @@ from rgs.core.rulesets import parse_canonical_ruleset
 from rgs.service.admin.monitoring import LATE_PERIOD_MS, PATIENCE_MS, Monitoring
 from rgs.store.changes import Change, Draft, Signed, StoreError
 from rgs.store.interface import Store
-from tests.house import FakeClock, read_statement
-from tests.monitored import UTH, as_people_do, favouring_dealer, final_of, opening_of, raising, seats
-from tests.unit.store.shelf import change_by_hand, open_shelf, ulid
+from tests.support.clocks import ManualClock
+from tests.support.service.harness import read_statement
+from tests.support.service.monitored import UTH, as_people_do, favouring_dealer, final_of, opening_of, raising, seats
+from tests.support.store.shelf import change_by_hand, open_shelf, ulid
 
 pytestmark = pytest.mark.usefixtures("either_store")
 
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("either_store")
 class Table:
     """Rounds that are started and ended in any order."""
 
-    def __init__(self, store: Store, clock: FakeClock, dealt: Sequence[Seat], ruleset: Any = UTH) -> None:
+    def __init__(self, store: Store, clock: ManualClock, dealt: Sequence[Seat], ruleset: Any = UTH) -> None:
         self.store, self.clock, self.dealt, self.ruleset = store, clock, dealt, ruleset
 
     async def start(self, *numbers: int) -> None:
@@ -72,7 +73,7 @@ async def alarms(store: Store) -> list[dict[str, Any]]:
 
 
 async def test_rounds_are_counted_in_the_order_of_their_start(tmp_path: Path) -> None:
-    clock = FakeClock()
+    clock = ManualClock()
     async with open_shelf(tmp_path) as store:
         table, watch = Table(store, clock, list(seats("order", 6))), Monitoring(store=store, clock=clock)
         await table.start(0, 1, 2)
@@ -87,7 +88,7 @@ async def test_rounds_are_counted_in_the_order_of_their_start(tmp_path: Path) ->
 
 
 async def test_a_round_that_is_left_open_is_passed_over_and_counted_when_it_ends(tmp_path: Path) -> None:
-    clock = FakeClock()
+    clock = ManualClock()
     async with open_shelf(tmp_path) as store:
         table, watch = Table(store, clock, list(seats("late", 4))), Monitoring(store=store, clock=clock)
         await table.start(0, 1)
@@ -111,7 +112,7 @@ async def test_a_round_that_is_left_open_is_passed_over_and_counted_when_it_ends
 
 async def test_nothing_is_counted_twice_though_commits_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The process dies before its commit, and one behind it that has not heard of it: each begins from the store."""
-    clock = FakeClock()
+    clock = ManualClock()
     async with open_shelf(tmp_path) as store:
         table = Table(store, clock, list(seats("crash", 30)))
         await table.start(*range(30))
@@ -143,7 +144,7 @@ async def test_nothing_is_counted_twice_though_commits_fail(tmp_path: Path, monk
 
 
 async def test_of_two_that_lead_at_once_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = FakeClock()
+    clock = ManualClock()
     async with open_shelf(tmp_path) as store:
         table = Table(store, clock, list(seats("two", 8)))
         one, other = (Monitoring(store=store, clock=clock) for _ in range(2))
@@ -173,7 +174,7 @@ async def test_of_two_that_count_different_rounds_at_once_none_is_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One counts new rounds, the other a late one: they have nothing in common but the tally."""
-    clock = FakeClock()
+    clock = ManualClock()
     async with open_shelf(tmp_path) as store:
         table = Table(store, clock, list(seats("apart", 3)))
         one, other = (Monitoring(store=store, clock=clock) for _ in range(2))
@@ -199,7 +200,7 @@ async def test_of_two_that_count_different_rounds_at_once_none_is_forgotten(
 
 
 async def test_an_alarm_is_signed_once_with_what_it_counts(tmp_path: Path) -> None:
-    clock = FakeClock()
+    clock = ManualClock()
     async with open_shelf(tmp_path) as store:
         rigged = list(seats("rigged", 1_200, raising, favouring_dealer(0.3)))
         table = Table(store, clock, rigged)
@@ -215,12 +216,12 @@ async def test_an_alarm_is_signed_once_with_what_it_counts(tmp_path: Path) -> No
         assert (life["reason"], life["before"]) == ("BELOW", "exact 0.000000")
         assert life["after"].startswith("measured -0.")
         assert "band -0." in life["after"]
-        # Play goes on, unless the house has said otherwise.
+        # Play goes on, unless the operator has set it otherwise.
         assert await store.switches() == []
 
 
-async def test_where_the_house_says_so_an_alarm_disables_the_game(tmp_path: Path) -> None:
-    clock = FakeClock()
+async def test_where_the_operator_says_so_an_alarm_disables_the_game(tmp_path: Path) -> None:
+    clock = ManualClock()
     async with open_shelf(tmp_path) as store:
         table = Table(store, clock, list(seats("rigged", 900, raising, favouring_dealer(0.4))))
         await table.start(*range(900))
@@ -235,7 +236,7 @@ async def test_where_the_house_says_so_an_alarm_disables_the_game(tmp_path: Path
 
 
 async def test_hands_that_no_deck_gives_alarm_without_a_band(tmp_path: Path) -> None:
-    clock = FakeClock()
+    clock = ManualClock()
     async with open_shelf(tmp_path) as store:
         table = Table(store, clock, list(seats("odd", 2)))
         await table.start(0)
@@ -258,7 +259,7 @@ async def test_fair_rounds_whose_quick_ones_are_the_good_ones_do_not_alarm(tmp_p
     """Thousands begin at once. Who holds a good hand raises at once; the others think. Counted as they end, such rounds
     are all luck: the same rounds counted in the order of their start are what they are, fair.
     """
-    clock = FakeClock()
+    clock = ManualClock()
     dealt = as_people_do("quick", 2_500)
     quick = [number for number, seat in enumerate(dealt) if len(seat.actions) == 1]
     slow = [number for number, seat in enumerate(dealt) if len(seat.actions) > 1]
@@ -280,7 +281,7 @@ async def test_fair_rounds_whose_quick_ones_are_the_good_ones_do_not_alarm(tmp_p
 
 
 async def test_a_ruleset_without_certificate_is_counted_and_not_judged(tmp_path: Path) -> None:
-    clock = FakeClock()
+    clock = ManualClock()
     async with open_shelf(tmp_path) as store:
         other = parse_canonical_ruleset(UTH.canonical.replace(b"100000", b"99000"))
         sha256 = other.sha256

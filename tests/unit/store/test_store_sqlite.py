@@ -13,10 +13,7 @@ from rgs.store.changes import (
     StoreRefusedError,
 )
 from rgs.store.sqlite.store import SqliteStore, connect, create_store
-from tests.unit.store.shelf import (
-    open_shelf,
-    ulid,
-)
+from tests.support.store.shelf import open_shelf, ulid
 
 # --- opening ----------------------------------------------------------------------------------------------------------
 

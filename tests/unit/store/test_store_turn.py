@@ -11,7 +11,7 @@ import pytest
 from rgs.core.statements import Ed25519Signer, parse_envelope, verify_signature
 from rgs.store.changes import Change, Draft, StoreError, Turn
 from rgs.store.interface import Store
-from tests.unit.store.shelf import INSTANCE_KEY, NAME, NODE_KEY, applied, open_shelf, opened, session
+from tests.support.store.shelf import INSTANCE_KEY, NAME, NODE_KEY, applied, open_shelf, opened, session
 from tests.unit.store.test_store_failures import with_sessions
 
 pytestmark = pytest.mark.usefixtures("either_store")

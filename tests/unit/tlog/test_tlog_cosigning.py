@@ -35,8 +35,8 @@ from rgs.tlog.cosigning import (
 from rgs.tlog.directory import LogDirectory, LogRefusedError
 from rgs.tlog.sequencer import Sequencer
 from rgs.tlog.witnesses import Prove, Witnesses, WitnessUnavailableError
-from tests.house import FakeClock
-from tests.sequencing import AUTUMN_MS, PREFIX, SIGNER, SUMMER_MS, Shelf, make_sequencer
+from tests.support.clocks import ManualClock
+from tests.support.log.sequencing import AUTUMN_MS, PREFIX, SIGNER, SUMMER_MS, Shelf, make_sequencer
 
 NAMES = ("a", "b", "c")
 SIGNERS = {name: Ed25519Signer.from_seed(name.encode() * 32) for name in NAMES}
@@ -67,7 +67,7 @@ class Hanging:
 class Scripted(Witnesses):
     """Witnesses that do what the test says before they cosign: wait, or raise."""
 
-    def __init__(self, clock: FakeClock, policy: Policy) -> None:
+    def __init__(self, clock: ManualClock, policy: Policy) -> None:
         super().__init__(policy.witnesses, clock)
         self.scripts: dict[str, Script] = {}
         self.shown: dict[str, Checkpoint] = {}
@@ -92,7 +92,7 @@ class Bench:
     """A sequencer over a shelf, its cosigner, and the steps of time."""
 
     def __init__(self, folder: Path, policy: Policy = TWO_OF_THREE) -> None:
-        self.clock = FakeClock(SUMMER_MS)
+        self.clock = ManualClock(SUMMER_MS)
         self.shelf = Shelf()
         self.folder = folder
         self.sequencer = make_sequencer(self.shelf, folder, self.clock)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.house import FakeClock
-from tests.sequencing import SUMMER_MS, Logged, Shelf, make_sequencer
+from tests.support.clocks import ManualClock
+from tests.support.log.sequencing import SUMMER_MS, Logged, Shelf, make_sequencer
 
 
 async def test_partial_tiles_go_when_the_full_one_has_been_there_for_a_while(tmp_path: Path) -> None:
-    shelf, clock, log = Shelf(), FakeClock(SUMMER_MS), tmp_path / "log"
+    shelf, clock, log = Shelf(), ManualClock(SUMMER_MS), tmp_path / "log"
     sequencer = make_sequencer(shelf, log, clock)
 
     def fill(count: int) -> None:

@@ -13,35 +13,11 @@ from rgs.store.sequence import Sequence, SequenceRaceError, Shard, read_place
 from rgs.tlog.directory import LogDirectory, LogRefusedError
 from rgs.tlog.sequencer import CHECKPOINTS_FILE, ORDER_FILE, Sequencer
 from rgs.tlog.shard import ShardWriter
-from tests.house import NODE_KEY, FakeClock
-from tests.sequencing import PREFIX, SIGNER, SUMMER_MS, Logged, Shelf, make_sequencer
+from tests.support.clocks import ManualClock
+from tests.support.log.sequencing import PREFIX, SIGNER, Logged, Shelf, fill, make_sequencer
+from tests.support.service.harness import NODE_KEY
 
 H1 = f"{PREFIX}/2026h1"
-
-
-@pytest.fixture
-def shelf() -> Shelf:
-    return Shelf()
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock(SUMMER_MS)
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> Path:
-    return tmp_path / "log"
-
-
-@pytest.fixture
-def sequencer(shelf: Shelf, log: Path, clock: FakeClock) -> Sequencer:
-    return make_sequencer(shelf, log, clock)
-
-
-def fill(shelf: Shelf, count: int, instance: str = "a") -> None:
-    for _ in range(count):
-        shelf.commit(instance)
 
 
 # --- what makes it refuse to sign -------------------------------------------------------------------------------------
@@ -113,7 +89,7 @@ REFUSED: list[tuple[str, Harm, str]] = [
 
 @pytest.mark.parametrize(("harm", "code"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
 async def test_it_refuses_to_start_where_not_all_agree(
-    shelf: Shelf, sequencer: Sequencer, log: Path, clock: FakeClock, harm: Harm, code: str
+    shelf: Shelf, sequencer: Sequencer, log: Path, clock: ManualClock, harm: Harm, code: str
 ) -> None:
     fill(shelf, 270)
     await sequencer.work()
@@ -142,7 +118,7 @@ async def test_it_refuses_to_start_where_not_all_agree(
 
 
 async def test_another_key_or_another_name_is_refused(
-    shelf: Shelf, sequencer: Sequencer, log: Path, clock: FakeClock
+    shelf: Shelf, sequencer: Sequencer, log: Path, clock: ManualClock
 ) -> None:
     fill(shelf, 3)
     await sequencer.work()
@@ -176,7 +152,7 @@ async def test_a_gap_in_the_store_is_refused(shelf: Shelf, sequencer: Sequencer)
 
 
 async def test_an_older_published_checkpoint_is_replaced_and_one_of_another_history_is_not(
-    shelf: Shelf, log: Path, clock: FakeClock
+    shelf: Shelf, log: Path, clock: ManualClock
 ) -> None:
     sequencer = make_sequencer(shelf, log, clock)
     fill(shelf, 3)
@@ -219,7 +195,7 @@ def test_nothing_is_signed_over_files_that_are_not_the_entries(tmp_path: Path) -
 
 
 async def test_a_log_that_was_restored_whole_is_refused_by_what_a_witness_saw(
-    shelf: Shelf, log: Path, clock: FakeClock
+    shelf: Shelf, log: Path, clock: ManualClock
 ) -> None:
     async def led(expected: str = "") -> None:
         sequencer = make_sequencer(shelf, log, clock)

@@ -17,35 +17,21 @@ from rgs.store.interface import InstanceRow
 from rgs.tlog.directory import LogDirectory, LogRefusedError
 from rgs.tlog.sequencer import LOG_BEHIND, RETRY_MS, Sequencer
 from rgs.tlog.shard import ShardWriter
-from tests.house import NODE_KEY, FakeClock, sealed
-from tests.sequencing import AUTUMN_MS, PREFIX, SIGNER, SUMMER_MS, Logged, Shelf, make_sequencer, verify_shelf
+from tests.support.clocks import ManualClock
+from tests.support.log.sequencing import (
+    AUTUMN_MS,
+    PREFIX,
+    SIGNER,
+    SUMMER_MS,
+    Logged,
+    Shelf,
+    fill,
+    make_sequencer,
+    verify_shelf,
+)
+from tests.support.service.harness import NODE_KEY, sealed
 
 H1 = f"{PREFIX}/2026h1"
-
-
-@pytest.fixture
-def shelf() -> Shelf:
-    return Shelf()
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock(SUMMER_MS)
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> Path:
-    return tmp_path / "log"
-
-
-@pytest.fixture
-def sequencer(shelf: Shelf, log: Path, clock: FakeClock) -> Sequencer:
-    return make_sequencer(shelf, log, clock)
-
-
-def fill(shelf: Shelf, count: int, instance: str = "a") -> None:
-    for _ in range(count):
-        shelf.commit(instance)
 
 
 # --- order ------------------------------------------------------------------------------------------------------------
@@ -96,7 +82,7 @@ async def test_a_long_queue_is_cut_into_checkpoints_without_losing_the_order(
 
 
 async def test_an_instance_that_lived_between_two_looks_is_found(
-    shelf: Shelf, sequencer: Sequencer, log: Path, clock: FakeClock
+    shelf: Shelf, sequencer: Sequencer, log: Path, clock: ManualClock
 ) -> None:
     shelf.commit("a")
     await sequencer.work()
@@ -133,7 +119,7 @@ async def test_artifacts_lie_beside_the_tiles(shelf: Shelf, sequencer: Sequencer
 
 
 async def test_key_statements_stand_once_in_order_before_what_waits(
-    shelf: Shelf, sequencer: Sequencer, log: Path, clock: FakeClock
+    shelf: Shelf, sequencer: Sequencer, log: Path, clock: ManualClock
 ) -> None:
     fill(shelf, 3)
     first, second = shelf.key(), shelf.key()
@@ -155,7 +141,7 @@ async def test_key_statements_stand_once_in_order_before_what_waits(
 
 
 async def test_a_key_that_comes_while_the_store_is_looked_at_stands_before_what_it_signs(
-    shelf: Shelf, log: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+    shelf: Shelf, log: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shelf.key()
     instances = shelf.instances
@@ -196,7 +182,7 @@ async def test_a_bundle_with_a_new_root_begins_again(shelf: Shelf, sequencer: Se
 
 
 async def test_a_node_whose_bundle_is_older_goes_on_with_what_it_has(
-    shelf: Shelf, sequencer: Sequencer, log: Path, clock: FakeClock
+    shelf: Shelf, sequencer: Sequencer, log: Path, clock: ManualClock
 ) -> None:
     for _ in range(3):
         shelf.key()
@@ -216,7 +202,7 @@ async def test_a_node_whose_bundle_is_older_goes_on_with_what_it_has(
 
 
 async def test_what_another_node_has_begun_needs_its_bundle(
-    shelf: Shelf, sequencer: Sequencer, log: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+    shelf: Shelf, sequencer: Sequencer, log: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shelf.key()
     await sequencer.work()
@@ -246,7 +232,7 @@ def _full(*_values: object) -> None:
 
 
 async def test_a_bundle_that_says_otherwise_than_the_log_is_refused(
-    shelf: Shelf, sequencer: Sequencer, log: Path, clock: FakeClock
+    shelf: Shelf, sequencer: Sequencer, log: Path, clock: ManualClock
 ) -> None:
     shelf.key()
     shelf.key()
@@ -270,7 +256,7 @@ async def test_a_bundle_that_says_otherwise_than_the_log_is_refused(
 
 
 async def test_a_new_half_year_is_a_new_log_that_begins_with_the_old_ones_end(
-    shelf: Shelf, sequencer: Sequencer, log: Path, clock: FakeClock
+    shelf: Shelf, sequencer: Sequencer, log: Path, clock: ManualClock
 ) -> None:
     fill(shelf, 300)
     await sequencer.work()
@@ -291,7 +277,7 @@ async def test_a_new_half_year_is_a_new_log_that_begins_with_the_old_ones_end(
 
 
 async def test_a_half_year_without_statements_is_followed_by_another(
-    shelf: Shelf, sequencer: Sequencer, log: Path, clock: FakeClock
+    shelf: Shelf, sequencer: Sequencer, log: Path, clock: ManualClock
 ) -> None:
     await sequencer.work()
     clock.time_ms = AUTUMN_MS
@@ -305,7 +291,7 @@ async def test_a_half_year_without_statements_is_followed_by_another(
 # --- who leads --------------------------------------------------------------------------------------------------------
 
 
-async def test_two_nodes_fight_for_the_lead_and_one_has_it(shelf: Shelf, log: Path, clock: FakeClock) -> None:
+async def test_two_nodes_fight_for_the_lead_and_one_has_it(shelf: Shelf, log: Path, clock: ManualClock) -> None:
     one, other = make_sequencer(shelf, log, clock), make_sequencer(shelf, log, clock)
     for _ in range(20):
         fill(shelf, 7)
@@ -322,7 +308,7 @@ async def test_two_nodes_fight_for_the_lead_and_one_has_it(shelf: Shelf, log: Pa
     await second.close()
 
 
-async def test_who_is_told_not_to_lead_lets_go_and_watches(shelf: Shelf, log: Path, clock: FakeClock) -> None:
+async def test_who_is_told_not_to_lead_lets_go_and_watches(shelf: Shelf, log: Path, clock: ManualClock) -> None:
     one, other = make_sequencer(shelf, log, clock), make_sequencer(shelf, log, clock)
     fill(shelf, 3)
     await one.work()
@@ -345,7 +331,9 @@ async def test_who_is_told_not_to_lead_lets_go_and_watches(shelf: Shelf, log: Pa
     await one.close()
 
 
-async def test_one_that_stands_by_where_no_log_is_sees_nothing_done(shelf: Shelf, log: Path, clock: FakeClock) -> None:
+async def test_one_that_stands_by_where_no_log_is_sees_nothing_done(
+    shelf: Shelf, log: Path, clock: ManualClock
+) -> None:
     shelf.is_leader = False
     fill(shelf, 1)
     sequencer = make_sequencer(shelf, log, clock)
@@ -400,7 +388,7 @@ async def test_a_full_disk_in_the_middle_of_a_file_costs_nothing(
 
 
 async def test_a_log_that_falls_behind_says_so(
-    shelf: Shelf, sequencer: Sequencer, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+    shelf: Shelf, sequencer: Sequencer, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await sequencer.work()
     fill(shelf, 1)
@@ -425,7 +413,7 @@ async def test_a_log_that_falls_behind_says_so(
 
 
 async def test_cosignatures_are_kept_and_published_with_their_checkpoint(
-    shelf: Shelf, sequencer: Sequencer, log: Path, clock: FakeClock
+    shelf: Shelf, sequencer: Sequencer, log: Path, clock: ManualClock
 ) -> None:
     fill(shelf, 3)
     await sequencer.work()
@@ -454,7 +442,7 @@ async def test_cosignatures_are_kept_and_published_with_their_checkpoint(
 
 
 async def test_the_last_checkpoint_of_a_shard_that_has_ended_is_cosigned_too(
-    shelf: Shelf, sequencer: Sequencer, log: Path, clock: FakeClock
+    shelf: Shelf, sequencer: Sequencer, log: Path, clock: ManualClock
 ) -> None:
     fill(shelf, 3)
     await sequencer.work()

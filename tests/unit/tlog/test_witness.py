@@ -45,7 +45,7 @@ from rgs.node.keyring import parse_private_key
 from rgs.store.witness import WitnessStore
 from rgs.tlog.witness.serving import HEAD_BYTES_MAX, WitnessServer
 from rgs.tlog.witnesses import Witnesses, WitnessUnavailableError, check_url
-from tests.unit.api.serving import authority, server_certificate
+from tests.support.api.harness import authority, server_certificate
 
 ORIGIN = "rgs.example/rounds"
 LOG = Ed25519Signer.from_seed(bytes(32))

@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.factory import House
-from tests.houses import large_house, small_house
-from tests.lying import windowed
-from tests.planted import PLANTED
+from tests.support.records.factory import RecordFactory
+from tests.support.records.lying import windowed
+from tests.support.records.planted import PLANTED
+from tests.support.records.ready_made import large_factory, small_factory
 
 FOLDER = Path(__file__).parent / "scenarios"
 Scenario = dict[str, Any]
@@ -50,15 +50,15 @@ FAULTS = (
 )
 
 
-def scenario(about: str, house: House, expect: str, checks: Sequence[str] = (), **more: Any) -> Scenario:
-    """`expect` is the last line, `checks` are those that fail; `lines` and `root` where they are not the house's."""
+def scenario(about: str, factory: RecordFactory, expect: str, checks: Sequence[str] = (), **more: Any) -> Scenario:
+    """`expect` is the last line, `checks` are those that fail; `lines` and `root` where they are not the server's."""
     made = {
         "about": about,
         "checks": sorted(set(checks)),
         "expect": expect,
-        "keys": house.keys().decode(),
-        "lines": house.lines,
-        "root": house.root.keyid,
+        "keys": factory.keys().decode(),
+        "lines": factory.lines,
+        "root": factory.root.keyid,
         **more,
     }
     made["lines"] = [line.decode() for line in made["lines"]]
@@ -67,7 +67,7 @@ def scenario(about: str, house: House, expect: str, checks: Sequence[str] = (), 
 
 def scenarios() -> dict[str, Scenario]:
     """All scenarios by file name."""
-    small, large, foreign = small_house(), large_house(), small_house(seed="foreign")
+    small, large, foreign = small_factory(), large_factory(), small_factory(seed="foreign")
     made = {
         "small": scenario("one instance, one session, one round", small, "1 rounds verified, 0 failed, ANCHORED"),
         "large": scenario(
@@ -76,7 +76,7 @@ def scenarios() -> dict[str, Scenario]:
             "9 rounds verified, 0 failed, ANCHORED",
         ),
         "development": scenario(
-            "a node key that is marked so", small_house(development=True), "1 rounds verified, 0 failed, ANCHORED"
+            "a node key that is marked so", small_factory(development=True), "1 rounds verified, 0 failed, ANCHORED"
         ),
         "unanchored": scenario("nobody brought a root", small, "1 rounds verified, 0 failed, UNANCHORED", root=""),
         "other_root": scenario(
@@ -146,20 +146,20 @@ TRANSFORMED: tuple[tuple[str, Callable[[list[bytes]], list[bytes]], list[str], s
 
 def cut_session() -> Scenario:
     """The session of one player of a table, cut out of the large export."""
-    house = large_house()
-    marked = [json.loads(line)["envelope"]["payload"] for line in house.lines]
+    factory = large_factory()
+    marked = [json.loads(line)["envelope"]["payload"] for line in factory.lines]
     bodies = [json.loads(base64.b64decode(payload)) for payload in marked]
     session_id = next(body["session_id"] for body in bodies if body.get("table") == "box-table")
     last = max(int(body["link_no"]) for body in bodies if body.get("session_id") == session_id and "link_no" in body)
-    scope = house.scope(sessions=[{"first": "1", "last": str(last), "session_id": session_id}])
+    scope = factory.scope(sessions=[{"first": "1", "last": str(last), "session_id": session_id}])
     wanted = [
         line
-        for line, body in zip(house.lines, bodies, strict=True)
+        for line, body in zip(factory.lines, bodies, strict=True)
         if body["kind"] == "instance_start" or body.get("session_id") == session_id
     ]
     return scenario(
         "one session of a table, with the scope that says so",
-        house,
+        factory,
         "1 rounds verified, 0 failed, ANCHORED",
         lines=[scope, *wanted],
     )
@@ -167,8 +167,8 @@ def cut_session() -> Scenario:
 
 def fault(name: str) -> Scenario:
     (planted,) = [planted for planted in PLANTED if planted.name == name]
-    house = planted.build()
-    return scenario(f"planted: {name}", house, EXPECTED[name][0], EXPECTED[name][1])
+    factory = planted.build()
+    return scenario(f"planted: {name}", factory, EXPECTED[name][0], EXPECTED[name][1])
 
 
 ONE_FAILED = "0 rounds verified, 1 failed, ANCHORED"

@@ -23,7 +23,7 @@ from rgs.core.statements.envelope import pre_authentication_encoding
 from rgs.core.tlog.merkle import inclusion_path, root_of
 from rgs.core.tlog.merkle import leaf_hash as merkle_leaf
 from rng.shuffle import PROCEDURE, transcript_to_deck
-from tests.seeded import Bytes
+from tests.support.seeded import Bytes
 
 ROUND = "01K4ZQ7M2J8T5V9X3B6C1D0EFG"
 SESSION = "01K4ZQ6A0B1C2D3E4F5G6H7J8K"

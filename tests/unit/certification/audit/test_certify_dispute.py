@@ -1,4 +1,4 @@
-"""`certify dispute`: the file of a complaint, made from a house on paper, good and tampered with."""
+"""`certify dispute`: the file of a complaint, made from a record factory, good and tampered with."""
 
 from __future__ import annotations
 
@@ -17,57 +17,57 @@ from rgs.cli.dispute import page_of, zip_of
 from rgs.core.rulesets import load_ruleset
 from rgs.core.statements import leaf_hash
 from rgs.tlog.receipts import make_proof
-from tests.audited import Case, entries_of
-from tests.factory import House
+from tests.support.records.audited import Case, entries_of
+from tests.support.records.factory import RecordFactory
 
-Act = Callable[[House, Any, Any], None]
-
-
-def play(house: House, worker: Any, player: Any) -> None:
-    house.act(player, ["check", "play_2x"])
-    house.settle(worker, player)
+Act = Callable[[RecordFactory, Any, Any], None]
 
 
-def void(house: House, worker: Any, player: Any) -> None:
-    house.void(worker, player)
+def play(factory: RecordFactory, worker: Any, player: Any) -> None:
+    factory.act(player, ["check", "play_2x"])
+    factory.settle(worker, player)
 
 
-def unrecoverable(house: House, worker: Any, player: Any) -> None:
-    house.void(worker, player, "DECK_UNRECOVERABLE")
+def void(factory: RecordFactory, worker: Any, player: Any) -> None:
+    factory.void(worker, player)
 
 
-def fold(house: House, worker: Any, player: Any) -> None:
-    house.act(player, ["fold"])
-    house.settle(worker, player)
+def unrecoverable(factory: RecordFactory, worker: Any, player: Any) -> None:
+    factory.void(worker, player, "DECK_UNRECOVERABLE")
+
+
+def fold(factory: RecordFactory, worker: Any, player: Any) -> None:
+    factory.act(player, ["fold"])
+    factory.settle(worker, player)
 
 
 def made(
     tmp_path: Path, act: Act, ruleset: str = "uth-solo", stakes: dict[str, int] | None = None
 ) -> tuple[Case, dict[str, bytes]]:
     """A round, and the files of its zip."""
-    house = House("dispute")
-    worker = house.start("node-1-b1-w0")
-    player = house.open(worker, ruleset)
-    house.buy(worker, player, 50_000)
-    house.deal(worker, [player], stakes or {"ante": 100, "trips": 50})
-    act(house, worker, player)
-    house.end_participation(worker, player)
-    house.close(worker, player)
-    house.end(worker)
-    case = Case(tmp_path, house)
+    factory = RecordFactory("dispute")
+    worker = factory.start("node-1-b1-w0")
+    player = factory.open(worker, ruleset)
+    factory.buy(worker, player, 50_000)
+    factory.deal(worker, [player], stakes or {"ante": 100, "trips": 50})
+    act(factory, worker, player)
+    factory.end_participation(worker, player)
+    factory.close(worker, player)
+    factory.end(worker)
+    case = Case(tmp_path, factory)
     case.publish()
     (tmp_path / "policy.txt").write_text(case.policy)
-    entries, rows = entries_of(house), len(house.lines)
+    entries, rows = entries_of(factory), len(factory.lines)
     final = rows - 4
     files = {
-        "session.jsonl": b"".join(line + b"\n" for line in house.lines),
-        "keys.json": house.keys(),
+        "session.jsonl": b"".join(line + b"\n" for line in factory.lines),
+        "keys.json": factory.keys(),
         "ruleset.json": load_ruleset(ruleset).canonical,
         "opening.json": entries[3],
         "final.json": entries[final],
     }
     for name, index in (("opening", 3), ("final", final)):
-        proof = make_proof(case.log, leaf_hash(entries[index]), bundle=house.keys(), start=entries[0])
+        proof = make_proof(case.log, leaf_hash(entries[index]), bundle=factory.keys(), start=entries[0])
         files[f"{name}.tlog-proof"] = proof
     return case, files
 
@@ -76,7 +76,7 @@ def run(case: Case, files: dict[str, bytes], *more: str) -> int:
     path = case.folder / "dispute.zip"
     path.write_bytes(zip_of(files))
     return dispute.main(
-        [str(path), "--root", case.house.root.keyid, "--policy", str(case.folder / "policy.txt"), *more]
+        [str(path), "--root", case.factory.root.keyid, "--policy", str(case.folder / "policy.txt"), *more]
     )
 
 
@@ -143,11 +143,11 @@ def test_amounts_are_told_in_the_marks_of_the_language() -> None:
 def test_stakes_debited_one_by_one_are_among_the_legs_of_their_round(tmp_path: Path) -> None:
     ids = ["01DEBJT0FTHJSR0VND00000000", "01DEBJT0FAN0THERR0VND00000"]
 
-    def debited(house: House, worker: Any, player: Any) -> None:
-        for transaction_id, round_id in zip(ids, (player.round.round_id, house.ulid()), strict=True):
+    def debited(factory: RecordFactory, worker: Any, player: Any) -> None:
+        for transaction_id, round_id in zip(ids, (player.round.round_id, factory.ulid()), strict=True):
             body = {"amount_minor": "100", "direction": "debit", "round_id": round_id, "transaction_id": transaction_id}
-            house.link(worker, player, "money_leg", body)
-        play(house, worker, player)
+            factory.link(worker, player, "money_leg", body)
+        play(factory, worker, player)
 
     case, files = made(tmp_path, debited)
     page = tmp_path / "page.html"
@@ -174,7 +174,7 @@ def test_the_same_words_in_every_language() -> None:
         lambda files: {**files, "session.jsonl": b"\n".join(files["session.jsonl"].split(b"\n")[:-3]) + b"\n"},
         lambda files: {**files, "ruleset.json": load_ruleset("uth-lugano").canonical},
         lambda files: {**files, "ruleset.json": b"{}"},
-        lambda files: {**files, "keys.json": House("another").keys()},
+        lambda files: {**files, "keys.json": RecordFactory("another").keys()},
         lambda files: {**files, "final.tlog-proof": files["opening.tlog-proof"]},
         lambda files: {**files, "final.tlog-proof": b"nothing"},
     ],

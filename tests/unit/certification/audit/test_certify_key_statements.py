@@ -8,22 +8,22 @@ from pathlib import Path
 import pytest
 
 from rgs.core.times import format_time
-from tests.audited import SEEN_S, Case, a_round, entries_of
-from tests.factory import House
-from tests.logs import ORIGIN
+from tests.support.log.logs import ORIGIN
+from tests.support.records.audited import SEEN_S, Case, a_round, entries_of
+from tests.support.records.factory import RecordFactory
 from tests.unit.certification.audit.test_certify_omission import DAY_MS, omitted
 
 
 @pytest.fixture
 def case(tmp_path: Path) -> Case:
-    """A house of two nodes that plays; nothing published yet."""
-    house = House("keys logged")
-    worker = house.start("node-1-b1-w0")
-    house.start("node-2-b1-w0", "node-2")
-    player = house.open(worker)
-    house.buy(worker, player, 50_000)
-    a_round(house, worker, player)
-    return Case(tmp_path, house)
+    """A factory of two nodes that plays; nothing published yet."""
+    factory = RecordFactory("keys logged")
+    worker = factory.start("node-1-b1-w0")
+    factory.start("node-2-b1-w0", "node-2")
+    player = factory.open(worker)
+    factory.buy(worker, player, 50_000)
+    a_round(factory, worker, player)
+    return Case(tmp_path, factory)
 
 
 def told(case: Case) -> tuple[int, int]:
@@ -31,7 +31,7 @@ def told(case: Case) -> tuple[int, int]:
 
 
 def test_key_statements_of_a_log_are_accepted_and_counted(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
-    entries, bundle = entries_of(case.house), case.house.bundle
+    entries, bundle = entries_of(case.factory), case.factory.bundle
     assert len(bundle) == 3
     case.publish([*bundle[:2], *entries[:4]])
     assert case.audit() == 0
@@ -66,29 +66,29 @@ Arrange = Callable[[list[bytes], list[bytes]], list[bytes]]
     ],
 )
 def test_one_that_is_left_out_or_comes_twice_fails(case: Case, arrange: Arrange, message: str) -> None:
-    case.publish(arrange(case.house.bundle, entries_of(case.house)))
+    case.publish(arrange(case.factory.bundle, entries_of(case.factory)))
     assert case.audit() == 1
     assert case.checks == {"3 key"}
     assert message in case.report["failures"][0]["message"]
 
 
 def test_one_that_is_not_in_the_bundle_fails(case: Case) -> None:
-    house = case.house
-    stranger = house.seal(house.root, "revocation", {"key": "0" * 64, "reason": "STOLEN"})
-    case.publish([*house.bundle, stranger, *entries_of(house)])
+    factory = case.factory
+    stranger = factory.seal(factory.root, "revocation", {"key": "0" * 64, "reason": "STOLEN"})
+    case.publish([*factory.bundle, stranger, *entries_of(factory)])
     assert case.audit() == 1
     assert "is not in the key bundle" in case.report["failures"][0]["message"]
 
 
 def test_a_root_s_clock_makes_nothing_overdue(case: Case) -> None:
     """A key statement of next year, by an offline machine whose clock is wrong: no round and no receipt is late."""
-    house = case.house
-    late = house.clock_ms + 400 * DAY_MS
-    before, house.clock_ms = house.clock_ms, late
-    house.node("node-9")
-    house.clock_ms = before
-    entries = entries_of(house)
-    case.publish([*entries[:5], *house.bundle])
+    factory = case.factory
+    late = factory.clock_ms + 400 * DAY_MS
+    before, factory.clock_ms = factory.clock_ms, late
+    factory.node("node-9")
+    factory.clock_ms = before
+    entries = entries_of(factory)
+    case.publish([*entries[:5], *factory.bundle])
     assert case.audit() == 1
     assert case.checks == {"log times"}
     assert (case.report["newest_statement"] < "2027", case.report["overdue"]) == (True, [])
@@ -96,14 +96,16 @@ def test_a_root_s_clock_makes_nothing_overdue(case: Case) -> None:
 
 
 def test_the_logged_revocation_of_a_root_makes_nothing_fall_that_was_seen_before(case: Case) -> None:
-    house = case.house
-    entries = entries_of(house)
-    case.publish([*house.bundle, *entries])
+    factory = case.factory
+    entries = entries_of(factory)
+    case.publish([*factory.bundle, *entries])
     assert case.audit() == 0
-    where = {"origin": ORIGIN, "size": str(len(entries) + len(house.bundle))}
+    where = {"origin": ORIGIN, "size": str(len(entries) + len(factory.bundle))}
     time = format_time((SEEN_S + 60) * 1000)
-    house.key_statement(house.root, "revocation", {"key": house.root.keyid, "reason": "STOLEN", "time": time, **where})
-    case.publish([*house.bundle[:3], *entries, house.bundle[3]])
+    factory.key_statement(
+        factory.root, "revocation", {"key": factory.root.keyid, "reason": "STOLEN", "time": time, **where}
+    )
+    case.publish([*factory.bundle[:3], *entries, factory.bundle[3]])
     for _ in range(2):  # the second run begins behind the revocation
         assert case.audit() == 0
         assert case.report["read_again"] == ""

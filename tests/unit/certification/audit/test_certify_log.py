@@ -21,47 +21,57 @@ from rgs.core.tlog.merkle import leaf_hash
 from rgs.core.tlog.note import ED25519, format_vkey, note_key
 from rgs.core.tlog.policies import parse_policy
 from rgs.core.tlog.tiles import TILE_WIDTH
-from tests.audited import POLICY, POLICY_OWN, SEEN_S, Case, a_round, entries_of, witnessed
-from tests.factory import House
-from tests.logs import CORRUPTIONS, SIZE, SIZES, STRANGER, VKEY, Corruption, make_entries, make_log, roll_back
+from tests.support.log.logs import (
+    CORRUPTIONS,
+    SIZE,
+    SIZES,
+    STRANGER,
+    VKEY,
+    Corruption,
+    make_entries,
+    make_log,
+    roll_back,
+)
+from tests.support.records.audited import POLICY, POLICY_OWN, SEEN_S, Case, a_round, entries_of, witnessed
+from tests.support.records.factory import RecordFactory
 
 VERIFIED = parse_policy(f"log {VKEY}\nquorum none\n".encode())
 
 
 @pytest.fixture
 def case(tmp_path: Path) -> Case:
-    """A house with two ended sessions, one that is open with its round, a lost instance and a void."""
-    house = House("audit")
-    first = house.start("node-1-b1-w0")
-    second = house.start("node-2-b1-w0", "node-2")
+    """A server with two ended sessions, one that is open with its round, a lost instance and a void."""
+    factory = RecordFactory("audit")
+    first = factory.start("node-1-b1-w0")
+    second = factory.start("node-2-b1-w0", "node-2")
     for worker in (first, second):
-        player = house.open(worker)
-        house.buy(worker, player, 50_000)
+        player = factory.open(worker)
+        factory.buy(worker, player, 50_000)
         for _ in range(4):
-            a_round(house, worker, player)
+            a_round(factory, worker, player)
         if worker is second:
-            house.deal(worker, [player], {"ante": 100})
-            house.void(worker, player)
-        house.end_participation(worker, player)
-        house.close(worker, player)
-    house.lose(first, second)
-    player = house.open(first)
-    house.buy(first, player, 50_000)
-    a_round(house, first, player)
-    house.deal(first, [player], {"ante": 100})
-    case = Case(tmp_path, house)
+            factory.deal(worker, [player], {"ante": 100})
+            factory.void(worker, player)
+        factory.end_participation(worker, player)
+        factory.close(worker, player)
+    factory.lose(first, second)
+    player = factory.open(first)
+    factory.buy(first, player, 50_000)
+    a_round(factory, first, player)
+    factory.deal(first, [player], {"ante": 100})
+    case = Case(tmp_path, factory)
     case.publish()
     return case
 
 
 def go_on(case: Case, rounds: int = 3, time_s: int = SEEN_S) -> None:
     """A new node, a new session; seen at that time."""
-    house, node = case.house, f"node-{len(case.house.lines)}"
-    worker = house.start(f"{node}-b1-w0", node)
-    player = house.open(worker)
-    house.buy(worker, player, 50_000)
+    factory, node = case.factory, f"node-{len(case.factory.lines)}"
+    worker = factory.start(f"{node}-b1-w0", node)
+    player = factory.open(worker)
+    factory.buy(worker, player, 50_000)
     for _ in range(rounds):
-        a_round(house, worker, player)
+        a_round(factory, worker, player)
     case.publish(time_s=time_s)
 
 
@@ -83,7 +93,7 @@ def test_a_good_log_whole(case: Case, capsys: pytest.CaptureFixture[str]) -> Non
         ("admin-2", 1),
     ]
     assert case.report["overdue"] == []
-    assert case.report["speed"]["entries"] == len(case.house.lines)
+    assert case.report["speed"]["entries"] == len(case.factory.lines)
     assert "PASSED WITNESSED ANCHORED" in page.read_text()
     assert "admin-1, admin-2" in page.read_text()
     assert case.audit(root=False) == 0
@@ -92,7 +102,7 @@ def test_a_good_log_whole(case: Case, capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_each_run_reads_what_is_new_and_comes_to_the_same(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    entries = entries_of(case.house)
+    entries = entries_of(case.factory)
     for size in (0, 1, 5, 17, 18, 40, len(entries)):
         case.publish(entries[:size])
         assert case.audit() == 0, case.report["failures"]
@@ -100,7 +110,7 @@ def test_each_run_reads_what_is_new_and_comes_to_the_same(case: Case, monkeypatc
     last = {**case.report, "speed": None, "checkpoint": None}
     go_on(case, 120)  # across the boundary of a bundle
     assert case.audit() == 0, case.report["failures"]
-    assert case.report["speed"]["entries"] == len(case.house.lines) - len(entries)
+    assert case.report["speed"]["entries"] == len(case.factory.lines) - len(entries)
     in_parts = case.report
     assert case.audit("--whole") == 0
     for document in (in_parts, case.report):
@@ -146,7 +156,7 @@ def test_trees_of_all_sizes(tmp_path: Path, size: int) -> None:
 
 
 def test_what_is_no_envelope_and_names_no_key_is_passed_on_as_it_is(case: Case) -> None:
-    entries = entries_of(case.house)
+    entries = entries_of(case.factory)
     assert verify_chunk(Chunk((b"{}",), {})).found == ((leaf_hash(b"{}"), None, False),)
     start = entries[0]
     for bad in (start.replace(b'"payload":"', b'"payload":"AAAA'), start[:20] + start[200:], b"x" + chunks._START):
@@ -206,7 +216,7 @@ def _link(source: str, target: str) -> None:
 
 def test_a_rolled_back_log_is_caught_by_who_remembers(case: Case) -> None:
     assert case.audit() == 0
-    size = len(case.house.lines)
+    size = len(case.factory.lines)
     kept = case.state.read_bytes()
     roll_back(case.log, size - 3)
     witnessed(case.log)  # even if the witness were in on it
@@ -219,7 +229,7 @@ def test_a_rolled_back_log_is_caught_by_who_remembers(case: Case) -> None:
 
 
 def test_a_forked_log_is_caught_by_who_remembers(case: Case) -> None:
-    entries = entries_of(case.house)
+    entries = entries_of(case.factory)
     case.publish(entries[:30])
     assert case.audit() == 0
     shutil.rmtree(case.log)
@@ -237,7 +247,7 @@ def test_a_damaged_log_leaves_the_state_as_it_was(case: Case) -> None:
     assert case.audit() == 0
     kept = case.state.read_bytes()
     go_on(case)
-    path = next((case.log / "tile" / "entries" / "000.p").glob(str(len(case.house.lines))))
+    path = next((case.log / "tile" / "entries" / "000.p").glob(str(len(case.factory.lines))))
     data = bytearray(path.read_bytes())
     data[-400] ^= 1
     path.write_bytes(data)
@@ -273,13 +283,13 @@ def test_a_lie_in_a_record_fails_now_and_in_the_runs_after(tmp_path: Path) -> No
         if (kind, count) == ("round_final", 2):
             body["returned_minor"] = "123456"
 
-    house = House("liar", lie=lie)
-    worker = house.start("node-1-b1-w0")
-    player = house.open(worker)
-    house.buy(worker, player, 50_000)
+    factory = RecordFactory("liar", lie=lie)
+    worker = factory.start("node-1-b1-w0")
+    player = factory.open(worker)
+    factory.buy(worker, player, 50_000)
     for _ in range(3):
-        a_round(house, worker, player)
-    case = Case(tmp_path, house)
+        a_round(factory, worker, player)
+    case = Case(tmp_path, factory)
     case.publish()
     assert case.audit() == 1
     assert "18 balance" in case.checks
@@ -296,33 +306,33 @@ def test_a_lie_in_a_record_fails_now_and_in_the_runs_after(tmp_path: Path) -> No
     [(b"{}", "1 line"), (b"", "log entries"), (b"log.example/2026h1\n1\n", "log entries")],
 )
 def test_an_entry_that_is_no_statement(case: Case, entry: bytes, check: str) -> None:
-    case.publish([entry, *entries_of(case.house)])
+    case.publish([entry, *entries_of(case.factory)])
     assert case.audit() == 1
     assert check in case.checks
 
 
 def test_a_participation_of_two_sessions(case: Case) -> None:
-    house = case.house
-    worker = house.start("node-9-b1-w0", "node-9")
-    one, other = house.open(worker), house.open(worker)
+    factory = case.factory
+    worker = factory.start("node-9-b1-w0", "node-9")
+    one, other = factory.open(worker), factory.open(worker)
     other.participation_id = one.participation_id
-    house.buy(worker, one, 1_000)
-    house.buy(worker, other, 1_000)
+    factory.buy(worker, one, 1_000)
+    factory.buy(worker, other, 1_000)
     case.publish()
     assert case.audit() == 1
     assert "another session's" in case.report["failures"][0]["message"]
 
 
 def test_a_scope_in_a_log_excuses_nothing(case: Case) -> None:
-    entries = entries_of(case.house)
+    entries = entries_of(case.factory)
     shutil.rmtree(case.log)
-    scope = case.house.scope(instances=[{"first": "2", "instance": "node-1-b1-w0", "last": "9"}])
-    case.house.lines.insert(2, scope)
-    from_scope = entries_of(case.house)
+    scope = case.factory.scope(instances=[{"first": "2", "instance": "node-1-b1-w0", "last": "9"}])
+    case.factory.lines.insert(2, scope)
+    from_scope = entries_of(case.factory)
     case.publish([*from_scope[:12], *from_scope[13:]])
     assert case.audit() == 1
     assert "6 number" in case.checks
-    case.house.lines.pop(2)
+    case.factory.lines.pop(2)
     shutil.rmtree(case.log)
     case.state.unlink()
     case.publish(entries)
@@ -330,7 +340,7 @@ def test_a_scope_in_a_log_excuses_nothing(case: Case) -> None:
 
 
 def test_rounds_left_open_for_too_long_are_listed(case: Case) -> None:
-    case.house.clock_ms += 400 * 86_400_000
+    case.factory.clock_ms += 400 * 86_400_000
     go_on(case, time_s=SEEN_S + 400 * 86_400)
     assert case.audit() == 0
     assert [row["round_id"] for row in case.report["overdue"]] != []
@@ -338,10 +348,10 @@ def test_rounds_left_open_for_too_long_are_listed(case: Case) -> None:
 
 def test_a_later_shard_goes_on_from_the_one_before(case: Case) -> None:
     assert case.audit() == 0
-    size = len(case.house.lines)
+    size = len(case.factory.lines)
     last = (case.log / "checkpoint").read_bytes()
     go_on(case)
-    later = entries_of(case.house)[size:]
+    later = entries_of(case.factory)[size:]
     origin = "log.example/2027h1"
     case.policy = POLICY.replace("witness", f"log {format_vkey(note_key(origin, ED25519, STRANGER))}\nwitness", 1)
     first = case.state.read_bytes()

@@ -18,9 +18,9 @@ from rgs.core.tlog.note import ED25519, format_vkey, note_key
 from rgs.core.tlog.proofs import format_log_proof, parse_log_proof
 from rgs.core.tlog.tiles import format_bundle
 from rgs.tlog.receipts import make_proof
-from tests.audited import OWN, POLICY_OWN, SEEN_S, Case, a_round, entries_of, witnessed
-from tests.factory import START_MS, House
-from tests.logs import SIGNER, VKEY, make_log
+from tests.support.log.logs import SIGNER, VKEY, make_log
+from tests.support.records.audited import OWN, POLICY_OWN, SEEN_S, Case, a_round, entries_of, witnessed
+from tests.support.records.factory import START_MS, RecordFactory
 
 DAY_MS = 86_400_000
 KEYS = {f"log.example/{name}": Ed25519Signer.from_seed(name.encode() * 5 + b"ab") for name in ("2026h1", "2027h1")}
@@ -30,14 +30,14 @@ SOON = format_time(SEEN_S * 1000 + 1000)
 @pytest.fixture
 def case(tmp_path: Path) -> Case:
     """Two rounds; the second one's opening is entry 5, its final entry 6."""
-    house = House("omission")
-    worker = house.start("node-1-b1-w0")
-    player = house.open(worker)
-    house.buy(worker, player, 50_000)
+    factory = RecordFactory("omission")
+    worker = factory.start("node-1-b1-w0")
+    player = factory.open(worker)
+    factory.buy(worker, player, 50_000)
     for _ in range(2):
-        a_round(house, worker, player)
-    case = Case(tmp_path, house)
-    (tmp_path / "keys.json").write_bytes(house.keys())
+        a_round(factory, worker, player)
+    case = Case(tmp_path, factory)
+    (tmp_path / "keys.json").write_bytes(factory.keys())
     (tmp_path / "policy.txt").write_text(case.policy)
     return case
 
@@ -46,15 +46,15 @@ def omitted(case: Case, *entries: bytes, now: str = SOON, more: tuple[str, ...] 
     path = case.folder / "receipt"
     path.write_bytes(b"\n".join(entries) + b"\n")
     arguments = [str(path), "--log", str(case.log), "--policy", str(case.folder / "policy.txt")]
-    arguments += ["--keys", str(case.folder / "keys.json"), "--root", case.house.root.keyid, "--now", now]
+    arguments += ["--keys", str(case.folder / "keys.json"), "--root", case.factory.root.keyid, "--now", now]
     return omission.main([*arguments, *more])
 
 
 def test_what_is_in_the_log_is_included(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
     case.publish()
-    entries = entries_of(case.house)
+    entries = entries_of(case.factory)
     assert omitted(case, entries[5]) == 0
-    assert omitted(case, *case.house.lines[5:7]) == 0  # export lines, two receipts
+    assert omitted(case, *case.factory.lines[5:7]) == 0  # export lines, two receipts
     told = capsys.readouterr().out
     assert "as entry 5 of 7" in told
     assert "WITNESSED ANCHORED" in told
@@ -63,7 +63,7 @@ def test_what_is_in_the_log_is_included(case: Case, capsys: pytest.CaptureFixtur
 
 
 def test_what_is_missing_is_an_omission_when_it_is_due(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
-    entries = entries_of(case.house)
+    entries = entries_of(case.factory)
     case.publish(entries[:5])
     opened = parse_time("2026-11-18T" + format_time(START_MS)[11:])
     assert omitted(case, entries[5]) == 1  # cosigned a day and more later
@@ -80,19 +80,19 @@ def test_what_is_missing_is_an_omission_when_it_is_due(case: Case, capsys: pytes
 
 
 def test_the_time_of_a_logged_statement_counts_too(case: Case) -> None:
-    entries = entries_of(case.house)
-    case.house.clock_ms += 40 * DAY_MS
-    case.house.event(case.house.start("node-1-b2-w0", boot_no=2))
-    make_log(case.log, [*entries[:5], *entries_of(case.house)[7:]])
+    entries = entries_of(case.factory)
+    case.factory.clock_ms += 40 * DAY_MS
+    case.factory.event(case.factory.start("node-1-b2-w0", boot_no=2))
+    make_log(case.log, [*entries[:5], *entries_of(case.factory)[7:]])
     witnessed(case.log, time_s=START_MS // 1000)
     assert omitted(case, entries[5]) == 1
     shutil.rmtree(case.log / "tile" / "entries")  # not open to the player
-    assert omitted(case, case.house.lines[0], case.house.lines[5]) == 3
+    assert omitted(case, case.factory.lines[0], case.factory.lines[5]) == 3
 
 
 def test_several_receipts_at_once_and_each_file_is_named(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
     case.publish()
-    entries = entries_of(case.house)
+    entries = entries_of(case.factory)
     second, bad = case.folder / "second.json", case.folder / "bad.json"
     second.write_bytes(entries[6])
     bad.write_bytes(b"nothing")
@@ -103,25 +103,25 @@ def test_several_receipts_at_once_and_each_file_is_named(case: Case, capsys: pyt
 
 
 def test_a_round_without_a_final_is_told(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
-    house = case.house
-    worker = house.start("node-1-b2-w0", boot_no=2)
-    player = house.open(worker)
-    house.buy(worker, player, 50_000)
-    house.deal(worker, [player], {"ante": 100})
-    opening = len(house.lines) - 1
-    case.publish([*entries_of(house), b'x "application/vnd.rgs.round-final.v1+json"'], time_s=START_MS // 1000)
-    assert omitted(case, entries_of(house)[opening], entries_of(house)[5]) == 0
+    factory = case.factory
+    worker = factory.start("node-1-b2-w0", boot_no=2)
+    player = factory.open(worker)
+    factory.buy(worker, player, 50_000)
+    factory.deal(worker, [player], {"ante": 100})
+    opening = len(factory.lines) - 1
+    case.publish([*entries_of(factory), b'x "application/vnd.rgs.round-final.v1+json"'], time_s=START_MS // 1000)
+    assert omitted(case, entries_of(factory)[opening], entries_of(factory)[5]) == 0
     assert "WITHOUT_FINAL" not in capsys.readouterr().out  # there is time still
     shutil.rmtree(case.log)
-    house.clock_ms += 11 * 60_000
-    house.event(worker)
+    factory.clock_ms += 11 * 60_000
+    factory.event(worker)
     case.publish(time_s=START_MS // 1000)
-    assert omitted(case, entries_of(house)[opening], entries_of(house)[5]) == 0
+    assert omitted(case, entries_of(factory)[opening], entries_of(factory)[5]) == 0
     told = capsys.readouterr().out
     assert told.count("WITHOUT_FINAL") == 1
     assert "under demo an interrupted round ends after 0:10:00" in told
     shutil.rmtree(case.log / "tile" / "entries")
-    assert omitted(case, house.lines[0], house.lines[5]) == 0
+    assert omitted(case, factory.lines[0], factory.lines[5]) == 0
     assert "not open to you" in capsys.readouterr().out
 
 
@@ -129,7 +129,7 @@ def test_a_statement_is_looked_for_in_the_shards_where_it_belongs(
     case: Case, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Planted: the shard of another half-year, which cannot hold the opening, however far it has come."""
-    entries, opened = entries_of(case.house), case.folder / "shards"
+    entries, opened = entries_of(case.factory), case.folder / "shards"
     policy = case.policy
     for origin in ("log.example/2027h1", "log.example/2026h1"):
         policy = policy.replace("witness", f"log {format_vkey(note_key(origin, ED25519, KEYS[origin]))}\nwitness", 1)
@@ -158,14 +158,14 @@ def test_a_statement_is_looked_for_in_the_shards_where_it_belongs(
 
 def test_shards_under_one_key_have_a_policy_each(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
     """Planted: an opening of New Year's Eve that stands in the next shard, or in none."""
-    house = case.house
-    house.clock_ms = parse_time("2026-12-31T23:59:00.000Z")
-    worker = house.start("node-1-b2-w0", boot_no=2)
-    player = house.open(worker)
-    house.buy(worker, player, 50_000)
-    a_round(house, worker, player)
-    opened, closed = entries_of(house)[10:12]
-    make_log(case.log, entries_of(house)[:10])
+    factory = case.factory
+    factory.clock_ms = parse_time("2026-12-31T23:59:00.000Z")
+    worker = factory.start("node-1-b2-w0", boot_no=2)
+    player = factory.open(worker)
+    factory.buy(worker, player, 50_000)
+    a_round(factory, worker, player)
+    opened, closed = entries_of(factory)[10:12]
+    make_log(case.log, entries_of(factory)[:10])
     witnessed(case.log, time_s=SEEN_S + 100 * DAY_MS // 1000)
     later, policy = case.folder / "later", case.folder / "policy-2027h1.txt"
     policy.write_text(case.policy.replace(VKEY, format_vkey(note_key("log.example/2027h1", ED25519, SIGNER))))
@@ -188,16 +188,16 @@ def test_shards_under_one_key_have_a_policy_each(case: Case, capsys: pytest.Capt
 
 
 def test_a_receipt_that_proves_nothing_accuses_nobody(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
-    entries = entries_of(case.house)
+    entries = entries_of(case.factory)
     case.publish(entries[:5])
-    other = House("somebody else")
+    other = RecordFactory("somebody else")
     worker = other.start("node-1-b1-w0")
     other.event(worker)
     forged = entries_of(other)[1]
     for wrong in (forged, entries[5].replace(b'"sig":"', b'"sig":"A', 1), b"nothing", entries[5][:-9]):
         assert omitted(case, wrong) == 2
     case.publish(entries[:5])
-    unknown = House("omission")
+    unknown = RecordFactory("omission")
     late = unknown.start("node-1-b7-w0", boot_no=7)
     unknown.event(late)
     assert omitted(case, entries_of(unknown)[1]) == 2  # an instance that neither log nor receipt names
@@ -209,37 +209,37 @@ def test_a_receipt_that_proves_nothing_accuses_nobody(case: Case, capsys: pytest
 
 def test_entries_of_a_copy_that_tell_another_time_accuse_nobody(case: Case) -> None:
     """Planted: in the copy of an honest log the last bundle names a day that has not come."""
-    entries = entries_of(case.house)
-    case.house.clock_ms += 40 * DAY_MS
-    case.house.event(case.house.start("node-1-b2-w0", boot_no=2))
+    entries = entries_of(case.factory)
+    case.factory.clock_ms += 40 * DAY_MS
+    case.factory.event(case.factory.start("node-1-b2-w0", boot_no=2))
     case.publish(entries[:5], time_s=START_MS // 1000)
     assert omitted(case, entries[5]) == 3
     bundle = case.log / "tile" / "entries" / "000.p" / "5"
-    bundle.write_bytes(format_bundle([*entries[:4], entries_of(case.house)[7]]))
-    assert omitted(case, case.house.lines[0], case.house.lines[5]) == 3
+    bundle.write_bytes(format_bundle([*entries[:4], entries_of(case.factory)[7]]))
+    assert omitted(case, case.factory.lines[0], case.factory.lines[5]) == 3
 
 
 def test_the_clock_of_one_witness_of_two_accuses_nobody(case: Case) -> None:
     """Planted: one of the two says that it is years later."""
-    entries = entries_of(case.house)
+    entries = entries_of(case.factory)
     own, policy = POLICY_OWN.split("\n")[2], case.folder / "policy.txt"
     policy.write_text(case.policy.replace("quorum w", f"{own}\ngroup both all w own\nquorum both"))
     case.publish(entries[:5], is_witnessed=False)
     witnessed(case.log, time_s=START_MS // 1000)
     witnessed(case.log, "own.example", OWN, SEEN_S + 900 * 86_400)
-    assert omitted(case, *case.house.lines[:1], case.house.lines[5]) == 3
+    assert omitted(case, *case.factory.lines[:1], case.factory.lines[5]) == 3
     policy.write_text(case.policy.replace("quorum w", f"{own}\ngroup any 1 w own\nquorum any"))
-    assert omitted(case, *case.house.lines[:1], case.house.lines[5], now=SOON) == 1  # where one is believed
+    assert omitted(case, *case.factory.lines[:1], case.factory.lines[5], now=SOON) == 1  # where one is believed
 
 
-def test_the_log_of_another_house_accuses_nobody(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
-    other, receipts = House("somebody else"), (case.house.lines[0], case.house.lines[5])
+def test_the_log_of_another_server_accuses_nobody(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
+    other, receipts = RecordFactory("somebody else"), (case.factory.lines[0], case.factory.lines[5])
     other.event(other.start("node-1-b1-w0"))
     case.publish(entries_of(other))
     assert omitted(case, *receipts) == 2
     assert "another house's log" in capsys.readouterr().err
     shutil.rmtree(case.log)
-    case.publish([*entries_of(other), entries_of(case.house)[4]])  # it holds something of this house
+    case.publish([*entries_of(other), entries_of(case.factory)[4]])  # it holds something of this server
     assert omitted(case, *receipts) == 1
     shutil.rmtree(case.log)
     case.publish([])
@@ -252,15 +252,15 @@ def test_the_log_of_another_house_accuses_nobody(case: Case, capsys: pytest.Capt
 
 def test_what_no_log_was_promised_is_no_omission(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
     """The scope of an export stands in none, a key statement when a node has taken it up."""
-    scope = case.house.scope()
-    case.publish(entries_of(case.house)[:5])
-    assert omitted(case, scope, *case.house.lines[:5]) == 0
+    scope = case.factory.scope()
+    case.publish(entries_of(case.factory)[:5])
+    assert omitted(case, scope, *case.factory.lines[:5]) == 0
     assert omitted(case, scope) == 2
     assert "export_scope is no statement" in capsys.readouterr().err
 
 
 def test_a_time_that_has_not_come_is_told(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
-    entries = entries_of(case.house)
+    entries = entries_of(case.factory)
     case.publish(entries[:5], time_s=START_MS // 1000)
     assert omitted(case, entries[5], now=format_time(START_MS - 2 * DAY_MS)) == 3
     assert "AHEAD round_opening" in capsys.readouterr().out
@@ -272,7 +272,7 @@ def test_tiles_that_are_not_the_checkpoints(case: Case) -> None:
     case.publish()
     path = case.log / "tile" / "0" / "000.p" / "7"
     path.write_bytes(path.read_bytes()[:-32] + bytes(32))
-    assert omitted(case, entries_of(case.house)[5]) == 2
+    assert omitted(case, entries_of(case.factory)[5]) == 2
     with pytest.raises(SourceError):
         Folder(case.log / "checkpoint")
 
@@ -282,8 +282,8 @@ def test_tiles_that_are_not_the_checkpoints(case: Case) -> None:
 
 def made(case: Case, index: int) -> tuple[Path, Path]:
     """The two files of a receipt."""
-    entries = entries_of(case.house)
-    proof = make_proof(case.log, leaf_hash(entries[index]), bundle=case.house.keys(), start=entries[0])
+    entries = entries_of(case.factory)
+    proof = make_proof(case.log, leaf_hash(entries[index]), bundle=case.factory.keys(), start=entries[0])
     files = case.folder / "r.json", case.folder / "r.tlog-proof"
     files[0].write_bytes(entries[index])
     files[1].write_bytes(proof)
@@ -292,7 +292,7 @@ def made(case: Case, index: int) -> tuple[Path, Path]:
 
 def verified(case: Case, files: tuple[Path, Path], *more: str) -> int:
     return receipt.main(
-        [*map(str, files), "--policy", str(case.folder / "policy.txt"), "--root", case.house.root.keyid, *more]
+        [*map(str, files), "--policy", str(case.folder / "policy.txt"), "--root", case.factory.root.keyid, *more]
     )
 
 
@@ -316,7 +316,7 @@ def test_a_receipt_that_does_not_hold(case: Case, capsys: pytest.CaptureFixture[
     case.publish()
     files = made(case, 6)
     good = [path.read_bytes() for path in files]
-    entries = entries_of(case.house)
+    entries = entries_of(case.factory)
     proof = parse_log_proof(good[1])
     for envelope, changed in (
         (entries[5], good[1]),  # the proof of another
@@ -335,48 +335,48 @@ def test_a_receipt_that_does_not_hold(case: Case, capsys: pytest.CaptureFixture[
 
 
 def test_a_statement_that_is_not_there_has_no_proof(case: Case) -> None:
-    case.publish(entries_of(case.house)[:5])
+    case.publish(entries_of(case.factory)[:5])
     with pytest.raises(NotFoundError, match="not in the log yet"):
         made(case, 6)
 
 
 def test_a_folder_of_shards_is_searched_from_the_newest(case: Case) -> None:
-    entries = entries_of(case.house)
+    entries = entries_of(case.factory)
     for name, held in (("2026h2", entries[:5]), ("2027h1", entries[5:])):
         make_log(case.folder / "shards" / name, held, origin=f"log.example/{name}")
     for index, at in ((6, 1), (2, 2)):
         proof = make_proof(
-            case.folder / "shards", leaf_hash(entries[index]), bundle=case.house.keys(), start=entries[0]
+            case.folder / "shards", leaf_hash(entries[index]), bundle=case.factory.keys(), start=entries[0]
         )
         assert parse_log_proof(proof).index == at
 
 
-def test_a_receipt_does_not_grow_with_the_nodes_of_the_house(case: Case) -> None:
+def test_a_receipt_does_not_grow_with_the_nodes(case: Case) -> None:
     case.publish()
-    start = entries_of(case.house)[0]
+    start = entries_of(case.factory)[0]
     before = parse_key_path(parse_log_proof(made(case, 5)[1].read_bytes()).extra or b"")
     for number in range(400):
         key = Ed25519Signer.from_seed(number.to_bytes(32, "big")).public_key
-        case.house.key_statement(
-            case.house.root, "node_key", {"development": True, "node": f"other-{number}", "public_key": key.hex()}
+        case.factory.key_statement(
+            case.factory.root, "node_key", {"development": True, "node": f"other-{number}", "public_key": key.hex()}
         )
-        case.house.key_statement(case.house.root, "key_end", {"key": key_fingerprint(key), "reason": "ROTATED"})
+        case.factory.key_statement(case.factory.root, "key_end", {"key": key_fingerprint(key), "reason": "ROTATED"})
     proof = parse_log_proof(made(case, 5)[1].read_bytes())
-    assert len(case.house.keys()) > 256 * 1024
+    assert len(case.factory.keys()) > 256 * 1024
     assert parse_key_path(proof.extra or b"") == before
     assert before[1] == start
     # What befell the keys of the path itself is told.
     _, body = parse_statement(parse_envelope(start))
     of_instance = key_fingerprint(bytes.fromhex(body["public_key"]))
-    case.house.key_statement(case.house.root, "revocation", {"key": of_instance, "reason": "STOLEN"})
+    case.factory.key_statement(case.factory.root, "revocation", {"key": of_instance, "reason": "STOLEN"})
     narrowed = parse_key_bundle(parse_key_path(parse_log_proof(made(case, 5)[1].read_bytes()).extra or b"")[0])
-    assert narrowed == [*parse_key_bundle(before[0]), parse_key_bundle(case.house.keys())[-1]]
+    assert narrowed == [*parse_key_bundle(before[0]), parse_key_bundle(case.factory.keys())[-1]]
 
 
 def test_key_paths(case: Case) -> None:
-    start = entries_of(case.house)[0]
-    data = format_key_path(case.house.keys(), start)
-    assert parse_key_path(data) == (case.house.keys(), start)
-    for bad in (b"", data + b"\n", data[:-1], case.house.keys(), data.replace(b"rgs/keys/v1", b"rgs/keys/v2")):
+    start = entries_of(case.factory)[0]
+    data = format_key_path(case.factory.keys(), start)
+    assert parse_key_path(data) == (case.factory.keys(), start)
+    for bad in (b"", data + b"\n", data[:-1], case.factory.keys(), data.replace(b"rgs/keys/v1", b"rgs/keys/v2")):
         with pytest.raises(FormatError):
             parse_key_path(bad)

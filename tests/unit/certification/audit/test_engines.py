@@ -19,25 +19,25 @@ import pytest
 from certification import auditing, engines
 from certification.chunks import Chunk, Found, Verified, named_keys, verify_chunk
 from certification.engines import Engine, EngineError, started, verified
-from tests.audited import Case, a_round, entries_of
-from tests.factory import House
+from tests.support.records.audited import Case, a_round, entries_of
+from tests.support.records.factory import RecordFactory
 
 
 @pytest.fixture
 def case(tmp_path: Path) -> Case:
-    house = House("engines")
-    worker = house.start("node-1-b1-w0")
-    player = house.open(worker)
-    house.buy(worker, player, 50_000)
+    factory = RecordFactory("engines")
+    worker = factory.start("node-1-b1-w0")
+    player = factory.open(worker)
+    factory.buy(worker, player, 50_000)
     for _ in range(12):
-        a_round(house, worker, player)
-    case = Case(tmp_path, house)
+        a_round(factory, worker, player)
+    case = Case(tmp_path, factory)
     case.publish()
     return case
 
 
 def chunks_of(case: Case) -> list[Chunk]:
-    entries = entries_of(case.house)
+    entries = entries_of(case.factory)
     keys = named_keys(entries)
     return [Chunk(tuple(entries[at : at + 7]), keys) for at in range(0, len(entries), 7)]
 
@@ -49,7 +49,7 @@ def found_by(case: Case, name: str, workers: int, cluster: str | None) -> list[t
 
 def test_many_processes_find_what_one_finds(case: Case) -> None:
     alone = found_by(case, "process", 1, None)
-    assert [hash_ for found in alone for hash_, _, _ in found] == [bytes.fromhex(one) for one in case.house.hashes]
+    assert [hash_ for found in alone for hash_, _, _ in found] == [bytes.fromhex(one) for one in case.factory.hashes]
     assert {is_signed for found in alone for _, _, is_signed in found} == {True, False}  # node keys are not among them
     assert found_by(case, "process", 2, None) == alone
 
@@ -187,7 +187,7 @@ def test_a_cluster_finds_what_one_process_finds(
         assert case.audit("--engine", name, "--cluster", address) == 0
         assert {**case.report, "speed": None} == alone
         # A lie is found there, too: the signature of entry 9 is another's.
-        entries = entries_of(case.house)
+        entries = entries_of(case.factory)
         entries[9] = entries[9].replace(entries[9][-90:-80], entries[8][-90:-80])
         case.state.unlink()
         for path in sorted(case.log.rglob("*"), reverse=True):

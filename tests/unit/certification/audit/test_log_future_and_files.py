@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from rgs.core.times import format_time
-from tests.audited import SEEN_S, Case, a_round
-from tests.factory import House
-from tests.logs import ORIGIN
+from tests.support.log.logs import ORIGIN
+from tests.support.records.audited import SEEN_S, Case, a_round
+from tests.support.records.factory import RecordFactory
 
 FILES = {"manifest": b"a manifest", "rulesets/uth-solo": b'{"id":"uth-solo"}'}
 MARGIN_S = 300
@@ -26,16 +26,16 @@ def kept(folder: Path, name: str) -> Path:
 
 @pytest.fixture
 def case(tmp_path: Path) -> Case:
-    """A house that names its artifacts twice, as two boots do, with a round."""
-    house = House("files")
-    worker = house.start("node-1-b1-w0")
+    """A server that names its artifacts twice, as two boots do, with a round."""
+    factory = RecordFactory("files")
+    worker = factory.start("node-1-b1-w0")
     for name, content in (*FILES.items(), *FILES.items()):
         body = {"bytes": str(len(content)), "name": name, "sha256": sha256(content).hexdigest()}
-        house.numbered(worker, "artifact", body)
-    player = house.open(worker)
-    house.buy(worker, player, 50_000)
-    a_round(house, worker, player)
-    made = Case(tmp_path, house)
+        factory.numbered(worker, "artifact", body)
+    player = factory.open(worker)
+    factory.buy(worker, player, 50_000)
+    a_round(factory, worker, player)
+    made = Case(tmp_path, factory)
     made.publish()
     for name, content in FILES.items():
         kept(tmp_path, name).parent.mkdir(exist_ok=True)
@@ -75,10 +75,10 @@ def test_a_file_that_is_not_what_was_signed_fails_by_its_name(case: Case, name: 
 
 
 def test_a_file_too_long_to_be_read_fails_by_its_name(tmp_path: Path) -> None:
-    house = House("long")
+    factory = RecordFactory("long")
     body = {"bytes": str(1 << 27), "name": "manifest", "sha256": "0" * 64}
-    house.numbered(house.start("node-1-b1-w0"), "artifact", body)
-    case = Case(tmp_path, house)
+    factory.numbered(factory.start("node-1-b1-w0"), "artifact", body)
+    case = Case(tmp_path, factory)
     case.publish()
     assert case.audit() == 1
     assert [row["artifact"] for row in case.report["failures"]] == ["manifest"]
@@ -86,9 +86,9 @@ def test_a_file_too_long_to_be_read_fails_by_its_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("late_s", "status"), [(MARGIN_S, 0), (MARGIN_S + 1, 1)])
 def test_a_statement_from_the_future_of_its_checkpoint(case: Case, late_s: int, status: int) -> None:
-    house = case.house
-    worker = house.start("node-2-b1-w0", "node-2")
-    house.event(worker, time=format_time((SEEN_S + late_s) * 1000 + (late_s > MARGIN_S)))
+    factory = case.factory
+    worker = factory.start("node-2-b1-w0", "node-2")
+    factory.event(worker, time=format_time((SEEN_S + late_s) * 1000 + (late_s > MARGIN_S)))
     case.publish()
     assert case.audit() == status
     assert case.checks == ({"log times"} if status else set())
@@ -104,22 +104,22 @@ def test_a_cosignature_from_the_future_of_the_auditor(case: Case, ahead_s: int, 
 
 
 def test_a_cosignature_to_come_covers_no_statement_to_come(case: Case) -> None:
-    """House and witness agree on next year: the auditor's clock decides."""
-    house, late_s = case.house, SEEN_S + 400 * 86_400
-    house.clock_ms = late_s * 1000
-    house.start("node-2-b1-w0", "node-2")
+    """Server and witness agree on next year: the auditor's clock decides."""
+    factory, late_s = case.factory, SEEN_S + 400 * 86_400
+    factory.clock_ms = late_s * 1000
+    factory.start("node-2-b1-w0", "node-2")
     case.publish(time_s=late_s)
     assert case.audit("--now", format_time(SEEN_S * 1000)) == 1
     assert [row["check"] for row in case.report["failures"]] == ["log times", "log times"]
 
 
 def test_hidden_decks_are_told_in_capitals(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
-    house = case.house
-    worker = house.start("node-2-b1-w0", "node-2")
-    player = house.open(worker)
-    house.buy(worker, player, 50_000)
-    house.deal(worker, [player], {"ante": 100})
-    house.void(worker, player, "DECK_UNRECOVERABLE")
+    factory = case.factory
+    worker = factory.start("node-2-b1-w0", "node-2")
+    player = factory.open(worker)
+    factory.buy(worker, player, 50_000)
+    factory.deal(worker, [player], {"ante": 100})
+    factory.void(worker, player, "DECK_UNRECOVERABLE")
     case.publish()
     assert case.audit() == 0
     assert case.report["summary"]["seats_unrecoverable"] == case.report["summary"]["draws_exposed"] == 1
@@ -128,20 +128,20 @@ def test_hidden_decks_are_told_in_capitals(case: Case, capsys: pytest.CaptureFix
 
 def test_boots_of_a_log_that_goes_on_may_have_come_no_further_than_their_start(tmp_path: Path) -> None:
     """The boot before is declared lost in the next statement; until that is in the log nothing can be said."""
-    house = House("boots")
-    first = house.start("node-1-b1-w0")
-    second = house.start("node-1-b2-w0", boot_no=2)
-    case = Case(tmp_path, house)
+    factory = RecordFactory("boots")
+    first = factory.start("node-1-b1-w0")
+    second = factory.start("node-1-b2-w0", boot_no=2)
+    case = Case(tmp_path, factory)
     case.publish()
     assert case.audit() == 0
-    before = list(house.lines)
-    house.event(second)
+    before = list(factory.lines)
+    factory.event(second)
     case.publish()
     assert case.audit() == 1
     assert case.checks == {"21 instance"}
-    house.lines[:] = before
+    factory.lines[:] = before
     second.statement_no -= 1
-    house.lose(second, first)
+    factory.lose(second, first)
     case.state.unlink()
     shutil.rmtree(case.log)
     case.publish()
@@ -151,15 +151,15 @@ def test_boots_of_a_log_that_goes_on_may_have_come_no_further_than_their_start(t
 @pytest.mark.parametrize(("more", "status"), [(0, 0), (1, 1)])
 def test_nothing_knows_a_checkpoint_that_covers_it(tmp_path: Path, more: int, status: int) -> None:
     for kind in ("instance_start", "event"):
-        house, folder = House("knows"), tmp_path / kind
+        factory, folder = RecordFactory("knows"), tmp_path / kind
         folder.mkdir()
-        worker = house.start("node-1-b1-w0")
-        size = str(len(house.lines) + more)
+        worker = factory.start("node-1-b1-w0")
+        size = str(len(factory.lines) + more)
         if kind == "event":
-            house.event(worker, "CHECKPOINT_KNOWN", subject=ORIGIN, after=f"{size} {'0' * 64}")
+            factory.event(worker, "CHECKPOINT_KNOWN", subject=ORIGIN, after=f"{size} {'0' * 64}")
         else:
-            house.start("node-2-b1-w0", "node-2", checkpoint={"origin": ORIGIN, "root": "0" * 64, "size": size})
-        case = Case(folder, house)
+            factory.start("node-2-b1-w0", "node-2", checkpoint={"origin": ORIGIN, "root": "0" * 64, "size": size})
+        case = Case(folder, factory)
         case.publish()
         assert case.audit() == status
         assert case.checks == ({"log times"} if status else set())

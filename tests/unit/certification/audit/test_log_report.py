@@ -10,38 +10,41 @@ from typing import Any
 import pytest
 
 from rgs.core.times import format_time
-from tests.audited import SEEN_S, Case, a_round
-from tests.factory import House, Player, Worker
-from tests.logs import ORIGIN
+from tests.support.log.logs import ORIGIN
+from tests.support.records.audited import SEEN_S, Case, a_round
+from tests.support.records.factory import RecordFactory
+from tests.support.records.parts import SessionRecord, Worker
 
 
-def opened(house: House, name: str, node: str = "node-1", boot_no: int = 1, **more: Any) -> tuple[Worker, Player]:
-    worker = house.start(name, node, boot_no, **more)
-    player = house.open(worker)
-    house.buy(worker, player, 50_000)
+def opened(
+    harness: RecordFactory, name: str, node: str = "node-1", boot_no: int = 1, **more: Any
+) -> tuple[Worker, SessionRecord]:
+    worker = harness.start(name, node, boot_no, **more)
+    player = harness.open(worker)
+    harness.buy(worker, player, 50_000)
     return worker, player
 
 
-def audited(folder: Path, house: House, status: int = 0) -> Case:
-    case = Case(folder, house)
+def audited(folder: Path, factory: RecordFactory, status: int = 0) -> Case:
+    case = Case(folder, factory)
     case.publish()
     assert case.audit("--html", str(folder / "report.html")) == status, case.report["failures"]
     return case
 
 
 def test_every_boot_has_its_account_of_draws(tmp_path: Path) -> None:
-    house = House("boots")
-    worker, player = opened(house, "node-1-b1-w0")
-    a_round(house, worker, player)
-    house.discard(worker)
-    house.end_participation(worker, player)
-    house.close(worker, player)
-    house.end(worker)
-    lost, player = opened(house, "node-2-b1-w0", "node-2")
-    a_round(house, lost, player)
-    running, _ = opened(house, "node-1-b2-w0", boot_no=2, previous_boot=house.boot(worker))
-    house.lose(running, lost)
-    case = audited(tmp_path, house)
+    harness = RecordFactory("boots")
+    worker, player = opened(harness, "node-1-b1-w0")
+    a_round(harness, worker, player)
+    harness.discard(worker)
+    harness.end_participation(worker, player)
+    harness.close(worker, player)
+    harness.end(worker)
+    lost, player = opened(harness, "node-2-b1-w0", "node-2")
+    a_round(harness, lost, player)
+    running, _ = opened(harness, "node-1-b2-w0", boot_no=2, previous_boot=harness.boot(worker))
+    harness.lose(running, lost)
+    case = audited(tmp_path, harness)
     told = {row["instance"]: row for row in case.report["instances"]}
     assert [told[name]["state"] for name in ("node-1-b1-w0", "node-2-b1-w0", "node-1-b2-w0")] == [
         "ended",
@@ -57,14 +60,14 @@ def test_every_boot_has_its_account_of_draws(tmp_path: Path) -> None:
 
 
 def test_what_was_bought_and_won_is_paid_out_or_in_play(tmp_path: Path) -> None:
-    house = House("money")
-    worker, one = opened(house, "node-1-b1-w0")
-    other = house.open(worker)
-    house.buy(worker, other, 20_000)
+    harness = RecordFactory("money")
+    worker, one = opened(harness, "node-1-b1-w0")
+    other = harness.open(worker)
+    harness.buy(worker, other, 20_000)
     for player in (one, other):
-        a_round(house, worker, player)
-    house.end_participation(worker, one)
-    case = audited(tmp_path, house)
+        a_round(harness, worker, player)
+    harness.end_participation(worker, one)
+    case = audited(tmp_path, harness)
     (row,) = case.report["money"]
     assert row["bought_minor"] == 70_000
     assert row["in_play_minor"] == other.balance
@@ -73,15 +76,15 @@ def test_what_was_bought_and_won_is_paid_out_or_in_play(tmp_path: Path) -> None:
 
 
 def test_a_seat_that_was_dealt_and_never_opened_is_caught_once_the_others_are_settled(tmp_path: Path) -> None:
-    house = House("seats")
-    worker = house.start("node-1-b1-w0")
-    players = [house.open(worker, "uth-online", table="table-1") for _ in range(2)]
+    factory = RecordFactory("seats")
+    worker = factory.start("node-1-b1-w0")
+    players = [factory.open(worker, "uth-online", table="table-1") for _ in range(2)]
     for player in players:
-        house.buy(worker, player, 50_000)
-    house.deal(worker, players, {"ante": 100}, opened=1)
-    case = audited(tmp_path, house)  # the other may come yet
-    house.act(players[0], ["check", "check", "fold"])
-    house.settle(worker, players[0])
+        factory.buy(worker, player, 50_000)
+    factory.deal(worker, players, {"ante": 100}, opened=1)
+    case = audited(tmp_path, factory)  # the other may come yet
+    factory.act(players[0], ["check", "check", "fold"])
+    factory.settle(worker, players[0])
     case.publish()
     assert case.audit() == 1
     assert case.checks == {"9 deal"}
@@ -90,12 +93,12 @@ def test_a_seat_that_was_dealt_and_never_opened_is_caught_once_the_others_are_se
 
 
 def test_voids_are_summed_by_session_and_by_admin(tmp_path: Path) -> None:
-    house = House("voids")
-    worker, player = opened(house, "node-1-b1-w0")
+    harness = RecordFactory("voids")
+    worker, player = opened(harness, "node-1-b1-w0")
     for ante, reason in ((100, "MALFUNCTION"), (200, "MALFUNCTION"), (300, "DECK_UNRECOVERABLE")):
-        house.deal(worker, [player], {"ante": ante})
-        house.void(worker, player, reason)
-    case = audited(tmp_path, house)
+        harness.deal(worker, [player], {"ante": ante})
+        harness.void(worker, player, reason)
+    case = audited(tmp_path, harness)
     voids = case.report["voids"]
     would_have = sum(int(row["would_have_returned_minor"]) for row in voids[:2])
     assert voids[2]["would_have_returned_minor"] == "unknown"
@@ -118,12 +121,12 @@ def test_voids_are_summed_by_session_and_by_admin(tmp_path: Path) -> None:
     ],
 )
 def test_keys_are_told_with_their_state(tmp_path: Path, kind: str, more: dict[str, Any], state: str) -> None:
-    house = House("keys")
-    opened(house, "node-1-b1-w0")
-    house.node("node-2")
+    harness = RecordFactory("keys")
+    opened(harness, "node-1-b1-w0")
+    harness.node("node-2")
     time = format_time(SEEN_S * 1000)
-    house.key_statement(house.root, kind, {"key": house.nodes["node-2"].keyid, "time": time, **more})
-    case = audited(tmp_path, house)
+    harness.key_statement(harness.root, kind, {"key": harness.nodes["node-2"].keyid, "time": time, **more})
+    case = audited(tmp_path, harness)
     told = {row["name"]: row["state"] for row in case.report["keys"]}
     assert (told[""], told["node-1"]) == ("in force", "in force")
     assert state in told["node-2"]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from certification import log
-from tests.audited import Case
-from tests.factory import House
+from tests.support.records.audited import Case
+from tests.support.records.factory import RecordFactory
 
 
 @pytest.mark.parametrize(
@@ -19,10 +19,10 @@ def test_a_clock_that_saw_nothing_spoils_no_audit(
 ) -> None:
     """On some machines the clock of CPU time has steps of 10 ms: twenty signatures take none of them."""
     monkeypatch.setattr(log, "measure_bare", lambda _: bare_s)
-    house = House("speed")
-    worker = house.start("node-1-b1-w0")
-    house.end(worker)
-    case = Case(tmp_path, house)
+    factory = RecordFactory("speed")
+    worker = factory.start("node-1-b1-w0")
+    factory.end(worker)
+    case = Case(tmp_path, factory)
     case.publish()
     assert case.audit() == 0
     assert ("speed" in case.report) == is_told

@@ -16,18 +16,18 @@ import pytest
 from certification.sources import Folder, SourceError, Web
 from certification.tree import Tree
 from rgs.core.tlog.merkle import root_of
-from tests.audited import Case, a_round
-from tests.factory import House
+from tests.support.records.audited import Case, a_round
+from tests.support.records.factory import RecordFactory
 
 
 @pytest.fixture
 def case(tmp_path: Path) -> Case:
-    house = House("sources")
-    worker = house.start("node-1-b1-w0")
-    player = house.open(worker)
-    house.buy(worker, player, 50_000)
-    a_round(house, worker, player)
-    case = Case(tmp_path, house)
+    factory = RecordFactory("sources")
+    worker = factory.start("node-1-b1-w0")
+    player = factory.open(worker)
+    factory.buy(worker, player, 50_000)
+    a_round(factory, worker, player)
+    case = Case(tmp_path, factory)
     case.publish()
     return case
 

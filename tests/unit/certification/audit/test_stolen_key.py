@@ -19,24 +19,24 @@ from rgs.core.tlog.checkpoints import Checkpoint, format_checkpoint
 from rgs.core.tlog.note import ED25519, Note, cosign, format_note, format_vkey, note_key, sign_text
 from rgs.core.tlog.policies import parse_policy
 from rgs.tlog.receipts import make_proof
-from tests.audited import OWN, POLICY, SEEN_S, WITNESS, Case, a_round, entries_of, vkey_of, witnessed
-from tests.factory import House
-from tests.logs import ORIGIN, SIGNER, STRANGER, make_log
+from tests.support.log.logs import ORIGIN, SIGNER, STRANGER, make_log
+from tests.support.records.audited import OWN, POLICY, SEEN_S, WITNESS, Case, a_round, entries_of, vkey_of, witnessed
+from tests.support.records.factory import RecordFactory
 
 THEFT_S = SEEN_S + 600
 REVOKED_S = SEEN_S + 3_600
 
 
-def lived(house: House, name: str, node: str, rounds: int, worker_no: int = 0) -> None:
+def lived(factory: RecordFactory, name: str, node: str, rounds: int, worker_no: int = 0) -> None:
     """A session of that many rounds, whole."""
-    worker = house.start(name, node, worker=worker_no)
-    player = house.open(worker)
-    house.buy(worker, player, 50_000)
+    worker = factory.start(name, node, worker=worker_no)
+    player = factory.open(worker)
+    factory.buy(worker, player, 50_000)
     for _ in range(rounds):
-        a_round(house, worker, player)
-    house.end_participation(worker, player)
-    house.close(worker, player)
-    house.end(worker)
+        a_round(factory, worker, player)
+    factory.end_participation(worker, player)
+    factory.close(worker, player)
+    factory.end(worker)
 
 
 class Drill:
@@ -45,27 +45,27 @@ class Drill:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.house = House("drill")
-        self.case = Case(folder, self.house)
-        lived(self.house, "node-1-b1-w0", "node-1", 5)
-        self.position = len(self.house.lines)
+        self.factory = RecordFactory("drill")
+        self.case = Case(folder, self.factory)
+        lived(self.factory, "node-1-b1-w0", "node-1", 5)
+        self.position = len(self.factory.lines)
         self.case.publish()
         self.seen = folder / "seen.checkpoint"
         shutil.copy(self.case.log / "checkpoint", self.seen)
 
     def steal(self) -> None:
-        self.house.clock_ms -= 30_000
-        lived(self.house, "node-1-b1-w1", "node-1", 2, 1)
-        self.house.clock_ms += 30_000
+        self.factory.clock_ms -= 30_000
+        lived(self.factory, "node-1-b1-w1", "node-1", 2, 1)
+        self.factory.clock_ms += 30_000
         self.case.publish(time_s=THEFT_S)
 
     def revoke(self, **more: str) -> None:
-        body = {"key": self.house.nodes["node-1"].keyid, "reason": "STOLEN", "time": format_time(REVOKED_S * 1000)}
+        body = {"key": self.factory.nodes["node-1"].keyid, "reason": "STOLEN", "time": format_time(REVOKED_S * 1000)}
         position = {"origin": ORIGIN, "size": str(self.position)}
-        self.house.key_statement(self.house.root, "revocation", {**body, **position, **more})
+        self.factory.key_statement(self.factory.root, "revocation", {**body, **position, **more})
 
     def go_on(self) -> None:
-        lived(self.house, "node-2-b1-w0", "node-2", 3)
+        lived(self.factory, "node-2-b1-w0", "node-2", 3)
         self.case.publish(time_s=REVOKED_S + 600)
 
     @property
@@ -91,7 +91,7 @@ def drill(tmp_path: Path) -> Drill:
 def test_who_had_read_before_the_theft_keeps_it_and_refuses_the_thief(drill: Drill) -> None:
     assert drill.case.audit() == 0
     drill.steal()
-    thief = range(drill.position, len(drill.house.lines))
+    thief = range(drill.position, len(drill.factory.lines))
     drill.revoke()
     drill.go_on()
     for more in ((), ("--whole",), ()):
@@ -103,7 +103,7 @@ def test_who_had_read_before_the_theft_keeps_it_and_refuses_the_thief(drill: Dri
 def test_who_had_believed_the_thief_reads_again(drill: Drill, capsys: pytest.CaptureFixture[str]) -> None:
     assert drill.case.audit() == 0
     drill.steal()
-    thief = range(drill.position, len(drill.house.lines))
+    thief = range(drill.position, len(drill.factory.lines))
     assert drill.case.audit() == 0
     assert drill.rounds == 7
     drill.revoke()
@@ -150,8 +150,8 @@ def test_a_checkpoint_that_the_auditor_brings_lets_the_honest_part_stand(drill: 
 
 def test_a_revocation_without_a_place_leaves_nothing(drill: Drill) -> None:
     assert drill.case.audit() == 0
-    body = {"key": drill.house.nodes["node-1"].keyid, "reason": "STOLEN", "time": format_time(REVOKED_S * 1000)}
-    drill.house.key_statement(drill.house.root, "revocation", body)
+    body = {"key": drill.factory.nodes["node-1"].keyid, "reason": "STOLEN", "time": format_time(REVOKED_S * 1000)}
+    drill.factory.key_statement(drill.factory.root, "revocation", body)
     assert drill.case.audit() == 1
     assert (drill.rounds, drill.refused().start) == (0, 0)
 
@@ -167,12 +167,12 @@ def test_what_was_cosigned_after_the_revocation_covers_nothing(drill: Drill) -> 
     assert drill.rounds == 5
 
 
-def test_the_houses_own_witness_counts_for_nothing(drill: Drill, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_operators_own_witness_counts_for_nothing(drill: Drill, capsys: pytest.CaptureFixture[str]) -> None:
     drill.case.policy = POLICY.replace(
         "quorum w", f"witness own {vkey_of('own.example', OWN)}\ngroup any 1 w own\nquorum any"
     )
     seen = drill.case.folder / "own.checkpoint"
-    make_log(drill.case.log, entries_of(drill.house))
+    make_log(drill.case.log, entries_of(drill.factory))
     witnessed(drill.case.log, "own.example", OWN)
     shutil.copy(drill.case.log / "checkpoint", seen)
     drill.case.publish(time_s=REVOKED_S + 600)
@@ -187,7 +187,7 @@ def test_the_houses_own_witness_counts_for_nothing(drill: Drill, capsys: pytest.
 
 
 def test_a_checkpoint_brought_is_held_against_the_log(drill: Drill, tmp_path: Path) -> None:
-    entries = entries_of(drill.house)
+    entries = entries_of(drill.factory)
     other = tmp_path / "other"
     for told, words in ((entries[:3] + entries[4:], "forked: not the log that was cosigned by a witness"),):
         make_log(other, told)
@@ -195,7 +195,7 @@ def test_a_checkpoint_brought_is_held_against_the_log(drill: Drill, tmp_path: Pa
         assert drill.case.audit("--witnessed", str(other / "checkpoint")) == 1
         assert drill.case.checks == {"log consistency"}
         assert words in drill.case.report["failures"][0]["message"]
-    lived(drill.house, "node-2-b1-w0", "node-2", 1)
+    lived(drill.factory, "node-2-b1-w0", "node-2", 1)
     drill.case.publish()
     more = tmp_path / "more"
     shutil.copy(drill.case.log / "checkpoint", more)
@@ -232,18 +232,26 @@ def test_a_receipt_of_before_the_theft_stands_by_its_own_proof(
     folder, log = drill.case.folder, drill.case.log
 
     def receipt_of(index: int) -> list[str]:
-        entries = entries_of(drill.house)
+        entries = entries_of(drill.factory)
         start = max(at for at in range(index + 1) if b"instance-start" in entries[at])
-        proof = make_proof(log, leaf_hash(entries[index]), bundle=drill.house.keys(), start=entries[start])
+        proof = make_proof(log, leaf_hash(entries[index]), bundle=drill.factory.keys(), start=entries[start])
         for name, data in (("json", entries[index]), ("proof", proof), ("policy", drill.case.policy.encode())):
             (folder / f"r{index}.{name}").write_bytes(data)
-        (folder / "keys.json").write_bytes(drill.house.keys())
+        (folder / "keys.json").write_bytes(drill.factory.keys())
         files = [str(folder / f"r{index}.{name}") for name in ("json", "proof", "policy")]
-        return [*files[:2], "--policy", files[2], "--root", drill.house.root.keyid, "--keys", str(folder / "keys.json")]
+        return [
+            *files[:2],
+            "--policy",
+            files[2],
+            "--root",
+            drill.factory.root.keyid,
+            "--keys",
+            str(folder / "keys.json"),
+        ]
 
     honest = receipt_of(4)
     drill.steal()
-    thief = len(drill.house.lines) - 3
+    thief = len(drill.factory.lines) - 3
     drill.revoke()
     stolen = receipt_of(thief)
     assert receipt.main(honest) == 0

@@ -130,6 +130,7 @@ def test_typed_money_is_read_back(amount_minor: int, currency: str) -> None:
     ("text", "currency", "amount_minor"),
     [
         ("5", "EUR", 500), ("5.", "EUR", 500), ("5,5", "EUR", 550), ("1.234", "EUR", None), ("1.234", "TND", 1234),
+        (" 0.07 ", "EUR", 7), ("1,000.00", "EUR", None),
         ("5.", "JPY", None), ("5.0", "JPY", None), ("-1", "EUR", None), ("", "EUR", None), ("1" * 16, "EUR", None),
         ("10000000000000.00", "EUR", 10**15), ("10000000000000.01", "EUR", None), ("1000000000000001", "JPY", None),
         ("00000000000000000", "JPY", None),

@@ -22,7 +22,6 @@ from rgs.core.reconcile.records import (
 from tests.unit.core.reconcile.test_reconcile_matching import END, KNOWN, LEG, ROW, SEAT, SESSION, STAGE, TERMS, TICKET
 
 CREDIT = replace(LEG, kind="credit", source="participation_end")
-PAID = replace(ROW, kind="credit")
 BET = replace(LEG, source="money_leg", reference="S:bet:R")
 BACK = replace(ROW, kind="rollback", time_ms=600)
 LONE = replace(TICKET, currency="EUR")

@@ -11,26 +11,27 @@ from rgs.core.rulesets import load_ruleset
 from rgs.core.statements import format_canonical, parse_envelope, parse_line, parse_statement
 from rgs.core.statements import leaf_hash as statement_hash
 from rgs.core.tlog.merkle import leaf_hash
-from tests.betting import bet_by_bet
-from tests.factory import Body, House, Lie
-from tests.lies import OTHER_ULID, Change, add, drop, lie_at, put
-from tests.lying import begun, ended, limits, played, second_purchase, two_instances, two_rounds, void_house
-from tests.planted import PLANTED
-from tests.planted_ids import erased
-from tests.planted_voids import PROPOSED
-from tests.unit.core.replay.replaying import RULEBOOK, Verdict, replay_file, replay_lines
+from tests.support.records.betting import bet_by_bet
+from tests.support.records.factory import Body, Lie, RecordFactory
+from tests.support.records.lies import OTHER_ULID, Change, add, drop, lie_at, put
+from tests.support.records.lying import (
+    begun,
+    ended,
+    limits,
+    played,
+    second_purchase,
+    two_instances,
+    two_rounds,
+    void_factory,
+)
+from tests.support.records.planted_ids import erased
+from tests.support.records.planted_voids import PROPOSED
+from tests.support.records.replaying import RULEBOOK, Verdict, planted, replay_lines
 
 
-def words(house: House) -> list[str]:
-    """The failures of the house's lines, in words."""
-    return [failure.message for failure in replay_lines(house).failures]
-
-
-def planted(name: str) -> list[str]:
-    """The failures of a planted fault, in words."""
-    (one,) = [each for each in PLANTED if each.name == name]
-    house = one.build()
-    return [failure.message for failure in replay_file(one.exporting(house), house.keys()).failures]
+def words(factory: RecordFactory) -> list[str]:
+    """The failures of the server's lines, in words."""
+    return [failure.message for failure in replay_lines(factory).failures]
 
 
 # --- seats of a round ---
@@ -41,7 +42,7 @@ def test_a_seat_that_is_opened_twice_is_named() -> None:
 
 
 def test_a_seat_of_another_session_is_named_though_the_deal_holds_it() -> None:
-    """The house deals the seat to another session, with leaf and root that are right for it."""
+    """The server deals the seat to another session, with leaf and root that are right for it."""
 
     def lie(body: Body) -> None:
         body["seat"]["session_id"] = OTHER_ULID
@@ -80,35 +81,35 @@ def test_the_field_that_is_wrong_is_the_one_that_is_named(name: str, told: str) 
 
 
 def test_a_key_book_knows_the_statements_of_its_bundle() -> None:
-    house = House("bundle")
-    house.node("node-1")
-    hashes = [statement_hash(envelope) for envelope in house.bundle]
-    assert KeyBook(house.keys()).statements == {hash_: place for place, hash_ in enumerate(hashes, start=1)}
+    factory = RecordFactory("bundle")
+    factory.node("node-1")
+    hashes = [statement_hash(envelope) for envelope in factory.bundle]
+    assert KeyBook(factory.keys()).statements == {hash_: place for place, hash_ in enumerate(hashes, start=1)}
 
 
 def test_an_instance_that_shows_more_than_its_loss_told_is_named() -> None:
-    house = two_instances(lie_at("instance_lost", 1, add("lost", "last_statement_no", by=-1)))
-    assert "instance rgs-1 shows statement 5, and was lost after 4" in words(house)
+    factory = two_instances(lie_at("instance_lost", 1, add("lost", "last_statement_no", by=-1)))
+    assert "instance rgs-1 shows statement 5, and was lost after 4" in words(factory)
 
 
-def goes_on(house: House) -> list[str]:
-    """The failures of the house's lines as those of a log that goes on."""
-    replay = Replay(KeyBook(house.keys()), RULEBOOK, goes_on=True)
-    failures = [failure for line in house.lines for failure in replay.feed(line)]
+def goes_on(factory: RecordFactory) -> list[str]:
+    """The failures of the server's lines as those of a log that goes on."""
+    replay = Replay(KeyBook(factory.keys()), RULEBOOK, goes_on=True)
+    failures = [failure for line in factory.lines for failure in replay.feed(line)]
     return [failure.message for failure in (*failures, *replay.finish())]
 
 
 def test_in_a_log_that_goes_on_a_boot_may_have_told_nothing_but_its_start() -> None:
     """It declares the one before lost at once: with its next statement, or nothing excuses it."""
-    house = House("goes on")
-    one = house.start("rgs-1")
-    two = house.start("rgs-2", boot_no=2)
-    assert goes_on(house) == []
-    house.event(two, "LARGE_WIN")
+    factory = RecordFactory("goes on")
+    one = factory.start("rgs-1")
+    two = factory.start("rgs-2", boot_no=2)
+    assert goes_on(factory) == []
+    factory.event(two, "LARGE_WIN")
     told = ["instance rgs-2: it names no previous boot, and instance rgs-1 before it was not lost"]
-    assert goes_on(house) == told
-    house.lose(two, one)
-    assert goes_on(house) == []
+    assert goes_on(factory) == told
+    factory.lose(two, one)
+    assert goes_on(factory) == []
 
 
 # --- orders and sums of a session ---
@@ -127,14 +128,14 @@ def test_bets_that_were_debited_pass() -> None:
 
 
 def test_a_round_that_no_leg_has_paid_for_is_named() -> None:
-    house = House("undebited")
-    one = house.start("rgs-1")
-    player = house.open(one, jurisdiction="gb-ukgc", seamless=True)
+    factory = RecordFactory("undebited")
+    one = factory.start("rgs-1")
+    player = factory.open(one, jurisdiction="gb-ukgc", seamless=True)
     player.bought = 200  # what the opening bets cost, and nothing is signed for it
-    house.play(one, player, {"ante": 100}, ["check", "check", "fold"])
-    house.close(one, player)
-    house.end(one)
-    assert words(house) == [
+    factory.play(one, player, {"ante": 100}, ["check", "check", "fold"])
+    factory.close(one, player)
+    factory.end(one)
+    assert words(factory) == [
         "round_opening may not follow session_open",
         "balance 200 before, where the links leave 0",
         "its opening has failed a check",
@@ -152,20 +153,20 @@ def test_a_leg_within_a_round_is_a_debit_for_it(name: str, told: str) -> None:
     assert told in planted(name)
 
 
-def in_one_second(lie: Lie | None = None) -> House:
+def in_one_second(lie: Lie | None = None) -> RecordFactory:
     """Three rounds of one session that start in one second."""
 
-    class Quick(House):
+    class Quick(RecordFactory):
         def now(self, passed_ms: int = 1) -> str:
             return super().now(min(passed_ms, 1))
 
-    house = Quick("quick", lie=lie)
-    one = house.start("rgs-1")
-    player = house.open(one)
-    house.buy(one, player, 10_000)
+    factory = Quick("quick", lie=lie)
+    one = factory.start("rgs-1")
+    player = factory.open(one)
+    factory.buy(one, player, 10_000)
     for _ in range(3):
-        house.play(one, player, {"ante": 100}, ["check", "check", "fold"])
-    return ended(house, one, player)
+        factory.play(one, player, {"ante": 100}, ["check", "check", "fold"])
+    return ended(factory, one, player)
 
 
 def test_rounds_of_one_second_have_codes_of_their_own() -> None:
@@ -188,13 +189,13 @@ def test_the_same_second_of_another_day_has_the_same_code() -> None:
         if kind == "round_opening":
             codes.append(body["deal"]["game_code"])
 
-    house, one, player = begun(lie=lie)
+    factory, one, player = begun(lie=lie)
     for number in range(2):
-        began_ms = house.clock_ms
-        house.play(one, player, {"ante": 100}, ["play_4x"])
+        began_ms = factory.clock_ms
+        factory.play(one, player, {"ante": 100}, ["play_4x"])
         if not number:
-            house.clock_ms = began_ms + 86_400_000
-    assert words(ended(house, one, player)) == []
+            factory.clock_ms = began_ms + 86_400_000
+    assert words(ended(factory, one, player)) == []
     assert codes[0] == codes[1]
 
 
@@ -217,15 +218,15 @@ def test_a_round_may_start_when_the_least_time_between_two_has_passed() -> None:
     interval_ms = load_jurisdiction("gb-ukgc").min_round_interval_ms
 
     def apart(passed_ms: int) -> list[str]:
-        house, one, player = begun(jurisdiction="gb-ukgc")
+        factory, one, player = begun(jurisdiction="gb-ukgc")
         for _ in range(2):
-            began_ms = house.clock_ms
-            house.deal(one, [player], {"ante": 100}, passed_ms=0)
-            house.act(player, ["play_4x"])
-            house.settle(one, player)
-            house.clock_ms = began_ms + passed_ms
-        house.clock_ms += 86_400_000
-        return words(ended(house, one, player))
+            began_ms = factory.clock_ms
+            factory.deal(one, [player], {"ante": 100}, passed_ms=0)
+            factory.act(player, ["play_4x"])
+            factory.settle(one, player)
+            factory.clock_ms = began_ms + passed_ms
+        factory.clock_ms += 86_400_000
+        return words(ended(factory, one, player))
 
     assert apart(interval_ms) == []
     assert "too early for gb-ukgc" in apart(interval_ms - 1)[0]
@@ -238,15 +239,15 @@ def test_a_start_behind_its_opening_is_named_so() -> None:
 # --- sessions of which the files hold a part ---
 
 
-def cut(house: House, *ranges: tuple[int, int]) -> Verdict:
+def cut(factory: RecordFactory, *ranges: tuple[int, int]) -> Verdict:
     """The links of these ranges of the only session."""
-    bodies = [parse_statement(parse_envelope(parse_line(line).envelope))[1] for line in house.lines]
+    bodies = [parse_statement(parse_envelope(parse_line(line).envelope))[1] for line in factory.lines]
     wanted = [any(first <= int(body.get("link_no", "0")) <= last for first, last in ranges) for body in bodies]
     session_id = next(body["session_id"] for body in bodies if "session_id" in body)
     named = [{"first": str(first), "last": str(last), "session_id": session_id} for first, last in ranges]
-    scope = house.scope(sessions=named)
-    kept = [line for line, is_wanted in zip(house.lines[1:], wanted[1:], strict=True) if is_wanted]
-    return replay_lines(house, [scope, house.lines[0], *kept])
+    scope = factory.scope(sessions=named)
+    kept = [line for line, is_wanted in zip(factory.lines[1:], wanted[1:], strict=True) if is_wanted]
+    return replay_lines(factory, [scope, factory.lines[0], *kept])
 
 
 @pytest.mark.parametrize(
@@ -299,12 +300,12 @@ def test_more_is_never_bought_at_once_than_in_all() -> None:
 
 
 def test_a_proposal_need_not_name_the_session() -> None:
-    assert words(void_house(lie_at("event", PROPOSED, drop("session_id")))) == []
+    assert words(void_factory(lie_at("event", PROPOSED, drop("session_id")))) == []
 
 
 @pytest.mark.parametrize(("reason", "hidden"), [("MALFUNCTION", 0), ("DECK_UNRECOVERABLE", 1)])
 def test_a_deck_that_nobody_saw_is_counted_as_exposure(reason: str, hidden: int) -> None:
-    verdict = replay_lines(void_house(reason=reason))
+    verdict = replay_lines(void_factory(reason=reason))
     summary = verdict.summary
     assert verdict.failures == []
     assert (summary.seats_void, summary.seats_unrecoverable, summary.draws_exposed) == (1, hidden, hidden)
@@ -312,7 +313,7 @@ def test_a_deck_that_nobody_saw_is_counted_as_exposure(reason: str, hidden: int)
 
 @pytest.mark.parametrize(("jurisdiction", "absent"), [("it-adm", 3), ("demo", 3), ("gb-ukgc", 0)])
 def test_erased_blocks_that_must_hold_ids_are_counted(jurisdiction: str, absent: int) -> None:
-    house = played(jurisdiction=jurisdiction)
-    lines = [erased(line) for line in house.lines]
-    verdict = replay_lines(house, lines)
+    factory = played(jurisdiction=jurisdiction)
+    lines = [erased(line) for line in factory.lines]
+    verdict = replay_lines(factory, lines)
     assert (verdict.failures, verdict.summary.ids_absent) == ([], absent)

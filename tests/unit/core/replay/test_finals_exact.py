@@ -4,35 +4,28 @@ from __future__ import annotations
 
 import pytest
 
-from tests.factory import Body, House
-from tests.lies import lie_at, put
-from tests.lying import played, table_of_three, void_house
-from tests.planted import PLANTED
-from tests.unit.core.replay.replaying import replay_file, replay_lines
+from tests.support.records.factory import Body, RecordFactory
+from tests.support.records.lies import lie_at, put
+from tests.support.records.lying import played, table_of_three, void_factory
+from tests.support.records.replaying import planted, replay_lines
 from tests.unit.core.replay.test_keys_exact import Instant
 
 
-def words(house: House) -> list[str]:
-    return [failure.message for failure in replay_lines(house).failures]
-
-
-def planted(name: str) -> list[str]:
-    (one,) = [each for each in PLANTED if each.name == name]
-    house = one.build()
-    return [failure.message for failure in replay_file(one.exporting(house), house.keys()).failures]
+def words(factory: RecordFactory) -> list[str]:
+    return [failure.message for failure in replay_lines(factory).failures]
 
 
 @pytest.mark.parametrize("change", [lambda drawn: drawn[:-1], lambda drawn: drawn + b"\x00"], ids=["less", "more"])
 def test_the_transcript_of_a_discarded_draw_is_that_of_one_shuffle(change: object) -> None:
-    """Whatever it was discarded for: else a house could hide what it drew."""
+    """Whatever it was discarded for: else a server could hide what it drew."""
 
-    def discarded(bend: object = bytes) -> House:
-        house = House("discarded")
-        one = house.start("rgs-1")
-        draw_no, reseeds, transcript = house.draw(one)
-        house.discard(one, (draw_no, reseeds, bend(transcript)))  # type: ignore[operator]
-        house.end(one)
-        return house
+    def discarded(bend: object = bytes) -> RecordFactory:
+        factory = RecordFactory("discarded")
+        one = factory.start("rgs-1")
+        draw_no, reseeds, transcript = factory.draw(one)
+        factory.discard(one, (draw_no, reseeds, bend(transcript)))  # type: ignore[operator]
+        factory.end(one)
+        return factory
 
     assert replay_lines(discarded()).failures == []
     assert replay_lines(discarded(change)).checks == ["13 transcript"]
@@ -51,8 +44,8 @@ def test_no_more_seats_are_dealt_than_the_game_has(table: bool, most: int) -> No
 def test_a_void_whose_deck_is_lost_has_no_outcome() -> None:
     outcomes: list[Body] = []
     played(lie=lie_at("round_final", 1, lambda body: outcomes.append(body["outcome"])))
-    house = void_house(lie_at("round_final", 1, put("outcome", value=outcomes[0])), "DECK_UNRECOVERABLE")
-    assert words(house) == ["outcome does not belong into this final of status void"]
+    factory = void_factory(lie_at("round_final", 1, put("outcome", value=outcomes[0])), "DECK_UNRECOVERABLE")
+    assert words(factory) == ["outcome does not belong into this final of status void"]
 
 
 @pytest.mark.parametrize(
@@ -77,27 +70,27 @@ def test_the_rule_that_is_broken_is_named(name: str, told: str) -> None:
 
 @pytest.mark.parametrize("by", ["timer", "rule"])
 def test_who_is_no_player_takes_the_default_decision_only(by: str) -> None:
-    house = House("default")
-    one = house.start("rgs-1")
-    player = house.open(one)
-    house.buy(one, player, 10_000)
-    house.deal(one, [player], {"ante": 100})
-    house.act(player, ["play_4x"], by=by)
-    house.settle(one, player)
-    house.end_participation(one, player)
-    house.close(one, player)
-    house.end(one)
-    assert words(house) == [f"action 1 by {by} is not the ruleset's default"]
+    factory = RecordFactory("default")
+    one = factory.start("rgs-1")
+    player = factory.open(one)
+    factory.buy(one, player, 10_000)
+    factory.deal(one, [player], {"ante": 100})
+    factory.act(player, ["play_4x"], by=by)
+    factory.settle(one, player)
+    factory.end_participation(one, player)
+    factory.close(one, player)
+    factory.end(one)
+    assert words(factory) == [f"action 1 by {by} is not the ruleset's default"]
 
 
 def test_a_void_may_be_signed_in_the_millisecond_of_its_last_approval() -> None:
-    house = Instant("instant")
-    one = house.start("rgs-1")
-    player = house.open(one)
-    house.buy(one, player, 10_000)
-    house.deal(one, [player], {"ante": 100})
-    house.void(one, player)
-    house.end_participation(one, player)
-    house.close(one, player)
-    house.end(one)
-    assert words(house) == []
+    factory = Instant("instant")
+    one = factory.start("rgs-1")
+    player = factory.open(one)
+    factory.buy(one, player, 10_000)
+    factory.deal(one, [player], {"ante": 100})
+    factory.void(one, player)
+    factory.end_participation(one, player)
+    factory.close(one, player)
+    factory.end(one)
+    assert words(factory) == []

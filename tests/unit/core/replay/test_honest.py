@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 
 from rgs.core.replay import KeyBook
 from rgs.core.statements import parse_envelope, parse_line, parse_statement
-from tests.factory import House
-from tests.houses import large_house, small_house
-from tests.lying import two_rounds, windowed
-from tests.planted_ids import clock_set_back, turned_after_set_back
-from tests.unit.core.replay.replaying import replay_lines
+from tests.support.records.factory import RecordFactory
+from tests.support.records.lying import two_rounds, windowed
+from tests.support.records.planted_ids import clock_set_back, turned_after_set_back
+from tests.support.records.ready_made import large_factory, small_factory
+from tests.support.records.replaying import replay_lines
 
-LARGE = large_house()
+LARGE = large_factory()
 
 
 def test_the_smallest_export_passes() -> None:
-    verdict = replay_lines(small_house())
+    verdict = replay_lines(small_factory())
     assert verdict.failures == []
     assert verdict.rounds == (1, 0, 0)
     summary = verdict.summary
@@ -51,9 +51,9 @@ def test_the_exposure_of_a_lost_instance_is_the_window_in_force_at_its_end() -> 
 
 
 def test_private_blocks_may_be_erased() -> None:
-    house = small_house()
-    lines = [line[: line.index(b',"private":')] + b',"private":null}' for line in house.lines]
-    verdict = replay_lines(house, lines)
+    factory = small_factory()
+    lines = [line[: line.index(b',"private":')] + b',"private":null}' for line in factory.lines]
+    verdict = replay_lines(factory, lines)
     assert verdict.failures == []
     assert (verdict.summary.private_verified, verdict.summary.private_absent) == (0, 3)
 
@@ -64,15 +64,15 @@ def test_a_clock_that_is_told_to_be_set_back_excuses_a_key_of_later() -> None:
 
 
 def test_development_keys_are_told() -> None:
-    assert replay_lines(small_house(development=True)).summary.has_development_keys
+    assert replay_lines(small_factory(development=True)).summary.has_development_keys
 
 
 def test_the_root_is_compared_with_the_auditors() -> None:
-    house = small_house()
-    assert KeyBook(house.keys(), root=house.root.keyid).anchored
-    assert not KeyBook(house.keys(), root="0" * 64).anchored
-    assert not KeyBook(house.keys()).anchored
-    assert KeyBook(house.keys()).root == house.root.keyid
+    factory = small_factory()
+    assert KeyBook(factory.keys(), root=factory.root.keyid).anchored
+    assert not KeyBook(factory.keys(), root="0" * 64).anchored
+    assert not KeyBook(factory.keys()).anchored
+    assert KeyBook(factory.keys()).root == factory.root.keyid
 
 
 def test_a_jurisdictions_pace_may_be_kept() -> None:
@@ -80,14 +80,14 @@ def test_a_jurisdictions_pace_may_be_kept() -> None:
 
 
 def test_an_empty_file_verifies_no_round() -> None:
-    verdict = replay_lines(small_house(), [])
+    verdict = replay_lines(small_factory(), [])
     assert (verdict.failures, verdict.rounds) == ([], (0, 0, 0))
 
 
-def orders_of(house: House) -> list[tuple[str, ...]]:
+def orders_of(factory: RecordFactory) -> list[tuple[str, ...]]:
     """For each line the orders in which it stands: its instance's; its session's, if it is a link or an event of it."""
     orders = []
-    for line in house.lines:
+    for line in factory.lines:
         _, body = parse_statement(parse_envelope(parse_line(line).envelope))
         orders.append(tuple(body[name] for name in ("instance", "session_id") if name in body))
     return orders
@@ -119,30 +119,30 @@ def test_lines_may_stand_in_any_order_that_keeps_the_two(random: object) -> None
 
 @pytest.mark.parametrize("kind", ["artifact", "report", "countersignature"])
 def test_statements_that_tell_of_other_things_are_read(kind: str) -> None:
-    house = House("others")
-    one = house.start("rgs-1")
+    factory = RecordFactory("others")
+    one = factory.start("rgs-1")
     bodies = {
         "artifact": {"bytes": "1", "name": "rulesets/uth-solo", "sha256": "0" * 64},
         "report": {"name": "daily", "sha256": "0" * 64},
-        "countersignature": {"party": "lab-1", "statement": house.hashes[0]},
+        "countersignature": {"party": "lab-1", "statement": factory.hashes[0]},
     }
     if kind == "artifact":
-        house.numbered(one, kind, bodies[kind])
+        factory.numbered(one, kind, bodies[kind])
     else:
-        house.line(house.seal(house.nodes["node-1"], kind, bodies[kind]))
-    house.end(one)
-    verdict = replay_lines(house)
+        factory.line(factory.seal(factory.nodes["node-1"], kind, bodies[kind]))
+    factory.end(one)
+    verdict = replay_lines(factory)
     assert verdict.failures == []
     assert verdict.summary.statements[kind] == 1
 
 
 def test_key_statements_in_an_export_stand_in_the_bundle_too() -> None:
-    house = small_house()
-    for envelope in house.bundle:
-        house.line(envelope)
-    assert replay_lines(house).failures == []
-    house.line(house.seal(house.root, "revocation", {"key": "0" * 64, "reason": "STOLEN"}))
-    assert replay_lines(house).checks == ["3 key"]
+    factory = small_factory()
+    for envelope in factory.bundle:
+        factory.line(envelope)
+    assert replay_lines(factory).failures == []
+    factory.line(factory.seal(factory.root, "revocation", {"key": "0" * 64, "reason": "STOLEN"}))
+    assert replay_lines(factory).checks == ["3 key"]
 
 
 def test_a_summary_holds_only_what_json_can_tell() -> None:

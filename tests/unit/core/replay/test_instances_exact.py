@@ -5,26 +5,22 @@ from __future__ import annotations
 import pytest
 
 from rgs.core.statements import parse_envelope, parse_line, parse_statement
-from tests.factory import House
-from tests.lies import add, lie_at, put
-from tests.lying import two_instances
-from tests.planted_ids import turned
-from tests.unit.core.replay.replaying import Verdict, replay_lines
+from tests.support.records.factory import RecordFactory
+from tests.support.records.lies import add, lie_at, put
+from tests.support.records.lying import two_instances
+from tests.support.records.planted_ids import turned
+from tests.support.records.replaying import replay_lines, words
 
 
-def words(verdict: Verdict) -> list[str]:
-    return [failure.message for failure in verdict.failures]
-
-
-def in_flight(count: int) -> House:
+def in_flight(count: int) -> RecordFactory:
     """So many draws at once, of which the last is the first to be accounted for."""
-    house = House("flight")
-    one = house.start("rgs-1")
-    *before, last = [house.draw(one) for _ in range(count)]
+    factory = RecordFactory("flight")
+    one = factory.start("rgs-1")
+    *before, last = [factory.draw(one) for _ in range(count)]
     for draw in (last, *before):
-        house.discard(one, draw)
-    house.end(one)
-    return house
+        factory.discard(one, draw)
+    factory.end(one)
+    return factory
 
 
 @pytest.mark.parametrize(
@@ -35,13 +31,13 @@ def test_as_many_draws_as_the_window_holds_may_be_outstanding(count: int, told: 
 
 
 def test_draws_that_a_cut_leaves_out_are_not_outstanding() -> None:
-    house = House("many")
-    one = house.start("rgs-1")
+    factory = RecordFactory("many")
+    one = factory.start("rgs-1")
     for _ in range(20):
-        house.discard(one)
-    house.end(one)
-    scope = house.scope(instances=[{"first": "21", "instance": "rgs-1", "last": "22"}])
-    assert replay_lines(house, [scope, house.lines[0], *house.lines[20:]]).failures == []
+        factory.discard(one)
+    factory.end(one)
+    scope = factory.scope(instances=[{"first": "21", "instance": "rgs-1", "last": "22"}])
+    assert replay_lines(factory, [scope, factory.lines[0], *factory.lines[20:]]).failures == []
 
 
 def test_what_a_process_has_written_under_its_former_key_the_next_one_signs() -> None:
@@ -51,60 +47,60 @@ def test_what_a_process_has_written_under_its_former_key_the_next_one_signs() ->
 
 
 def test_an_instance_that_declares_itself_lost_is_named_so() -> None:
-    house = two_instances(lie_at("instance_lost", 1, put("lost", "instance", value="rgs-2")))
-    assert words(replay_lines(house))[0] == "an instance cannot declare itself lost"
+    factory = two_instances(lie_at("instance_lost", 1, put("lost", "instance", value="rgs-2")))
+    assert words(replay_lines(factory))[0] == "an instance cannot declare itself lost"
 
 
 def test_a_whole_instance_shows_all_that_its_loss_told() -> None:
-    house = two_instances(lie_at("instance_lost", 1, add("lost", "last_statement_no", by=1)))
-    assert "instance rgs-1 shows statement 5, and was lost after 6" in words(replay_lines(house))
+    factory = two_instances(lie_at("instance_lost", 1, add("lost", "last_statement_no", by=1)))
+    assert "instance rgs-1 shows statement 5, and was lost after 6" in words(replay_lines(factory))
 
 
 @pytest.mark.parametrize("before", [0, 2], ids=["scope first", "scope behind the starts"])
 def test_a_cut_instance_may_show_less_than_its_loss_told(before: int) -> None:
     """Lines: the starts of two instances, then open, purchase, opening and final of the first, its loss, and more."""
-    house = two_instances()
+    factory = two_instances()
     spans = [("rgs-1", 3), ("rgs-2", 3)]
     ranges = [{"first": "1", "instance": name, "last": str(last)} for name, last in spans]
     named = dict(spans)
-    bodies = [parse_statement(parse_envelope(parse_line(line).envelope))[1] for line in house.lines]
+    bodies = [parse_statement(parse_envelope(parse_line(line).envelope))[1] for line in factory.lines]
     kept = [
         line
-        for line, body in zip(house.lines, bodies, strict=True)
+        for line, body in zip(factory.lines, bodies, strict=True)
         if int(body["statement_no"]) <= named.get(body["instance"], 0)
     ]
     assert len(kept) == 6
-    assert replay_lines(house, [*kept[:before], house.scope(instances=ranges), *kept[before:]]).failures == []
+    assert replay_lines(factory, [*kept[:before], factory.scope(instances=ranges), *kept[before:]]).failures == []
 
 
 NOBODY_LOST = "instance rgs-2: it names no previous boot, and instance rgs-1 before it was not lost"
 
 
 def test_a_boot_that_tells_nothing_but_its_start_is_excused_in_no_file() -> None:
-    house = House("alone")
-    house.start("rgs-1")
-    house.start("rgs-2", boot_no=2)
-    assert NOBODY_LOST in words(replay_lines(house))
+    factory = RecordFactory("alone")
+    factory.start("rgs-1")
+    factory.start("rgs-2", boot_no=2)
+    assert NOBODY_LOST in words(replay_lines(factory))
 
 
 def test_the_loss_of_the_boot_before_may_lie_outside_a_cut() -> None:
-    house = House("cut")
-    one = house.start("rgs-1")
-    two = house.start("rgs-2", boot_no=2)
+    factory = RecordFactory("cut")
+    one = factory.start("rgs-1")
+    two = factory.start("rgs-2", boot_no=2)
     for _ in range(2):
-        house.discard(two)
-    house.lose(two, one)
-    house.end(two)
-    assert replay_lines(house).failures == []
+        factory.discard(two)
+    factory.lose(two, one)
+    factory.end(two)
+    assert replay_lines(factory).failures == []
     ranges = [{"first": "1", "instance": "rgs-1", "last": "1"}, {"first": "1", "instance": "rgs-2", "last": "3"}]
-    assert replay_lines(house, [house.scope(instances=ranges), *house.lines[:4]]).failures == []
+    assert replay_lines(factory, [factory.scope(instances=ranges), *factory.lines[:4]]).failures == []
 
 
 @pytest.mark.parametrize(("last", "told"), [(1, 0), (2, 0), (0, 1)])
 def test_a_boot_that_is_cut_ended_no_earlier_than_it_shows(last: int, told: int) -> None:
-    house = House("former")
-    one = house.start("rgs-1")
-    house.start("rgs-2", boot_no=2, previous_boot={**house.boot(one), "last_statement_no": str(last)})
+    factory = RecordFactory("former")
+    one = factory.start("rgs-1")
+    factory.start("rgs-2", boot_no=2, previous_boot={**factory.boot(one), "last_statement_no": str(last)})
     ranges = [{"first": "1", "instance": name, "last": "1"} for name in ("rgs-1", "rgs-2")]
-    verdict = replay_lines(house, [house.scope(instances=ranges), *house.lines])
+    verdict = replay_lines(factory, [factory.scope(instances=ranges), *factory.lines])
     assert [one.endswith("did not end with the numbers named") for one in words(verdict)] == [True] * told

@@ -12,90 +12,92 @@ from rgs.core.replay import KeyBook
 from rgs.core.replay.reading import read_statement
 from rgs.core.statements import Ed25519Signer, seal_envelope
 from rgs.core.statements.lines import format_key_bundle
-from tests.factory import Body, House
-from tests.houses import small_house
-from tests.lies import EARLY, KEYED, LATE, lie_at, put
-from tests.unit.core.replay.replaying import replay_lines
+from tests.support.records.factory import Body, RecordFactory
+from tests.support.records.lies import EARLY, KEYED, LATE, lie_at, put
+from tests.support.records.ready_made import small_factory
+from tests.support.records.replaying import replay_lines
 
 NEW_ROOT = Ed25519Signer.from_seed(bytes(31) + b"\x01")
 OTHER = Ed25519Signer.from_seed(bytes(31) + b"\x02")
 
 
-def rotated() -> House:
+def rotated() -> RecordFactory:
     """A second root, and a node under it."""
-    house = House("rotated")
-    house.node("node-0")
-    house.key_statement(house.root, "root_key", {"previous": house.root.keyid, "public_key": NEW_ROOT.public_key.hex()})
-    house.root = NEW_ROOT
-    one = house.start("rgs-1")
-    player = house.open(one)
-    house.buy(one, player, 10_000)
-    house.play(one, player, {"ante": 100}, ["play_4x"])
-    house.end_participation(one, player)
-    house.close(one, player)
-    house.end(one)
-    return house
+    factory = RecordFactory("rotated")
+    factory.node("node-0")
+    factory.key_statement(
+        factory.root, "root_key", {"previous": factory.root.keyid, "public_key": NEW_ROOT.public_key.hex()}
+    )
+    factory.root = NEW_ROOT
+    one = factory.start("rgs-1")
+    player = factory.open(one)
+    factory.buy(one, player, 10_000)
+    factory.play(one, player, {"ante": 100}, ["play_4x"])
+    factory.end_participation(one, player)
+    factory.close(one, player)
+    factory.end(one)
+    return factory
 
 
 def test_a_rotated_root_stands_under_the_first() -> None:
-    house = rotated()
-    assert replay_lines(house).failures == []
-    keys = KeyBook(house.keys())
+    factory = rotated()
+    assert replay_lines(factory).failures == []
+    keys = KeyBook(factory.keys())
     assert keys.root != NEW_ROOT.keyid
 
 
-def key_end(house: House, key: str, **more: str) -> None:
-    house.key_statement(house.root, "key_end", {"key": key, "reason": "RETIRED", **more})
+def key_end(factory: RecordFactory, key: str, **more: str) -> None:
+    factory.key_statement(factory.root, "key_end", {"key": key, "reason": "RETIRED", **more})
 
 
-def instance_key(house: House) -> str:
-    return house.lines[1].split(b'"keyid":"')[1][:64].decode()
+def instance_key(factory: RecordFactory) -> str:
+    return factory.lines[1].split(b'"keyid":"')[1][:64].decode()
 
 
 def test_a_key_that_ended_orderly_signed_what_it_signed() -> None:
-    house = small_house()
-    key_end(house, house.nodes["node-1"].keyid)
-    key_end(house, instance_key(house), instance="rgs-1", last_statement_no="8")
-    assert replay_lines(house).failures == []
+    factory = small_factory()
+    key_end(factory, factory.nodes["node-1"].keyid)
+    key_end(factory, instance_key(factory), instance="rgs-1", last_statement_no="8")
+    assert replay_lines(factory).failures == []
 
 
 def test_an_ended_node_key_signs_nothing_later() -> None:
-    house = small_house()
-    key_end(house, house.nodes["node-1"].keyid, time=KEYED)
-    assert replay_lines(house).checks == ["3 key"] * 8  # without its start the instance's key has no path
+    factory = small_factory()
+    key_end(factory, factory.nodes["node-1"].keyid, time=KEYED)
+    assert replay_lines(factory).checks == ["3 key"] * 8  # without its start the instance's key has no path
 
 
 def test_an_ended_instance_key_signs_no_further_number() -> None:
-    house = small_house()
-    key_end(house, instance_key(house), instance="rgs-1", last_statement_no="6")
-    verdict = replay_lines(house)
+    factory = small_factory()
+    key_end(factory, instance_key(factory), instance="rgs-1", last_statement_no="6")
+    verdict = replay_lines(factory)
     assert verdict.checks[:2] == ["3 key", "3 key"]
     assert verdict.rounds == (1, 0, 0)
 
 
-def two_boots() -> House:
+def two_boots() -> RecordFactory:
     """Two boots under one node key, the second with a session of its own; a scope under that key comes first."""
-    house = House("boots")
-    one = house.start("rgs-1")
-    house.end(one)
-    two = house.start("rgs-2", boot_no=2, previous_boot=house.boot(one))
-    player = house.open(two)
-    house.close(two, player)
-    house.end(two)
-    return house
+    factory = RecordFactory("boots")
+    one = factory.start("rgs-1")
+    factory.end(one)
+    two = factory.start("rgs-2", boot_no=2, previous_boot=factory.boot(one))
+    player = factory.open(two)
+    factory.close(two, player)
+    factory.end(two)
+    return factory
 
 
 def test_an_ended_node_key_that_names_its_last_instance_keeps_all_that_was_signed_under_it() -> None:
-    house = two_boots()
-    key_end(house, house.nodes["node-1"].keyid, instance="rgs-2", last_statement_no="4")
-    key_end(house, house.root.keyid)
-    assert replay_lines(house).failures == []
+    factory = two_boots()
+    key_end(factory, factory.nodes["node-1"].keyid, instance="rgs-2", last_statement_no="4")
+    key_end(factory, factory.root.keyid)
+    assert replay_lines(factory).failures == []
 
 
 def test_nothing_of_its_last_instance_counts_behind_the_end_of_a_node_key() -> None:
-    house = two_boots()
-    key_end(house, house.nodes["node-1"].keyid, instance="rgs-2", last_statement_no="2")
-    verdict = replay_lines(house)
+    factory = two_boots()
+    key_end(factory, factory.nodes["node-1"].keyid, instance="rgs-2", last_statement_no="2")
+    verdict = replay_lines(factory)
     behind = [failure for failure in verdict.failures if failure.metadata["check"] == "3 key"]
     assert [failure.metadata["statement_no"] for failure in behind] == ["3", "4"]
     assert all("ended with statement 2 of rgs-2" in failure.message for failure in behind)
@@ -104,12 +106,12 @@ def test_nothing_of_its_last_instance_counts_behind_the_end_of_a_node_key() -> N
 
 def test_an_ended_node_key_starts_no_further_instance() -> None:
     """Planted: the key starts another boot after its end, although the end names a later number."""
-    house = two_boots()
-    key_end(house, house.nodes["node-1"].keyid, instance="rgs-2", last_statement_no="9")
-    assert replay_lines(house).failures == []
-    three = house.start("rgs-3", boot_no=3)
-    house.end(three)
-    verdict = replay_lines(house)
+    factory = two_boots()
+    key_end(factory, factory.nodes["node-1"].keyid, instance="rgs-2", last_statement_no="9")
+    assert replay_lines(factory).failures == []
+    three = factory.start("rgs-3", boot_no=3)
+    factory.end(three)
+    verdict = replay_lines(factory)
     assert [failure.metadata["check"] for failure in verdict.failures] == ["3 key", "3 key"]
     assert "ended at" in verdict.failures[0].message
     assert verdict.summary.instances == 2
@@ -117,107 +119,113 @@ def test_an_ended_node_key_starts_no_further_instance() -> None:
 
 def test_an_ended_root_signs_no_further_key() -> None:
     """Planted: the bundle goes on under a root that a later root has ended, and under one that ended itself."""
-    house = rotated()
-    assert replay_lines(house).failures == []
-    first = KeyBook(house.keys()).root
-    key_end(house, first)
-    assert replay_lines(house).failures == []
-    key_end(house, NEW_ROOT.keyid)
-    assert replay_lines(house).failures == []
-    house.key_statement(house.root, "node_key", {"development": True, "node": "x", "public_key": "11" * 32})
+    factory = rotated()
+    assert replay_lines(factory).failures == []
+    first = KeyBook(factory.keys()).root
+    key_end(factory, first)
+    assert replay_lines(factory).failures == []
+    key_end(factory, NEW_ROOT.keyid)
+    assert replay_lines(factory).failures == []
+    factory.key_statement(factory.root, "node_key", {"development": True, "node": "x", "public_key": "11" * 32})
     with pytest.raises(VerificationError, match=f"key {NEW_ROOT.keyid} ended at"):
-        KeyBook(house.keys())
+        KeyBook(factory.keys())
 
 
 def test_an_end_that_names_another_instance_leaves_nothing() -> None:
-    house = small_house()
-    key_end(house, instance_key(house), instance="rgs-2", last_statement_no="8")
-    assert set(replay_lines(house).checks) == {"3 key", "22 scope"}
+    factory = small_factory()
+    key_end(factory, instance_key(factory), instance="rgs-2", last_statement_no="8")
+    assert set(replay_lines(factory).checks) == {"3 key", "22 scope"}
 
 
 @pytest.mark.parametrize("of", ["root", "node", "instance"])
 def test_nothing_is_accepted_under_a_revoked_key_whenever_it_was_signed(of: str) -> None:
-    house = small_house()
-    key = {"root": house.root.keyid, "node": house.nodes["node-1"].keyid, "instance": instance_key(house)}[of]
-    house.key_statement(house.root, "revocation", {"key": key, "reason": "STOLEN", "time": LATE})
-    verdict = replay_lines(house)
+    factory = small_factory()
+    key = {"root": factory.root.keyid, "node": factory.nodes["node-1"].keyid, "instance": instance_key(factory)}[of]
+    factory.key_statement(factory.root, "revocation", {"key": key, "reason": "STOLEN", "time": LATE})
+    verdict = replay_lines(factory)
     assert verdict.checks.count("3 key") == (7 if of == "instance" else 8)
     assert verdict.rounds == (0, 0, 0)
 
 
 def test_another_keys_revocation_changes_nothing() -> None:
-    house = small_house()
-    house.key_statement(house.root, "revocation", {"key": OTHER.keyid, "reason": "STOLEN"})
-    assert replay_lines(house).failures == []
+    factory = small_factory()
+    factory.key_statement(factory.root, "revocation", {"key": OTHER.keyid, "reason": "STOLEN"})
+    assert replay_lines(factory).failures == []
 
 
-def old_root_signs_on(house: House) -> None:
-    house.key_statement(house.root, "root_key", {"previous": house.root.keyid, "public_key": NEW_ROOT.public_key.hex()})
-    key_end(house, "0" * 64)
+def old_root_signs_on(factory: RecordFactory) -> None:
+    factory.key_statement(
+        factory.root, "root_key", {"previous": factory.root.keyid, "public_key": NEW_ROOT.public_key.hex()}
+    )
+    key_end(factory, "0" * 64)
 
 
-def ended_root_signs_on(house: House) -> None:
-    key_end(house, house.root.keyid)
-    house.key_statement(house.root, "revocation", {"key": "0" * 64, "reason": "X"})
+def ended_root_signs_on(factory: RecordFactory) -> None:
+    key_end(factory, factory.root.keyid)
+    factory.key_statement(factory.root, "revocation", {"key": "0" * 64, "reason": "X"})
 
 
-Change = Callable[[House], object]
+Change = Callable[[RecordFactory], object]
 BAD_BUNDLES: dict[str, tuple[Change, str]] = {
-    "no root first": (lambda house: house.bundle.pop(0), "begins with a root_key"),
+    "no root first": (lambda factory: factory.bundle.pop(0), "begins with a root_key"),
     "root that is not its own": (
-        lambda house: house.bundle.__setitem__(0, forged_root()),
+        lambda factory: factory.bundle.__setitem__(0, forged_root()),
         "not signed by itself",
     ),
     "signed by nobody": (
-        lambda house: house.key_statement(OTHER, "revocation", {"key": "0" * 64, "reason": "X"}),
+        lambda factory: factory.key_statement(OTHER, "revocation", {"key": "0" * 64, "reason": "X"}),
         "newest root",
     ),
     "signed by the node": (
-        lambda house: house.key_statement(house.nodes["node-1"], "revocation", {"key": "0" * 64, "reason": "X"}),
+        lambda factory: factory.key_statement(factory.nodes["node-1"], "revocation", {"key": "0" * 64, "reason": "X"}),
         "newest root",
     ),
     "revoked at half a position": (
-        lambda house: house.key_statement(house.root, "revocation", {"key": "0" * 64, "reason": "X", "size": "7"}),
+        lambda factory: factory.key_statement(
+            factory.root, "revocation", {"key": "0" * 64, "reason": "X", "size": "7"}
+        ),
         "origin and size together",
     ),
     "revoked in no log": (
-        lambda house: house.key_statement(
-            house.root, "revocation", {"key": "0" * 64, "origin": "x//2026h1", "reason": "X", "size": "7"}
+        lambda factory: factory.key_statement(
+            factory.root, "revocation", {"key": "0" * 64, "origin": "x//2026h1", "reason": "X", "size": "7"}
         ),
         "an origin is",
     ),
     "kind of another place": (
-        lambda house: house.key_statement(house.root, "report", {"name": "x", "sha256": "0" * 64}),
+        lambda factory: factory.key_statement(factory.root, "report", {"name": "x", "sha256": "0" * 64}),
         "does not belong",
     ),
     "second root without previous": (
-        lambda house: house.key_statement(house.root, "root_key", {"public_key": OTHER.public_key.hex()}),
+        lambda factory: factory.key_statement(factory.root, "root_key", {"public_key": OTHER.public_key.hex()}),
         "previous",
     ),
     "second root with another previous": (
-        lambda house: house.key_statement(
-            house.root, "root_key", {"previous": OTHER.keyid, "public_key": OTHER.public_key.hex()}
+        lambda factory: factory.key_statement(
+            factory.root, "root_key", {"previous": OTHER.keyid, "public_key": OTHER.public_key.hex()}
         ),
         "previous",
     ),
     "node key twice": (
-        lambda house: house.key_statement(
-            house.root,
+        lambda factory: factory.key_statement(
+            factory.root,
             "node_key",
-            {"development": False, "node": "node-2", "public_key": house.nodes["node-1"].public_key.hex()},
+            {"development": False, "node": "node-2", "public_key": factory.nodes["node-1"].public_key.hex()},
         ),
         "named twice",
     ),
     "root as node": (
-        lambda house: house.key_statement(
-            house.root, "node_key", {"development": False, "node": "node-2", "public_key": house.root.public_key.hex()}
+        lambda factory: factory.key_statement(
+            factory.root,
+            "node_key",
+            {"development": False, "node": "node-2", "public_key": factory.root.public_key.hex()},
         ),
         "named twice",
     ),
-    "half an end": (lambda house: key_end(house, "0" * 64, instance="rgs-1"), "together"),
-    "other half of an end": (lambda house: key_end(house, "0" * 64, last_statement_no="1"), "together"),
+    "half an end": (lambda factory: key_end(factory, "0" * 64, instance="rgs-1"), "together"),
+    "other half of an end": (lambda factory: key_end(factory, "0" * 64, last_statement_no="1"), "together"),
     "time that does not exist": (
-        lambda house: key_end(house, "0" * 64, time="2026-02-30T00:00:00.000Z"),
+        lambda factory: key_end(factory, "0" * 64, time="2026-02-30T00:00:00.000Z"),
         "does not exist",
     ),
     "old root signs on": (
@@ -226,16 +234,18 @@ BAD_BUNDLES: dict[str, tuple[Change, str]] = {
     ),
     "ended root signs on": (ended_root_signs_on, "ended at"),
     "dated before its root": (
-        lambda house: key_end(house, "0" * 64, time=EARLY),
+        lambda factory: key_end(factory, "0" * 64, time=EARLY),
         f"dated {EARLY}, before its key",
     ),
-    "envelope cut": (lambda house: house.bundle.append(house.bundle[0][:-1]), "one form"),
+    "envelope cut": (lambda factory: factory.bundle.append(factory.bundle[0][:-1]), "one form"),
     "first root with a previous": (
-        lambda house: house.bundle.__setitem__(0, forged_root(previous=True)),
+        lambda factory: factory.bundle.__setitem__(0, forged_root(previous=True)),
         "begins with a root_key",
     ),
     "signature changed": (
-        lambda house: house.bundle.__setitem__(0, house.bundle[0].replace(b'"sig":"', b'"sig":"A', 1)[:-5] + b'=="}]}'),
+        lambda factory: factory.bundle.__setitem__(
+            0, factory.bundle[0].replace(b'"sig":"', b'"sig":"A', 1)[:-5] + b'=="}]}'
+        ),
         "",
     ),
 }
@@ -246,27 +256,27 @@ def forged_root(*, previous: bool = False) -> bytes:
     body: Body = {"public_key": NEW_ROOT.public_key.hex()}
     if previous:
         body["previous"] = OTHER.keyid
-    return House("forged").seal(OTHER, "root_key", body)
+    return RecordFactory("forged").seal(OTHER, "root_key", body)
 
 
 @pytest.mark.parametrize("name", BAD_BUNDLES)
 def test_one_bad_statement_makes_the_whole_bundle_bad(name: str) -> None:
     change, why = BAD_BUNDLES[name]
-    house = small_house()
-    change(house)
+    factory = small_factory()
+    change(factory)
     with pytest.raises(VerificationError, match=f"key bundle, statement .*{why}") as refused:
-        KeyBook(format_key_bundle(house.bundle))
+        KeyBook(format_key_bundle(factory.bundle))
     assert refused.value.metadata["check"] == "3 key"
 
 
 def test_every_byte_of_a_bundle_counts() -> None:
-    house = small_house()
-    bundle = house.keys()
-    assert KeyBook(bundle, root=house.root.keyid).anchored
+    factory = small_factory()
+    bundle = factory.keys()
+    assert KeyBook(bundle, root=factory.root.keyid).anchored
     for place in range(0, len(bundle), 7):
         changed = bundle[:place] + bytes([bundle[place] ^ 1]) + bundle[place + 1 :]
         with pytest.raises(VerificationError, match="key bundle"):
-            KeyBook(changed, root=house.root.keyid)
+            KeyBook(changed, root=factory.root.keyid)
 
 
 def test_a_start_whose_key_is_known_has_no_key_of_its_own() -> None:
@@ -278,32 +288,32 @@ def test_a_start_whose_key_is_known_has_no_key_of_its_own() -> None:
         if kind == "instance_start":
             body["public_key"] = node[0]
 
-    assert replay_lines(small_house(lie)).checks[0] == "3 key"
+    assert replay_lines(small_factory(lie)).checks[0] == "3 key"
 
 
 def test_one_line_can_be_read_by_itself() -> None:
-    house = small_house()
-    keys = KeyBook(house.keys())
-    start = read_statement(house.lines[0], keys)
-    assert (start.kind.name, start.hash, start.round_id) == ("instance_start", house.hashes[0], "")
+    factory = small_factory()
+    keys = KeyBook(factory.keys())
+    start = read_statement(factory.lines[0], keys)
+    assert (start.kind.name, start.hash, start.round_id) == ("instance_start", factory.hashes[0], "")
     keys.add_instance(start.body, start.keyid)
-    assert read_statement(house.lines[3], keys).round_id
+    assert read_statement(factory.lines[3], keys).round_id
     with pytest.raises(VerificationError) as refused:
-        read_statement(house.lines[1].replace(b'"p-1"', b'"p-2"'), keys)
+        read_statement(factory.lines[1].replace(b'"p-1"', b'"p-2"'), keys)
     assert refused.value.metadata["check"] == "5 private"
 
 
 def test_a_statement_of_the_right_role_and_another_instance_is_refused() -> None:
-    house = small_house(lie_at("session_close", 1, put("instance", value="rgs-2")))
-    failure = replay_lines(house).failures[0]
+    factory = small_factory(lie_at("session_close", 1, put("instance", value="rgs-2")))
+    failure = replay_lines(factory).failures[0]
     assert (failure.metadata["check"], failure.metadata["instance"]) == ("3 key", "rgs-2")
 
 
 def test_an_envelope_under_a_key_that_is_no_point_is_refused() -> None:
-    house = House("weak")
+    factory = RecordFactory("weak")
     weak = "00" * 32
-    house.key_statement(house.root, "node_key", {"development": False, "node": "weak", "public_key": weak})
-    keys = KeyBook(house.keys())
+    factory.key_statement(factory.root, "node_key", {"development": False, "node": "weak", "public_key": weak})
+    keys = KeyBook(factory.keys())
     envelope = seal_envelope("application/vnd.rgs.report.v1+json", b"{}", OTHER)
     forged = envelope.replace(OTHER.keyid.encode(), hashlib.sha256(bytes(32)).hexdigest().encode())
     with pytest.raises(VerificationError, match="does not verify"):

@@ -7,17 +7,17 @@ from collections.abc import Sequence
 import pytest
 
 from rgs.core.replay import CHECKS
-from tests.factory import House
-from tests.houses import large_house, small_house
-from tests.lies import Planted
-from tests.planted import PLANTED, ROUND
-from tests.unit.core.replay.replaying import replay_file, replay_lines
+from tests.support.records.factory import RecordFactory
+from tests.support.records.lies import Planted
+from tests.support.records.planted import PLANTED, ROUND
+from tests.support.records.ready_made import large_factory, small_factory
+from tests.support.records.replaying import replay_file, replay_lines
 
 
 @pytest.mark.parametrize("planted", PLANTED, ids=str)
 def test_a_planted_fault_is_named(planted: Planted) -> None:
-    house = planted.build()
-    verdict = replay_file(planted.exporting(house), house.keys())
+    factory = planted.build()
+    verdict = replay_file(planted.exporting(factory), factory.keys())
     assert planted.check in verdict.checks
 
 
@@ -31,11 +31,11 @@ def test_every_check_has_a_fault_that_it_names() -> None:
 
 def test_a_failure_names_statement_and_round() -> None:
     (planted,) = [planted for planted in ROUND if planted.name == "another deck, the old commitment"]
-    house = planted.build()
-    verdict = replay_lines(house)
+    factory = planted.build()
+    verdict = replay_lines(factory)
     (failure,) = verdict.failures
     assert failure.metadata["check"] == "12 commitment"
-    assert failure.metadata["statement"] == house.hashes[4]
+    assert failure.metadata["statement"] == factory.hashes[4]
     assert failure.metadata["kind"] == "round_final"
     assert failure.metadata["instance"] == "rgs-1"
     assert failure.metadata["statement_no"] == "5"
@@ -43,9 +43,9 @@ def test_a_failure_names_statement_and_round() -> None:
     assert verdict.rounds == (0, 1, 0)
 
 
-def test_the_same_house_under_a_foreign_root_is_not_anchored_and_its_lines_have_no_key() -> None:
-    house, foreign = small_house(), small_house(seed="foreign")
-    verdict = replay_file(foreign.export(), house.keys())
+def test_the_same_record_under_a_foreign_root_is_not_anchored_and_its_lines_have_no_key() -> None:
+    factory, foreign = small_factory(), small_factory(seed="foreign")
+    verdict = replay_file(foreign.export(), factory.keys())
     assert set(verdict.checks) == {"3 key"}
     assert len(verdict.checks) == 8
 
@@ -55,62 +55,62 @@ def test_the_same_house_under_a_foreign_root_is_not_anchored_and_its_lines_have_
 
 @pytest.mark.parametrize("place", range(8))
 def test_a_removed_statement_shows(place: int) -> None:
-    house = small_house()
-    assert replay_lines(house, [*house.lines[:place], *house.lines[place + 1 :]]).failures
+    factory = small_factory()
+    assert replay_lines(factory, [*factory.lines[:place], *factory.lines[place + 1 :]]).failures
 
 
 @pytest.mark.parametrize("place", range(8))
 def test_a_repeated_statement_shows(place: int) -> None:
-    house = small_house()
+    factory = small_factory()
     for after in range(place + 1, 9):
-        lines = [*house.lines[:after], house.lines[place], *house.lines[after:]]
-        assert replay_lines(house, lines).failures
+        lines = [*factory.lines[:after], factory.lines[place], *factory.lines[after:]]
+        assert replay_lines(factory, lines).failures
 
 
 @pytest.mark.parametrize("place", range(7))
 def test_reordered_statements_show(place: int) -> None:
-    house = small_house()
-    lines = list(house.lines)
+    factory = small_factory()
+    lines = list(factory.lines)
     lines[place], lines[place + 1] = lines[place + 1], lines[place]
-    assert replay_lines(house, lines).failures
+    assert replay_lines(factory, lines).failures
 
 
 @pytest.mark.parametrize("kept", range(1, 8))
 def test_a_cut_off_tail_shows(kept: int) -> None:
-    house = small_house()
-    assert replay_lines(house, house.lines[:kept]).failures
+    factory = small_factory()
+    assert replay_lines(factory, factory.lines[:kept]).failures
 
 
-def places(house: House) -> Sequence[int]:
-    return range(len(house.lines))
+def places(factory: RecordFactory) -> Sequence[int]:
+    return range(len(factory.lines))
 
 
 def test_a_removed_statement_of_a_large_export_shows_wherever_it_stood() -> None:
-    house = large_house()
-    for place in places(house):
-        assert replay_lines(house, [*house.lines[:place], *house.lines[place + 1 :]]).failures, place
+    factory = large_factory()
+    for place in places(factory):
+        assert replay_lines(factory, [*factory.lines[:place], *factory.lines[place + 1 :]]).failures, place
 
 
 def test_a_repeated_statement_of_a_large_export_shows_wherever_it_stood() -> None:
-    house = large_house()
-    for place in places(house):
-        assert replay_lines(house, [*house.lines, house.lines[place]]).failures, place
+    factory = large_factory()
+    for place in places(factory):
+        assert replay_lines(factory, [*factory.lines, factory.lines[place]]).failures, place
 
 
 def test_statements_of_one_instance_or_session_do_not_change_places() -> None:
-    house = large_house()
-    for place in places(house)[:-1]:
-        lines = list(house.lines)
+    factory = large_factory()
+    for place in places(factory)[:-1]:
+        lines = list(factory.lines)
         lines[place], lines[place + 1] = lines[place + 1], lines[place]
         signers = {line[line.index(b'"keyid"') :][:80] for line in lines[place : place + 2]}
         if len(signers) == 1:  # one key signed both: one instance
-            assert replay_lines(house, lines).failures, place
+            assert replay_lines(factory, lines).failures, place
 
 
 def test_one_fault_does_not_drag_other_rounds_along() -> None:
-    house = large_house()
-    finals = [place for place, line in enumerate(house.lines) if b"round-final" in line]
-    verdict = replay_lines(house, [line for place, line in enumerate(house.lines) if place != finals[0]])
+    factory = large_factory()
+    finals = [place for place, line in enumerate(factory.lines) if b"round-final" in line]
+    verdict = replay_lines(factory, [line for place, line in enumerate(factory.lines) if place != finals[0]])
     # The round without its final, and the next of the session, whose opening comes after a missing link.
     assert verdict.rounds == (7, 2, 0)
     assert len({failure.metadata.get("round_id") for failure in verdict.failures} - {None}) == 2

@@ -13,33 +13,33 @@ from rgs.core.tlog.checkpoints import Checkpoint, format_checkpoint
 from rgs.core.tlog.merkle import root_of
 from rgs.core.tlog.note import COSIGNATURE, ED25519, Note, cosign, format_note, note_key, sign_text
 from rgs.core.tlog.policies import Group, Party, Policy
-from tests.factory import START_MS, House
-from tests.houses import small_house
-from tests.lies import LATE
+from tests.support.records.factory import START_MS, RecordFactory
+from tests.support.records.lies import LATE
+from tests.support.records.ready_made import small_factory
 
 ORIGIN = "rgs.example/rounds/2026h2"
 BEFORE = "rgs.example/rounds/2026h1"
 AFTER = "rgs.example/rounds/2027h1"
 LOG = Ed25519Signer.from_seed(b"\x11" * 32)
 OUTSIDE = Ed25519Signer.from_seed(b"\x12" * 32)
-HOUSE = Ed25519Signer.from_seed(b"\x13" * 32)
+OWN = Ed25519Signer.from_seed(b"\x13" * 32)
 SEEN = Witnessed(ORIGIN, 1_000, format_time(START_MS))
 
 
-def revoked(size: int, *, of: str = "node", origin: str = ORIGIN) -> House:
-    house = small_house()
-    instance = house.lines[1].split(b'"keyid":"')[1][:64].decode()
-    key = {"node": house.nodes["node-1"].keyid, "instance": instance}[of]
+def revoked(size: int, *, of: str = "node", origin: str = ORIGIN) -> RecordFactory:
+    factory = small_factory()
+    instance = factory.lines[1].split(b'"keyid":"')[1][:64].decode()
+    key = {"node": factory.nodes["node-1"].keyid, "instance": instance}[of]
     body = {"key": key, "origin": origin, "reason": "STOLEN", "size": str(size), "time": LATE}
-    house.key_statement(house.root, "revocation", body)
-    return house
+    factory.key_statement(factory.root, "revocation", body)
+    return factory
 
 
-def replay_log(house: House, *witnessed: Witnessed, origin: str = ORIGIN) -> list[str]:
-    """The house's statements as a log that begins with them: what failed, in words."""
-    replay = Replay(KeyBook(house.keys(), witnessed=witnessed), Rulebook())
+def replay_log(factory: RecordFactory, *witnessed: Witnessed, origin: str = ORIGIN) -> list[str]:
+    """The server's statements as a log that begins with them: what failed, in words."""
+    replay = Replay(KeyBook(factory.keys(), witnessed=witnessed), Rulebook())
     failures = []
-    for index, line in enumerate(house.lines):
+    for index, line in enumerate(factory.lines):
         data = parse_line(line).envelope
         entry = HashedEntry(leaf_hash(data), parse_envelope(data), Place(origin, index), is_signed=False)
         failures += replay.feed_entry(entry)
@@ -47,10 +47,10 @@ def replay_log(house: House, *witnessed: Witnessed, origin: str = ORIGIN) -> lis
 
 
 def note(size: int, **cosigned: int) -> bytes:
-    """A checkpoint with the cosignatures `outside` and `house` of those times."""
+    """A checkpoint with the cosignatures `outside` and `own` of those times."""
     text = format_checkpoint(Checkpoint(ORIGIN, size, root_of([bytes(32)] * size)))
     lines = [sign_text(text, ORIGIN, LOG)]
-    for name, signer in (("outside", OUTSIDE), ("house", HOUSE)):
+    for name, signer in (("outside", OUTSIDE), ("own", OWN)):
         if name in cosigned:
             lines.append(cosign(text, f"{name}.example", signer, cosigned[name]))
     return format_note(Note(text, tuple(lines)))
@@ -60,9 +60,9 @@ POLICY = Policy(
     (Party(note_key(ORIGIN, ED25519, LOG)),),
     {
         "outside": Party(note_key("outside.example", COSIGNATURE, OUTSIDE)),
-        "house": Party(note_key("house.example", COSIGNATURE, HOUSE)),
+        "own": Party(note_key("own.example", COSIGNATURE, OWN)),
     },
-    {"any": Group(1, ("outside", "house"))},
+    {"any": Group(1, ("outside", "own"))},
     "any",
 )
 
@@ -73,13 +73,13 @@ def test_what_a_witness_saw_below_the_position_stands(of: str) -> None:
 
 
 def test_at_and_above_the_position_nothing_counts() -> None:
-    house = revoked(len(house_lines()) - 2)
-    told = [message for message in replay_log(house, SEEN) if "is revoked from entry" in message]
+    factory = revoked(len(factory_lines()) - 2)
+    told = [message for message in replay_log(factory, SEEN) if "is revoked from entry" in message]
     assert len(told) == 2
 
 
-def house_lines() -> list[bytes]:
-    return small_house().lines
+def factory_lines() -> list[bytes]:
+    return small_factory().lines
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_below_the_position_nothing_stands_by_itself(witnessed: tuple[Witnessed,
 
 
 def test_the_boundary_of_what_was_seen_is_exact() -> None:
-    count = len(house_lines())
+    count = len(factory_lines())
     assert replay_log(revoked(count), Witnessed(ORIGIN, count, SEEN.time)) == []
     told = replay_log(revoked(count), Witnessed(ORIGIN, count - 1, SEEN.time))
     assert f"no outside witness had seen entry {count - 1} before" in told[0]
@@ -111,15 +111,15 @@ def test_shards_follow_one_another_within_one_log(origin: str, stands: bool) -> 
 
 
 def test_every_revocation_of_a_key_has_a_say() -> None:
-    house = revoked(1_000)
-    body = {"key": house.nodes["node-1"].keyid, "reason": "STOLEN", "time": LATE}
-    house.key_statement(house.root, "revocation", body)
-    assert "is revoked" in replay_log(house, SEEN)[0]
+    factory = revoked(1_000)
+    body = {"key": factory.nodes["node-1"].keyid, "reason": "STOLEN", "time": LATE}
+    factory.key_statement(factory.root, "revocation", body)
+    assert "is revoked" in replay_log(factory, SEEN)[0]
 
 
 def test_a_file_tells_no_place() -> None:
     replay = Replay(KeyBook(revoked(1_000).keys(), witnessed=[SEEN]), Rulebook())
-    assert [error.metadata["check"] for error in replay.feed(house_lines()[0])] == ["3 key"]
+    assert [error.metadata["check"] for error in replay.feed(factory_lines()[0])] == ["3 key"]
 
 
 @pytest.mark.parametrize(
@@ -132,15 +132,15 @@ def test_half_a_position_and_one_in_no_log_is_refused(body: dict[str, str]) -> N
 
 
 def test_the_earliest_cosignature_from_outside_counts() -> None:
-    assert read_witnessed(note(7, outside=1_000, house=10), POLICY, {"house"}) == Witnessed(
+    assert read_witnessed(note(7, outside=1_000, own=10), POLICY, {"own"}) == Witnessed(
         ORIGIN, 7, "1970-01-01T00:16:40.000Z"
     )
-    assert read_witnessed(note(7, outside=1_000, house=10), POLICY).time == "1970-01-01T00:00:10.000Z"
+    assert read_witnessed(note(7, outside=1_000, own=10), POLICY).time == "1970-01-01T00:00:10.000Z"
 
 
-def test_the_house_alone_is_no_witness() -> None:
+def test_the_operator_alone_is_no_witness() -> None:
     with pytest.raises(VerificationError, match="no outside witness"):
-        read_witnessed(note(7, house=10), POLICY, {"house"})
+        read_witnessed(note(7, own=10), POLICY, {"own"})
     with pytest.raises(VerificationError, match="not the quorum"):
         read_witnessed(note(7), POLICY)
 
@@ -149,29 +149,29 @@ def test_the_drill_a_thief_who_dates_back_gains_nothing() -> None:
     """Docs/keys.md played: what was cosigned before the theft stands, what the thief signs does not, and the node goes
     on under its new key.
     """
-    house = small_house()
-    stolen, honest = house.nodes["node-1"].keyid, len(house.lines)
-    thief = house.start("rgs-9", boot_no=9)  # under the stolen key, at a time that lies before the theft
-    house.end(thief)
-    house.node("node-2")
-    house.end(house.start("rgs-10", node="node-2"))
+    factory = small_factory()
+    stolen, honest = factory.nodes["node-1"].keyid, len(factory.lines)
+    thief = factory.start("rgs-9", boot_no=9)  # under the stolen key, at a time that lies before the theft
+    factory.end(thief)
+    factory.node("node-2")
+    factory.end(factory.start("rgs-10", node="node-2"))
     body = {"key": stolen, "origin": ORIGIN, "reason": "STOLEN", "size": str(honest), "time": LATE}
-    house.key_statement(house.root, "revocation", body)
-    told = replay_log(house, Witnessed(ORIGIN, honest, SEEN.time))
+    factory.key_statement(factory.root, "revocation", body)
+    told = replay_log(factory, Witnessed(ORIGIN, honest, SEEN.time))
     assert [f"from entry {honest} of" in message for message in told] == [True, False]
     assert "has no path to the root" in told[1]
 
 
 def test_the_revocation_of_a_root_by_itself_may_stand_in_the_log_that_it_ends() -> None:
     """The bundle's own statements stand whatever became of the root; what the root's keys signed does not."""
-    house = small_house()
-    body = {"key": house.root.keyid, "origin": ORIGIN, "reason": "STOLEN", "size": "1000", "time": LATE}
-    house.key_statement(house.root, "revocation", body)
-    for envelope in house.bundle:
-        house.line(envelope)
-    assert replay_log(house, SEEN) == []
-    assert len(replay_log(house)) == len(house.lines) - len(house.bundle)
-    alone = House("alone")
+    factory = small_factory()
+    body = {"key": factory.root.keyid, "origin": ORIGIN, "reason": "STOLEN", "size": "1000", "time": LATE}
+    factory.key_statement(factory.root, "revocation", body)
+    for envelope in factory.bundle:
+        factory.line(envelope)
+    assert replay_log(factory, SEEN) == []
+    assert len(replay_log(factory)) == len(factory.lines) - len(factory.bundle)
+    alone = RecordFactory("alone")
     alone.key_statement(alone.root, "key_end", {"key": alone.root.keyid, "reason": "ROTATED", "time": LATE})
     for envelope in alone.bundle:
         alone.line(envelope)

@@ -7,23 +7,19 @@ from collections.abc import Callable
 import pytest
 
 from rgs.core.replay import KeyBook, Replay
-from tests.factory import Body, House, Lie
-from tests.lies import Planted, lie_at, put
-from tests.lying import begun, ended, table_of_three, two_rounds
-from tests.planted import PLANTED
-from tests.unit.core.replay.replaying import RULEBOOK, Verdict, replay_file, replay_lines
+from tests.support.records.factory import Body, Lie, RecordFactory
+from tests.support.records.lies import Planted, lie_at, put
+from tests.support.records.lying import begun, ended, table_of_three, two_rounds
+from tests.support.records.planted import PLANTED
+from tests.support.records.replaying import RULEBOOK, Verdict, replay_file, replay_lines, words
 
 NO_RULES = {"id": "uth-solo", "sha256": "0" * 64, "version": "1"}
 
 
 def planted(name: str) -> Verdict:
     one: Planted = next(each for each in PLANTED if each.name == name)
-    house = one.build()
-    return replay_file(one.exporting(house), house.keys())
-
-
-def words(verdict: Verdict) -> list[str]:
-    return [failure.message for failure in verdict.failures]
+    factory = one.build()
+    return replay_file(one.exporting(factory), factory.keys())
 
 
 def named(verdict: Verdict) -> int:
@@ -34,7 +30,7 @@ def named(verdict: Verdict) -> int:
 # --- one id, one round ---
 
 
-def again(change: Body) -> House:
+def again(change: Body) -> RecordFactory:
     """Two rounds, the second with the id of the first; this, too, is changed in its deal."""
     rounds: list[str] = []
 
@@ -62,13 +58,13 @@ def test_a_round_id_that_comes_again_leaves_nothing_verified(name: str) -> None:
 
 def test_a_round_that_is_ended_again_no_longer_counts() -> None:
     told: Body = {}
-    house, one, player = begun(lie=lie_at("round_final", 1, told.update))
-    house.play(one, player, {"ante": 100}, ["play_4x"])
-    house.play(one, player, {"ante": 100}, ["play_4x"])
+    factory, one, player = begun(lie=lie_at("round_final", 1, told.update))
+    factory.play(one, player, {"ante": 100}, ["play_4x"])
+    factory.play(one, player, {"ante": 100}, ["play_4x"])
     for field in ("instance", "statement_no", "link_no", "previous", "session_id", "time"):
         del told[field]
-    house.link(one, player, "round_final", told)
-    verdict = replay_lines(ended(house, one, player))
+    factory.link(one, player, "round_final", told)
+    verdict = replay_lines(ended(factory, one, player))
     assert "its opening is missing" in words(verdict)
     assert verdict.rounds == (1, 1, 0)
 
@@ -76,18 +72,20 @@ def test_a_round_that_is_ended_again_no_longer_counts() -> None:
 # --- the seats of a round ---
 
 
-def table(seats: int, *, opened: int | None = None, settled: int | None = None, lie: Lie | None = None) -> House:
+def table(
+    seats: int, *, opened: int | None = None, settled: int | None = None, lie: Lie | None = None
+) -> RecordFactory:
     """A round of so many seats, of which the first ones are opened and settled."""
-    house = House("table", lie=lie)
-    one = house.start("rgs-1")
-    players = [house.open(one, "uth-seven-box", table="box") for _ in range(seats)]
+    factory = RecordFactory("table", lie=lie)
+    one = factory.start("rgs-1")
+    players = [factory.open(one, "uth-seven-box", table="box") for _ in range(seats)]
     for player in players:
-        house.buy(one, player, 10_000)
-    house.deal(one, players, {"ante": 100}, opened=opened)
+        factory.buy(one, player, 10_000)
+    factory.deal(one, players, {"ante": 100}, opened=opened)
     for player in players[: seats if settled is None else settled]:
-        house.act(player, ["play_4x"])
-        house.settle(one, player)
-    return house if settled is not None else ended(house, one, *players)
+        factory.act(player, ["play_4x"])
+        factory.settle(one, player)
+    return factory if settled is not None else ended(factory, one, *players)
 
 
 def test_another_draw_of_a_later_seat_is_a_draw() -> None:
@@ -108,17 +106,17 @@ def test_the_root_is_made_again_of_all_seats(seats: int) -> None:
 
 
 def test_a_game_by_unknown_rules_is_counted_as_such() -> None:
-    house = two_rounds(lie_at("round_opening", 2, put("deal", "ruleset", value=NO_RULES)))
-    assert replay_lines(house).summary.games == {"ultimate_texas_holdem": 1, "unknown": 1}
+    factory = two_rounds(lie_at("round_opening", 2, put("deal", "ruleset", value=NO_RULES)))
+    assert replay_lines(factory).summary.games == {"ultimate_texas_holdem": 1, "unknown": 1}
 
 
 # --- where it stops ---
 
 
-def log(house: House) -> Verdict:
-    """The house's lines as a log that goes on."""
-    replay = Replay(KeyBook(house.keys()), RULEBOOK, goes_on=True)
-    failures = [failure for line in house.lines for failure in replay.feed(line)]
+def log(factory: RecordFactory) -> Verdict:
+    """The server's lines as a log that goes on."""
+    replay = Replay(KeyBook(factory.keys()), RULEBOOK, goes_on=True)
+    failures = [failure for line in factory.lines for failure in replay.feed(line)]
     return Verdict([*failures, *replay.finish()], replay.summary)
 
 
@@ -140,13 +138,13 @@ def test_in_a_log_that_goes_on_a_round_may_be_open(
     assert (words(verdict), verdict.rounds) == (told, rounds)
 
 
-Ending = Callable[[House], Verdict]
+Ending = Callable[[RecordFactory], Verdict]
 
 
 @pytest.mark.parametrize(("ending", "rounds"), [(log, (0, 0, 1)), (replay_lines, (0, 1, 0))])
 def test_a_round_without_its_final_is_open_in_a_log_and_failed_in_a_file(
     ending: Ending, rounds: tuple[int, int, int]
 ) -> None:
-    house, one, player = begun()
-    house.deal(one, [player], {"ante": 100})
-    assert ending(house).rounds == rounds
+    factory, one, player = begun()
+    factory.deal(one, [player], {"ante": 100})
+    assert ending(factory).rounds == rounds

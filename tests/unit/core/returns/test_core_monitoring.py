@@ -28,7 +28,7 @@ from rgs.core.returns.evidence import (
 from rgs.core.returns.figures import played
 from rgs.core.returns.tally import ALPHA, BLOCK, ReturnTally, Series, format_tally, parse_tally
 from rgs.core.rulesets import SHIPPED_RULESETS, load_ruleset, parse_canonical_ruleset
-from tests.monitored import (
+from tests.support.service.monitored import (
     CASINO,
     UTH,
     Choose,

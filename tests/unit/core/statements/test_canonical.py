@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rgs.core.errors import FormatError
 from rgs.core.statements import PAYLOAD_BYTES_MAX, digest, format_canonical, parse_canonical
-from tests.unit.core.statements.values import JSON
+from tests.support.records.shape_values import JSON
 
 
 @given(JSON)

@@ -12,7 +12,7 @@ from certification.schemas import schemas
 from rgs.core.errors import FormatError
 from rgs.core.statements import KINDS, PAYLOAD_BYTES_MAX, Envelope, KeyRole, format_canonical, parse_statement
 from rgs.core.statements.kinds import KIND_OF_PAYLOAD_TYPE
-from tests.unit.core.statements.values import values_of
+from tests.support.records.shape_values import values_of
 
 END = {
     "instance": "a",

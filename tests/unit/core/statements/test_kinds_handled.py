@@ -29,7 +29,7 @@ from rgs.core.statements.shapes import Record, one_of
 from rgs.service.admin import recovery as service_recovery
 from rgs.store.recovery import Import, InstanceState
 from rgs.tlog.gap import Missing
-from tests.factory import House
+from tests.support.records.factory import RecordFactory
 
 ROOT = Path(__file__).parents[4]
 MADE_UP = "made_up"
@@ -81,18 +81,18 @@ def refusal(act: Callable[[], object]) -> str:
 def replayed(*, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An honest export, with one signed statement of a made-up kind in it."""
     add(monkeypatch, model)
-    house = House()
-    worker = house.start("i-1")
-    player = house.open(worker)
+    factory = RecordFactory()
+    worker = factory.start("i-1")
+    player = factory.open(worker)
     if model == "session_close":
-        house.link(worker, player, MADE_UP, {"reason": "X", "rounds": "0"})
+        factory.link(worker, player, MADE_UP, {"reason": "X", "rounds": "0"})
     elif model == "draw_window":
-        house.numbered(worker, MADE_UP, {"draws_in_flight_max": "8"})
+        factory.numbered(worker, MADE_UP, {"draws_in_flight_max": "8"})
     else:
         body = {"name": "x", "sha256": "00" * 32}
-        house.line(house.seal(house.nodes[worker.node], MADE_UP, body))
-    replay = Replay(KeyBook(house.keys()), Rulebook())
-    for line in house.lines:
+        factory.line(factory.seal(factory.nodes[worker.node], MADE_UP, body))
+    replay = Replay(KeyBook(factory.keys()), Rulebook())
+    for line in factory.lines:
         replay.feed(line)
 
 
@@ -113,11 +113,11 @@ def test_a_replay_takes_no_kind_in_silence(model: str, place: str, monkeypatch: 
 
 @pytest.mark.parametrize("goes_on", [False, True])
 def test_a_scope_cuts_an_export_and_no_log(goes_on: bool) -> None:
-    house = House()
-    worker = house.start("i-1")
-    replay = Replay(KeyBook(house.keys()), Rulebook(), goes_on=goes_on)
-    scope = house.scope([{"first": "1", "instance": worker.name, "last": "1"}])
-    assert [failure for line in (scope, house.lines[0]) for failure in replay.feed(line)] == []
+    factory = RecordFactory()
+    worker = factory.start("i-1")
+    replay = Replay(KeyBook(factory.keys()), Rulebook(), goes_on=goes_on)
+    scope = factory.scope([{"first": "1", "instance": worker.name, "last": "1"}])
+    assert [failure for line in (scope, factory.lines[0]) for failure in replay.feed(line)] == []
     assert replay.finish() == []
     assert replay.summary.is_cut is not goes_on
 

@@ -17,7 +17,7 @@ from rgs.core.statements.lines import (
     format_key_bundle,
     parse_key_bundle,
 )
-from tests.unit.core.statements.values import values_of
+from tests.support.records.shape_values import values_of
 
 ENVELOPES = st.binary(min_size=1, max_size=40).map(
     lambda payload: seal_envelope("application/x", payload, Ed25519Signer.from_seed(bytes(32)))

@@ -27,7 +27,7 @@ from rgs.core.statements.shapes import (
     json_schema,
     one_of,
 )
-from tests.unit.core.statements.values import JSON, values_of
+from tests.support.records.shape_values import JSON, values_of
 
 SHAPE = Record(
     {"b": Text("[0-9]+", "a number"), "d": Array(Flag(), 2)},

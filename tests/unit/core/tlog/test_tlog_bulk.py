@@ -1,4 +1,4 @@
-"""rgs.core.statements.bulk, and which witnesses a policy calls the house's own."""
+"""rgs.core.statements.bulk, and which witnesses a policy calls the operator's own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rgs.core.errors import FormatError
 from rgs.core.statements import Ed25519Signer, Envelope, parse_envelope, seal_envelope
 from rgs.core.statements.bulk import is_signed_by
 from rgs.core.tlog.policies import self_witnesses
-from tests.audited import POLICY, POLICY_OWN
+from tests.support.records.audited import POLICY, POLICY_OWN
 
 SIGNER = Ed25519Signer.from_seed(bytes(32))
 

@@ -25,8 +25,8 @@ from rgs.devkit.simulators.faults import Fault, FaultPlan
 from rgs.devkit.simulators.wallet import EXPIRED
 from rgs.regulator.v1.regulator_pb2_grpc import CentralSystemServiceStub
 from rgs.wallet.v1.wallet_pb2_grpc import WalletServiceStub
-from tests.unit.adapters.books import NOW_MS, ulid
-from tests.unit.devkit.simulators.running import HONEST, always, at, running_regulator, running_wallet
+from tests.support.adapters.books import NOW_MS, ulid
+from tests.support.adapters.simulators import HONEST, always, at, running_regulator, running_wallet
 
 pytestmark = pytest.mark.slow
 

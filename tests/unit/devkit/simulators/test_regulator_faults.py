@@ -28,8 +28,8 @@ from rgs.devkit.simulators.statements import regulator_statement
 from rgs.ports.regulator import DayAlignment, ParticipationEnd, SessionClose
 from rgs.regulator.v1 import regulator_pb2 as pb
 from rgs.regulator.v1.regulator_pb2_grpc import CentralSystemServiceStub
-from tests.unit.adapters.books import NOTHING, NOW_MS, modules, opening, purchase, stage, ulid
-from tests.unit.devkit.simulators.running import Running, always, at, running_regulator
+from tests.support.adapters.books import NOTHING, NOW_MS, modules, opening, purchase, stage, ulid
+from tests.support.adapters.simulators import Running, always, at, running_regulator
 
 
 async def seated(running: Running) -> tuple[str, str]:

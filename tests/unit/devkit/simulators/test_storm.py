@@ -12,8 +12,8 @@ from rgs.core.errors import TransactionRolledBackError, WalletUnavailableError
 from rgs.devkit.simulators.faults import Fault, FaultPlan, Planned
 from rgs.devkit.simulators.statements import wallet_statement
 from rgs.ports.wallet import TransactionStatus
-from tests.unit.adapters.books import asked_by, move, ulid
-from tests.unit.devkit.simulators.running import OPENING_MINOR, Running, running_wallet
+from tests.support.adapters.books import asked_by, move, ulid
+from tests.support.adapters.simulators import OPENING_MINOR, Running, running_wallet
 
 SHARES = (
     (Fault.LOST_REPLY, 150),

@@ -19,8 +19,8 @@ from rgs.core.errors import (
 from rgs.devkit.simulators.faults import Fault, FaultPlan, Planned
 from rgs.devkit.simulators.statements import SIMULATED, WALLET_COLUMNS, wallet_statement
 from rgs.ports.wallet import Leg, TransactionStatus
-from tests.unit.adapters.books import asked_by, give, move, ulid
-from tests.unit.devkit.simulators.running import OPENING_MINOR, Running, always, at, running_wallet
+from tests.support.adapters.books import asked_by, give, move, ulid
+from tests.support.adapters.simulators import OPENING_MINOR, Running, always, at, running_wallet
 
 ACCOUNT = {"operator": "op", "player": "anna", "currency": "EUR"}
 

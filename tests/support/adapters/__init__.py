@@ -1,0 +1,1 @@
+"""Embedded wallet and regulator, and simulators of both with a client."""

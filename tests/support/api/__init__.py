@@ -1,0 +1,1 @@
+"""The server behind its wire: harnesses, clients, several servers at once."""

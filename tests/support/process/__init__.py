@@ -1,0 +1,1 @@
+"""Commands, installations and child processes."""

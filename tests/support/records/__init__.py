@@ -1,0 +1,1 @@
+"""Signed statements without a server: honest ones, and each lie with the check that names it."""

@@ -1,0 +1,1 @@
+"""An open store without services, and databases for tests."""
