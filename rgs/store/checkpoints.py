@@ -18,7 +18,6 @@ from rgs.store.wallet import SqliteFile
 
 APPLICATION_ID: Final = 1380406083
 """'RGSC' in ASCII."""
-SCHEMA_VERSION: Final = 1
 _SCHEMA: Final = (
     """
     CREATE TABLE checkpoints (
@@ -28,8 +27,6 @@ _SCHEMA: Final = (
       note BLOB NOT NULL
     ) WITHOUT ROWID
     """,
-    "PRAGMA application_id = 1380406083",
-    "PRAGMA user_version = 1",
 )
 _SELECT: Final = "SELECT origin, size, root, note FROM checkpoints WHERE origin = ?"
 _INSERT: Final = (
@@ -59,14 +56,7 @@ class Checkpoints:
     """The open file. Errors of the disk are StoreError."""
 
     def __init__(self, path: Path) -> None:
-        self._file = SqliteFile(
-            path,
-            application_id=APPLICATION_ID,
-            version=SCHEMA_VERSION,
-            schema=_SCHEMA,
-            unavailable=StoreError,
-            journal="truncate",
-        )
+        self._file = SqliteFile(path, APPLICATION_ID, _SCHEMA, unavailable=StoreError, journal="truncate")
 
     def newest(self, origin: str) -> CheckpointRow | None:
         """The row of a log; None if there is none yet."""

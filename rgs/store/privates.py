@@ -23,7 +23,6 @@ PRIVATES_MAX: Final = 2_000_000
 """About 1 GB; two years of a house that opens a thousand sessions a day."""
 APPLICATION_ID: Final = 1380406096
 """'RGSP' in ASCII."""
-SCHEMA_VERSION: Final = 1
 _SCHEMA: Final = (
     """
     CREATE TABLE privates (
@@ -36,8 +35,6 @@ _SCHEMA: Final = (
     )
     """,
     "CREATE INDEX privates_of_session ON privates (session_id)",
-    "PRAGMA application_id = 1380406096",
-    "PRAGMA user_version = 1",
 )
 _INSERT: Final = (
     "INSERT INTO privates (instance, statement_no, session_id, sealed) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
@@ -63,14 +60,7 @@ class SealedPrivates:
 
     def __init__(self, path: Path, *, kept_max: int = PRIVATES_MAX) -> None:
         self._kept_max = kept_max
-        self._file = SqliteFile(
-            path,
-            application_id=APPLICATION_ID,
-            version=SCHEMA_VERSION,
-            schema=_SCHEMA,
-            unavailable=StoreError,
-            journal="truncate",
-        )
+        self._file = SqliteFile(path, APPLICATION_ID, _SCHEMA, unavailable=StoreError, journal="truncate")
 
     def add(self, blocks: Iterable[SealedPrivate]) -> None:
         """Keep the blocks, durable on return; those that are there already stay as they are, the oldest go."""

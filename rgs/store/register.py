@@ -28,7 +28,6 @@ from rgs.store.wallet import SqliteFile
 
 APPLICATION_ID: Final = 1380406098
 """'RGSR' in ASCII, in the header of the file."""
-SCHEMA_VERSION: Final = 2
 HASH_ZERO: Final = bytes(32)
 """What stands for the hash before the first entry."""
 ENTRY_DOMAIN: Final = "rgs/test-register/entry/v1"
@@ -90,8 +89,6 @@ _SCHEMA: Final = (
         BEGIN SELECT RAISE(ABORT, 'calls are never changed'); END""",
     """CREATE TRIGGER calls_no_delete BEFORE DELETE ON calls
         BEGIN SELECT RAISE(ABORT, 'calls are never deleted'); END""",
-    "PRAGMA application_id = 1380406098",
-    "PRAGMA user_version = 2",
 )
 
 _SELECT_ENTRIES: Final = (
@@ -330,13 +327,7 @@ class RegisterStore:
 
     def __init__(self, path: Path) -> None:
         """Open or create the file; StoreRefusedError if it is of another kind or schema."""
-        self._file = SqliteFile(
-            path,
-            application_id=APPLICATION_ID,
-            version=SCHEMA_VERSION,
-            schema=_SCHEMA,
-            unavailable=RegulatorUnavailableError,
-        )
+        self._file = SqliteFile(path, APPLICATION_ID, _SCHEMA, version=2, unavailable=RegulatorUnavailableError)
 
     @contextmanager
     def transaction(self, transaction_id: str, now_ms: int) -> Iterator[RegisterTransaction]:

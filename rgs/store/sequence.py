@@ -23,7 +23,6 @@ from rgs.store.wallet import BUSY_TIMEOUT_S, SqliteFile
 
 APPLICATION_ID: Final = 1380406099
 """'RGSS' in ASCII."""
-SCHEMA_VERSION: Final = 1
 _SCHEMA: Final = (
     """
     CREATE TABLE shards (
@@ -49,8 +48,6 @@ _SCHEMA: Final = (
       UNIQUE (instance_id, statement_no)
     ) WITHOUT ROWID
     """,
-    "PRAGMA application_id = 1380406099",
-    "PRAGMA user_version = 1",
 )
 _LAST_SHARD: Final = "SELECT shard, origin, first FROM shards ORDER BY shard DESC LIMIT 1"
 _INSERT_SHARD: Final = "INSERT INTO shards (shard, origin, first) VALUES (?, ?, ?)"
@@ -89,14 +86,7 @@ class Sequence:
     """The open file. Errors of the disk are StoreError."""
 
     def __init__(self, path: Path) -> None:
-        self._file = SqliteFile(
-            path,
-            application_id=APPLICATION_ID,
-            version=SCHEMA_VERSION,
-            schema=_SCHEMA,
-            unavailable=StoreError,
-            journal="truncate",
-        )
+        self._file = SqliteFile(path, APPLICATION_ID, _SCHEMA, unavailable=StoreError, journal="truncate")
 
     def shard(self) -> Shard | None:
         """The newest shard."""

@@ -37,20 +37,20 @@ _JOURNALS: Final = {"wal": "PRAGMA journal_mode = WAL", "truncate": "PRAGMA jour
 class SqliteFile:
     """One SQLite file, opened strictly and written by short transactions. Shared by the embedded wallet and register.
 
-    `application_id` and `version` stand in the header of the file; an empty file is given both and `schema` in one
-    transaction, any other that does not carry exactly these is refused before a byte of it is changed. `unavailable` is
-    the error of every call that SQLite does not complete. `journal` is `wal`, or `truncate` for a file that processes
-    on several hosts open over a shared file system, where a write-ahead log cannot be.
+    `application_id` and `version` stand in the header of the file. An empty file gets both and `schema` in one
+    transaction; any other file that does not carry exactly these is refused before a byte of it is changed.
+    `unavailable` is the error of every call that SQLite does not complete. `journal` is `wal`, or `truncate` for a file
+    that processes on several hosts open over a shared file system, where a write-ahead log does not work.
     """
 
     def __init__(
         self,
         path: Path,
-        *,
         application_id: int,
-        version: int,
         schema: tuple[str, ...],
+        *,
         unavailable: type[UnavailableError],
+        version: int = 1,
         journal: str = "wal",
     ) -> None:
         self._path = path.resolve()
@@ -75,14 +75,13 @@ class SqliteFile:
             raise
 
     def _prepare(self, application_id: int, version: int, schema: tuple[str, ...]) -> None:
-        found = (self._number("PRAGMA application_id"), self._number("PRAGMA user_version"))
-        if found != (application_id, version):
+        if self._header() != (application_id, version):
             self._db.execute("BEGIN IMMEDIATE")
-            found = (self._number("PRAGMA application_id"), self._number("PRAGMA user_version"))
-            if found == (0, 0) and self._number("SELECT count(*) FROM sqlite_master") == 0:
-                for statement in schema:
+            if self._header() == (0, 0) and self._number("SELECT count(*) FROM sqlite_master") == 0:
+                header = ("PRAGMA application_id = " + str(application_id), "PRAGMA user_version = " + str(version))
+                for statement in (*schema, *header):
                     self._db.execute(statement)
-                found = (self._number("PRAGMA application_id"), self._number("PRAGMA user_version"))
+            found = self._header()
             if found != (application_id, version):
                 raise StoreRefusedError(
                     f"{self._path.name}: application {found[0]}, schema {found[1]}, not {application_id}, {version}",
@@ -113,6 +112,9 @@ class SqliteFile:
                 if not left or error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
                     raise
             pause.wait(BUSY_TIMEOUT_S / OPENING_TRIES)
+
+    def _header(self) -> tuple[int, int]:
+        return self._number("PRAGMA application_id"), self._number("PRAGMA user_version")
 
     def _number(self, query: str) -> int:
         return cast(int, self._db.execute(query).fetchone()[0])
@@ -168,7 +170,6 @@ class SqliteFile:
 
 APPLICATION_ID: Final = 1380406103
 """'RGSW' in ASCII."""
-SCHEMA_VERSION: Final = 1
 
 _SCHEMA: Final = (
     """CREATE TABLE accounts (
@@ -216,8 +217,6 @@ _SCHEMA: Final = (
         BEGIN SELECT RAISE(ABORT, 'transactions are never changed'); END""",
     """CREATE TRIGGER transactions_no_delete BEFORE DELETE ON transactions
         BEGIN SELECT RAISE(ABORT, 'transactions are never deleted'); END""",
-    "PRAGMA application_id = 1380406103",
-    "PRAGMA user_version = 1",
 )
 
 _SELECT: Final = (
@@ -327,13 +326,7 @@ class WalletStore:
 
     def __init__(self, path: Path) -> None:
         """Open or create the file; StoreRefusedError if it is of another kind or schema."""
-        self._file = SqliteFile(
-            path,
-            application_id=APPLICATION_ID,
-            version=SCHEMA_VERSION,
-            schema=_SCHEMA,
-            unavailable=WalletUnavailableError,
-        )
+        self._file = SqliteFile(path, APPLICATION_ID, _SCHEMA, unavailable=WalletUnavailableError)
 
     @contextmanager
     def transaction(self, now_ms: int) -> Iterator[WalletTransaction]:

@@ -18,7 +18,6 @@ from rgs.store.wallet import SqliteFile
 
 APPLICATION_ID: Final = 1380406094
 """'RGSN' (notary) in ASCII, in the header of the file."""
-SCHEMA_VERSION: Final = 1
 
 _SCHEMA: Final = (
     """CREATE TABLE seen (
@@ -32,8 +31,6 @@ _SCHEMA: Final = (
         BEGIN SELECT RAISE(ABORT, 'a witness does not go back'); END""",
     """CREATE TRIGGER seen_never_forgets BEFORE DELETE ON seen
         BEGIN SELECT RAISE(ABORT, 'a witness does not forget'); END""",
-    "PRAGMA application_id = 1380406094",
-    "PRAGMA user_version = 1",
 )
 
 Decide = Callable[[Seen], tuple[Seen, bytes]]
@@ -44,13 +41,7 @@ class WitnessStore:
     """The rows of one witness. Thread-safe and blocking, as `SqliteFile` is."""
 
     def __init__(self, path: Path) -> None:
-        self._file = SqliteFile(
-            path,
-            application_id=APPLICATION_ID,
-            version=SCHEMA_VERSION,
-            schema=_SCHEMA,
-            unavailable=UnavailableError,
-        )
+        self._file = SqliteFile(path, APPLICATION_ID, _SCHEMA, unavailable=UnavailableError)
 
     def advance(self, origin: str, decide: Decide) -> None:
         """Compare and persist in one step: nothing may be answered before this has returned."""
