@@ -16,7 +16,6 @@ from rgs.store.postgres import recovery, schema
 from rgs.store.postgres.parties import PostgresParties
 from rgs.store.postgres.reads import PostgresReads
 from rgs.store.postgres.store import PostgresStore
-from rgs.store.reads import SqliteReads
 from rgs.store.recovery import Import
 from rgs.store.sqlite import erasure, store
 from rgs.store.sqlite import recovery as sqlite_recovery
@@ -81,7 +80,7 @@ async def open_reads(where: StoreAddress) -> StoreReads:
         opened.callback(connection.close)
         store.verify_schema(connection, where)
         opened.pop_all()
-    return SqliteReads(connection)
+    return store.SqliteReads(connection)
 
 
 async def _verify(where: PostgresAddress) -> None:

@@ -7,10 +7,11 @@ over in between. Refuses to know what a tally means.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
+
+from rgs.store.queries import Queries
+from rgs.store.tables import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +49,14 @@ class PassedOverCounted:
 
 ReturnsRecord = TallyKept | StatementsRead | RoundPassedOver | PassedOverCounted
 
+TALLIES: Final = Table("returns", TallyKept)
+
 RETURNS_SQL: Final[dict[type, str]] = {
-    TallyKept: """
-        INSERT INTO returns (ruleset_sha256, ruleset_id, version, tally) VALUES (?, ?, ?, ?)
-        ON CONFLICT (ruleset_sha256) DO UPDATE SET version = excluded.version, tally = excluded.tally
-        WHERE returns.version = excluded.version - 1
-    """,
+    TallyKept: TALLIES.insert
+    + (
+        " ON CONFLICT (ruleset_sha256) DO UPDATE SET version = excluded.version, tally = excluded.tally"
+        " WHERE returns.version = excluded.version - 1"
+    ),
     StatementsRead: """
         INSERT INTO returns_read (instance, statement_no, before_no) VALUES (?, ?, ?)
         ON CONFLICT (instance) DO UPDATE SET statement_no = excluded.statement_no, before_no = excluded.before_no
@@ -77,17 +80,12 @@ class RoundToCount:
     final: bytes
 
 
-class ReturnsReads(ABC):
+class ReturnsReads(Queries):
     """The queries, once for both databases."""
-
-    @abstractmethod
-    async def _rows(self, query: str, *values: Any) -> Sequence[Any]:
-        """All rows of an answer."""
 
     async def tallies(self) -> list[TallyKept]:
         """All tallies, by the name of their rulesets."""
-        query = "SELECT ruleset_sha256, ruleset_id, version, tally FROM returns ORDER BY ruleset_id, ruleset_sha256"
-        return [TallyKept(*row) for row in await self._rows(query)]
+        return await self._found(TALLIES, "ORDER BY ruleset_id, ruleset_sha256")
 
     async def unread_instances(self, limit: int) -> list[tuple[str, int]]:
         """Instances with statements that are not read yet, the oldest first, and how far each is read."""

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from rgs.core.reconcile.classes import BreakClass
-from rgs.store.reads import SqliteReads
-from rgs.store.sqlite.store import connect
+from rgs.store.sqlite.store import SqliteReads, connect
 from tests.house import Player, open_house
 from tests.reconciling import Day, Row, export_day
 from tests.waiting import all_at_once

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from rgs.core.reconcile.classes import BreakClass
-from rgs.store.reads import SqliteReads
-from rgs.store.sqlite.store import connect
+from rgs.store.sqlite.store import SqliteReads, connect
 from tests.reconciling import Day, Row, export_day
 from tests.seamless import Better, opened
 from tests.waiting import all_at_once

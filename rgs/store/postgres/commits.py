@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import astuple
 from typing import Any, Final
 
@@ -33,12 +33,13 @@ from rgs.store.changes import (
     SwitchOn,
     Turn,
 )
-from rgs.store.group import Group, Identity, sign_statement, window_of
+from rgs.store.group import Group, Identity, parted
 from rgs.store.numbers import SLOTS, RowNumbers
 from rgs.store.postgres import texts
 from rgs.store.postgres.link import GAP_S, LOST, Link, connect, verify_durable
 from rgs.store.postgres.schema import verify_schema
 from rgs.store.rows import ONE_ROW
+from rgs.store.tables import Column
 from rgs.store.writer import Outcome
 
 REACH_S: Final = 2.0
@@ -48,8 +49,6 @@ ABANDON_S: Final = 10.0
 LOCK_WAIT: Final = "SET LOCAL lock_timeout = '2s'"
 LEASE_FIRST_MS: Final = 60_000
 """The lease that an instance starts with."""
-_WIDTHS: Final = (24, 27, 12, 11, 3, 8, 11, 10)
-"""Columns of sessions, new rounds, rounds, statements, privates, answers, reports, totals in COMMIT."""
 
 
 class OutageError(Exception):
@@ -97,11 +96,8 @@ class Commits:
         signer: Signer,
     ) -> Signed:  # fmt: skip
         """Insert the instance's row, in a slot of its own, and its statement 1."""
-        body = {**start.body, "instance": instance, "kind": start.kind, "statement_no": "1"}
-        signed = sign_statement(start.kind, body, instance, 1, node_signer)
-        group = Group(Identity(instance, signer, draw_window=window_of(start)), 0)
-        group.statement_no = 1
-        group.statements.append((instance, 1, start.kind, "", "", 0, "", 0, signed.hash, signed.envelope))
+        group = Group(Identity(instance, signer), 0)
+        signed = group.start(start, node_signer)
         slots: list[int] = []
 
         async def insert(link: Link) -> None:
@@ -111,7 +107,7 @@ class Commits:
             if slot is None:
                 raise StoreAwayError("as many instances are alive in the store as there are slots", limit=SLOTS)
             before = await link.connection.fetchrow(texts.BOOT_BEFORE, node, worker)
-            if before is not None and not before["alive"] and "previous_boot" not in body:
+            if before is not None and not before["alive"] and "previous_boot" not in start.body:
                 raise StoreAwayError(f"{before['instance']} has ended while {instance} was starting: start again")
             row = (instance, node, boot_no, worker, start_ms, slot, previous, LEASE_FIRST_MS)
             await link.connection.execute(texts.INSERT_INSTANCE, *row)
@@ -144,7 +140,8 @@ class Commits:
         """Commit the changes in one transaction; if that fails, each in one of its own, so that one cannot fail its
         neighbours. If the database is not there, or did not commit what it was asked, all fail.
         """
-        parts = list(_apart(changes))
+        # The one statement that writes a part sees none of its own rows.
+        parts = list(parted(changes, is_session_once=True))
         if len(parts) > 1:
             return [outcome for part in parts for outcome in await self.apply(part)]
         try:
@@ -169,7 +166,6 @@ class Commits:
 
         async def write(link: Link) -> tuple[str, int]:
             nonlocal mark
-            outcomes.clear()
             group = Group(self._identity, self.large_win_minor)
             # 1. Lock. The versions of the sessions that are to change; last, the database's clock.
             ids = sorted({c.session.session_id for c in changes if c.session is not None and c.session.version > 1})
@@ -178,17 +174,8 @@ class Commits:
             previous = max(self._last_id, 0, *(row[2] for row in rows))
             for change in changes:
                 previous = max(previous, await self._lock_ended(link, change))
-            for draft in owed:
-                group.sign(draft)
-            for change in changes:
-                session = change.session
-                if session is not None and known.get(session.session_id, 0) != session.version - 1:
-                    if change.discard is not None:
-                        group.sign(change.discard)
-                    outcomes.append(SessionRaceError("the session was changed by another request"))
-                    continue
-                # 2. Numbers, signatures, rows.
-                outcomes.append(group.add(change))
+            # 2. Numbers, signatures, rows.
+            outcomes[:] = group.fill(changes, known, owed)
             # 3. Insert.
             numbers = RowNumbers(self._slot, clock[3], previous)
             mark = await self._write(link, group, numbers, forgotten)
@@ -207,17 +194,9 @@ class Commits:
 
     async def _turn(self, link: Link, turn: Turn, ended: Group, numbers: RowNumbers) -> tuple[Group, int]:
         """Behind the last statement of one instance, in the same transaction and slot, the first ones of the next."""
-        if ended.draw_no != turn.last_draw_no:
-            raise StoreError(
-                f"{turn.last_draw_no} draws were made, {ended.draw_no} are accounted for: no instance ends"
-            )
-        begun = Group(Identity(turn.instance, turn.signer), self.large_win_minor)
         row = (turn.instance, turn.node, turn.boot_no, turn.worker, turn.start_ms, self._slot, 0, LEASE_FIRST_MS)
         await link.connection.execute(texts.INSERT_INSTANCE, *row)
-        begun.begin(turn, ended)
-        for draft in turn.drafts:
-            begun.sign(draft)
-        begun.artifacts.extend(turn.artifacts)
+        begun = ended.turned(turn)
         return begun, await self._write(link, begun, numbers, [])
 
     async def _lock_ended(self, link: Link, change: Change) -> int:
@@ -243,15 +222,12 @@ class Commits:
         new_sessions = [(numbers.take(), *row) for row in group.new_sessions]
         new_rounds = [(numbers.take(), *row) for row in group.new_rounds]
         reports = [(numbers.take(), *row) for row in group.reports]
-        statements = []
-        for row in group.statements:
-            number = numbers.take()
-            statements.append((number, *row))
+        statements = [(numbers.take(), *row) for row in group.statements]
         mark = numbers.take()
         # A session stands behind all that is written here, its events too: what comes next of it has a higher number.
         if new_sessions:
             opened = [(*row, mark) for row in new_sessions]
-            await run.execute(texts.OPEN_SESSIONS, *_columns(opened, 36))
+            await run.execute(texts.OPEN_SESSIONS, *_columns(opened, texts.NEW_SESSIONS))
         for affair in group.affairs:
             await run.execute(texts.INSERT_AFFAIR, *affair)
         for day in group.day_rows():
@@ -260,7 +236,9 @@ class Commits:
             [(*row, mark) for row in group.sessions], new_rounds, group.rounds, statements,
             group.privates, group.answers, reports, group.totals,
         )  # fmt: skip
-        arrays = [column for rows, width in zip(tables, _WIDTHS, strict=True) for column in _columns(rows, width)]
+        arrays = [
+            array for rows, columns in zip(tables, texts.COMMIT_ROWS, strict=True) for array in _columns(rows, columns)
+        ]
         counters = (group.statement_no, group.draw_no, mark, group.instance, group.first_no)
         (counts,) = await _fetch(link, texts.COMMIT, *arrays, forgotten, *counters)
         for what, count, wanted in zip(
@@ -277,7 +255,7 @@ class Commits:
         for artifact in group.artifacts:
             await run.execute(texts.INSERT_ARTIFACT, *artifact)
         for end in group.ends:
-            if not await _fetch(link, texts.END_INSTANCE, *end):
+            if not (await run.execute(texts.END_INSTANCE, *end)).endswith(" 1"):
                 raise ShortError("instances")
         return mark
 
@@ -379,25 +357,9 @@ class Commits:
             self._drop(link)
 
 
-def _apart(changes: list[Change]) -> Iterator[list[Change]]:
-    """The changes in their order, each that turns to another instance by itself, and a session once in a part: the one
-    statement that writes a part sees none of its own rows.
-    """
-    part: list[Change] = []
-    moved: set[str] = set()
-    for change in changes:
-        ids = {one.session_id for one in (change.session, change.round) if one is not None}
-        if part and (change.turn is not None or part[-1].turn is not None or ids & moved):
-            yield part
-            part, moved = [], set()
-        part.append(change)
-        moved |= ids
-    if part:
-        yield part
-
-
-def _columns(rows: Sequence[tuple[Any, ...]], width: int) -> Sequence[Sequence[Any]]:
-    return list(zip(*rows, strict=True)) if rows else [()] * width
+def _columns(rows: Sequence[tuple[Any, ...]], columns: Sequence[Column]) -> Sequence[Sequence[Any]]:
+    """The rows column by column."""
+    return list(zip(*rows, strict=True)) if rows else [()] * len(columns)
 
 
 async def _fetch(link: Link, text: str, *values: Any) -> Sequence[Any]:

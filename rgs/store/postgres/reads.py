@@ -1,4 +1,4 @@
-"""The reads of the shared store: the queries of `rgs.store.reads`, over a few connections that are kept open.
+"""The reads of the shared store: the queries of `rgs.store.interface`, over a few connections that are kept open.
 
 A read that finds its connection lost is asked again for about as long as a promotion takes; one that takes long is
 given up, which a commit never is. Refuses to write.
@@ -14,9 +14,9 @@ import asyncpg
 
 from rgs.store.address import PostgresAddress
 from rgs.store.changes import StoreError
+from rgs.store.interface import StoreReads
 from rgs.store.postgres.link import GAP_S, LOST, Link, connect
 from rgs.store.postgres.texts import CLOCK, postgres_text
-from rgs.store.reads import Reads
 
 READERS: Final = 4
 """Connections for reads of one process."""
@@ -26,7 +26,7 @@ STREAM_ROWS: Final = 512
 """Rows of a stream in memory at a time."""
 
 
-class PostgresReads(Reads):
+class PostgresReads(StoreReads):
     """Queries over at most `READERS` connections."""
 
     def __init__(self, address: PostgresAddress) -> None:

@@ -18,15 +18,7 @@ from rgs.store.postgres import texts
 from rgs.store.postgres.link import LOST, verify_durable
 from rgs.store.postgres.schema import reach, verify_schema, verify_unheld
 from rgs.store.recovery import MARK, Import, shared_rows
-from rgs.store.rows import (
-    INSERT_REPORT,
-    INSERT_ROUND,
-    INSERT_SESSION,
-    INSERT_STATEMENT,
-    report_insert,
-    round_insert,
-    session_insert,
-)
+from rgs.store.rows import REPORTS, ROUNDS, SESSIONS, STATEMENTS
 
 _FREE_SLOTS: Final = """
     SELECT n FROM generate_series(0, 4095) AS n
@@ -39,13 +31,7 @@ _INSERT_INSTANCE: Final = """
     draw_no = greatest(i.draw_no, excluded.draw_no), end_ms = excluded.end_ms, last_id = excluded.last_id
 """
 _SET_LAST_ID: Final = "UPDATE sessions SET last_id = $1 WHERE session_id = $2"
-_NUMBERED: Final = {
-    text: texts.postgres_text(text.replace(" (", " (id, ", 1).replace("VALUES (", "VALUES (?, ", 1))
-    for text in (INSERT_ROUND, INSERT_STATEMENT, INSERT_REPORT)
-}
-_INSERT_SESSION: Final = texts.postgres_text(
-    INSERT_SESSION.replace(" (", " (id, last_id, ", 1).replace("VALUES (", "VALUES (?, 0, ", 1)
-)
+_INSERT_SESSION: Final = texts.postgres_text(SESSIONS.insert_behind("id", "last_id"))
 
 
 async def import_gap(address: PostgresAddress, gap: Import) -> None:
@@ -76,17 +62,14 @@ async def _insert(run: asyncpg.Connection[Any], gap: Import) -> None:
     if slot is None or len(slots) < len(alive):
         raise StoreRefusedError("as many instances are alive in the store as there are slots", limit=4096)
     numbers = RowNumbers(slot, now_ms, previous)
-    sessions = [session_insert(one, one.link_no, one.link_hash) for one in gap.new_sessions.values()]
-    await run.executemany(_INSERT_SESSION, [(numbers.take(), *row) for row in sessions])
+    sessions = [(numbers.take(), 0, *SESSIONS.row(one)) for one in gap.new_sessions.values()]
+    await run.executemany(_INSERT_SESSION, sessions)
+    rounds = [ROUNDS.row(one) for one in gap.new_rounds.values()]
     newest: dict[str, int] = {}
-    for text, rows in (
-        (INSERT_ROUND, [round_insert(one, one.opening_hash) for one in gap.new_rounds.values()]),
-        (INSERT_STATEMENT, gap.statements),
-        (INSERT_REPORT, [report_insert(report, final) for report, final in gap.reports]),
-    ):
+    for table, rows in ((ROUNDS, rounds), (STATEMENTS, gap.statements), (REPORTS, gap.report_rows())):
         numbered = [(numbers.take(), *row) for row in rows]
-        await run.executemany(_NUMBERED[text], numbered)
-        if text is INSERT_STATEMENT:
+        await run.executemany(texts.postgres_text(table.insert_behind("id")), numbered)
+        if table is STATEMENTS:
             newest = {row[5]: row[0] for row in numbered if row[5]}
     for text, rows in shared_rows(gap):
         await run.executemany(texts.postgres_text(text), rows)
