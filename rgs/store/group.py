@@ -24,11 +24,11 @@ from rgs.store.changes import (
     Turn,
 )
 from rgs.store.rows import AFFAIRS, DAYS, REPORTS, ROUNDS, SESSIONS, AnswerRow, PrivateRow, SignedRow, totals_row
-from rgs.store.writer import Outcome
+from rgs.store.writer import CommitOutcome
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class SigningIdentity:
     """As whom the store signs: an instance, its key, and how far its numbers are durable."""
 
     instance: str = ""
@@ -42,7 +42,7 @@ class Identity:
 class Group:
     """The rows of one transaction, with numbers and signatures assigned in order."""
 
-    def __init__(self, identity: Identity, large_win_minor: int) -> None:
+    def __init__(self, identity: SigningIdentity, large_win_minor: int) -> None:
         self._identity = identity
         self._large_win_minor = large_win_minor
         self.instance = identity.instance
@@ -69,7 +69,7 @@ class Group:
         """Id and new version of a session of the group."""
 
     @property
-    def identity(self) -> Identity:
+    def identity(self) -> SigningIdentity:
         """As whom the store signs once the group is durable."""
         return replace(
             self._identity, statement_no=self.statement_no, draw_no=self.draw_no, draw_window=self.draw_window
@@ -110,11 +110,11 @@ class Group:
             self.privates.append(PrivateRow(self.instance, statement_no, format_canonical(draft.private)))
         return signed
 
-    def fill(self, changes: Sequence[Change], known: dict[str, int], owed: Sequence[Draft]) -> list[Outcome]:
+    def fill(self, changes: Sequence[Change], known: dict[str, int], owed: Sequence[Draft]) -> list[CommitOutcome]:
         """Sign what draws are owed, then add each change whose session stands at the version below; `known` has the
         versions of the sessions. Of any other change only its discarded draw is signed.
         """
-        outcomes: list[Outcome] = []
+        outcomes: list[CommitOutcome] = []
         for draft in owed:
             self.sign(draft)
         for change in changes:
@@ -135,7 +135,7 @@ class Group:
         """
         if self.draw_no != turn.last_draw_no:
             raise StoreError(f"{turn.last_draw_no} draws were made, {self.draw_no} are accounted for: no instance ends")
-        begun = Group(Identity(turn.instance, turn.signer), self._large_win_minor)
+        begun = Group(SigningIdentity(turn.instance, turn.signer), self._large_win_minor)
         previous_boot = {
             "instance": self.instance,
             "last_draw_no": str(self.draw_no),

@@ -42,7 +42,7 @@ ROWS_AT_ONCE: Final = 2048
 ROWS_OF_ONE_KEY: Final = 1000
 """A file that repeats one id without end is a duplicate after this many, and costs no more memory."""
 Key = Any
-Group = tuple[Key, list[list[Any]]]
+KeyedRows = tuple[Key, list[list[Any]]]
 
 
 class ReconciliationStoreError(RgsError):
@@ -52,7 +52,7 @@ class ReconciliationStoreError(RgsError):
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class RowCounts:
     """Rows of each table, in the order of the query that counts them."""
 
     legs: int
@@ -68,7 +68,7 @@ class Counts:
     test_sessions: int
 
 
-class Comparison:
+class BookComparison:
     """One comparison: load every source, then read what does not agree. `folder` exists and is empty."""
 
     def __init__(self, folder: Path, *, memory_mb: int, files: Sequence[Path] = ()) -> None:
@@ -255,7 +255,7 @@ class Comparison:
         for row in self._rows(self._run(sql.SELECT_ENDED)):
             yield SessionFact(*row)
 
-    def _grouped(self, *queries: str) -> Iterator[Group]:
+    def _grouped(self, *queries: str) -> Iterator[KeyedRows]:
         """Ordered results, each of (key, fields…), merged by key: for each key a list of rows a query."""
         streams = [self._stream(place, query) for place, query in enumerate(queries)]
         for key, rows in groupby(heapq.merge(*streams, key=itemgetter(0)), key=itemgetter(0)):
@@ -290,9 +290,9 @@ class Comparison:
         """The daily totals of the register: (date, operator, currency, rounds, bought, staked, returned, paid out)."""
         return self._run(sql.DECLARED).fetchall()
 
-    def counts(self) -> Counts:
+    def counts(self) -> RowCounts:
         """How many rows there are of each kind."""
-        return Counts(*self._one(sql.COUNTS))
+        return RowCounts(*self._one(sql.COUNTS))
 
     def identity(self) -> tuple[int, ...]:
         """(ended, holds in the record, told by the wallet, holds there, told by the regulator, holds there)."""

@@ -74,7 +74,7 @@ class SequenceRaceError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Shard:
+class LogShard:
     """A shard: its number from 1, its origin, its first entry where that is no statement (else empty)."""
 
     number: int
@@ -82,19 +82,19 @@ class Shard:
     first: bytes
 
 
-class Sequence:
+class LogOrder:
     """The open file. Errors of the disk are StoreError."""
 
     def __init__(self, path: Path) -> None:
         self._file = SqliteFile(path, APPLICATION_ID, _SCHEMA, unavailable=StoreError, journal="truncate")
 
-    def shard(self) -> Shard | None:
+    def shard(self) -> LogShard | None:
         """The newest shard."""
         with self._file.transaction() as db:
             row = db.execute(_LAST_SHARD).fetchone()
-        return None if row is None else Shard(*row)
+        return None if row is None else LogShard(*row)
 
-    def open_shard(self, shard: Shard) -> None:
+    def open_shard(self, shard: LogShard) -> None:
         """Begin a shard behind the newest one, with its first entry if it has one; SequenceRaceError."""
         with self._file.transaction() as db:
             row = db.execute(_LAST_SHARD).fetchone()

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from rgs.core.errors import UnavailableError
-from rgs.core.tlog.witness import Seen
+from rgs.core.tlog.witness import SeenTree
 from rgs.store.wallet import SqliteFile
 
 APPLICATION_ID: Final = 1380406094
@@ -33,7 +33,7 @@ _SCHEMA: Final = (
         BEGIN SELECT RAISE(ABORT, 'a witness does not forget'); END""",
 )
 
-Decide = Callable[[Seen], tuple[Seen, bytes]]
+Decide = Callable[[SeenTree], tuple[SeenTree, bytes]]
 """From the row as it is to the row as it will be, and its note; raises to leave it as it is."""
 
 
@@ -47,7 +47,7 @@ class WitnessStore:
         """Compare and persist in one step: nothing may be answered before this has returned."""
         with self._file.transaction() as db:
             row = db.execute("SELECT size, root FROM seen WHERE origin = ?", (origin,)).fetchone()
-            after, note = decide(Seen() if row is None else Seen(*row))
+            after, note = decide(SeenTree() if row is None else SeenTree(*row))
             db.execute(
                 "INSERT INTO seen (origin, size, root, note) VALUES (?, ?, ?, ?)"
                 " ON CONFLICT (origin) DO UPDATE SET size = excluded.size, root = excluded.root, note = excluded.note",

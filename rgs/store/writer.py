@@ -29,9 +29,9 @@ COMMIT_WAIT_S = 6.0
 _LOAD_DECAY = 0.9
 _TIMER_SLACK_S = 0.0003
 
-Outcome = tuple[Signed, ...] | Exception
-Apply = Callable[[list[Change]], Sequence[Outcome]]
-ApplyAsync = Callable[[list[Change]], Coroutine[Any, Any, Sequence[Outcome]]]
+CommitOutcome = tuple[Signed, ...] | Exception
+Apply = Callable[[list[Change]], Sequence[CommitOutcome]]
+ApplyAsync = Callable[[list[Change]], Coroutine[Any, Any, Sequence[CommitOutcome]]]
 
 
 class Writer:
@@ -118,7 +118,7 @@ class Writer:
         self._group = group
         self._overdue = loop.call_later(COMMIT_WAIT_S, self._give_up)
         changes = [change for change, _ in group]
-        job: asyncio.Future[Sequence[Outcome]]
+        job: asyncio.Future[Sequence[CommitOutcome]]
         if self._is_async:
             job = loop.create_task(self._apply(changes))  # type: ignore[arg-type]
         else:
@@ -148,7 +148,7 @@ class Writer:
         self,
         loop: asyncio.AbstractEventLoop,
         group: list[tuple[Change, asyncio.Future[tuple[Signed, ...]]]],
-        done: asyncio.Future[Sequence[Outcome]],
+        done: asyncio.Future[Sequence[CommitOutcome]],
     ) -> None:
         self._committing = 0
         self._group, self.is_stuck = [], False
@@ -157,7 +157,7 @@ class Writer:
         # Those that came while this group was committed belong to the same load.
         self._load = max(1.0, self._load * _LOAD_DECAY, float(len(group)))
         failure = done.exception()
-        outcomes: Sequence[Outcome] = [failure] * len(group) if isinstance(failure, Exception) else done.result()
+        outcomes: Sequence[CommitOutcome] = [failure] * len(group) if isinstance(failure, Exception) else done.result()
         for (_, future), outcome in zip(group, outcomes, strict=True):
             if future.done():  # its caller has gone; the effect stands all the same
                 continue

@@ -20,7 +20,7 @@ from rgs.core.tlog.checkpoints import Checkpoint, parse_checkpoint
 from rgs.core.tlog.merkle import Frontier, leaf_hash, root_at
 from rgs.core.tlog.note import parse_note
 from rgs.store.interface import StoreReads
-from rgs.store.sequence import Sequence as Order
+from rgs.store.sequence import LogOrder
 from rgs.tlog.directory import ARTIFACTS, LogDirectory, LogRefusedError
 from rgs.tlog.keybundle import is_bundle
 from rgs.tlog.sequencer import ORDER_FILE
@@ -57,7 +57,7 @@ async def verify_not_behind(store: StoreReads, folder: Path) -> None:
     """LogRefusedError if the log in the folder has statements that the store has not."""
     if not (folder / ORDER_FILE).exists():
         return
-    order = Order(folder / ORDER_FILE)
+    order = LogOrder(folder / ORDER_FILE)
     try:
         positions = order.positions()
     finally:

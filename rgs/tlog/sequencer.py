@@ -39,8 +39,7 @@ from rgs.core.tlog.tiles import TILE_WIDTH
 from rgs.store.checkpoints import Checkpoints
 from rgs.store.interface import InstanceRow, StatementRow, Store
 from rgs.store.privates import PRIVATES_FILE, SealedPrivate, SealedPrivates
-from rgs.store.sequence import Sequence as Order
-from rgs.store.sequence import Shard
+from rgs.store.sequence import LogOrder, LogShard
 from rgs.tlog.directory import LogDirectory, LogRefusedError
 from rgs.tlog.keybundle import bundle_name, bundle_rows, is_bundle, verify_bundle, verify_holds
 from rgs.tlog.shard import ShardWriter, keep_cosigned
@@ -76,14 +75,14 @@ class _Open:
         self.folder = folder
         self.checkpoints = Checkpoints(folder / CHECKPOINTS_FILE)
         held.callback(self.checkpoints.close)
-        self.order = Order(folder / ORDER_FILE)
+        self.order = LogOrder(folder / ORDER_FILE)
         held.callback(self.order.close)
         self.privates = SealedPrivates(folder / PRIVATES_FILE)
         held.callback(self.privates.close)
-        self.shard: Shard
+        self.shard: LogShard
         self.writer: ShardWriter
 
-    def enter(self, shard: Shard, signer: Signer) -> None:
+    def enter(self, shard: LogShard, signer: Signer) -> None:
         """Go on with a shard; LogRefusedError."""
         directory = LogDirectory(shard_folder(self.folder, shard.origin))
         self.shard, self.writer = shard, ShardWriter.open(directory, self.checkpoints, shard.origin, signer)
@@ -291,7 +290,7 @@ class Sequencer:
 
     def _next_shard(self, opened: _Open, origin: str) -> None:
         """The shard that grows is finished: the next one begins with its last checkpoint."""
-        shard = Shard(opened.shard.number + 1, origin, opened.writer.newest.note)
+        shard = LogShard(opened.shard.number + 1, origin, opened.writer.newest.note)
         opened.order.open_shard(shard)
         opened.enter(shard, self._signer)
 
@@ -421,7 +420,7 @@ class Sequencer:
             opened = _Open(self._folder, held)
             shard = opened.order.shard()
             if shard is None:
-                shard = Shard(1, format_origin(self._prefix, half_year(self._clock.now_ms())), b"")
+                shard = LogShard(1, format_origin(self._prefix, half_year(self._clock.now_ms())), b"")
                 if opened.checkpoints.newest(shard.origin) is not None:
                     raise LogRefusedError("ORDER_LOST", f"there is a log {shard.origin}, and no {ORDER_FILE} of it")
                 opened.order.open_shard(shard)
@@ -488,7 +487,7 @@ def _positions(folder: Path) -> dict[str, int]:
     """How far the log has come, as whoever leads has noted it."""
     if not (folder / ORDER_FILE).exists():
         return {}
-    order = Order(folder / ORDER_FILE)
+    order = LogOrder(folder / ORDER_FILE)
     try:
         return order.positions()
     finally:

@@ -13,7 +13,7 @@ import pytest
 from rgs.cli.reconcile import main
 from rgs.core.errors import InvalidFieldError, RgsError, VerificationError
 from rgs.core.reconcile.classes import BreakClass
-from rgs.store.reconciliation import Comparison, ReconciliationStoreError
+from rgs.store.reconciliation import BookComparison, ReconciliationStoreError
 from tests.house import NODE_KEY, ROOT_KEY
 from tests.reconciling import Day, Row, play_day
 
@@ -276,7 +276,7 @@ def test_the_store_reads_named_files_only(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     other = tmp_path / "other.tsv"
     other.write_text("x\n")
-    store = Comparison(tmp_path / "work", memory_mb=256)
+    store = BookComparison(tmp_path / "work", memory_mb=256)
     try:
         with pytest.raises(ReconciliationStoreError, match="file system operations are disabled"):
             store.load("r_closes", other)

@@ -83,7 +83,7 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class VerifiedLine:
     """A line that verified. `time_s` is the POSIX time of a cosignature, 0 for a plain signature."""
 
     key: NoteKey
@@ -206,7 +206,7 @@ def add_signatures(note: Note, signatures: Iterable[NoteSignature]) -> Note:
     return replace(note, signatures=tuple(lines.values()))
 
 
-def verify_note(note: Note, keys: Sequence[NoteKey]) -> tuple[Verified, ...]:
+def verify_note(note: Note, keys: Sequence[NoteKey]) -> tuple[VerifiedLine, ...]:
     """The lines of known keys, all of which verify, in the order of the note; VerificationError if one does not, or
     there is none.
     """
@@ -215,7 +215,7 @@ def verify_note(note: Note, keys: Sequence[NoteKey]) -> tuple[Verified, ...]:
     for line in note.signatures:
         key = known.get((line.name, line.key_id))
         if key is not None:
-            verified.append(Verified(key, _verify(note.text, line, key)))
+            verified.append(VerifiedLine(key, _verify(note.text, line, key)))
     if not verified:
         raise VerificationError("no signature of a known key stands under the note", field="signature")
     return tuple(verified)

@@ -17,7 +17,7 @@ from typing import Final
 
 from rgs.core.tlog.checkpoints import Checkpoint, parse_checkpoint
 from rgs.core.tlog.errors import FormatError, VerificationError
-from rgs.core.tlog.note import COSIGNATURE, ED25519, Note, NoteKey, Verified, format_vkey, parse_vkey, verify_note
+from rgs.core.tlog.note import COSIGNATURE, ED25519, Note, NoteKey, VerifiedLine, format_vkey, parse_vkey, verify_note
 
 NONE: Final = "none"
 POLICY_BYTES_MAX: Final = 65_536
@@ -37,7 +37,7 @@ class Party:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class WitnessGroup:
     """Has witnessed what at least `count` of its members have."""
 
     count: int
@@ -50,7 +50,7 @@ class Policy:
 
     logs: tuple[Party, ...]
     witnesses: Mapping[str, Party] = field(default_factory=dict)
-    groups: Mapping[str, Group] = field(default_factory=dict)
+    groups: Mapping[str, WitnessGroup] = field(default_factory=dict)
     quorum: str = NONE
 
     def is_met_by(self, names: AbstractSet[str]) -> bool:
@@ -92,7 +92,7 @@ def verify_checkpoint(note: Note, policy: Policy) -> Accepted:
             f"the policy names no log of the origin {checkpoint.origin}", field="origin", value=checkpoint.origin
         )
     names = {party.key: name for name, party in policy.witnesses.items()}
-    verified: Sequence[Verified] = verify_note(note, [*logs, *names])
+    verified: Sequence[VerifiedLine] = verify_note(note, [*logs, *names])
     by = next((logs[one.key] for one in verified if one.key in logs), None)
     if by is None:
         raise VerificationError("the log has not signed this checkpoint", field="signature", origin=checkpoint.origin)
@@ -126,7 +126,7 @@ def parse_policy(data: bytes) -> Policy:
     """The policy of a file; FormatError names line and fault."""
     if len(data) > POLICY_BYTES_MAX or _ALLOWED.fullmatch(data) is None:
         raise FormatError(f"a policy is at most {POLICY_BYTES_MAX} bytes of text, tabs and line feeds", field="policy")
-    reader = _Reader()
+    reader = _PolicyReader()
     for number, line in enumerate(data.decode("utf-8", "surrogateescape").split("\n"), start=1):
         words = [word for word in re.split(r"[ \t]+", line) if word]
         if not words or words[0].startswith("#"):
@@ -151,13 +151,13 @@ def self_witnesses(data: bytes) -> frozenset[str]:
     return named
 
 
-class _Reader:
+class _PolicyReader:
     """The lines of a policy, one after the other."""
 
     def __init__(self) -> None:
         self._logs: list[Party] = []
         self._witnesses: dict[str, Party] = {}
-        self._groups: dict[str, Group] = {}
+        self._groups: dict[str, WitnessGroup] = {}
         self._quorum = ""
         self._keys: set[bytes] = set()
         self._members: set[str] = set()
@@ -197,7 +197,7 @@ class _Reader:
         self._keys.add(key.public_key)
         return Party(key, url)
 
-    def _group(self, count: str, members: list[str]) -> Group:
+    def _group(self, count: str, members: list[str]) -> WitnessGroup:
         for member in members:
             self._verify_defined(member)
             if member in self._members:
@@ -208,7 +208,7 @@ class _Reader:
         needed = {"all": len(members), "any": 1}.get(count) or int(count)
         if needed > len(members):
             raise FormatError(f"{needed} of {len(members)} members", field="group", limit=len(members), value=needed)
-        return Group(needed, tuple(members))
+        return WitnessGroup(needed, tuple(members))
 
     def _verify_new(self, name: str) -> None:
         if name == NONE or name in self._witnesses or name in self._groups:

@@ -38,7 +38,7 @@ class AddCheckpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenTree:
     """The largest tree of an origin that a witness has cosigned."""
 
     size: int = 0
@@ -87,7 +87,7 @@ def origin_of(request: AddCheckpoint) -> str:
     return request.checkpoint.text.partition("\n")[0]
 
 
-def judge(request: AddCheckpoint, keys: Sequence[NoteKey], seen: Seen) -> tuple[Seen, Note]:
+def judge(request: AddCheckpoint, keys: Sequence[NoteKey], seen: SeenTree) -> tuple[SeenTree, Note]:
     """What takes the place of `seen`, and the note that may be cosigned: with the lines of the log alone, because
     anybody can put others under it. WitnessRefusalError, FormatError otherwise.
 
@@ -113,4 +113,4 @@ def judge(request: AddCheckpoint, keys: Sequence[NoteKey], seen: Seen) -> tuple[
         raise WitnessRefusalError(str(error), status=INCONSISTENT) from None
     known = {(key.name, key.key_id) for key in keys}
     signed = tuple(one for one in request.checkpoint.signatures if (one.name, one.key_id) in known)
-    return Seen(checkpoint.size, checkpoint.root), Note(request.checkpoint.text, signed)
+    return SeenTree(checkpoint.size, checkpoint.root), Note(request.checkpoint.text, signed)

@@ -66,7 +66,7 @@ from rgs.service.reconciliation.files import (
 )
 from rgs.service.reconciliation.page import render_page
 from rgs.service.reconciliation.sources import Outside, Rows, Verified, read_mapping
-from rgs.store.reconciliation import MEMORY_MB_MIN, Comparison
+from rgs.store.reconciliation import MEMORY_MB_MIN, BookComparison
 
 MEMORY_MB: Final = 2048
 FOREVER_MS: Final = 1 << 62
@@ -194,7 +194,7 @@ class _Run:
         self._days_in_part: set[str] = set()
         """Days of which the period covers a part: what the register says of the whole day is not compared."""
         given = [path.resolve() for path in (request.wallet, request.receipts, request.regulator) if path is not None]
-        self._store = Comparison(self._work, memory_mb=request.memory_mb, files=given)
+        self._store = BookComparison(self._work, memory_mb=request.memory_mb, files=given)
 
     def run(self) -> Reconciled:
         """All of it."""

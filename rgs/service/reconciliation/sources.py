@@ -30,7 +30,7 @@ from rgs.core.replay import KeyBook, Replay, Rulebook
 from rgs.core.replay.checks import DEAL
 from rgs.core.statements.lines import LINE_BYTES_MAX
 from rgs.core.times import parse_time
-from rgs.store.reconciliation import Comparison, ReconciliationStoreError
+from rgs.store.reconciliation import BookComparison, ReconciliationStoreError
 
 CHUNK: Final = 1 << 20
 MAPPING_BYTES_MAX: Final = 1 << 16
@@ -62,7 +62,7 @@ class Rows:
         self._files[table].write("\t".join(row).encode() + b"\n")
         self.counts[table] += 1
 
-    def load_into(self, store: Comparison) -> None:
+    def load_into(self, store: BookComparison) -> None:
         """Close the files and load each; they are removed as they are taken in."""
         for table, file in sorted(self._files.items()):
             file.close()
@@ -186,7 +186,7 @@ def _export_lines(file: BinaryIO, digest: Any) -> Iterator[bytes | None]:
 class Outside:
     """Reads a file of an outside party into rows, or for a plain wallet statement into the store itself."""
 
-    def __init__(self, store: Comparison, rows: Rows) -> None:
+    def __init__(self, store: BookComparison, rows: Rows) -> None:
         self._store = store
         self._rows = rows
         self.rejects: list[Reject] = []

@@ -33,14 +33,14 @@ from rgs.store.changes import (
     SwitchOn,
     Turn,
 )
-from rgs.store.group import Group, Identity, parted
+from rgs.store.group import Group, SigningIdentity, parted
 from rgs.store.numbers import SLOTS, RowNumbers
 from rgs.store.postgres import texts
 from rgs.store.postgres.link import GAP_S, LOST, Link, connect, verify_durable
 from rgs.store.postgres.schema import verify_schema
 from rgs.store.rows import ONE_ROW
 from rgs.store.tables import Column
-from rgs.store.writer import Outcome
+from rgs.store.writer import CommitOutcome
 
 REACH_S: Final = 2.0
 """So long a group is tried again while no server takes writes: about what a promotion takes."""
@@ -70,7 +70,7 @@ class Commits:
         self._address = address
         self._link: Link | None = link
         self._attempt = 0
-        self._identity = Identity()
+        self._identity = SigningIdentity()
         self._slot = 0
         self._last_id = 0
         """The greatest row number of the instance that is durable."""
@@ -96,7 +96,7 @@ class Commits:
         signer: Signer,
     ) -> Signed:  # fmt: skip
         """Insert the instance's row, in a slot of its own, and its statement 1."""
-        group = Group(Identity(instance, signer), 0)
+        group = Group(SigningIdentity(instance, signer), 0)
         signed = group.start(start, node_signer)
         slots: list[int] = []
 
@@ -136,7 +136,7 @@ class Commits:
 
     # --- groups ---------------------------------------------------------------------------------------------------
 
-    async def apply(self, changes: list[Change]) -> Sequence[Outcome]:
+    async def apply(self, changes: list[Change]) -> Sequence[CommitOutcome]:
         """Commit the changes in one transaction; if that fails, each in one of its own, so that one cannot fail its
         neighbours. If the database is not there, or did not commit what it was asked, all fail.
         """
@@ -157,8 +157,8 @@ class Commits:
                 self.owed.append(change.discard)
             return [_failure_of(change, error)]
 
-    async def _apply(self, changes: list[Change]) -> list[Outcome]:
-        outcomes: list[Outcome] = []
+    async def _apply(self, changes: list[Change]) -> list[CommitOutcome]:
+        outcomes: list[CommitOutcome] = []
         last: list[Group] = []
         forgotten = list(self.forget)
         owed = list(self.owed)

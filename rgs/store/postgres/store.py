@@ -22,7 +22,7 @@ from rgs.store.postgres.link import Link, verify_durable
 from rgs.store.postgres.reads import PostgresReads
 from rgs.store.postgres.schema import reach, verify_schema
 from rgs.store.postgres.side import Side
-from rgs.store.writer import Outcome, Writer
+from rgs.store.writer import CommitOutcome, Writer
 
 DAY_MS: Final = 86_400_000
 PARTITION_DAYS: Final = 7
@@ -77,7 +77,7 @@ class PostgresStore(PostgresReads, Store):
         await self.make_days(start_ms)
         return signed
 
-    async def apply(self, changes: list[Change]) -> Sequence[Outcome]:
+    async def apply(self, changes: list[Change]) -> Sequence[CommitOutcome]:
         """One group, by hand."""
         return await self._commits.apply(changes)
 

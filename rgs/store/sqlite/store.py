@@ -35,7 +35,7 @@ from rgs.store.changes import (
     SwitchOn,
     Turn,
 )
-from rgs.store.group import Group, Identity, parted
+from rgs.store.group import Group, SigningIdentity, parted
 from rgs.store.interface import InstanceRow, Store, StoreReads
 from rgs.store.migrations import Migration, steps, verify_version
 from rgs.store.rows import (
@@ -56,7 +56,7 @@ from rgs.store.rows import (
     UPDATE_ROUND,
     UPDATE_SESSION,
 )
-from rgs.store.writer import Outcome, Writer
+from rgs.store.writer import CommitOutcome, Writer
 
 KIND: Final = "sqlite"
 FORGOTTEN_MAX: Final = 500
@@ -215,7 +215,7 @@ class SqliteStore(SqliteReads, Store):
         SqliteReads.__init__(self, reader)
         Store.__init__(self, Writer(self.apply, self._owe))
         self.path = path
-        self._identity = Identity()
+        self._identity = SigningIdentity()
         """Changed in the writer's thread only, behind a commit."""
         self._owed: list[Draft] = []
         """Discarded draws whose statement could not be committed yet: they go first into the next group."""
@@ -246,7 +246,7 @@ class SqliteStore(SqliteReads, Store):
         """Insert the instance's row and its statement 1, signed by the node key. From here on `apply` signs as this
         instance.
         """
-        group = Group(Identity(instance, signer), 0)
+        group = Group(SigningIdentity(instance, signer), 0)
         signed = group.start(start, node_signer)
         self._db.execute("BEGIN IMMEDIATE")
         with self._rolled_back_on_error():
@@ -293,7 +293,7 @@ class SqliteStore(SqliteReads, Store):
 
     # --- in the writer's thread -----------------------------------------------------------------------------------
 
-    def apply(self, changes: list[Change]) -> Sequence[Outcome]:
+    def apply(self, changes: list[Change]) -> Sequence[CommitOutcome]:
         """Commit the changes in one transaction; if that fails, each in one of its own, so that one cannot fail its
         neighbours. Without the write lock all fail: each alone would only wait as long again.
         """
@@ -318,7 +318,7 @@ class SqliteStore(SqliteReads, Store):
                     self._transact([])
             return [_failure_of(change, error)]
 
-    def _transact(self, changes: list[Change]) -> list[Outcome]:
+    def _transact(self, changes: list[Change]) -> list[CommitOutcome]:
         # 1. The write lock is held. The versions of the sessions that are to change.
         with self._rolled_back_on_error():
             owed = list(self._owed)

@@ -38,7 +38,7 @@ class _RefusedError(Exception):
         self.status = status
 
 
-Answer = tuple[int, str, bytes]
+HttpAnswer = tuple[int, str, bytes]
 """Status, content type, body."""
 
 
@@ -83,7 +83,7 @@ class WitnessServer:
             self._connections -= 1
             writer.close()
 
-    async def _answer(self, reader: asyncio.StreamReader) -> Answer:
+    async def _answer(self, reader: asyncio.StreamReader) -> HttpAnswer:
         try:
             if self._connections > CONNECTIONS_MAX:
                 raise _RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections")
@@ -102,7 +102,7 @@ class WitnessServer:
             self._log.exception("witness.store")
             return HTTPStatus.SERVICE_UNAVAILABLE, _TEXT, b"the witness cannot keep what it would say\n"
 
-    async def _route(self, method: str, path: str, body: bytes) -> Answer:
+    async def _route(self, method: str, path: str, body: bytes) -> HttpAnswer:
         monitored = _MONITORING.fullmatch(path)
         if path == ADD and method == "POST":
             line = await asyncio.to_thread(self._witness.add_checkpoint, body)
@@ -143,7 +143,7 @@ async def read_request(reader: asyncio.StreamReader) -> tuple[str, str, bytes]:
     return asked[1], asked[2], body
 
 
-def _format(answer: Answer) -> bytes:
+def _format(answer: HttpAnswer) -> bytes:
     status, kind, body = answer
     head = (
         f"HTTP/1.1 {int(status)} {HTTPStatus(status).phrase}\r\nContent-Type: {kind}\r\n"

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from rgs.core.clock import Clock
 from rgs.core.statements import Signer
 from rgs.core.tlog.note import NoteKey, add_signatures, cosign, format_note, format_signature
-from rgs.core.tlog.witness import Seen, judge, origin_of, parse_add_checkpoint
+from rgs.core.tlog.witness import SeenTree, judge, origin_of, parse_add_checkpoint
 from rgs.store.witness import WitnessStore
 
 
@@ -34,7 +34,7 @@ class Witness:
         keys = [key for key in self._logs if key.name == origin]
         made = []
 
-        def decide(seen: Seen) -> tuple[Seen, bytes]:
+        def decide(seen: SeenTree) -> tuple[SeenTree, bytes]:
             after, note = judge(request, keys, seen)
             line = cosign(note.text, self._name, self._signer, self._clock.now_ms() // 1000)
             made.append(format_signature(line))

@@ -17,7 +17,7 @@ from rgs.core.errors import RegulatorRefusedError, RgsError, UnavailableError
 from rgs.service.callers import Reply, SessionLocks
 from rgs.service.play.sessions import Sessions
 from rgs.store.changes import Change
-from rgs.store.writer import Outcome
+from rgs.store.writer import CommitOutcome
 from tests.house import ACCOUNT_MINOR, House, Player, Request, open_house
 from tests.oracles import stored_statements, verify_books
 from tests.unit.service.rows import table
@@ -34,7 +34,7 @@ def slow_store(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every commit takes so long that all who read before it race for it."""
     apply = house.store.apply
 
-    def slowly(changes: list[Change]) -> Sequence[Outcome]:
+    def slowly(changes: list[Change]) -> Sequence[CommitOutcome]:
         time.sleep(0.1)
         return apply(changes)
 
@@ -198,7 +198,7 @@ async def at_once(house: House, requests: Sequence[Request]) -> tuple[list[tuple
     gate = threading.Event()
     genuine = house.store.writer._apply
 
-    def held(changes: list[Change]) -> Sequence[Outcome]:
+    def held(changes: list[Change]) -> Sequence[CommitOutcome]:
         assert gate.wait(10)
         return genuine(changes)  # type: ignore[return-value]
 

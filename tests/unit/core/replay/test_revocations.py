@@ -12,7 +12,7 @@ from rgs.core.times import format_time
 from rgs.core.tlog.checkpoints import Checkpoint, format_checkpoint
 from rgs.core.tlog.merkle import root_of
 from rgs.core.tlog.note import COSIGNATURE, ED25519, Note, cosign, format_note, note_key, sign_text
-from rgs.core.tlog.policies import Group, Party, Policy
+from rgs.core.tlog.policies import Party, Policy, WitnessGroup
 from tests.factory import START_MS, House
 from tests.houses import small_house
 from tests.lies import LATE
@@ -62,7 +62,7 @@ POLICY = Policy(
         "outside": Party(note_key("outside.example", COSIGNATURE, OUTSIDE)),
         "house": Party(note_key("house.example", COSIGNATURE, HOUSE)),
     },
-    {"any": Group(1, ("outside", "house"))},
+    {"any": WitnessGroup(1, ("outside", "house"))},
     "any",
 )
 
