@@ -13,9 +13,25 @@ from typing import Final
 
 from rgs.core.errors import CertificateKnownError, InvalidFieldError, LastAdminError, NotFoundError
 from rgs.core.times import format_time
+from rgs.store.changes import StoreRefusedError
 from rgs.store.interface import PartyRow
 
 ADMIN: Final = "admin"
+SELECT_CERTIFICATES: Final = (
+    "SELECT c.fingerprint, c.party, p.role, p.jurisdiction, c.added_ms, c.removed_ms, c.last_ms FROM certificates c"
+    " JOIN parties p ON p.party = c.party WHERE c.removed_ms IS NULL OR ? ORDER BY c.added_ms, c.fingerprint"
+)
+"""The rows of the list, in the order of `PartyRow`; with True those that were removed, too."""
+
+
+def certificate_of(row: PartyRow) -> tuple[str, int, str, str, str, int | None]:
+    """The fields of `CertificateOn`; the end of the validity may be unknown here."""
+    return (row.fingerprint, row.added_ms, row.party, row.role, row.jurisdiction, row.last_ms)
+
+
+def refused_party(row: PartyRow) -> StoreRefusedError:
+    """What is raised where the schema takes no such party."""
+    return StoreRefusedError(f"the store takes no party {row.party} of role {row.role}", party=row.party, role=row.role)
 
 
 def verify_new(row: PartyRow, known: Sequence[PartyRow], field: str = "party") -> None:

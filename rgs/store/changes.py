@@ -16,8 +16,6 @@ from rgs.core.rounds import Round
 from rgs.core.sessions import Session
 from rgs.core.statements import Signer
 from rgs.ports.regulator import StageReport
-from rgs.store.closing_out import ClosedOut
-from rgs.store.erasure import PlayerErased
 from rgs.store.returns import ReturnsRecord
 
 
@@ -175,6 +173,28 @@ class ReportsReleased:
 
     kind: str
     subject: str
+
+
+@dataclass(frozen=True, slots=True)
+class StagesClosedOut:
+    """The queued stages of a session, which the regulator refused, are never reported."""
+
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class DayClosedOut:
+    """A day (`operator:currency:day`) counts as aligned as it stands now. Later changes of it are reported again."""
+
+    subject: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlayerErased:
+    """All that the store has of a player outside the statements is emptied (`rgs.store.erasure`)."""
+
+    operator: str
+    player: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,7 +358,8 @@ Record = (
     | DayAligned
     | ReportsHeld
     | ReportsReleased
-    | ClosedOut
+    | StagesClosedOut
+    | DayClosedOut
     | PlayerErased
     | ReturnsRecord
 )

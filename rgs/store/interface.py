@@ -8,10 +8,10 @@ bounded by its caller's limit. Nobody outside gets a connection, a transaction o
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from rgs.core.rounds import Round
 from rgs.core.sessions import Session
@@ -447,24 +447,33 @@ class Store(StoreReads):
         """Call it with whatever is told, over reconnections too; what was told meanwhile is lost."""
 
 
-class Parties(Protocol):
-    """The allow-list over a connection of its own: changed by `rgs party …` while servers run, which notice by the
-    counter. Removing a certificate keeps its row, with the time.
+class Parties(ABC):
+    """The allow-list over a connection of its own. `rgs party …` changes it while servers run, which notice by the
+    counter. A certificate that is removed keeps its row, with the time.
     """
 
+    @abstractmethod
     async def changes(self) -> int:
         """Rises with every change of the list."""
 
     async def allowed(self) -> list[PartyRow]:
         """The certificates that are allowed now."""
+        return await self._listed(removed_too=False)
 
     async def all(self) -> list[PartyRow]:
         """All certificates that were ever allowed."""
+        return await self._listed(removed_too=True)
 
+    @abstractmethod
+    async def _listed(self, *, removed_too: bool) -> list[PartyRow]: ...
+
+    @abstractmethod
     async def add(self, row: PartyRow) -> None:
         """Allow a certificate; what `rgs.store.allowed.verify_new` raises."""
 
+    @abstractmethod
     async def remove(self, fingerprint: str, removed_ms: int) -> None:
         """Deny a certificate from now on; what `rgs.store.allowed.removable` raises."""
 
+    @abstractmethod
     async def close(self) -> None: ...

@@ -16,15 +16,18 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from rgs.core.errors import FormatError, RegulatorUnavailableError, VerificationError
 from rgs.core.statements.canonical import digest, format_canonical, parse_canonical
 from rgs.core.times import format_time
+from rgs.store.tables import Table
 from rgs.store.wallet import SqliteFile
+
+_State = TypeVar("_State")
 
 APPLICATION_ID: Final = 1380406098
 """'RGSR' in ASCII, in the header of the file."""
@@ -91,9 +94,6 @@ _SCHEMA: Final = (
         BEGIN SELECT RAISE(ABORT, 'calls are never deleted'); END""",
 )
 
-_SELECT_ENTRIES: Final = (
-    "SELECT entry_no, kind, subject, number, body, entry_hash FROM journal WHERE entry_no > ? ORDER BY entry_no"
-)
 _SELECT_HEAD: Final = "SELECT entry_no, entry_hash FROM journal ORDER BY entry_no DESC LIMIT 1"
 _SELECT_BODY: Final = "SELECT body FROM journal WHERE subject = ? AND kind = ? AND number = ?"
 _SELECT_PURCHASES: Final = "SELECT body FROM journal WHERE subject = ? AND kind = 'purchase' ORDER BY number"
@@ -113,16 +113,6 @@ _SELECT_DAY: Final = """
             SELECT subject FROM journal
             WHERE kind = 'opening' AND body ->> '$.request.operator' = ? AND body ->> '$.request.currency' = ?)
 """
-_SELECT_SESSION: Final = "SELECT * FROM sessions WHERE regulator_session_id = ?"
-_SELECT_SESSION_BY_REFERENCE: Final = "SELECT * FROM sessions WHERE operator = ? AND reference = ?"
-_SELECT_PARTICIPATION: Final = "SELECT * FROM participations WHERE regulator_participation_id = ?"
-_SELECT_BY_REFERENCE: Final = "SELECT * FROM participations WHERE regulator_session_id = ? AND reference = ?"
-_SELECT_BY_PLAYER: Final = "SELECT * FROM participations WHERE regulator_session_id = ? AND player = ?"
-_UPDATE_SESSION: Final = "UPDATE sessions SET seated = ?, closed = ? WHERE regulator_session_id = ?"
-_UPDATE_PARTICIPATION: Final = (
-    "UPDATE participations SET purchases = ?, stages = ?, bought_minor = ?, counted_minor = ?, staked_minor = ?,"
-    " returned_minor = ?, ended = ? WHERE regulator_participation_id = ?"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +162,22 @@ class ParticipationState:
     def balance_minor(self) -> int:
         """What is left of it: bought - staked + returned."""
         return self.bought_minor - self.staked_minor + self.returned_minor
+
+
+_JOURNAL: Final = Table("journal", RegisterEntry)
+_ENTRIES: Final = _JOURNAL.select + "WHERE entry_no > ? ORDER BY entry_no"
+_SESSIONS: Final = Table(
+    "sessions",
+    SessionState,
+    key=("regulator_session_id",),
+    fixed=("operator", "reference", "participation_cap_minor"),
+)
+_PARTICIPATIONS: Final = Table(
+    "participations",
+    ParticipationState,
+    key=("regulator_participation_id",),
+    fixed=("regulator_session_id", "reference", "player"),
+)
 
 
 def entry_hash(previous_hash: bytes, body: bytes) -> bytes:
@@ -244,10 +250,8 @@ class RegisterTransaction:
             }
         )
         self._last = (last_no + 1, entry_hash(previous, body))
-        self._db.execute(
-            "INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?)",
-            (last_no + 1, kind, subject, number, body.decode("ascii"), self._last[1]),
-        )
+        entry = RegisterEntry(last_no + 1, kind, subject, number, body.decode("ascii"), self._last[1])
+        self._db.execute(_JOURNAL.insert, _JOURNAL.row(entry))
 
     def request_of(self, subject: str, kind: str, number: int) -> dict[str, str] | None:
         """What the entry of this name was told, if there is one."""
@@ -269,57 +273,47 @@ class RegisterTransaction:
 
     def session(self, regulator_session_id: str) -> SessionState | None:
         """The session of this id, if there is one."""
-        row = self._db.execute(_SELECT_SESSION, (regulator_session_id,)).fetchone()
-        return None if row is None else SessionState(*row)
+        return self._first(_SESSIONS, "WHERE regulator_session_id = ?", regulator_session_id)
 
     def session_by_reference(self, operator: str, reference: str) -> SessionState | None:
         """The operator's session of our own id, if there is one."""
-        row = self._db.execute(_SELECT_SESSION_BY_REFERENCE, (operator, reference)).fetchone()
-        return None if row is None else SessionState(*row)
+        return self._first(_SESSIONS, "WHERE operator = ? AND reference = ?", operator, reference)
 
     def participation(self, regulator_participation_id: str) -> ParticipationState | None:
         """The participation of this id, if there is one."""
-        return self._participation(_SELECT_PARTICIPATION, regulator_participation_id)
+        return self._first(_PARTICIPATIONS, "WHERE regulator_participation_id = ?", regulator_participation_id)
 
     def participation_by_reference(self, regulator_session_id: str, reference: str) -> ParticipationState | None:
         """The session's participation of our own id, if there is one."""
-        return self._participation(_SELECT_BY_REFERENCE, regulator_session_id, reference)
+        return self._first(
+            _PARTICIPATIONS, "WHERE regulator_session_id = ? AND reference = ?", regulator_session_id, reference
+        )
 
     def participation_of(self, regulator_session_id: str, player: str) -> ParticipationState | None:
         """The player's participation in the session, running or ended, if there is one."""
-        return self._participation(_SELECT_BY_PLAYER, regulator_session_id, player)
+        return self._first(
+            _PARTICIPATIONS, "WHERE regulator_session_id = ? AND player = ?", regulator_session_id, player
+        )
 
-    def _participation(self, query: str, *values: str) -> ParticipationState | None:
-        row = self._db.execute(query, values).fetchone()
-        return None if row is None else ParticipationState(*row)
+    def _first(self, table: Table[_State], where: str, *values: str) -> _State | None:
+        row = self._db.execute(table.select + where, values).fetchone()
+        return None if row is None else table.read(row)
 
     def add_session(self, state: SessionState) -> None:
         """A new session."""
-        self._db.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?)", astuple(state))
+        self._db.execute(_SESSIONS.insert, _SESSIONS.row(state))
 
     def add_participation(self, state: ParticipationState) -> None:
         """A new participation."""
-        self._db.execute("INSERT INTO participations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", astuple(state))
+        self._db.execute(_PARTICIPATIONS.insert, _PARTICIPATIONS.row(state))
 
     def save_session(self, state: SessionState) -> None:
         """The session as it stands now."""
-        self._db.execute(_UPDATE_SESSION, (state.seated, state.closed, state.regulator_session_id))
+        self._db.execute(_SESSIONS.update(), _SESSIONS.change(state))
 
     def save_participation(self, state: ParticipationState) -> None:
         """The participation as it stands now."""
-        self._db.execute(
-            _UPDATE_PARTICIPATION,
-            (
-                state.purchases,
-                state.stages,
-                state.bought_minor,
-                state.counted_minor,
-                state.staked_minor,
-                state.returned_minor,
-                state.ended,
-                state.regulator_participation_id,
-            ),
-        )
+        self._db.execute(_PARTICIPATIONS.update(), _PARTICIPATIONS.change(state))
 
 
 class RegisterStore:
@@ -341,7 +335,7 @@ class RegisterStore:
     def entries(self, after_entry_no: int = 0) -> Iterator[RegisterEntry]:
         """Entries in order, streamed from one moment; a read transaction stays open until it is exhausted or closed."""
         with self._file.snapshot() as db:
-            for row in db.execute(_SELECT_ENTRIES, (after_entry_no,)):
+            for row in db.execute(_ENTRIES, (after_entry_no,)):
                 yield RegisterEntry(*row)
 
     def head(self) -> tuple[int, bytes]:
@@ -357,10 +351,10 @@ class RegisterStore:
         sessions: dict[str, SessionState] = {}
         participations: dict[str, ParticipationState] = {}
         with self._file.snapshot() as db:
-            entries = (RegisterEntry(*row) for row in db.execute(_SELECT_ENTRIES, (0,)))
+            entries = (RegisterEntry(*row) for row in db.execute(_ENTRIES, (0,)))
             head = verify_chain(_folded(entries, sessions, participations))
-            stored = {row[0]: SessionState(*row) for row in db.execute("SELECT * FROM sessions")}
-            held = {row[0]: ParticipationState(*row) for row in db.execute("SELECT * FROM participations")}
+            stored = {row[0]: _SESSIONS.read(row) for row in db.execute(_SESSIONS.select)}
+            held = {row[0]: _PARTICIPATIONS.read(row) for row in db.execute(_PARTICIPATIONS.select)}
         if stored != sessions or held != participations:
             raise VerificationError("a session or participation is not what the journal gives", check="register_state")
         return head

@@ -20,6 +20,7 @@ from rgs.store.changes import (
     CertificateOff,
     CertificateOn,
     DayAligned,
+    DayClosedOut,
     DayCount,
     LargeWin,
     LargeWinTold,
@@ -27,8 +28,11 @@ from rgs.store.changes import (
     LatchSet,
     MetaSet,
     PartyOn,
+    PlayerErased,
+    Record,
     ReportsHeld,
     ReportsReleased,
+    StagesClosedOut,
     SwitchOff,
     SwitchOn,
     TokenDropped,
@@ -36,7 +40,6 @@ from rgs.store.changes import (
     VoidProposal,
     VoidProposalEnd,
 )
-from rgs.store.closing_out import CLOSE_OUT_SQL
 from rgs.store.erasure import ERASE_SQL
 from rgs.store.returns import RETURNS_ONE_ROW, RETURNS_SQL
 from rgs.store.tables import JsonField, Table
@@ -151,7 +154,6 @@ INSERT_AFFAIR: Final = AFFAIRS.insert + (
 INSERT_TOTALS: Final = TOTALS.insert + TOTALS.adding()
 INSERT_DAY: Final = DAYS.insert + DAYS.adding()
 INSERT_ARTIFACT: Final = "INSERT INTO artifacts (sha256, name, content) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
-INSERT_CERTIFICATE: Final = "INSERT INTO certificates (fingerprint, party, added_ms, last_ms) VALUES (?, ?, ?, ?)"
 END_INSTANCE: Final = "UPDATE instances SET alive = 0, end_ms = ? WHERE instance = ? AND alive = 1"
 DROP_TOKEN: Final = "DELETE FROM session_tokens WHERE session_id = ?"  # noqa: S105 - SQL
 STATE_CHANGED: Final = (
@@ -187,17 +189,26 @@ RECORD_SQL: Final[dict[type, str]] = {
     ReportsReleased: "DELETE FROM held_reports WHERE kind = ? AND subject = ?",
     TokenKept: Table("session_tokens", TokenKept).insert,
     TokenDropped: DROP_TOKEN,
-    **CLOSE_OUT_SQL,
+    StagesClosedOut: "DELETE FROM stage_reports WHERE session_id = ?",
+    DayClosedOut: """
+        UPDATE register_days SET aligned = purchases || ',' || bought_minor || ',' || stages || ',' || staked_minor
+        || ',' || returned_minor || ',' || ends || ',' || final_balance_minor
+        WHERE operator || ':' || currency || ':' || day = ?
+    """,
     BalanceTold: (
         "UPDATE sessions SET wallet_balance_minor = ?, wallet_credited_minor = ?, wallet_balance_ms = ?"
         " WHERE session_id = ?"
     ),
-    **ERASE_SQL,
     **RETURNS_SQL,
 }
 """How the records of a change are written. The fields of a record are the parameters, in order."""
 ONE_ROW: Final = (CertificateOn, CertificateOff, LargeWinTold, *RETURNS_ONE_ROW)
 """Records that must change exactly one row: otherwise the whole commit is undone."""
+
+
+def texts_of(record: Record) -> tuple[str, ...]:
+    """The statements that write a record, each with the record's fields as parameters."""
+    return ERASE_SQL if isinstance(record, PlayerErased) else (RECORD_SQL[type(record)],)
 
 
 def totals_row(round_: Round, currency: str) -> TotalsAdded:

@@ -19,13 +19,14 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, cast
 
 from rgs.core.errors import UnavailableError, VerificationError, WalletUnavailableError
 from rgs.core.times import format_time
 from rgs.store.changes import StoreRefusedError
+from rgs.store.tables import Table
 
 BUSY_TIMEOUT_S: Final = 5.0
 """How long a call waits for another process that holds the file, in seconds."""
@@ -219,16 +220,6 @@ _SCHEMA: Final = (
         BEGIN SELECT RAISE(ABORT, 'transactions are never deleted'); END""",
 )
 
-_SELECT: Final = (
-    "SELECT entry_no, recorded_time, kind, operator, player, currency, transaction_id, amount_minor, movement_minor,"
-    " balance_after_minor, reference FROM transactions "
-)
-_SELECT_FIRST: Final = (
-    _SELECT + "WHERE operator = ? AND transaction_id = ? AND kind IN ('debit', 'refused_debit', 'credit')"
-)
-_SELECT_ROLLBACK: Final = _SELECT + "WHERE operator = ? AND transaction_id = ? AND kind = 'rollback'"
-_SELECT_OPENING: Final = _SELECT + "WHERE operator = ? AND player = ? AND currency = ? AND kind = 'opening'"
-_SELECT_ENTRIES: Final = _SELECT + "WHERE entry_no > ? ORDER BY entry_no"
 _SELECT_BALANCE: Final = "SELECT balance_minor FROM accounts WHERE operator = ? AND player = ? AND currency = ?"
 _SELECT_LAST: Final = "SELECT coalesce(max(entry_no), 0) FROM transactions"
 _MOVE: Final = (
@@ -272,6 +263,13 @@ class WalletEntry:
         )
 
 
+_TRANSACTIONS: Final = Table("transactions", WalletEntry)
+_FIRST: Final = "WHERE operator = ? AND transaction_id = ? AND kind IN ('debit', 'refused_debit', 'credit')"
+_ROLLBACK: Final = "WHERE operator = ? AND transaction_id = ? AND kind = 'rollback'"
+_OPENING: Final = "WHERE operator = ? AND player = ? AND currency = ? AND kind = 'opening'"
+_ENTRIES: Final = _TRANSACTIONS.select + "WHERE entry_no > ? ORDER BY entry_no"
+
+
 class WalletTransaction:
     """One message inside one transaction: what it may look up and write. Made by `WalletStore.transaction`."""
 
@@ -281,14 +279,15 @@ class WalletTransaction:
 
     def entries_of(self, operator: str, transaction_id: str) -> tuple[WalletEntry | None, WalletEntry | None]:
         """The debit, refused debit or credit of this id, and its rollback, each if there is one."""
-        first = self._db.execute(_SELECT_FIRST, (operator, transaction_id)).fetchone()
-        rollback = self._db.execute(_SELECT_ROLLBACK, (operator, transaction_id)).fetchone()
-        return (WalletEntry(*first) if first else None, WalletEntry(*rollback) if rollback else None)
+        return self._first(_FIRST, operator, transaction_id), self._first(_ROLLBACK, operator, transaction_id)
 
     def opening_of(self, operator: str, player: str, currency: str) -> WalletEntry | None:
         """The opening of this account, if there is one."""
-        row = self._db.execute(_SELECT_OPENING, (operator, player, currency)).fetchone()
-        return WalletEntry(*row) if row else None
+        return self._first(_OPENING, operator, player, currency)
+
+    def _first(self, where: str, *values: str) -> WalletEntry | None:
+        row = self._db.execute(_TRANSACTIONS.select + where, values).fetchone()
+        return None if row is None else _TRANSACTIONS.read(row)
 
     def balance(self, operator: str, player: str, currency: str) -> int | None:
         """The balance in minor units; None if there is no such account."""
@@ -317,7 +316,7 @@ class WalletTransaction:
             balance_after_minor=self.balance(*account),
             reference=movement.reference,
         )
-        self._db.execute("INSERT INTO transactions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", astuple(entry))
+        self._db.execute(_TRANSACTIONS.insert, _TRANSACTIONS.row(entry))
         return entry
 
 
@@ -340,14 +339,14 @@ class WalletStore:
     def rows(self, after_entry_no: int = 0) -> Iterator[WalletEntry]:
         """Entries in order, streamed from one moment; a read transaction stays open until it is exhausted or closed."""
         with self._file.snapshot() as db:
-            for row in db.execute(_SELECT_ENTRIES, (after_entry_no,)):
+            for row in db.execute(_ENTRIES, (after_entry_no,)):
                 yield WalletEntry(*row)
 
     def verify(self) -> None:
         """Add up the whole book; VerificationError at the first entry or account that does not agree with it."""
         balances: dict[tuple[str, str, str], int] = {}
         with self._file.snapshot() as db:
-            for number, row in enumerate(db.execute(_SELECT_ENTRIES, (0,)), start=1):
+            for number, row in enumerate(db.execute(_ENTRIES, (0,)), start=1):
                 entry = WalletEntry(*row)
                 account = (entry.operator, entry.player, entry.currency)
                 if entry.kind == "opening":

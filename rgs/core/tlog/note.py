@@ -115,7 +115,7 @@ def parse_vkey(text: str) -> NoteKey:
     check_key_name(name)
     if _HEX_ID.fullmatch(key_id) is None:
         raise FormatError("a verifier key is name+8 hex digits+base64", field="vkey", value=text[:80])
-    raw = _unbase64(encoded, "vkey")
+    raw = decode_base64(encoded, "vkey")
     if len(raw) != 1 + _PUBLIC_KEY_BYTES or raw[0] not in (ED25519, COSIGNATURE):
         kind = raw[0] if raw else 0
         raise FormatError(f"a key of kind {kind} with {len(raw)} bytes is not supported", field="vkey", value=text[:80])
@@ -168,7 +168,7 @@ def _parse_signature(line: str) -> NoteSignature:
     if len(parts) != 3 or parts[0] != _DASH:
         raise FormatError("a signature line is a dash, a name and base64", field="signature", value=line[:80])
     name = check_key_name(parts[1])
-    raw = _unbase64(parts[2], "signature")
+    raw = decode_base64(parts[2], "signature")
     if len(raw) <= _KEY_ID_BYTES:
         raise FormatError("a signature has more than its key id", field="signature", value=line[:80])
     return NoteSignature(name, raw[:_KEY_ID_BYTES], raw[_KEY_ID_BYTES:])
@@ -245,7 +245,8 @@ def _text_bytes(text: str) -> bytes:
     return text.encode()
 
 
-def _unbase64(text: str, field: str) -> bytes:
+def decode_base64(text: str, field: str) -> bytes:
+    """The bytes of base64 in its one form; FormatError naming `field`."""
     try:
         raw = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):

@@ -38,7 +38,7 @@ from rgs.store.numbers import SLOTS, RowNumbers
 from rgs.store.postgres import texts
 from rgs.store.postgres.link import GAP_S, LOST, Link, connect, verify_durable
 from rgs.store.postgres.schema import verify_schema
-from rgs.store.rows import ONE_ROW
+from rgs.store.rows import ONE_ROW, texts_of
 from rgs.store.tables import Column
 from rgs.store.writer import CommitOutcome
 
@@ -247,9 +247,10 @@ class Commits:
             if count != wanted:
                 raise ShortError(what)
         for record in group.records:
-            status = await run.execute(texts.RECORD_SQL[type(record)], *astuple(record))
-            if isinstance(record, ONE_ROW) and not status.endswith(" 1"):
-                raise ShortError("records")
+            for text in texts_of(record):
+                status = await run.execute(texts.postgres_text(text), *astuple(record))
+                if isinstance(record, ONE_ROW) and not status.endswith(" 1"):
+                    raise ShortError("records")
         if any(isinstance(record, SwitchOff | SwitchOn) for record in group.records):
             await run.execute(texts.STATE_CHANGED, "switches")
         for artifact in group.artifacts:

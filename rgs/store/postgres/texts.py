@@ -134,7 +134,6 @@ FREE_SLOT: Final = """
 INSERT_AFFAIR: Final = postgres_text(rows.INSERT_AFFAIR)
 INSERT_DAY: Final = postgres_text(rows.INSERT_DAY)
 INSERT_ARTIFACT: Final = postgres_text(rows.INSERT_ARTIFACT)
-INSERT_CERTIFICATE: Final = postgres_text(rows.INSERT_CERTIFICATE)
 STATE_CHANGED: Final = postgres_text(rows.STATE_CHANGED)
 READ_BACK: Final = """
     UPDATE instances SET alive = alive WHERE instance = $1 RETURNING last_id

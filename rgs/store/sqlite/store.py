@@ -47,7 +47,6 @@ from rgs.store.rows import (
     INSERT_TOTALS,
     ONE_ROW,
     PRIVATES,
-    RECORD_SQL,
     REPORTS,
     ROUNDS,
     SESSIONS,
@@ -55,6 +54,7 @@ from rgs.store.rows import (
     STATEMENTS,
     UPDATE_ROUND,
     UPDATE_SESSION,
+    texts_of,
 )
 from rgs.store.writer import CommitOutcome, Writer
 
@@ -389,9 +389,10 @@ class SqliteStore(SqliteReads, Store):
             if self._db.execute(UPDATE_SESSION_WITHIN, row).rowcount != 1:
                 self._db.execute(UPDATE_SESSION, row)
         for record in group.records:
-            done = self._db.execute(RECORD_SQL[type(record)], astuple(record))
-            if done.rowcount != 1 and isinstance(record, ONE_ROW):
-                raise sqlite3.IntegrityError("records: what is to change is not there")
+            for text in texts_of(record):
+                done = self._db.execute(text, astuple(record))
+                if done.rowcount != 1 and isinstance(record, ONE_ROW):
+                    raise sqlite3.IntegrityError("records: what is to change is not there")
         if any(isinstance(record, SwitchOff | SwitchOn) for record in group.records):
             self._db.execute(STATE_CHANGED, ("switches",))
         updated = 0
