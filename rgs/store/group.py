@@ -1,6 +1,7 @@
-"""The rows of one transaction: statement numbers, link numbers and signatures given in order (ARCHITECTURE 2.18).
+"""The rows of one transaction, for either database: statement numbers, link numbers and signatures are given in order
+(ARCHITECTURE 2.18, durable before said).
 
-Refuses to sign before an instance has started, and a round whose draw is another instance's. Knows no database.
+Nothing is signed before an instance has started. A round must have its draw from the instance that signs.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from rgs.store.writer import CommitOutcome
 
 @dataclass(frozen=True, slots=True)
 class SigningIdentity:
-    """As whom the store signs: an instance, its key, and how far its numbers are durable."""
+    """The instance that the store signs as, its key, and how far its numbers are durable."""
 
     instance: str = ""
     signer: Signer | None = None
@@ -70,7 +71,7 @@ class Group:
 
     @property
     def identity(self) -> SigningIdentity:
-        """As whom the store signs once the group is durable."""
+        """The instance that the store signs as once the group is durable."""
         return replace(
             self._identity, statement_no=self.statement_no, draw_no=self.draw_no, draw_window=self.draw_window
         )
@@ -134,7 +135,9 @@ class Group:
         one ends with. StoreError unless every draw of this one is accounted for.
         """
         if self.draw_no != turn.last_draw_no:
-            raise StoreError(f"{turn.last_draw_no} draws were made, {self.draw_no} are accounted for: no instance ends")
+            raise StoreError(
+                f"{turn.last_draw_no} draws were made, {self.draw_no} are accounted for: the instance cannot end"
+            )
         begun = Group(SigningIdentity(turn.instance, turn.signer), self._large_win_minor)
         previous_boot = {
             "instance": self.instance,
@@ -202,8 +205,8 @@ class Group:
         return tuple(signed)
 
     def day_rows(self) -> list[tuple[Any, ...]]:
-        """What adds to the register's days, one row a day, in the order of the key: two nodes never wait for one
-        another in a circle.
+        """What is added to the days, one row a day. They are in the order of the key, so that two nodes never wait for
+        each other in a circle.
         """
         return [(*key, *self._days[key]) for key in sorted(self._days)]
 
@@ -216,10 +219,10 @@ class Group:
         round_ = change.round
         if round_ is not None and round_.version == 1 and round_.instance != self.instance:
             change.discard = None  # nor is it accounted for in another's name
-            raise StoreError("a round is opened by the instance that drew its deck, and by no other")
+            raise StoreError("a round must be opened by the instance that drew its deck")
 
     def _end(self, ended: Round, currency: str) -> None:
-        """What the end of a round leaves besides: totals, and a large win to tell of."""
+        """What the end of a round adds: totals, and perhaps a large win."""
         self.totals.append(totals_row(ended, currency))
         won_minor = ended.returned_minor - ended.staked_minor
         if 0 < self._large_win_minor <= won_minor:

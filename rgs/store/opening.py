@@ -1,7 +1,4 @@
-"""A store from its address: the one place that knows which database is which.
-
-Refuses an address where there is no store, or one of another schema.
-"""
+"""Open a store by its address. Only this file knows which database an address means."""
 
 from __future__ import annotations
 
@@ -35,7 +32,7 @@ async def migrate_store(where: StoreAddress) -> tuple[int, int]:
 
 
 async def import_gap(where: StoreAddress, gap: Import) -> None:
-    """Bring into a restored store what only the log has, whole; StoreRefusedError, and nothing has changed."""
+    """Bring into a restored store all that only the log has. StoreRefusedError: nothing has changed."""
     if isinstance(where, PostgresAddress):
         await recovery.import_gap(where, gap)
     else:
@@ -43,8 +40,8 @@ async def import_gap(where: StoreAddress, gap: Import) -> None:
 
 
 def overwrite_freed(where: StoreAddress) -> bool:
-    """Leave nothing of what was deleted in the bytes of the store; StoreRefusedError, StoreError. False where that is
-    the database's own business: PostgreSQL frees rows by its VACUUM.
+    """Remove what was deleted from the bytes of the store; StoreRefusedError, StoreError. False for PostgreSQL, whose
+    own VACUUM frees the rows.
     """
     if isinstance(where, PostgresAddress):
         return False
@@ -53,7 +50,7 @@ def overwrite_freed(where: StoreAddress) -> bool:
 
 
 async def open_store(where: StoreAddress) -> Store:
-    """The store, to serve from; StoreRefusedError."""
+    """The store, to serve from. StoreRefusedError where there is none, or one of another schema."""
     return await PostgresStore.open(where) if isinstance(where, PostgresAddress) else store.SqliteStore(where)
 
 

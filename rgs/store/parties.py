@@ -1,7 +1,6 @@
 """The allow-list: parties with their roles, and the fingerprints of their certificates (ARCHITECTURE section 3).
 
-Changed by `rgs party …` while a server runs; the server notices by a counter. Removing a certificate keeps its row,
-with the time.
+`rgs party …` changes it while a server runs; the server notices by a counter. A removed certificate keeps its row.
 """
 
 from __future__ import annotations

@@ -60,9 +60,9 @@ class Import:
     statements: list[tuple[Any, ...]] = field(default_factory=list)
     """Rows of the table, in the order of the log."""
     privates: list[tuple[str, int, bytes]] = field(default_factory=list, repr=False)
-    """(instance, statement number, private block) of what is there still."""
+    """(instance, statement number, private block) of the blocks that still exist."""
     lost_privates: int = 0
-    """Statements with a private block that nobody has any more."""
+    """How many statements have a private block that is lost."""
     artifacts: list[tuple[str, str, bytes]] = field(default_factory=list)
     new_sessions: dict[str, Session] = field(default_factory=dict)
     sessions: dict[str, Session] = field(default_factory=dict)
@@ -73,11 +73,11 @@ class Import:
     reports: list[tuple[StageReport, str]] = field(default_factory=list)
     days: list[DayCount] = field(default_factory=list)
     opened: list[Affair] = field(default_factory=list)
-    """What has opened the new sessions, where the requests are known."""
+    """The operations that opened the new sessions, where their requests are known."""
     owed: list[Affair] = field(default_factory=list)
     """Credits that are signed."""
     affairs: list[tuple[str, str]] = field(default_factory=list)
-    """(kind of affair that its first link ends, session)."""
+    """(kind of operation that the session's first link in the gap ends, session)."""
 
     def report_rows(self) -> list[tuple[Any, ...]]:
         """The rows of `reports`."""

@@ -1,8 +1,8 @@
-"""What the watch over returns keeps (rgs.service.admin.monitoring): tallies by ruleset, how far each instance's
+"""What the monitoring of returns keeps (rgs.service.admin.monitoring): tallies by ruleset, how far each instance's
 statements were read, and rounds that were passed over because they were open for long.
 
-Each record of it changes exactly one row or its commit fails, so that nothing is counted twice, whoever dies or takes
-over in between. Refuses to know what a tally means.
+Each record changes exactly one row or its commit fails. So nothing is counted twice, even when a process dies or
+another takes over in between.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class StatementsRead:
 
 @dataclass(frozen=True, slots=True)
 class RoundPassedOver:
-    """A round that was open for long when its turn came."""
+    """A round that had been open for long when it was to be counted."""
 
     round_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class PassedOverCounted:
-    """It has ended, and is counted in the same commit."""
+    """A round that was passed over has ended, and is counted in the same commit."""
 
     round_id: str
 
@@ -71,7 +71,7 @@ RETURNS_ONE_ROW: Final = (TallyKept, StatementsRead, RoundPassedOver, PassedOver
 
 @dataclass(frozen=True, slots=True)
 class RoundToCount:
-    """A statement in its turn. `opening` is empty where it is none of a round's; `final` while the round is open."""
+    """The next statement. `opening` is empty where it is no opening of a round; `final` while the round is open."""
 
     statement_no: int
     round_id: str

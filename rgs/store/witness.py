@@ -1,9 +1,9 @@
 """A witness's file: one row an origin, the largest tree that was cosigned and the note that says so (C2SP
 tlog-witness).
 
-The row is compared and replaced in one immediate transaction that is on the disk before the block is left, so that two
-requests at once, or a crash, never make two cosignatures that do not agree. Refuses a tree that is smaller than the one
-of its row, whoever asks.
+The row is compared and replaced in one immediate transaction, which is on the disk before the block is left. So two
+requests at once, or a crash, never make two cosignatures that contradict each other. A tree that is smaller than the
+one of its row is refused.
 """
 
 from __future__ import annotations

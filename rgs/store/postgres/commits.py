@@ -1,11 +1,12 @@
-"""The writing half on PostgreSQL (ARCHITECTURE 2.18): one connection a process, one transaction a group.
+"""The writing half on PostgreSQL (ARCHITECTURE 2.18, durable before said): one connection a process, one transaction a
+group.
 
-In this order: lock the sessions' rows, compare versions, assign numbers, sign, insert all of it by one statement,
-commit. A commit whose end nobody saw (the connection broke, the server warned that it gave up waiting for its standby,
-or no answer came for long) is *unknown*: the connection is dropped, never cancelled, and the group is looked for
-through a write on the instance's own row. That row was written by the group too: while the lost transaction lives, the
-look waits, and once the look is committed, what it saw is as durable as itself. Only then are numbers used again or
-gone. Refuses to say anything of a commit before that.
+The order: lock the sessions' rows, compare versions, assign numbers, sign, insert all of it by one statement, commit.
+A commit is *unknown* when the connection broke, when the server warned that it gave up waiting for its standby, or when
+no answer came for long. Then the connection is dropped, never cancelled, and the group is looked for by a write on the
+instance's own row. The group wrote that row too. So the look waits while the lost transaction lives, and once the look
+is committed, what it saw is as durable as itself. Only then are the numbers used again or counted as used, and nothing
+is said of the commit before.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from rgs.store.tables import Column
 from rgs.store.writer import CommitOutcome
 
 REACH_S: Final = 2.0
-"""So long a group is tried again while no server takes writes: about what a promotion takes."""
+"""How long a group is tried again while no server takes writes: about as long as a promotion takes."""
 ABANDON_S: Final = 10.0
 """After so long without an answer a connection counts as lost."""
 LOCK_WAIT: Final = "SET LOCAL lock_timeout = '2s'"
@@ -52,7 +53,7 @@ LEASE_FIRST_MS: Final = 60_000
 
 
 class OutageError(Exception):
-    """The database did not commit, whatever it was asked. Nobody outside hears of it but as a StoreError."""
+    """The database did not commit. Callers get a StoreError."""
 
 
 class LostError(Exception):
@@ -60,7 +61,7 @@ class LostError(Exception):
 
 
 class ShortError(Exception):
-    """A statement changed fewer rows than the group has: what it was computed from is not there any more."""
+    """A statement changed fewer rows than the group has: the state that the group was computed from has changed."""
 
 
 class Commits:
@@ -76,14 +77,14 @@ class Commits:
         """The greatest row number of the instance that is durable."""
         self.large_win_minor = 0
         self.owed: list[Draft] = []
-        """Discarded draws whose statement could not be committed yet: they go first into the next group."""
+        """Discarded draws whose statement could not be committed yet: they come first in the next group."""
         self.forget: list[int] = []
         """Stage reports that the regulator has; they are deleted with the next group."""
         self._closed = False
 
     @property
     def instance(self) -> str:
-        """As whom the store signs."""
+        """The instance that the store signs as."""
         return self._identity.instance
 
     @property
@@ -123,12 +124,12 @@ class Commits:
         return signed
 
     def owe(self, change: Change) -> None:
-        """The change never came to be applied: its draw is accounted for with the next group."""
+        """The change was never applied: its draw is accounted for with the next group."""
         if change.discard is not None:
             self.owed.append(change.discard)
 
     async def close(self) -> None:
-        """Let go of the connection; a commit that is stuck on it is left to the database."""
+        """Close the connection. A commit that is stuck on it is left to the database."""
         self._closed = True
         link, self._link = self._link, None
         if link is not None:
@@ -137,8 +138,8 @@ class Commits:
     # --- groups ---------------------------------------------------------------------------------------------------
 
     async def apply(self, changes: list[Change]) -> Sequence[CommitOutcome]:
-        """Commit the changes in one transaction; if that fails, each in one of its own, so that one cannot fail its
-        neighbours. If the database is not there, or did not commit what it was asked, all fail.
+        """Commit the changes in one transaction. If that fails, each gets one of its own, so that none fails its
+        neighbours. If the database does not answer, or did not commit, all fail.
         """
         # The one statement that writes a part sees none of its own rows.
         parts = list(parted(changes, is_session_once=True))
@@ -193,15 +194,15 @@ class Commits:
         return outcomes
 
     async def _turn(self, link: Link, turn: Turn, ended: Group, numbers: RowNumbers) -> tuple[Group, int]:
-        """Behind the last statement of one instance, in the same transaction and slot, the first ones of the next."""
+        """Write the first statements of the next instance in the transaction that ends this one, in the same slot."""
         row = (turn.instance, turn.node, turn.boot_no, turn.worker, turn.start_ms, self._slot, 0, LEASE_FIRST_MS)
         await link.connection.execute(texts.INSERT_INSTANCE, *row)
         begun = ended.turned(turn)
         return begun, await self._write(link, begun, numbers, [])
 
     async def _lock_ended(self, link: Link, change: Change) -> int:
-        """Lock the row of another instance that this change ends; its last row number. StoreError unless it is dead to
-        the store, and its numbers are those that the statement names.
+        """Lock the row of another instance that this change ends; its last row number. StoreError unless its lease has
+        lapsed and its numbers are those that the statement names.
         """
         if change.ends is None or change.ends[0] == self._identity.instance:
             return 0
@@ -209,10 +210,10 @@ class Commits:
         rows = await _fetch(link, texts.LOCK_INSTANCE, named, self._identity.instance)
         lost = next((draft.body.get("lost") for draft in change.drafts if draft.kind == "instance_lost"), None)
         if not rows or not rows[0]["alive"] or not rows[0]["lapsed"]:
-            raise StoreError(f"instance {named} is not one to end: it has ended, or its lease was renewed")
+            raise StoreError(f"instance {named} cannot be ended: it has ended already, or its lease was renewed")
         found = (str(rows[0]["statement_no"]), str(rows[0]["draw_no"]))
         if lost is not None and found != (lost["last_statement_no"], lost["last_draw_no"]):
-            raise StoreError(f"instance {named} has gone on since its last numbers were read")
+            raise StoreError(f"instance {named} has committed since its last numbers were read")
         last_id: int = rows[0]["last_id"]
         return last_id
 
@@ -224,7 +225,7 @@ class Commits:
         reports = [(numbers.take(), *row) for row in group.reports]
         statements = [(numbers.take(), *row) for row in group.statements]
         mark = numbers.take()
-        # A session stands behind all that is written here, its events too: what comes next of it has a higher number.
+        # The session gets the highest number of this group, events included: what comes next of it has a higher one.
         if new_sessions:
             opened = [(*row, mark) for row in new_sessions]
             await run.execute(texts.OPEN_SESSIONS, *_columns(opened, texts.NEW_SESSIONS))
@@ -263,9 +264,10 @@ class Commits:
     # --- one transaction ------------------------------------------------------------------------------------------
 
     async def _transaction(self, body: Callable[[Link], Awaitable[tuple[str, int] | None]]) -> None:
-        """Run it and commit; again on another connection while nothing was committed and the database is not there.
+        """Run the body and commit. It is tried again on another connection while nothing was committed and the database
+        does not answer.
 
-        `body` returns by which row its landing shows (instance, its `last_id`). OutageError: it has not landed.
+        `body` returns the row that shows whether it was committed (instance, its `last_id`). OutageError: it was not.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + REACH_S
@@ -306,7 +308,7 @@ class Commits:
                 raise OutageError("the database did not commit; nothing of it took effect")
 
     async def _has_landed(self, instance: str, mark: int) -> bool:
-        """Look for a group by the row that it wrote, until there is an answer; OutageError when the store closes."""
+        """Look for a group by the row that it wrote, until the database answers; OutageError when the store closes."""
         gap_s = GAP_S
         while not self._closed:
             try:
@@ -315,7 +317,7 @@ class Commits:
                 link = None
             if link is not None:
                 watchdog = asyncio.get_running_loop().call_later(ABANDON_S, link.drop)
-                # No answer is no answer: another connection is asked.
+                # Without an answer another connection is asked.
                 try:
                     with contextlib.suppress(Exception):
                         await link.connection.execute("BEGIN")
@@ -330,7 +332,7 @@ class Commits:
                 self._drop(link)
             await asyncio.sleep(gap_s)
             gap_s = min(1.0, 2 * gap_s)
-        raise OutageError("the store was closed before the database told whether it committed")
+        raise OutageError("the store was closed before the database answered whether it committed")
 
     async def _connected(self) -> Link:
         if self._link is None or not self._link.is_open:
@@ -373,7 +375,7 @@ async def _fetch(link: Link, text: str, *values: Any) -> Sequence[Any]:
 
 
 def _failure_of(change: Change, error: Exception) -> Exception:
-    """What a change that failed on its own is told. Names of tables are ours; no value of a row is in them."""
+    """The error of a change that failed by itself. Names of tables are ours and hold no value of a row."""
     if isinstance(error, asyncpg.UniqueViolationError):
         table = str(error.table_name)
         if change.answer is not None and table.startswith("answers"):

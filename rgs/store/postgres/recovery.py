@@ -1,7 +1,7 @@
 """The import of a gap into the shared store, in one transaction (rgs.store.recovery).
 
-The rows get numbers of their own, in the order of the log and behind all that is there, so that exports keep every
-chain's order. Refuses a store in which an instance's lease still runs, and rows that are there already.
+The rows get numbers of their own, in the order of the log and above all others, so that exports keep the order of
+every chain. A store in which an instance's lease still runs is refused, and so are rows that are there already.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _INSERT_SESSION: Final = texts.postgres_text(SESSIONS.insert_behind("id", "last_
 
 
 async def import_gap(address: PostgresAddress, gap: Import) -> None:
-    """Put it all in and mark the store; StoreRefusedError, and nothing has changed. StoreError: ask again what is."""
+    """Insert the whole gap and mark the store. StoreRefusedError: nothing has changed. StoreError: it may have."""
     link = await reach(address)
     run = link.connection
     try:

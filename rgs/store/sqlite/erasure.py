@@ -1,7 +1,6 @@
-"""What an erasure leaves in the free pages of a store file and in its write-ahead log goes, too (docs/keys.md, 6).
+"""Remove what an erasure leaves in the free pages of a store file and in its write-ahead log (docs/keys.md, 6).
 
-SQLite keeps the bytes of deleted rows, and of earlier states of changed ones, until their place is used again. Refuses
-a store that a server holds.
+SQLite keeps the bytes of deleted rows, and of earlier states of changed ones, until their place is used again.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from rgs.store.sqlite.store import connect, holding, verify_schema
 
 
 def rewrite(path: Path) -> None:
-    """Write the file anew, with what it holds and nothing else. StoreRefusedError; StoreError where the disk has no
-    room for it twice: all is as it was then, and it may be done again.
+    """Write the file anew, with its rows and nothing else. StoreRefusedError where a server holds it. StoreError where
+    the disk has no room for it twice: then nothing has changed, and it may be done again.
     """
     with holding(path), closing(connect(path)) as db:
         verify_schema(db, path)
@@ -26,4 +25,4 @@ def rewrite(path: Path) -> None:
         except sqlite3.Error as error:
             raise StoreError(f"{path.name} cannot be written anew: {error}", file=path.name) from error
         if busy:
-            raise StoreError(f"{path.name} is being read: its log cannot be emptied", file=path.name)
+            raise StoreError(f"{path.name} is being read: its write-ahead log cannot be emptied", file=path.name)

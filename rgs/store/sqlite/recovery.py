@@ -1,7 +1,4 @@
-"""The import of a gap into a store file, in one transaction (rgs.store.recovery).
-
-Refuses a store that a server holds, and rows that are there already.
-"""
+"""The import of a gap into a store file, in one transaction (rgs.store.recovery)."""
 
 from __future__ import annotations
 
@@ -24,7 +21,9 @@ _INSERT_INSTANCE: Final = (
 
 
 def import_gap(path: Path, gap: Import) -> None:
-    """Put it all in and mark the store; StoreRefusedError, and nothing has changed."""
+    """Insert the whole gap and mark the store. StoreRefusedError where a server holds it or a row is there already: then
+    nothing has changed.
+    """
     instances = [
         (name, one.node, one.boot_no, one.worker, int(not one.end_ms), one.statement_no, one.draw_no, one.start_ms,
          one.end_ms) for name, one in gap.instances.items()

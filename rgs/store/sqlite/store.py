@@ -1,10 +1,9 @@
-"""The main store on SQLite: the embedded default. One process a store, held by a lock file; one connection writes, one
+"""The main store on SQLite: the embedded default. One process holds a store by a lock file; one connection writes, one
 reads.
 
 WAL with synchronous=FULL: a commit is on the disk before it is reported (SQLite documentation, pragma synchronous).
-The writing half is the heart of ARCHITECTURE 2.18: compare versions, assign numbers, sign, insert, commit; numbers
-are used again only after a rollback that is certain. Refuses a store that another process holds, and a schema that it
-does not know.
+The order of a commit (ARCHITECTURE 2.18, durable before said): compare versions, assign numbers, sign, insert, commit.
+Numbers are used again only after a certain rollback. Another process's store and an unknown schema are refused.
 """
 
 from __future__ import annotations
@@ -86,7 +85,7 @@ _DELETE_REPORT: Final = "DELETE FROM stage_reports WHERE id = ?"
 
 
 def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
-    """A connection with the house's settings; autocommit, transactions are begun by hand."""
+    """A connection with our settings. It is in autocommit; transactions are begun by hand."""
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
     try:
         connection.execute("PRAGMA busy_timeout = 5000")
@@ -151,14 +150,14 @@ def migrate_store(path: Path) -> tuple[int, int]:
 
 @contextlib.contextmanager
 def holding(path: Path) -> Iterator[None]:
-    """Nobody else has the store while the block runs; StoreRefusedError if somebody has."""
+    """Hold the store while the block runs; StoreAwayError if another process has it."""
     with path.with_suffix(".lock").open("w", encoding="ascii") as lock:
         _hold(lock, path)
         yield
 
 
 def _apply_steps(connection: sqlite3.Connection, todo: list[Migration]) -> None:
-    """In the transaction that is open: `executescript` would end it."""
+    """Within the open transaction: `executescript` would end it."""
     for step in todo:
         statement = ""
         for line in step.script.splitlines(keepends=True):
@@ -216,21 +215,19 @@ class SqliteStore(SqliteReads, Store):
         Store.__init__(self, Writer(self.apply, self._owe))
         self.path = path
         self._identity = SigningIdentity()
-        """Changed in the writer's thread only, behind a commit."""
+        """Changed in the writer's thread only, after a commit."""
         self._owed: list[Draft] = []
-        """Discarded draws whose statement could not be committed yet: they go first into the next group."""
+        """Discarded draws whose statement could not be committed yet: they come first in the next group."""
         self.large_win_minor = 0
         self._forget: list[tuple[int]] = []
         """Stage reports that the regulator has; they are deleted with the next group."""
 
     @property
     def draws_owed(self) -> int:
-        """Draws that were not used and whose account is not durable yet: they are in flight still."""
         return len(self._owed) + self.writer.draws_unknown
 
     @property
     def draw_window(self) -> int:
-        """Draws of this instance that may be in flight at once, as its durable statements say."""
         return self._identity.draw_window
 
     def _owe(self, change: Change) -> None:
@@ -243,9 +240,6 @@ class SqliteStore(SqliteReads, Store):
         self, *, instance: str, node: str, boot_no: int, worker: int, start_ms: int, start: Draft, node_signer: Signer,
         signer: Signer,
     ) -> Signed:  # fmt: skip
-        """Insert the instance's row and its statement 1, signed by the node key. From here on `apply` signs as this
-        instance.
-        """
         group = Group(SigningIdentity(instance, signer), 0)
         signed = group.start(start, node_signer)
         self._db.execute("BEGIN IMMEDIATE")
@@ -257,19 +251,18 @@ class SqliteStore(SqliteReads, Store):
         return signed
 
     async def forget_reports(self, row_ids: Sequence[int]) -> None:
-        """Drop queued stage reports: the regulator has them."""
         self._forget.extend((row_id,) for row_id in row_ids)
         await self.writer.commit(Change())
 
     async def forget_answers(self, now_ms: int, before_ms: int) -> int:  # noqa: ARG002 - a table has room
-        """The oldest first, so many at a time that no commit waits long."""
+        """The oldest first, at most FORGOTTEN_MAX at a time, so that no commit waits long."""
         return await asyncio.get_running_loop().run_in_executor(self.writer.thread, self._drop_answers, before_ms)
 
     def _drop_answers(self, before_ms: int) -> int:
         return self._db.execute(_DELETE_ANSWERS, (FORGOTTEN_MAX, before_ms)).rowcount
 
     async def renew_lease(self, instance: str, lease_ms: int) -> bool:  # noqa: ARG002 - the lock file is the lease
-        """A lock file that is deleted lets another process take the store: it has ended this one's row then."""
+        """A deleted lock file lets another process take the store. That process ends this one's row."""
         return await self._row(_SELECT_ENDED, instance) is None
 
     async def lapsed_instances(self) -> list[InstanceRow]:
@@ -279,10 +272,10 @@ class SqliteStore(SqliteReads, Store):
         return True
 
     async def tell(self, payload: str) -> None:
-        """There is nobody else."""
+        """No other process listens to a file."""
 
     async def listen(self, callback: Callable[[str], None]) -> None:
-        """There is nobody else."""
+        """No other process tells anything over a file."""
 
     async def close(self) -> None:
         """Commit what waits and let go of the store."""
@@ -294,7 +287,7 @@ class SqliteStore(SqliteReads, Store):
     # --- in the writer's thread -----------------------------------------------------------------------------------
 
     def apply(self, changes: list[Change]) -> Sequence[CommitOutcome]:
-        """Commit the changes in one transaction; if that fails, each in one of its own, so that one cannot fail its
+        """Commit the changes in one transaction. If that fails, each gets one of its own, so that none fails its
         neighbours. Without the write lock all fail: each alone would only wait as long again.
         """
         parts = list(parted(changes, is_session_once=False))
@@ -313,7 +306,7 @@ class SqliteStore(SqliteReads, Store):
             (change,) = changes
             if change.discard is not None:
                 self._owed.append(change.discard)
-                with contextlib.suppress(Exception):  # it stays owed, and goes first with the next group
+                with contextlib.suppress(Exception):  # it stays owed, and comes first in the next group
                     self._db.execute("BEGIN IMMEDIATE")
                     self._transact([])
             return [_failure_of(change, error)]
@@ -338,7 +331,7 @@ class SqliteStore(SqliteReads, Store):
         return outcomes
 
     def _turn(self, turn: Turn, ended: Group) -> Group:
-        """Behind the last statement of one instance, in the same transaction, the first ones of the next."""
+        """Write the first statements of the next instance in the transaction that ends this one."""
         self._db.execute(_INSERT_INSTANCE, (turn.instance, turn.node, turn.boot_no, turn.worker, turn.start_ms))
         begun = ended.turned(turn)
         self._write(begun, [])
@@ -356,7 +349,7 @@ class SqliteStore(SqliteReads, Store):
         if group.statements:
             query = "SELECT statement_no FROM instances WHERE instance = ?"
             return bool(self._db.execute(query, (group.instance,)).fetchone() == (group.statement_no,))
-        # Nothing was signed: any session of the group tells. What moves no session may be done again.
+        # Nothing was signed: any session of the group shows it. What moves no session may be done again.
         session_id, version = group.moved
         return bool(self._db.execute(_SELECT_VERSIONS, (json.dumps([session_id]),)).fetchone() == (session_id, version))
 
@@ -406,7 +399,7 @@ class SqliteStore(SqliteReads, Store):
             raise sqlite3.IntegrityError("instances: the instance to end is not alive")
 
     def _verify_alive(self, group: Group) -> None:
-        """Count on in the instance's row, which must be alive; it must be even where nothing was signed."""
+        """Write the new numbers to the instance's row, which must be alive, even where nothing was signed."""
         if group.statements:
             advance = (group.statement_no, group.draw_no, group.instance, group.first_no)
             is_alive = self._db.execute(_ADVANCE_INSTANCE, advance).rowcount == 1
@@ -429,7 +422,7 @@ class SqliteStore(SqliteReads, Store):
 
 
 def _failure_of(change: Change, error: Exception) -> Exception:
-    """What a change that failed on its own is told. Constraint names are ours; no value of a row is in them."""
+    """The error of a change that failed by itself. Names of constraints are ours and hold no value of a row."""
     if not isinstance(error, sqlite3.Error):
         return error
     text = str(error)
