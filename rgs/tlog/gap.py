@@ -1,8 +1,8 @@
-"""What the log has and the store has not: a backup of the store was restored (ARCHITECTURE 2.15; docs/keys.md).
+"""What the log has and the store lacks after a backup of the store was restored (ARCHITECTURE 2.15; docs/keys.md).
 
-`verify_not_behind` is the question at every start, and costs one query; `find_gap` reads the whole log, verifies its
-root and every statement that is missing, and gives them back in the order of the log. Refuses to call it a gap where
-the store has gone on by itself since: then there are two histories, and no program may choose between them.
+`verify_not_behind` is checked at every start and costs one query. `find_gap` reads the whole log, verifies its root and
+every missing statement, and returns them in the order of the log. Where the store has committed on its own since, there
+are two histories: then it raises, because no program may choose between them.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ STORE_FORKED = "STORE_FORKED"
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A statement of the log that the store has not. `content` is the file that an artifact names, else empty;
-    `private` its private block with the salt, empty where it has none or nobody has it any more: the log has none.
-    `request` is what has opened the session (rgs.core.recovery), empty where that was not kept.
+    """A statement of the log that the store lacks. `content` is the file that an artifact names, else empty. `private`
+    is its private block with the salt, which the log does not have: empty where there is none or it is lost. `request`
+    is the request that opened the session (rgs.core.recovery), empty where it was not kept.
     """
 
     kind: str
@@ -54,7 +54,7 @@ class Missing:
 
 
 async def verify_not_behind(store: StoreReads, folder: Path) -> None:
-    """LogRefusedError if the log in the folder has statements that the store has not."""
+    """LogRefusedError if the log in the folder has statements that the store lacks."""
     if not (folder / ORDER_FILE).exists():
         return
     order = LogOrder(folder / ORDER_FILE)

@@ -1,9 +1,9 @@
 """Signed notes and the keys that sign them (C2SP signed-note v1.0.0), and cosignatures of checkpoints
 (C2SP tlog-cosignature, Ed25519).
 
-A note is a text and one signature line for each signer. Keys of two kinds are known here: ED25519 over the text, and
-COSIGNATURE over the text with a time. Lines of other kinds and of strangers are kept and passed over; a line of a known
-key that does not verify rejects the whole note. Parsing is strict: what was parsed formats to the identical bytes.
+A note is a text and one signature line for each signer. Two kinds of keys are known here: ED25519 signs the text,
+COSIGNATURE signs the text with a time. Lines of other kinds and of unknown keys are kept and ignored. If a line of a
+known key does not verify, the whole note is rejected. Parsing is strict: what was parsed formats to identical bytes.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Whom an auditor trusts (C2SP tlog-policy): logs, witnesses, groups of them, and the quorum that a checkpoint needs.
+"""The logs and witnesses that an auditor trusts (C2SP tlog-policy): groups of witnesses, and the quorum that a
+checkpoint needs.
 
-People write these files: comments, empty lines and any white space between the words are allowed, so a file need not be
-what `format_policy` makes of it; what is parsed and formatted parses to the same policy. Refuses names that nothing
-above defines, a name as a member of two groups, and a key that comes twice.
+People write these files. Comments, empty lines and any white space between words are allowed, so a file may differ from
+what `format_policy` makes of it. Parsing that again gives the same policy. A name must be defined above its use, be a
+member of one group at most, and a key must be there once.
 
-A quorum of `none` is a policy of this format and no evidence; who demands evidence refuses it.
+The format allows the quorum `none`, which proves nothing; callers that need evidence refuse it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _COUNT: Final = re.compile(r"[1-9][0-9]{0,3}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Party:
-    """A log or a witness: its key, and where it is reached, if that is told."""
+    """A log or a witness: its key, and its address if the policy names one."""
 
     key: NoteKey
     url: str = ""
@@ -38,7 +39,7 @@ class Party:
 
 @dataclass(frozen=True, slots=True)
 class WitnessGroup:
-    """Has witnessed what at least `count` of its members have."""
+    """A group has witnessed a checkpoint when at least `count` of its members have."""
 
     count: int
     members: tuple[str, ...]
@@ -76,8 +77,8 @@ class Accepted:
     log: Party
     witnessed: Mapping[str, int]
     seen_s: int
-    """The latest time at which by its cosignatures all of the quorum had come: one witness whose clock is wrong, or
-    that lies, moves it no further. 0 where there is no cosignature.
+    """The time at which the quorum was complete, by its cosignatures: one witness with a wrong clock, or one that lies,
+    cannot make it later. 0 where there is no cosignature.
     """
 
 
@@ -139,10 +140,10 @@ def parse_policy(data: bytes) -> Policy:
 
 
 def self_witnesses(data: bytes) -> frozenset[str]:
-    """The witnesses that comments of a policy file name as the house's own: lines `# self-witness NAME`.
+    """The witnesses that comments of a policy file name as the log operator's own: lines `# self-witness NAME`.
 
-    A convention of this house inside comments, which every other reader passes over; FormatError for a name that is no
-    witness of the policy.
+    This is our convention inside comments, which other readers ignore. FormatError for a name that is no witness of the
+    policy.
     """
     policy = parse_policy(data)
     named = frozenset(name.decode("ascii") for name in _SELF_WITNESS.findall(data))
@@ -163,7 +164,7 @@ class _PolicyReader:
         self._members: set[str] = set()
 
     def read(self, words: list[str]) -> None:
-        """One line that is neither empty nor a comment."""
+        """Read one line that is neither empty nor a comment."""
         match words:
             case ["log", vkey, *rest] if len(rest) <= 1:
                 self._logs.append(self._party(vkey, ED25519, *rest))
@@ -178,7 +179,7 @@ class _PolicyReader:
                     self._verify_defined(name)
                 self._quorum = name
             case _:
-                raise FormatError(f"this is no line of a policy, or one too many: {words[0][:20]}")
+                raise FormatError(f"unknown line of a policy, or a second quorum: {words[0][:20]}")
         if len(self._logs) + len(self._witnesses) + len(self._groups) > ENTRIES_MAX:
             raise FormatError(f"more than {ENTRIES_MAX} logs, witnesses and groups", limit=ENTRIES_MAX)
 

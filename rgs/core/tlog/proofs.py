@@ -1,7 +1,7 @@
 """Offline proof that an entry stands in a log (C2SP tlog-proof v1): index, inclusion path, signed checkpoint.
 
-The other half of a receipt is the entry itself, which lies beside. Parsing is strict: what was parsed formats to the
-identical bytes. Extra data is carried, and never believed: nothing signs it.
+The other half of a receipt is the entry itself, in a file of its own. Parsing is strict: what was parsed formats to the
+identical bytes. Extra data is carried but not signed, so it proves nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What a log asks of a witness, and what a witness decides, pure (C2SP tlog-witness, add-checkpoint).
+"""What a log asks of a witness, and how a witness decides, pure (C2SP tlog-witness, add-checkpoint).
 
 The request is an old size, a consistency proof and a checkpoint. `judge` is the whole decision of a witness for one
-origin, from the row that it keeps; whoever calls it compares and persists in one step before anything is answered.
-Parsing is strict: what was parsed formats to the identical bytes.
+origin, from the row that it keeps. Its caller compares and persists in one step before it answers. Parsing is strict:
+what was parsed formats to the identical bytes.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ def origin_of(request: AddCheckpoint) -> str:
 
 
 def judge(request: AddCheckpoint, keys: Sequence[NoteKey], seen: SeenTree) -> tuple[SeenTree, Note]:
-    """What takes the place of `seen`, and the note that may be cosigned: with the lines of the log alone, because
-    anybody can put others under it. WitnessRefusalError, FormatError otherwise.
+    """What replaces `seen`, and the note that may be cosigned: it has only the lines of the log, because anybody can
+    add others. WitnessRefusalError, FormatError otherwise.
 
     `keys` are the log keys that the witness trusts for this origin.
     """

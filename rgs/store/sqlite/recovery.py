@@ -21,8 +21,8 @@ _INSERT_INSTANCE: Final = (
 
 
 def import_gap(path: Path, gap: Import) -> None:
-    """Insert the whole gap and mark the store. StoreRefusedError where a server holds it or a row is there already: then
-    nothing has changed.
+    """Insert the whole gap and mark the store. StoreRefusedError where a server holds it or a row is there already:
+    then nothing has changed.
     """
     instances = [
         (name, one.node, one.boot_no, one.worker, int(not one.end_ms), one.statement_no, one.draw_no, one.start_ms,
