@@ -35,16 +35,16 @@ from rgs.store.tables import Table
 from rgs.store.writer import Writer
 
 RECOVERING = "recovering"
-"""Key of `meta` while a recovery is under way; its value is the store epoch that ends, empty where none is."""
+"""Key of `meta` for a recovery that is under way: its value is the store epoch that ends, else empty."""
 LOG_EPOCH = "log_epoch"
-"""Key of `meta` with the store epoch that the log's default origin is made of, once a recovery has given another."""
+"""Key of `meta` with the store epoch in the log's default origin, once a recovery has begun another epoch."""
 ROW_MAX = 1 << 62
 """Row numbers stay below it (`rgs.store.numbers`), and so does every position in a page token."""
 
 
 @dataclass(frozen=True, slots=True)
 class TotalsKey:
-    """What a line of the totals is about; `day` is the UTC date of the rounds' end."""
+    """The key of a line of the totals; `day` is the UTC date of the rounds' end."""
 
     day: str = ""
     operator: str = ""
@@ -55,7 +55,7 @@ class TotalsKey:
 
 @dataclass(frozen=True, slots=True)
 class TotalsRow:
-    """A line of the totals, in minor units; void rounds are counted apart and not staked."""
+    """A line of the totals, in minor units. Void rounds are counted apart; their stakes are not in `staked_minor`."""
 
     key: TotalsKey
     rounds: int
@@ -67,7 +67,7 @@ class TotalsRow:
 
 @dataclass(frozen=True, slots=True)
 class TotalsFilter:
-    """Days, ends included; the others where they are not empty. A player is one of an operator."""
+    """The days, both included, and what is not empty. A player needs an operator."""
 
     first_day: str
     last_day: str
@@ -108,7 +108,7 @@ class InstanceRow:
 
 @dataclass(frozen=True, slots=True)
 class PartyRow:
-    """One allowed certificate: hex SHA-256 of its DER form, and whom it stands for."""
+    """One allowed certificate: hex SHA-256 of its DER form, and the party that it identifies."""
 
     fingerprint: str
     party: str
@@ -117,7 +117,7 @@ class PartyRow:
     added_ms: int
     removed_ms: int | None
     last_ms: int | None = None
-    """The last moment of its validity; None where it was added before schema 5."""
+    """The end of its validity; None where it was added before schema 5."""
 
 
 INSTANCES: Final = Table("instances", InstanceRow)
@@ -417,34 +417,34 @@ class Store(StoreReads):
 
     @abstractmethod
     async def forget_answers(self, now_ms: int, before_ms: int) -> int:
-        """Drop stored answers from before a time, a share of them or a whole day's, and make room for those of the days
-        from now on. Never one that is younger than `now_ms - before_ms` by the database's own clock. Called now and
-        then by one process: 0 when there is nothing more to drop.
+        """Drop stored answers from before a time, a part of them or a whole day's, and make room for those of the next
+        days. None that is younger than `now_ms - before_ms` by the database's own clock is dropped. One process calls
+        it now and then. 0: there is nothing more to drop.
         """
 
     # --- many processes over one store; a file has one, which leads everything and hears nothing --------------------
 
     @abstractmethod
     async def renew_lease(self, instance: str, lease_ms: int) -> bool:
-        """The instance lives at least so long, by the database's clock; False if it has ended, whoever ended it."""
+        """Renew the lease of the instance by the database's clock. False if the instance has ended."""
 
     @abstractmethod
     async def lapsed_instances(self) -> list[InstanceRow]:
-        """Other instances that have not ended, but whose lease has, or whose worker has begun anew: whoever leads signs
-        that they are lost. A commit that ends one is refused if it lives after all.
+        """Other instances that have not ended but whose lease has, or whose worker has started again. The leader signs
+        that they are lost. A commit that ends one is refused if it is alive after all.
         """
 
     @abstractmethod
     async def lead(self, duty: str) -> bool:
-        """Whether this process leads the duty now, and no other: ask before each round of it."""
+        """Whether this process alone leads the duty now. Ask before each round of it."""
 
     @abstractmethod
     async def tell(self, payload: str) -> None:
-        """Tell every process that listens, this one too; best effort, nothing waits for it."""
+        """Send it to every process that listens, this one too; best effort, nothing waits for it."""
 
     @abstractmethod
     async def listen(self, callback: Callable[[str], None]) -> None:
-        """Call it with whatever is told, over reconnections too; what was told meanwhile is lost."""
+        """Call it with each payload, also after a reconnection; payloads sent meanwhile are lost."""
 
 
 class Parties(ABC):

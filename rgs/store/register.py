@@ -1,12 +1,12 @@
-"""The test register's file: a journal of all that the regulator's central system would be told.
+"""The test regulator's file: a journal of all messages that a regulator would get.
 
-What it implements: regulation ID-01 to ID-05 (ids, numbers without gaps) and PG-11 (transaction ids) as rows and
-constraints; the rules of the messages stand in `rgs.adapters.embedded.regulator`, the rows are described for outsiders
-in docs/register-and-wallet.md. The hash of each entry binds the one before it, so that an entry changed, removed, added
-or moved is seen by whoever keeps the hash of the last one.
+It implements regulation ID-01 to ID-05 (ids, numbers without gaps) and PG-11 (transaction ids) as rows and constraints.
+The rules of the messages are in `rgs.adapters.embedded.regulator`; docs/register-and-wallet.md describes the rows. The
+hash of each entry binds the one before it. Whoever keeps the hash of the last entry sees a change, removal, addition or
+move of any entry. The chain alone does not show that its tail was cut off: keep `head()` elsewhere.
 
-Refuses: to change or delete an entry, an entry that is not the next, a file of another kind or schema. Every entry says
-that this is a test register. A chain alone does not show that its tail was cut off: keep `head()` elsewhere.
+No entry can be changed or deleted, each must be the next, and a file of another kind or schema is refused. Every entry
+says that this is a test register.
 
 Thread-safe and blocking as `rgs.store.wallet.SqliteFile` is: one connection, one lock, one transaction a call.
 """
@@ -32,7 +32,7 @@ _State = TypeVar("_State")
 APPLICATION_ID: Final = 1380406098
 """'RGSR' in ASCII, in the header of the file."""
 HASH_ZERO: Final = bytes(32)
-"""What stands for the hash before the first entry."""
+"""The hash before the first entry."""
 ENTRY_DOMAIN: Final = "rgs/test-register/entry/v1"
 
 _SCHEMA: Final = (
@@ -254,7 +254,7 @@ class RegisterTransaction:
         self._db.execute(_JOURNAL.insert, _JOURNAL.row(entry))
 
     def request_of(self, subject: str, kind: str, number: int) -> dict[str, str] | None:
-        """What the entry of this name was told, if there is one."""
+        """The request in the entry of this name, if there is one."""
         row = self._db.execute(_SELECT_BODY, (subject, kind, number)).fetchone()
         return None if row is None else _request_of(row[0])
 
@@ -339,7 +339,7 @@ class RegisterStore:
                 yield RegisterEntry(*row)
 
     def head(self) -> tuple[int, bytes]:
-        """Number and hash of the last entry (0 and 32 zero bytes of none): what to keep elsewhere."""
+        """Number and hash of the last entry, 0 and 32 zero bytes in an empty journal: keep them elsewhere."""
         with self._file.snapshot() as db:
             return _head(db)
 
@@ -356,7 +356,9 @@ class RegisterStore:
             stored = {row[0]: _SESSIONS.read(row) for row in db.execute(_SESSIONS.select)}
             held = {row[0]: _PARTICIPATIONS.read(row) for row in db.execute(_PARTICIPATIONS.select)}
         if stored != sessions or held != participations:
-            raise VerificationError("a session or participation is not what the journal gives", check="register_state")
+            raise VerificationError(
+                "a session or participation differs from what the journal adds up to", check="register_state"
+            )
         return head
 
     def close(self) -> None:
@@ -377,14 +379,14 @@ def _request_of(body: str) -> dict[str, str]:
 def _folded(
     entries: Iterable[RegisterEntry], sessions: dict[str, SessionState], participations: dict[str, ParticipationState]
 ) -> Iterator[RegisterEntry]:
-    """Pass the entries on, and enter what they give into both tables once the chain has accepted them."""
+    """Pass the entries on, and apply each to both tables once the chain has accepted it."""
     for entry in entries:
         yield entry
         try:
             _fold(entry.kind, entry.subject, _request_of(entry.body), sessions, participations)
         except (KeyError, ValueError):
             raise VerificationError(
-                f"register entry {entry.entry_no} speaks of what was not there before it",
+                f"register entry {entry.entry_no} names what no entry before it has",
                 check="register_state",
                 entry_no=entry.entry_no,
             ) from None

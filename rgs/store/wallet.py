@@ -1,16 +1,15 @@
-"""The embedded wallet's file: accounts, and an append-only table of every movement of money.
+"""The embedded wallet's file: accounts, and an append-only table of every transfer.
 
-What it implements: ARCHITECTURE 2.3 (bought and paid out are the wallet's), 2.17 (stable ids, unknown is a state),
-RULEBOOK R-2, as rows and constraints; the rules of the messages stand in `rgs.ports.wallet`, the rows are described
-for outsiders in docs/register-and-wallet.md. A file of its own, so that reconciliation compares two books.
+It implements ARCHITECTURE 2.3 (bought and paid out are the wallet's), 2.17 (stable ids, unknown is a state) and
+RULEBOOK R-2 as rows and constraints. The rules of the messages are in `rgs.ports.wallet`; docs/register-and-wallet.md
+describes the rows. It is a file of its own, so that reconciliation compares two books.
 
-Refuses: a balance below zero, to change or delete a row, a row that is not the next, a second row of one id, a file of
-another kind or schema. Refuses to say "failed" where it does not know: every error of SQLite during a call is raised as
-unavailable.
+A balance below zero, a change or deletion of a row, a row that is not the next, a second row of one id, and a file of
+another kind or schema are refused. Every error of SQLite during a call is raised as unavailable, never as a failure,
+because its outcome is not known.
 
-Thread-safe: one connection under one lock, one immediate transaction a call. Safe for several processes of one host,
-which take turns at the file; not over a network's file system. Calls block (they wait for the disk); the client runs
-them on a thread of its own.
+Thread-safe: one connection under one lock, one immediate transaction a call. Several processes of one host may share
+the file, but not over a network file system. Calls wait for the disk; the client runs them on a thread of its own.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from rgs.store.tables import Table
 BUSY_TIMEOUT_S: Final = 5.0
 """How long a call waits for another process that holds the file, in seconds."""
 OPENING_TRIES: Final = 50
-"""Within that time, where SQLite does not wait by itself."""
+"""Tries within that time where SQLite does not wait by itself."""
 _JOURNALS: Final = {"wal": "PRAGMA journal_mode = WAL", "truncate": "PRAGMA journal_mode = TRUNCATE"}
 
 
@@ -97,12 +96,14 @@ class SqliteFile:
         mode = self._set_journal()
         if mode != self._journal or self._number("PRAGMA synchronous") != 2 or self._number("PRAGMA foreign_keys") != 1:
             raise StoreRefusedError(
-                f"{self._path.name} lies where SQLite keeps no write-ahead log", file=self._path.name, value=mode
+                f"SQLite cannot keep its journal where {self._path.name} is",
+                file=self._path.name,
+                value=mode,
             )
 
     def _set_journal(self) -> str:
-        """Keep the journal of this kind, from now on or already. SQLite waits for nobody here, so this does: another
-        process may be opening the new file, too.
+        """Set the kind of the journal. SQLite does not wait here, so this does: another process may be opening the new
+        file, too.
         """
         pause, left = threading.Event(), OPENING_TRIES
         while True:
@@ -124,8 +125,8 @@ class SqliteFile:
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """One write transaction, durable when the block is left; any exception inside undoes it.
 
-        Raises the file's unavailable error where SQLite fails. After a failed commit nobody knows whether it stands:
-        the caller repeats the call with the same transaction id.
+        Raises the file's unavailable error where SQLite fails. After a failed commit its outcome is not known: the
+        caller repeats the call with the same transaction id.
         """
         with self._lock:
             if self._closed:
@@ -145,13 +146,13 @@ class SqliteFile:
 
     def _undo(self) -> None:
         if self._db.in_transaction:
-            # Should this fail too, the transaction stays open and the next BEGIN is refused: closed, not wrong.
+            # If this fails too, the transaction stays open and the next BEGIN is refused.
             with suppress(sqlite3.Error):
                 self._db.execute("ROLLBACK")
 
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
-        """A read-only connection that sees one moment, whatever is written meanwhile. It blocks no writer."""
+        """A read-only connection that sees one moment of the file. It blocks no writer."""
         if self._closed:
             raise self._unavailable(f"{self._path.name} is closed")
         try:
@@ -229,7 +230,7 @@ _MOVE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Movement:
-    """What a message asks for: a retry carries the same value in every field. Amounts in minor units of `currency`."""
+    """What a message asks for. A retry has the same value in every field. Amounts are minor units of `currency`."""
 
     operator: str
     player: str
@@ -257,7 +258,7 @@ class WalletEntry:
 
     @property
     def movement(self) -> Movement:
-        """What the message asked for that this row answers."""
+        """What the message of this row asked for."""
         return Movement(
             self.operator, self.player, self.currency, self.amount_minor, self.transaction_id or "", self.reference
         )
@@ -295,7 +296,7 @@ class WalletTransaction:
         return row[0] if row else None
 
     def add_account(self, operator: str, player: str, currency: str) -> None:
-        """A new account with nothing on it."""
+        """A new account with the balance 0."""
         self._db.execute("INSERT INTO accounts VALUES (?, ?, ?, 0)", (operator, player, currency))
 
     def append(self, kind: str, movement: Movement, moved_minor: int) -> WalletEntry:
@@ -343,7 +344,7 @@ class WalletStore:
                 yield WalletEntry(*row)
 
     def verify(self) -> None:
-        """Add up the whole book; VerificationError at the first entry or account that does not agree with it."""
+        """Add up the whole book; VerificationError at the first entry or account that differs from the sum."""
         balances: dict[tuple[str, str, str], int] = {}
         with self._file.snapshot() as db:
             for number, row in enumerate(db.execute(_ENTRIES, (0,)), start=1):
@@ -355,13 +356,13 @@ class WalletStore:
                     balances[account] += entry.movement_minor
                 if entry.entry_no != number or entry.balance_after_minor != balances.get(account):
                     raise VerificationError(
-                        f"wallet entry {entry.entry_no}: number or balance is not what the entries before it give",
+                        f"wallet entry {entry.entry_no}: number or balance differs from the entries before it",
                         check="wallet_entries",
                         entry_no=entry.entry_no,
                     )
             stored = {(row[0], row[1], row[2]): row[3] for row in db.execute("SELECT * FROM accounts")}
         if stored != balances:
-            raise VerificationError("an account's balance is not the sum of its movements", check="wallet_balances")
+            raise VerificationError("an account's balance is not the sum of its transfers", check="wallet_balances")
 
     def close(self) -> None:
         """Close the file; every later call is refused as unavailable."""

@@ -19,7 +19,7 @@ from rgs.store.postgres.texts import RECORD_SQL, postgres_text
 
 
 class PostgresParties(Parties):
-    """The allow-list. Reads are asked again while the database is promoted; changes are made once, or refused."""
+    """The allow-list. Reads are tried again during a promotion; changes are made once, or refused."""
 
     def __init__(self, address: PostgresAddress) -> None:
         self._address = address
@@ -53,9 +53,9 @@ class PostgresParties(Parties):
                 await run.execute(RECORD_SQL[AllowListChanged])  # first: whoever else changes the list waits for it
                 yield run, [PartyRow(*row) for row in await run.fetch(postgres_text(SELECT_CERTIFICATES), True)]
             if link.warned:
-                raise StoreError("the store does not tell whether it committed: look at the list again")
+                raise StoreError("it is not known whether the store committed: look at the list again")
         except LOST as error:
-            raise StoreError(f"the store broke off ({type(error).__name__}): look at the list again") from None
+            raise StoreError(f"the store did not answer ({type(error).__name__}): look at the list again") from None
         finally:
             await link.close()
 

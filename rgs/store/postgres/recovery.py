@@ -50,7 +50,7 @@ async def import_gap(address: PostgresAddress, gap: Import) -> None:
             address=str(address),
         ) from None
     except LOST as error:
-        raise StoreError(f"the store broke off ({type(error).__name__}): run `rgs recover` again") from None
+        raise StoreError(f"the store did not answer ({type(error).__name__}): run `rgs recover` again") from None
     finally:
         await link.close()
 

@@ -1,10 +1,9 @@
-"""The main store on PostgreSQL: any number of processes over one database, each with one connection that commits, a few
-that read and one on the side.
+"""The main store on PostgreSQL: any number of processes over one database. Each has one connection that commits, a few
+that read and one for signals.
 
-The same interface, outcomes and errors as on SQLite. What this process committed last is kept in memory as a first
-guess only, for another process may have moved the session since; a commit compares versions either way. Refuses to
-answer while a commit of its own is stuck: new commits and reads fail at once, and go on by themselves when the database
-is back.
+Outcomes and errors are the same as on SQLite. What this process committed last is kept in memory as a first guess:
+another process may have moved the session since, and every commit compares versions. While a commit is stuck, new
+commits and reads fail at once; they work again by themselves when the database is back.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from rgs.store.writer import CommitOutcome, Writer
 
 DAY_MS: Final = 86_400_000
 PARTITION_DAYS: Final = 7
-"""Days of answers that have their partition made before they begin; the first is yesterday."""
+"""How many days of answers have their partitions made ahead; the first is yesterday."""
 
 
 class PostgresStore(PostgresReads, Store):
@@ -78,7 +77,7 @@ class PostgresStore(PostgresReads, Store):
         return signed
 
     async def apply(self, changes: list[Change]) -> Sequence[CommitOutcome]:
-        """One group, by hand."""
+        """Commit one group at once."""
         return await self._commits.apply(changes)
 
     async def forget_reports(self, row_ids: Sequence[int]) -> None:
@@ -98,7 +97,7 @@ class PostgresStore(PostgresReads, Store):
     # --- answers --------------------------------------------------------------------------------------------------
 
     async def make_days(self, now_ms: int) -> int:
-        """Make the partitions of the days to come; how many were not there yet."""
+        """Make the partitions of the next days; how many were missing."""
         rows = await self.ask("SELECT make_partitions(?, ?)", max(0, now_ms - DAY_MS), PARTITION_DAYS)
         made: int = rows[0][0]
         return made

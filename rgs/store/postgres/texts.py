@@ -1,6 +1,6 @@
-"""The SQL that only PostgreSQL is asked, and how the queries of `rgs.store.interface` read there.
+"""The SQL that only PostgreSQL runs, and the translation of shared queries for it.
 
-Refuses to put anything into a text: what varies is a parameter.
+Texts are put together from names of columns only; every value is a parameter.
 """
 
 from __future__ import annotations
@@ -138,8 +138,8 @@ STATE_CHANGED: Final = postgres_text(rows.STATE_CHANGED)
 READ_BACK: Final = """
     UPDATE instances SET alive = alive WHERE instance = $1 RETURNING last_id
 """
-"""A write on the instance's row: it waits for whoever still holds the row, and once its commit is replicated, so is
-all that it saw.
+"""A write on the instance's row: it waits for a transaction that still holds the row, and once its commit is
+replicated, all that it saw is replicated, too.
 """
 RENEW_LEASE: Final = """
     UPDATE instances SET lease_ms = (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $2
