@@ -190,7 +190,7 @@ class DayClosedOut:
 
 @dataclass(frozen=True, slots=True)
 class PlayerErased:
-    """All that the store has of a player outside the statements is emptied (`rgs.store.erasure`)."""
+    """All that the store has of a player outside the statements is emptied (`rgs.store.rows`)."""
 
     operator: str
     player: str

@@ -43,11 +43,6 @@ class Memory:
         if change.session is not None:
             self._fresh.pop(change.session.session_id, None)
 
-    def clear(self) -> None:
-        """Forget everything."""
-        self._fresh.clear()
-        self._session_of.clear()
-
     def _take_balances(self, change: Change) -> None:
         """The balances that wallets have named: they do not change the version of a session."""
         for record in change.records:
@@ -78,7 +73,8 @@ class Memory:
             elif round_.version == 1:
                 round_ = changed(round_, opening_hash=signed[-1].hash.hex())
         if len(self._fresh) >= FRESH_MAX:
-            self.clear()
+            self._fresh.clear()
+            self._session_of.clear()
         self._fresh[session.session_id] = (session, round_)
         if round_ is not None:
             self._session_of[round_.round_id] = session.session_id

@@ -14,8 +14,8 @@ from rgs.store.postgres.parties import PostgresParties
 from rgs.store.postgres.reads import PostgresReads
 from rgs.store.postgres.store import PostgresStore
 from rgs.store.recovery import Import
-from rgs.store.sqlite import erasure, store
 from rgs.store.sqlite import recovery as sqlite_recovery
+from rgs.store.sqlite import store
 
 
 async def create_store(where: StoreAddress, store_epoch: str) -> None:
@@ -45,7 +45,7 @@ def overwrite_freed(where: StoreAddress) -> bool:
     """
     if isinstance(where, PostgresAddress):
         return False
-    erasure.rewrite(where)
+    store.rewrite(where)
     return True
 
 

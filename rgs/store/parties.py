@@ -39,7 +39,7 @@ class SqliteParties(Parties):
     async def add(self, row: PartyRow) -> None:
         try:
             with self._transaction():
-                verify_new(row, self._rows(removed_too=True))
+                verify_new(row, await self.all())
                 self._db.execute(RECORD_SQL[PartyOn], (row.party, row.role, row.jurisdiction, row.added_ms))
                 if self._db.execute(RECORD_SQL[CertificateOn], certificate_of(row)).rowcount != 1:
                     raise refused_party(row)
@@ -49,7 +49,7 @@ class SqliteParties(Parties):
 
     async def remove(self, fingerprint: str, removed_ms: int) -> None:
         with self._transaction():
-            removable(fingerprint, self._rows(removed_too=True), removed_ms)
+            removable(fingerprint, await self.all(), removed_ms)
             self._db.execute(RECORD_SQL[CertificateOff], (removed_ms, fingerprint))
             self._db.execute(RECORD_SQL[AllowListChanged])
 
@@ -69,7 +69,4 @@ class SqliteParties(Parties):
             raise
 
     async def _listed(self, *, removed_too: bool) -> list[PartyRow]:
-        return self._rows(removed_too=removed_too)
-
-    def _rows(self, *, removed_too: bool) -> list[PartyRow]:
         return [PartyRow(*row) for row in self._db.execute(SELECT_CERTIFICATES, (removed_too,))]

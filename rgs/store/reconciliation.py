@@ -164,8 +164,8 @@ class BookComparison:
 
     def name_nameless(self, terms: Terms) -> set[str]:
         """Give transfers and sessions without their private block the ids under which wallet and regulator know the
-        same participation or session. Returns those that stay without: hashes of transfers, which are set aside, and ids of
-        sessions.
+        same participation or session. Returns those that stay without: hashes of transfers, which are set aside, and
+        ids of sessions.
         """
         if not self._one(sql.HAS_NAMELESS)[0]:
             return set()

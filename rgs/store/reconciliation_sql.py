@@ -148,12 +148,9 @@ ONE_OPERATOR: Final = (
         AND regulator_session_id NOT IN (SELECT regulator_session_id FROM sessions) ORDER BY regulator_session_id""",
     "DELETE FROM r_totals WHERE operator NOT IN ('', ?)",
 )
-WITHOUT_OTHERS: Final = (
-    "DELETE FROM r_sessions WHERE regulator_session_id IN (SELECT regulator_session_id FROM others)",
-    "DELETE FROM r_purchases WHERE regulator_session_id IN (SELECT regulator_session_id FROM others)",
-    "DELETE FROM r_stages WHERE regulator_session_id IN (SELECT regulator_session_id FROM others)",
-    "DELETE FROM r_ends WHERE regulator_session_id IN (SELECT regulator_session_id FROM others)",
-    "DELETE FROM r_closes WHERE regulator_session_id IN (SELECT regulator_session_id FROM others)",
+WITHOUT_OTHERS: Final = tuple(
+    "DELETE FROM " + table + " WHERE regulator_session_id IN (SELECT regulator_session_id FROM others)"  # noqa: S608
+    for table in ("r_sessions", "r_purchases", "r_stages", "r_ends", "r_closes")
 )
 
 # --- money: which ids do not agree in plain ---

@@ -79,6 +79,13 @@ class Import:
     affairs: list[tuple[str, str]] = field(default_factory=list)
     """(kind of operation that the session's first link in the gap ends, session)."""
 
+    def instance_rows(self) -> list[tuple[Any, ...]]:
+        """(instance, node, boot number, worker, alive, last statement, last draw, start, end) of each instance."""
+        return [
+            (name, one.node, one.boot_no, one.worker, int(not one.end_ms), one.statement_no, one.draw_no, one.start_ms,
+             one.end_ms) for name, one in self.instances.items()
+        ]  # fmt: skip
+
     def report_rows(self) -> list[tuple[Any, ...]]:
         """The rows of `reports`."""
         return [REPORTS.row(replace(report, final_hash=final)) for report, final in self.reports]

@@ -40,7 +40,6 @@ from rgs.store.changes import (
     VoidProposal,
     VoidProposalEnd,
 )
-from rgs.store.erasure import ERASE_SQL
 from rgs.store.returns import RETURNS_ONE_ROW, RETURNS_SQL
 from rgs.store.tables import JsonField, Table
 
@@ -160,6 +159,38 @@ STATE_CHANGED: Final = (
     "INSERT INTO meta AS m (key, value) VALUES (?, '1')"
     " ON CONFLICT (key) DO UPDATE SET value = CAST(CAST(m.value AS BIGINT) + 1 AS TEXT)"
 )
+ERASE_SQL: Final = (
+    """
+        DELETE FROM privates WHERE EXISTS (SELECT 1 FROM statements s JOIN sessions o ON o.session_id = s.session_id
+        WHERE o.operator = ? AND o.player = ? AND s.instance = privates.instance
+        AND s.statement_no = privates.statement_no)
+    """,
+    """
+        UPDATE affairs SET detail = '', refusal = '', digest = x'' WHERE status <> 'pending' AND session_id IN
+        (SELECT session_id FROM sessions WHERE operator = ? AND player = ?)
+    """,
+    "UPDATE rounds SET player = '' WHERE operator = ? AND player = ?",
+    """
+        INSERT INTO totals (day, operator, player, game, currency, rounds, staked_minor, returned_minor, void_rounds,
+        void_minor) SELECT day, operator, '', game, currency, rounds, staked_minor, returned_minor, void_rounds,
+        void_minor FROM totals WHERE operator = ? AND player = ?
+    """  # noqa: S608 - names of columns, no values
+    + TOTALS.adding(),
+    "DELETE FROM totals WHERE operator = ? AND player = ?",
+    "DELETE FROM switches WHERE scope = 'player' AND subject = ? || '/' || ?",
+    """
+        DELETE FROM session_tokens WHERE session_id IN
+        (SELECT session_id FROM sessions WHERE operator = ? AND player = ?)
+    """,
+    """
+        UPDATE sessions SET player = '', operator_reference = '', regulator_session_id = '',
+        regulator_participation_id = '' WHERE operator = ? AND player = ?
+    """,
+)
+"""What erases a player (ARCHITECTURE 2.14, the erasable private block): private blocks go with their salts, pseudonym
+and ids beside them are emptied, the totals stay without the player. Statements stay: they hold salted hashes only.
+Sessions come last, because the other texts find their rows by them. The parameters are operator and player.
+"""
 RECORD_SQL: Final[dict[type, str]] = {
     VoidProposal: VOIDS.upsert(),
     VoidProposalEnd: "DELETE FROM voids WHERE round_id = ?",

@@ -282,13 +282,3 @@ def _tail(directory: LogDirectory, level: int, size: int) -> list[bytes]:
     index = (size >> level * 8) // TILE_WIDTH
     width = tile_width(level, index, size)
     return directory.hashes(Tile(level, index, width)) if width else []
-
-
-def write_log(directory: LogDirectory, entries: Iterable[bytes]) -> Edge:
-    """Write all files of a log of these entries but its checkpoint; its edge, from which the checkpoint is made."""
-    directory.prepare()
-    edge = Edge()
-    for name, content in edge.grow(entries):
-        directory.put(name, content)
-    directory.sync()
-    return edge

@@ -20,10 +20,9 @@ from rgs.core.tlog.checkpoints import Checkpoint, parse_checkpoint
 from rgs.core.tlog.merkle import Frontier, leaf_hash, root_at
 from rgs.core.tlog.note import parse_note
 from rgs.store.interface import StoreReads
-from rgs.store.sequence import LogOrder
 from rgs.tlog.directory import ARTIFACTS, LogDirectory, LogRefusedError
 from rgs.tlog.keybundle import is_bundle
-from rgs.tlog.sequencer import ORDER_FILE
+from rgs.tlog.sequencer import counters_of, positions_in
 
 STORE_BEHIND = "STORE_BEHIND"
 STORE_FORKED = "STORE_FORKED"
@@ -55,14 +54,10 @@ class Missing:
 
 async def verify_not_behind(store: StoreReads, folder: Path) -> None:
     """LogRefusedError if the log in the folder has statements that the store lacks."""
-    if not (folder / ORDER_FILE).exists():
+    positions = positions_in(folder)
+    if not positions:
         return
-    order = LogOrder(folder / ORDER_FILE)
-    try:
-        positions = order.positions()
-    finally:
-        order.close()
-    counters = await _counters(store)
+    counters = counters_of(await store.instances(alive_only=False))
     for name, last in positions.items():
         if counters.get(name, 0) < last and not is_bundle(name):
             raise LogRefusedError(
@@ -79,7 +74,7 @@ async def find_gap(
     """The statements that the store lacks. `keys` gains the instance keys of the log. `witnessed` is a checkpoint that
     a witness has cosigned, verified: the log must contain it. LogRefusedError, VerificationError.
     """
-    counters = await _counters(store)
+    counters = counters_of(await store.instances(alive_only=False))
     logged: dict[str, int] = {}
     common: dict[str, tuple[int, bytes]] = {}
     gap: list[Missing] = []
@@ -108,10 +103,6 @@ async def find_gap(
                 path=folder,
             )
     return gap
-
-
-async def _counters(store: StoreReads) -> dict[str, int]:
-    return {row.instance: row.statement_no for row in await store.instances(alive_only=False)}
 
 
 def _verify(entry: Missing, keys: KeyBook) -> None:

@@ -305,7 +305,7 @@ class Sequencer:
             self._looked_ms = now_ms
             self._counters = {}
         self._alive = names
-        self._counters |= _counters(alive)
+        self._counters |= counters_of(alive)
 
     async def _gather(self, positions: dict[str, int]) -> list[StatementRow]:
         """The next statements of all that are committed, in the order of their row numbers."""
@@ -387,7 +387,7 @@ class Sequencer:
         now_ms = self._clock.running_ms()
         if now_ms - self._watched_ms >= STAND_BY_MS:
             self._watched_ms = now_ms
-            positions = await self._run(_positions, self._folder)
+            positions = await self._run(positions_in, self._folder)
             await self._look()
             self._progress(positions, 0)
         self._refusal = None
@@ -436,7 +436,7 @@ class Sequencer:
         backup was restored.
         """
         positions = await self._run(opened.order.positions)
-        counters = _counters(await self._store.instances(alive_only=False))
+        counters = counters_of(await self._store.instances(alive_only=False))
         for name, last in positions.items():
             if counters.get(name, 0) < last and not is_bundle(name):
                 raise LogRefusedError(
@@ -473,7 +473,8 @@ class Sequencer:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *values)
 
 
-def _counters(rows: Sequence[InstanceRow]) -> dict[str, int]:
+def counters_of(rows: Sequence[InstanceRow]) -> dict[str, int]:
+    """The last statement number of each instance."""
     return {row.instance: row.statement_no for row in rows}
 
 
@@ -482,7 +483,7 @@ async def _push(heads: list[tuple[int, int, StatementRow]], nth: int, stream: As
         heapq.heappush(heads, (row.id, nth, row))
 
 
-def _positions(folder: Path) -> dict[str, int]:
+def positions_in(folder: Path) -> dict[str, int]:
     """How far the log has come, from the leader's database."""
     if not (folder / ORDER_FILE).exists():
         return {}

@@ -41,11 +41,6 @@ class Tile:
 # --- which files there are --------------------------------------------------------------------------------------------
 
 
-def tiles_of(size: int) -> Iterator[Tile]:
-    """All files of a tree of `size` leaves but the checkpoint: bundles first, then the tiles from level 0 upwards."""
-    return new_tiles(0, size)
-
-
 def new_tiles(old: int, new: int) -> Iterator[Tile]:
     """The files that a tree of `new` leaves has and one of `old` has not, in the order in which they can be written."""
     levels = range(-(-new.bit_length() // TILE_HEIGHT))

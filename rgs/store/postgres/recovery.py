@@ -76,11 +76,6 @@ async def _insert(run: asyncpg.Connection[Any], gap: Import) -> None:
     await run.executemany(_SET_LAST_ID, [(number, session_id) for session_id, number in newest.items()])
     await run.executemany(texts.INSERT_ARTIFACT, gap.artifacts)
     mark = numbers.take()
-    await run.executemany(
-        _INSERT_INSTANCE,
-        [
-            (name, one.node, one.boot_no, one.worker, int(not one.end_ms), one.statement_no, one.draw_no, one.start_ms,
-             one.end_ms, slots.get(name, 0), mark) for name, one in gap.instances.items()
-        ],
-    )  # fmt: skip
+    instances = [(*row, slots.get(row[0], 0), mark) for row in gap.instance_rows()]
+    await run.executemany(_INSERT_INSTANCE, instances)
     await run.execute(texts.postgres_text(MARK), RECOVERING)

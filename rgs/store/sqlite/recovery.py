@@ -24,16 +24,12 @@ def import_gap(path: Path, gap: Import) -> None:
     """Insert the whole gap and mark the store. StoreRefusedError where a server holds it or a row is there already:
     then nothing has changed.
     """
-    instances = [
-        (name, one.node, one.boot_no, one.worker, int(not one.end_ms), one.statement_no, one.draw_no, one.start_ms,
-         one.end_ms) for name, one in gap.instances.items()
-    ]  # fmt: skip
     with holding(path), contextlib.closing(connect(path)) as db:
         verify_schema(db, path)
         db.execute("BEGIN IMMEDIATE")
         try:
             for text, rows in (
-                (_INSERT_INSTANCE, instances),
+                (_INSERT_INSTANCE, gap.instance_rows()),
                 (SESSIONS.insert, [SESSIONS.row(one) for one in gap.new_sessions.values()]),
                 (ROUNDS.insert, [ROUNDS.row(one) for one in gap.new_rounds.values()]),
                 *shared_rows(gap),

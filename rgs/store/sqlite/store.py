@@ -148,6 +148,24 @@ def migrate_store(path: Path) -> tuple[int, int]:
         return before, len(todo)
 
 
+def rewrite(path: Path) -> None:
+    """Write the file anew, with its rows and nothing else: SQLite keeps the bytes of deleted rows, and of earlier
+    states of changed ones, until their place is used again (docs/keys.md, 6).
+
+    StoreRefusedError where a server holds it. StoreError where the disk has no room for it twice: then nothing has
+    changed, and it may be done again.
+    """
+    with holding(path), contextlib.closing(connect(path)) as db:
+        verify_schema(db, path)
+        try:
+            db.execute("VACUUM")
+            busy, _, _ = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        except sqlite3.Error as error:
+            raise StoreError(f"{path.name} cannot be written anew: {error}", file=path.name) from error
+        if busy:
+            raise StoreError(f"{path.name} is being read: its write-ahead log cannot be emptied", file=path.name)
+
+
 @contextlib.contextmanager
 def holding(path: Path) -> Iterator[None]:
     """Hold the store while the block runs; StoreAwayError if another process has it."""
