@@ -29,7 +29,7 @@ from rgs.core.reconcile.mapping import Mapping
 from rgs.core.reconcile.matching import Terms, match_money
 from rgs.core.reconcile.rows import read_wallet
 from rgs.service.reconciliation.sources import Outside, RowFiles
-from rgs.store.reconciliation import THREADS, Comparison
+from rgs.store.reconciliation import THREADS, BookComparison
 
 ROWS = 200_000
 MEMORY_MB = 2048
@@ -74,7 +74,7 @@ def ours(folder: Path, wallet: str) -> dict[str, Any]:
     """Reconcile the two files, to the last break."""
     work = folder / f"work-{wallet}"
     work.mkdir()
-    store = Comparison(work, memory_mb=MEMORY_MB, files=[folder / "legs.parquet", folder / wallet])
+    store = BookComparison(work, memory_mb=MEMORY_MB, files=[folder / "legs.parquet", folder / wallet])
     terms = Terms(FOREVER, 0, FOREVER, True, False, False, FOREVER, FOREVER, FOREVER)
     store.load_legs(folder / "legs.parquet")
     rows = RowFiles(work)

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from tools.tidy import ENTRANCES, GRPC, OUTSIDE, ROOMS, SHARED, Room, holders, reaches
+from tools.tidy import ENTRANCES, GRPC, LOG, OUTSIDE, ROOMS, SHARED, Room, holders, reaches
 
 BEGIN: Final = "<!-- rooms: made by tools/rooms.py -->"
 END: Final = "<!-- end of rooms -->"
@@ -91,6 +91,9 @@ def _ours(box: str, names: Mapping[str, set[str]], before: set[str]) -> str:
         elif name in SHARED and set(SHARED) <= set(names):
             told["shared"] = "`rgs/service` (what its subjects share)"
             whole.add("rgs/service")
+        elif name in LOG and set(LOG) <= set(names):
+            told["log"] = "`rgs/tlog`"
+            whole.add("rgs/tlog")
         else:
             told[name] = f"`{name.replace('.', '/')}`" if inside else f"`{name}` alone"
     if before and whole >= before:

@@ -39,7 +39,7 @@ OPENING_MINOR: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class FaultPlan:
+class FaultOptions:
     """The faults that a simulator makes."""
 
     faults: Annotated[Path | None, typer.Option(help="Plan of faults, TOML or JSON.", dir_okay=False)] = None
@@ -84,7 +84,7 @@ ListenOption = Annotated[str, typer.Option(help="host:port, port 0 for any free 
 @grouped
 def wallet(
     files: Files,
-    plan: FaultPlan,
+    plan: FaultOptions,
     listen: ListenOption = "127.0.0.1:50561",
     balance_minor: Annotated[
         int, typer.Option(help="First balance of every new account, minor units.", min=0)
@@ -110,7 +110,7 @@ def wallet(
 @grouped
 def regulator(
     files: Files,
-    plan: FaultPlan,
+    plan: FaultOptions,
     listen: ListenOption = "127.0.0.1:50562",
     counts: Annotated[
         bool, typer.Option("--as-real", help="Leave out `test_register`: for jurisdictions that do not allow it.")

@@ -1,7 +1,6 @@
 """Where a store lies: a file (SQLite), or a database server by its URL (PostgreSQL).
 
-Refuses a URL of anything else. What is printed of an address never has a password in it: `str` and `repr` leave it out,
-and only a driver is given the whole `url`.
+An address is never printed with its password: `str` and `repr` leave it out, and only the driver gets the whole `url`.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ class PostgresAddress:
     """
 
     url: str = field(repr=False)
-    """The whole of it, password too."""
+    """The whole URL, with its password."""
 
     def beginning_at(self, number: int) -> str:
         """The URL with its hosts in turn: for one host always the same."""
@@ -53,7 +52,7 @@ StoreAddress = Path | PostgresAddress
 
 
 def parse_address(text: str, field_name: str = "store") -> StoreAddress:
-    """The address that a text names; InvalidFieldError, without the text, for a URL that is none of PostgreSQL."""
+    """The address that a text names; InvalidFieldError, without the text, for a URL that is not PostgreSQL's."""
     if "://" not in text:
         return Path(text)
     if len(text) > URL_MAX or _URL.fullmatch(text) is None:

@@ -1,9 +1,8 @@
 """The rules of the allow-list, as functions over its rows: what may be added, and what may be removed.
 
-A certificate is added once: one that was removed stays denied for ever, for whoever removed it had a reason, and its
-row and its signed events say so; its party gets another. A party keeps its role and jurisdiction. The last certificate
-of an admin stays: of those that are allowed one must be left that has not ended. One of which the end is not known,
-because it was added before schema 5, does not count.
+A certificate is added once. One that was removed stays denied for ever, as its row and its signed events say; its
+party gets another. A party keeps its role and jurisdiction. The last certificate of an admin cannot be removed: an
+allowed one that is still valid must remain. One with an unknown end, added before schema 5, does not count.
 """
 
 from __future__ import annotations
@@ -13,26 +12,42 @@ from typing import Final
 
 from rgs.core.errors import CertificateKnownError, InvalidFieldError, LastAdminError, NotFoundError
 from rgs.core.times import format_time
+from rgs.store.changes import StoreRefusedError
 from rgs.store.interface import PartyRow
 
 ADMIN: Final = "admin"
+SELECT_CERTIFICATES: Final = (
+    "SELECT c.fingerprint, c.party, p.role, p.jurisdiction, c.added_ms, c.removed_ms, c.last_ms FROM certificates c"
+    " JOIN parties p ON p.party = c.party WHERE c.removed_ms IS NULL OR ? ORDER BY c.added_ms, c.fingerprint"
+)
+"""The rows of the list, in the order of `PartyRow`; with True those that were removed, too."""
+
+
+def certificate_of(row: PartyRow) -> tuple[str, int, str, str, str, int | None]:
+    """The fields of `CertificateOn`; the end of the validity may be unknown here."""
+    return (row.fingerprint, row.added_ms, row.party, row.role, row.jurisdiction, row.last_ms)
+
+
+def refused_party(row: PartyRow) -> StoreRefusedError:
+    """What is raised where the schema takes no such party."""
+    return StoreRefusedError(f"the store takes no party {row.party} of role {row.role}", party=row.party, role=row.role)
 
 
 def verify_new(row: PartyRow, known: Sequence[PartyRow], field: str = "party") -> None:
-    """Whether the certificate may be added to a list of these rows, removed ones among them. CertificateKnownError,
-    InvalidFieldError naming `field` where its party is another already.
+    """CertificateKnownError if the list has the certificate, also as a removed one. InvalidFieldError naming `field` if
+    its party is known with another role or jurisdiction.
     """
     for other in known:
         if other.fingerprint == row.fingerprint:
             since = format_time(other.added_ms)
-            told = f"is in the allow-list since {since}"
+            known_as = f"is in the allow-list since {since}"
             if other.removed_ms is not None:
-                told = (
+                known_as = (
                     f"was removed from the allow-list at {format_time(other.removed_ms)}, and stays denied: issue"
                     " another one for the party"
                 )
             raise CertificateKnownError(
-                f"this certificate {told}", fingerprint=row.fingerprint, party=other.party, role=other.role
+                f"this certificate {known_as}", fingerprint=row.fingerprint, party=other.party, role=other.role
             )
         if other.party == row.party and (other.role, other.jurisdiction) != (row.role, row.jurisdiction):
             raise InvalidFieldError(

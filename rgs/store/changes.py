@@ -1,8 +1,7 @@
-"""What one commit carries: a frozen description that the writer applies whole or not at all.
+"""What one commit carries. The writer applies a change as a whole or not at all.
 
-The service computes a change from state that it read; the writer compares versions, assigns numbers, signs, inserts
-and commits (ARCHITECTURE 2.18). A change names everything it does, so that the same form serves row by row and set by
-set.
+The service computes a change from what it has read. The writer compares versions, assigns numbers, signs, inserts and
+commits (ARCHITECTURE 2.18, durable before said). A change names everything that it does.
 """
 
 from __future__ import annotations
@@ -16,8 +15,6 @@ from rgs.core.rounds import Round
 from rgs.core.sessions import Session
 from rgs.core.statements import Signer
 from rgs.ports.regulator import StageReport
-from rgs.store.closing_out import ClosedOut
-from rgs.store.erasure import PlayerErased
 from rgs.store.returns import ReturnsRecord
 
 
@@ -28,25 +25,25 @@ class StoreError(UnavailableError):
 
 
 class StoreUnknownError(StoreError):
-    """The store has not told in time whether it committed. It may have, or may yet: the same request id tells."""
+    """The store did not answer in time. It may have committed, or still may: send the same request id again."""
 
     reason = "STORE_OUTCOME_UNKNOWN"
 
 
 class InstanceLostError(StoreError):
-    """Others have declared the instance of this process lost: nothing of it is committed any more, and it ends."""
+    """Another process has declared the instance of this process lost. It commits nothing more and ends."""
 
     reason = "INSTANCE_LOST"
 
 
 class StoreRefusedError(RgsError):
-    """The store is not fit to be opened: in use by another process, of another schema, or of a dead instance."""
+    """The store cannot be opened: another process uses it, its schema is another one, or the instance is dead."""
 
     reason = "STORE_REFUSED"
 
 
 class StoreAwayError(StoreRefusedError):
-    """The store cannot be had now: another process holds it, or no database answers. It may be had in a moment."""
+    """Another process holds the store, or no database answers. A later try may succeed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +73,8 @@ class Signed:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The stored answer of a mutating call: `body` is the response as sent, the signed statement kept once, by
-    reference.
+    """The stored answer of a mutating call. `body` is the response as sent, without its signed statement: that is kept
+    once, and comes back as `envelope`.
     """
 
     party: str
@@ -91,10 +88,10 @@ class Answer:
 
 @unique
 class AffairStage(IntEnum):
-    """How far an affair has moved money. It only rises: what one process has found out no other forgets.
+    """How far an operation has moved money. It only rises, so that no process forgets what another one found out.
 
-    UNKNOWN: a call was not answered, it may have happened. PAID: the wallet holds the debit, the affair goes forward.
-    UNDOING: the debit is to be rolled back, whatever else is heard of it.
+    UNKNOWN: a call got no answer and may have taken effect. PAID: the wallet holds the debit, the operation goes
+    forward. UNDOING: the debit is to be rolled back, whatever answers come later.
     """
 
     BEGUN = 0
@@ -105,11 +102,11 @@ class AffairStage(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Affair:
-    """A multi-step affair (ARCHITECTURE 2.17): durable from before its first outward call until it is done.
+    """An operation of several steps (ARCHITECTURE 2.17, one way forward). It is stored before its first outward call.
 
-    `status`: pending, done, undone (it came to nothing, refused or rolled back: `refusal` is what its request is told
-    for ever), failed (as undone, and its request has another answer, or none). `attempts` that were not answered or
-    refused, the last for `reason`; `next_ms` is when recovery tries again.
+    `status`: pending; done; undone (refused or rolled back: `refusal` answers its request for ever); failed (as undone,
+    but its request has another answer, or none). `attempts` counts the calls that got no answer or a refusal, the last
+    one for `reason`; `next_ms` is when recovery tries again.
     """
 
     affair_id: str
@@ -130,12 +127,12 @@ class Affair:
     next_ms: int = 0
     reason: str = ""
     refusal: str = ""
-    """The error that has ended it, as `rgs.service.money.refusals` writes it."""
+    """The error that ended it, as `rgs.service.money.refusals` writes it."""
 
 
 @dataclass(frozen=True, slots=True)
 class DayCount:
-    """What adds to one operator's day in one currency, as the central system counts it: UTC, minor units."""
+    """What is added to one operator's day in one currency, as the regulator counts it: UTC, minor units."""
 
     operator: str
     currency: str
@@ -151,7 +148,7 @@ class DayCount:
 
 @dataclass(frozen=True, slots=True)
 class DayAligned:
-    """The central system has taken these sums of a day."""
+    """The regulator has accepted these sums of a day."""
 
     aligned: str
     operator: str
@@ -161,7 +158,7 @@ class DayAligned:
 
 @dataclass(frozen=True, slots=True)
 class ReportsHeld:
-    """The central system has refused: reports of this kind ("stages", "alignment") and subject are set aside."""
+    """The regulator has refused: reports of this kind ("stages", "alignment") and subject are set aside."""
 
     kind: str
     subject: str
@@ -171,10 +168,32 @@ class ReportsHeld:
 
 @dataclass(frozen=True, slots=True)
 class ReportsReleased:
-    """They are told again."""
+    """Reports that were set aside are sent again."""
 
     kind: str
     subject: str
+
+
+@dataclass(frozen=True, slots=True)
+class StagesClosedOut:
+    """The queued stages of a session, which the regulator refused, are never reported."""
+
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class DayClosedOut:
+    """A day (`operator:currency:day`) counts as aligned as it stands now. Later changes of it are reported again."""
+
+    subject: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlayerErased:
+    """All that the store has of a player outside the statements is emptied (`rgs.store.rows`)."""
+
+    operator: str
+    player: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +226,7 @@ class SwitchOff:
 
 @dataclass(frozen=True, slots=True)
 class SwitchOn:
-    """It is enabled again."""
+    """What was disabled is enabled again."""
 
     scope: str
     subject: str
@@ -225,7 +244,7 @@ class LatchSet:
 
 @dataclass(frozen=True, slots=True)
 class LatchCleared:
-    """An admin has cleared it."""
+    """An admin has cleared the latch of a guard."""
 
     node: str
     guard: str
@@ -233,7 +252,7 @@ class LatchCleared:
 
 @dataclass(frozen=True, slots=True)
 class PartyOn:
-    """A party, if it is not known yet."""
+    """A party is added unless it is known."""
 
     party: str
     role: str
@@ -243,7 +262,7 @@ class PartyOn:
 
 @dataclass(frozen=True, slots=True)
 class CertificateOn:
-    """A certificate of a party of this role and jurisdiction is allowed; it was never in the list."""
+    """A certificate of a party with this role and jurisdiction is allowed. It must be new to the list."""
 
     fingerprint: str
     added_ms: int
@@ -255,8 +274,8 @@ class CertificateOn:
 
 @dataclass(frozen=True, slots=True)
 class CertificateOff:
-    """An allowed certificate is denied; not the last one of an admin. Behind AllowListChanged, so that two of them do
-    not pass each other by.
+    """An allowed certificate is denied, unless it is the last one of an admin. In its commit it follows
+    AllowListChanged, so that one of two such commits waits for the other.
     """
 
     removed_ms: int
@@ -265,12 +284,12 @@ class CertificateOff:
 
 @dataclass(frozen=True, slots=True)
 class AllowListChanged:
-    """The counter by which everybody notices: whoever has moved it holds the list until the commit."""
+    """The counter rises by which servers notice a change. Whoever has raised it holds the list until the commit."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetaSet:
-    """A value of the store's own."""
+    """A value about the store itself."""
 
     key: str
     value: str
@@ -278,7 +297,7 @@ class MetaSet:
 
 @dataclass(frozen=True, slots=True)
 class LargeWin:
-    """A round that brought at least what the house wants to hear of; told by an event soon after its end."""
+    """A round that won at least the configured amount. An event reports it soon after its end."""
 
     round_id: str
     session_id: str
@@ -288,7 +307,7 @@ class LargeWin:
 
 @dataclass(frozen=True, slots=True)
 class LargeWinTold:
-    """Its event is in the same commit."""
+    """The event of a large win is in the same commit."""
 
     round_id: str
 
@@ -303,14 +322,14 @@ class TokenKept:
 
 @dataclass(frozen=True, slots=True)
 class TokenDropped:
-    """The session is closed: nothing is debited for it any more."""
+    """The token goes when its session is closed: nothing more is debited for it."""
 
     session_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class BalanceTold:
-    """What a session's wallet told last. It decides nothing, so it is written beside the session's version."""
+    """The balance that a session's wallet named last. It decides nothing, so the session keeps its version."""
 
     balance_minor: int
     credited_minor: int
@@ -338,7 +357,8 @@ Record = (
     | DayAligned
     | ReportsHeld
     | ReportsReleased
-    | ClosedOut
+    | StagesClosedOut
+    | DayClosedOut
     | PlayerErased
     | ReturnsRecord
 )
@@ -346,7 +366,7 @@ Record = (
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The instance that goes on where the signing one ends by this change: from here on the store signs as it."""
+    """The instance that follows the one that ends with this change. From here on the store signs as it."""
 
     instance: str
     node: str
@@ -375,14 +395,14 @@ class Change:
     answer: Answer | None = None
     affair: Affair | None = None
     owed: Affair | None = None
-    """Another affair: what the player is owed by what this change does."""
+    """Another operation: the credit that the player is owed by this change."""
     counted: DayCount | None = None
     report: StageReport | None = None
     """Queued for the regulator; its `final_hash` is filled with the hash of the change's last statement."""
     draw_no: int = 0
     """The draw that this change uses, 0 for none."""
     discard: Draft | None = None
-    """Signed instead, if the change cannot be committed: the account of its draw."""
+    """The account of its draw, which is signed instead where the change cannot be committed."""
     main: int | None = -1
     """Which of the drafts the answer carries, counted from the end; None: none of them."""
     artifact: tuple[str, str, bytes] | None = None
@@ -394,9 +414,7 @@ class Change:
     ends: tuple[str, int] | None = None
     """(instance, end time) whose row this change ends: its own at `instance_end`, another's at `instance_lost`."""
     turn: Turn | None = None
-    """Behind this change the store signs as another instance. It is a transaction of its own."""
-    signed: tuple[Signed, ...] = field(default=())
-    """Filled by the writer after the commit."""
+    """After this change the store signs as another instance. Such a change is a transaction of its own."""
 
 
 class SessionRaceError(RgsError):

@@ -1,8 +1,9 @@
-"""The newest checkpoint of each log, in a small database of its own (ARCHITECTURE 2.15): one row an origin.
+"""The newest checkpoint of each log, in a small database of its own (ARCHITECTURE 2.15, a standard log): one row an
+origin.
 
-A log signs nothing that it has not swapped in here, and a witness answers nothing: so a backup of anything else can be
-restored without a second history being signed. Refuses a swap from another row than the one that is there, a smaller
-tree, and another root of the same size.
+A log publishes no signature that it has not swapped in here. So a backup of anything else can be restored without a
+second history being signed. A swap from another row than the one that is there is refused, and so are a smaller tree
+and another root of the same size.
 
 Thread-safe. Calls block: they wait for the disk.
 """
@@ -18,7 +19,6 @@ from rgs.store.wallet import SqliteFile
 
 APPLICATION_ID: Final = 1380406083
 """'RGSC' in ASCII."""
-SCHEMA_VERSION: Final = 1
 _SCHEMA: Final = (
     """
     CREATE TABLE checkpoints (
@@ -28,8 +28,6 @@ _SCHEMA: Final = (
       note BLOB NOT NULL
     ) WITHOUT ROWID
     """,
-    "PRAGMA application_id = 1380406083",
-    "PRAGMA user_version = 1",
 )
 _SELECT: Final = "SELECT origin, size, root, note FROM checkpoints WHERE origin = ?"
 _INSERT: Final = (
@@ -59,14 +57,7 @@ class Checkpoints:
     """The open file. Errors of the disk are StoreError."""
 
     def __init__(self, path: Path) -> None:
-        self._file = SqliteFile(
-            path,
-            application_id=APPLICATION_ID,
-            version=SCHEMA_VERSION,
-            schema=_SCHEMA,
-            unavailable=StoreError,
-            journal="truncate",
-        )
+        self._file = SqliteFile(path, APPLICATION_ID, _SCHEMA, unavailable=StoreError, journal="truncate")
 
     def newest(self, origin: str) -> CheckpointRow | None:
         """The row of a log; None if there is none yet."""
@@ -75,7 +66,7 @@ class Checkpoints:
         return None if row is None else CheckpointRow(*row)
 
     def swap(self, old: CheckpointRow | None, new: CheckpointRow) -> None:
-        """Put `new` in the place of `old` (None: there is none), durable on return; CheckpointRaceError."""
+        """Replace `old` (None: there is none) by `new`, durable on return; CheckpointRaceError."""
         with self._file.transaction() as db:
             if old is None:
                 done = db.execute(_INSERT, (new.origin, new.size, new.root, new.note))

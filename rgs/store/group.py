@@ -1,31 +1,36 @@
-"""The rows of one transaction: statement numbers, link numbers and signatures given in order (ARCHITECTURE 2.18).
+"""The rows of one transaction, for either database: statement numbers, link numbers and signatures are given in order
+(ARCHITECTURE 2.18, durable before said).
 
-Refuses to sign before an instance has started, and a round whose draw is another instance's. Knows no database.
+Nothing is signed before an instance has started. A round must have its draw from the instance that signs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from rgs.core.rounds import Round, RoundStatus
 from rgs.core.statements import KINDS, Signer, format_canonical, leaf_hash, seal_envelope
-from rgs.store.changes import Change, DayCount, Draft, LargeWin, Record, Signed, StoreError, Turn
-from rgs.store.rows import (
-    affair_insert,
-    day_row,
-    report_insert,
-    round_insert,
-    round_update,
-    session_insert,
-    session_update,
-    totals_row,
+from rgs.core.values import changed
+from rgs.store.changes import (
+    Change,
+    DayCount,
+    Draft,
+    LargeWin,
+    Record,
+    SessionRaceError,
+    Signed,
+    StoreError,
+    Turn,
 )
+from rgs.store.rows import AFFAIRS, DAYS, REPORTS, ROUNDS, SESSIONS, AnswerRow, PrivateRow, SignedRow, totals_row
+from rgs.store.writer import CommitOutcome
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
-    """As whom the store signs: an instance, its key, and how far its numbers are durable."""
+class SigningIdentity:
+    """The instance that the store signs as, its key, and how far its numbers are durable."""
 
     instance: str = ""
     signer: Signer | None = None
@@ -38,7 +43,7 @@ class Identity:
 class Group:
     """The rows of one transaction, with numbers and signatures assigned in order."""
 
-    def __init__(self, identity: Identity, large_win_minor: int) -> None:
+    def __init__(self, identity: SigningIdentity, large_win_minor: int) -> None:
         self._identity = identity
         self._large_win_minor = large_win_minor
         self.instance = identity.instance
@@ -65,31 +70,19 @@ class Group:
         """Id and new version of a session of the group."""
 
     @property
-    def identity(self) -> Identity:
-        """As whom the store signs once the group is durable."""
+    def identity(self) -> SigningIdentity:
+        """The instance that the store signs as once the group is durable."""
         return replace(
             self._identity, statement_no=self.statement_no, draw_no=self.draw_no, draw_window=self.draw_window
         )
 
-    def begin(self, turn: Turn, previous: Group) -> Signed:
-        """Statement 1 of an instance that follows another: `instance_start` under the node key, with the numbers that
-        the other ends with.
-        """
-        body = {
-            **turn.start.body,
-            "instance": self.instance,
-            "kind": turn.start.kind,
-            "previous_boot": {
-                "instance": previous.instance,
-                "last_draw_no": str(previous.draw_no),
-                "last_statement_no": str(previous.statement_no),
-            },
-            "statement_no": "1",
-        }
-        signed = sign_statement(turn.start.kind, body, self.instance, 1, turn.node_signer)
+    def start(self, start: Draft, node_signer: Signer) -> Signed:
+        """Statement 1 of the instance, `instance_start`, under the node key."""
+        body = {**start.body, "instance": self.instance, "kind": start.kind, "statement_no": "1"}
+        signed = sign_statement(start.kind, body, self.instance, 1, node_signer)
         self.statement_no = 1
-        self.draw_window = window_of(turn.start)
-        self.statements.append((self.instance, 1, signed.kind, "", "", 0, "", 0, signed.hash, signed.envelope))
+        self.draw_window = window_of(start)
+        self.statements.append(SignedRow(self.instance, 1, signed.kind, hash=signed.hash, envelope=signed.envelope))
         return signed
 
     def sign(self, draft: Draft, link: tuple[str, int, str] = ("", 0, "")) -> Signed:
@@ -109,12 +102,53 @@ class Group:
         if draft.kind == "discarded_draw":
             self.draw_no = max(self.draw_no, int(draft.body["draw_no"]))
         self.statements.append(
-            (self.instance, statement_no, draft.kind, draft.body.get("code", ""), session_id, link_no, draft.round_id,
-             draft.seat_no, signed.hash, signed.envelope)
+            SignedRow(
+                self.instance, statement_no, draft.kind, draft.body.get("code", ""), session_id, link_no,
+                draft.round_id, draft.seat_no, signed.hash, signed.envelope,
+            )
         )  # fmt: skip
         if draft.private is not None:
-            self.privates.append((self.instance, statement_no, format_canonical(draft.private)))
+            self.privates.append(PrivateRow(self.instance, statement_no, format_canonical(draft.private)))
         return signed
+
+    def fill(self, changes: Sequence[Change], known: dict[str, int], owed: Sequence[Draft]) -> list[CommitOutcome]:
+        """Sign what draws are owed, then add each change whose session stands at the version below; `known` has the
+        versions of the sessions. Of any other change only its discarded draw is signed.
+        """
+        outcomes: list[CommitOutcome] = []
+        for draft in owed:
+            self.sign(draft)
+        for change in changes:
+            session = change.session
+            if session is not None and known.get(session.session_id, 0) != session.version - 1:
+                if change.discard is not None:
+                    self.sign(change.discard)
+                outcomes.append(SessionRaceError("the session was changed by another request"))
+                continue
+            if session is not None:
+                known[session.session_id] = session.version
+            outcomes.append(self.add(change))
+        return outcomes
+
+    def turned(self, turn: Turn) -> Group:
+        """The first statements of the instance that follows this one; its `instance_start` names the numbers that this
+        one ends with. StoreError unless every draw of this one is accounted for.
+        """
+        if self.draw_no != turn.last_draw_no:
+            raise StoreError(
+                f"{turn.last_draw_no} draws were made, {self.draw_no} are accounted for: the instance cannot end"
+            )
+        begun = Group(SigningIdentity(turn.instance, turn.signer), self._large_win_minor)
+        previous_boot = {
+            "instance": self.instance,
+            "last_draw_no": str(self.draw_no),
+            "last_statement_no": str(self.statement_no),
+        }
+        begun.start(replace(turn.start, body={**turn.start.body, "previous_boot": previous_boot}), turn.node_signer)
+        for draft in turn.drafts:
+            begun.sign(draft)
+        begun.artifacts.extend(turn.artifacts)
+        return begun
 
     def add(self, change: Change) -> tuple[Signed, ...]:
         """Sign the change's drafts in order and keep its rows."""
@@ -133,29 +167,33 @@ class Group:
             self.draw_no = max(self.draw_no, change.draw_no)
         if session is not None:
             self.moved = (session.session_id, session.version)
+            linked = changed(session, link_no=link_no, link_hash=link_hash)
             if session.version == 1:
-                self.new_sessions.append(session_insert(session, link_no, link_hash))
+                self.new_sessions.append(SESSIONS.row(linked))
             else:
-                self.sessions.append(session_update(session, link_no, link_hash))
+                self.sessions.append(SESSIONS.change(linked))
         last = signed[change.main] if signed and change.main is not None else None
         if change.round is not None:
             if change.pauses and last is not None:
                 change.round = replace(change.round, malfunction=last.hash.hex())
             if change.round.version == 1:
-                self.new_rounds.append(round_insert(change.round, last.hash.hex() if last else ""))
+                opening_hash = last.hash.hex() if last else ""
+                self.new_rounds.append(ROUNDS.row(changed(change.round, opening_hash=opening_hash)))
             else:
-                self.rounds.append(round_update(change.round))
+                self.rounds.append(ROUNDS.change(change.round))
         if change.answer is not None:
             answer = change.answer
             self.answers.append(
-                (answer.party, answer.method, answer.request_id, answer.digest, answer.body,
-                 last.instance if last else "", last.statement_no if last else 0, answer.time_ms)
+                AnswerRow(
+                    answer.party, answer.method, answer.request_id, answer.digest, answer.body,
+                    last.instance if last else "", last.statement_no if last else 0, answer.time_ms,
+                )
             )  # fmt: skip
-        self.affairs.extend(affair_insert(affair) for affair in (change.affair, change.owed) if affair is not None)
+        self.affairs.extend(AFFAIRS.row(affair) for affair in (change.affair, change.owed) if affair is not None)
         if change.counted is not None:
             self._count(change.counted)
         if change.report is not None and last is not None:
-            self.reports.append(report_insert(change.report, last.hash.hex()))
+            self.reports.append(REPORTS.row(replace(change.report, final_hash=last.hash.hex())))
         if session is not None and change.round is not None and change.round.status is not RoundStatus.OPEN:
             self._end(change.round, session.currency)
         self.records.extend(change.records)
@@ -167,13 +205,13 @@ class Group:
         return tuple(signed)
 
     def day_rows(self) -> list[tuple[Any, ...]]:
-        """What adds to the register's days, one row a day, in the order of the key: two nodes never wait for one
-        another in a circle.
+        """What is added to the days, one row a day. They are in the order of the key, so that two nodes never wait for
+        each other in a circle.
         """
         return [(*key, *self._days[key]) for key in sorted(self._days)]
 
     def _count(self, count: DayCount) -> None:
-        operator, currency, day, *sums = day_row(count)
+        operator, currency, day, *sums = DAYS.row(count)
         before = self._days.get((operator, currency, day), [0] * len(sums))
         self._days[operator, currency, day] = [old + new for old, new in zip(before, sums, strict=True)]
 
@@ -181,10 +219,10 @@ class Group:
         round_ = change.round
         if round_ is not None and round_.version == 1 and round_.instance != self.instance:
             change.discard = None  # nor is it accounted for in another's name
-            raise StoreError("a round is opened by the instance that drew its deck, and by no other")
+            raise StoreError("a round must be opened by the instance that drew its deck")
 
     def _end(self, ended: Round, currency: str) -> None:
-        """What the end of a round leaves besides: totals, and a large win to tell of."""
+        """What the end of a round adds: totals, and perhaps a large win."""
         self.totals.append(totals_row(ended, currency))
         won_minor = ended.returned_minor - ended.staked_minor
         if 0 < self._large_win_minor <= won_minor:
@@ -200,3 +238,21 @@ def sign_statement(kind: str, body: dict[str, Any], instance: str, statement_no:
     """Seal a whole body."""
     envelope = seal_envelope(KINDS[kind].payload_type, format_canonical(body), signer)
     return Signed(kind, instance, statement_no, leaf_hash(envelope), envelope)
+
+
+def parted(changes: Sequence[Change], *, is_session_once: bool) -> Iterator[list[Change]]:
+    """The changes in their order; each that turns to another instance is a part by itself, and where
+    `is_session_once` no part has a session twice.
+    """
+    part: list[Change] = []
+    moved: set[str] = set()
+    for change in changes:
+        ids = {one.session_id for one in (change.session, change.round) if one is not None}
+        is_repeated = is_session_once and bool(ids & moved)
+        if part and (change.turn is not None or part[-1].turn is not None or is_repeated):
+            yield part
+            part, moved = [], set()
+        part.append(change)
+        moved |= ids
+    if part:
+        yield part

@@ -1,49 +1,50 @@
-"""The main store as everybody sees it, whatever database lies below: what is read, how a change is committed, and how
-the processes over one store know of one another.
+"""The main store as everybody sees it, whatever database lies below: what is read, how a change is committed, and what
+the processes over one store learn of one another.
 
-`rgs.store.opening` gives one; `SqliteStore` and `PostgresStore` are the two. Refuses to show a connection, a
-transaction or a query: whatever is written is a `Change`.
+`rgs.store.opening` gives one; `SqliteStore` and `PostgresStore` are the two. Every query uses an index, and a page is
+bounded by its caller's limit. Nobody outside gets a connection, a transaction or a query: all that is written is a
+`Change`.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Final
 
 from rgs.core.rounds import Round
 from rgs.core.sessions import Session
 from rgs.core.statements import Signer
-from rgs.ports.regulator import StageReport
 from rgs.store.changes import (
-    Affair,
     Answer,
     Change,
-    DayCount,
     Draft,
     LargeWin,
     LatchSet,
-    ReportsHeld,
     Signed,
     StoreError,
     SwitchOff,
     VoidProposal,
 )
-from rgs.store.outbox import OutboxRow
-from rgs.store.returns import RoundToCount, TallyKept
+from rgs.store.memory import Memory
+from rgs.store.outbox import OutboxReads
+from rgs.store.returns import ReturnsReads
+from rgs.store.rows import LARGE_WINS, LATCHES, ROUNDS, SESSIONS, SWITCHES, TOTALS, VOIDS
+from rgs.store.tables import Table
 from rgs.store.writer import Writer
 
 RECOVERING = "recovering"
-"""Key of `meta` while a recovery is under way; its value is the store epoch that ends, empty where none is."""
+"""Key of `meta` for a recovery that is under way: its value is the store epoch that ends, else empty."""
 LOG_EPOCH = "log_epoch"
-"""Key of `meta` with the store epoch that the log's default origin is made of, once a recovery has given another."""
+"""Key of `meta` with the store epoch in the log's default origin, once a recovery has begun another epoch."""
 ROW_MAX = 1 << 62
 """Row numbers stay below it (`rgs.store.numbers`), and so does every position in a page token."""
 
 
 @dataclass(frozen=True, slots=True)
 class TotalsKey:
-    """What a line of the totals is about; `day` is the UTC date of the rounds' end."""
+    """The key of a line of the totals; `day` is the UTC date of the rounds' end."""
 
     day: str = ""
     operator: str = ""
@@ -54,7 +55,7 @@ class TotalsKey:
 
 @dataclass(frozen=True, slots=True)
 class TotalsRow:
-    """A line of the totals, in minor units; void rounds are counted apart and not staked."""
+    """A line of the totals, in minor units. Void rounds are counted apart; their stakes are not in `staked_minor`."""
 
     key: TotalsKey
     rounds: int
@@ -66,7 +67,7 @@ class TotalsRow:
 
 @dataclass(frozen=True, slots=True)
 class TotalsFilter:
-    """Days, ends included; the others where they are not empty. A player is one of an operator."""
+    """The days, both included, and what is not empty. A player needs an operator."""
 
     first_day: str
     last_day: str
@@ -107,7 +108,7 @@ class InstanceRow:
 
 @dataclass(frozen=True, slots=True)
 class PartyRow:
-    """One allowed certificate: hex SHA-256 of its DER form, and whom it stands for."""
+    """One allowed certificate: hex SHA-256 of its DER form, and the party that it identifies."""
 
     fingerprint: str
     party: str
@@ -116,128 +117,263 @@ class PartyRow:
     added_ms: int
     removed_ms: int | None
     last_ms: int | None = None
-    """The last moment of its validity; None where it was added before schema 5."""
+    """The end of its validity; None where it was added before schema 5."""
 
 
-class StoreReads(Protocol):
-    """What may be read, beside a server too (`open_reads`). StoreError where the database does not answer."""
+INSTANCES: Final = Table("instances", InstanceRow)
 
-    async def meta(self, key: str) -> str:
-        """A value of the store's own: `schema`, `store_epoch`, `parties` (a counter of changes)."""
+_ANSWER: Final = (
+    "SELECT a.party, a.method, a.request_id, a.digest, a.body, a.time_ms, COALESCE(s.envelope, x'') FROM answers a"
+    " LEFT JOIN statements s ON s.instance = a.instance AND s.statement_no = a.statement_no"
+    " WHERE a.request_id = ? AND a.method = ? AND a.party = ?"
+)
+_STATEMENT: Final = (
+    "SELECT s.id, s.kind, s.instance, s.statement_no, s.session_id, s.link_no, s.round_id, s.hash, s.envelope,"
+    " p.private"
+    " FROM statements s LEFT JOIN privates p ON p.instance = s.instance AND p.statement_no = s.statement_no "
+)
+_TOTALS: Final = (
+    TOTALS.select + "INDEXED BY totals_by_day WHERE day BETWEEN ? AND ?"
+    " AND (day, operator, player, game, currency) > (?, ?, ?, ?, ?) AND (? = '' OR game = ?)"
+    " ORDER BY day, operator, player, game, currency LIMIT ?"
+)
+_TOTALS_OF_OPERATOR: Final = (
+    TOTALS.select + "WHERE operator = ? AND day BETWEEN ? AND ? AND (day, player, game, currency) > (?, ?, ?, ?)"
+    " AND (? = '' OR game = ?) ORDER BY day, player, game, currency LIMIT ?"
+)
+_TOTALS_OF_PLAYER: Final = (
+    TOTALS.select + "INDEXED BY totals_by_player WHERE operator = ? AND player = ? AND day BETWEEN ? AND ?"
+    " AND (day, game, currency) > (?, ?, ?) AND (? = '' OR game = ?) ORDER BY day, game, currency LIMIT ?"
+)
+
+
+def _statement_from(row: Any) -> StatementRow:
+    id_, kind, instance, statement_no, session_id, link_no, round_id, hash_, envelope, private = row
+    return StatementRow(
+        id_, kind, instance, statement_no, session_id, link_no, round_id, hash_, envelope, private or b""
+    )
+
+
+class StoreReads(OutboxReads, ReturnsReads):
+    """What may be read, beside a server too (`open_reads`): the queries, once for both databases. StoreError where the
+    database does not answer.
+    """
+
+    @abstractmethod
+    def _stream(self, query: str, *values: Any) -> AsyncIterator[Any]:
+        """Rows of a long answer, a few in memory at a time."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Let go of the store."""
 
     async def changes(self, key: str) -> int:
         """A counter of changes, `switches` or `parties`: it rises in the commit that changes one of them."""
+        return int(await self.meta(key) or 0)
+
+    async def meta(self, key: str) -> str:
+        """A value of the store's own: `schema`, `store_epoch`, `parties` (a counter of changes)."""
+        row = await self._row("SELECT value FROM meta WHERE key = ?", key)
+        return "" if row is None else str(row[0])
 
     async def clock_ms(self) -> int | None:
         """The database's own clock; None where the database is a file."""
+        return None
 
     async def newest_envelope(self) -> bytes:
         """The newest statement's, by row number; empty in an empty store."""
+        row = await self._row("SELECT envelope FROM statements ORDER BY id DESC LIMIT 1")
+        return b"" if row is None else bytes(row[0])
 
     # --- the play path --------------------------------------------------------------------------------------------
 
-    async def session(self, session_id: str, *, fresh: bool = True) -> Session | None:
-        """The session. Not `fresh`, it may be as this process saw it last, though another has moved it since: for those
-        who commit what they compute from it, and try again with a fresh one when anything is refused. Every commit
-        compares versions.
+    async def session(self, session_id: str, *, fresh: bool = True) -> Session | None:  # noqa: ARG002
+        """The session. Where it need not be `fresh`, it may be as this process saw it last, though another has moved it
+        since. That is for callers who commit what they compute from it, and try again with a fresh one when anything
+        is refused: every commit compares versions.
         """
+        return await self._first(SESSIONS, "WHERE session_id = ?", session_id)
 
-    async def round(self, round_id: str, *, fresh: bool = True) -> Round | None:
+    async def round(self, round_id: str, *, fresh: bool = True) -> Round | None:  # noqa: ARG002
         """The round; `fresh` as for `session`."""
+        return await self._first(ROUNDS, "WHERE round_id = ? AND seat_no = 1", round_id)
 
-    async def answer(self, party: str, method: str, request_id: str) -> Answer | None: ...
+    async def answer(self, party: str, method: str, request_id: str) -> Answer | None:
+        """The stored answer of a request, its signed statement with it."""
+        row = await self._row(_ANSWER, request_id, method, party)
+        return None if row is None else Answer(*row)
+
     async def session_token(self, session_id: str) -> bytes:
         """The sealed token of a session, empty where it has none."""
-
-    # --- affairs and reports --------------------------------------------------------------------------------------
-
-    async def affair(self, affair_id: str) -> Affair | None: ...
-    async def pending_affair(self, session_id: str) -> Affair | None:
-        """The one that the session waits for; what is owed waits beside it."""
-
-    async def affair_of_request(self, party: str, method: str, request_id: str) -> Affair | None: ...
-    async def opening_of_request(self, party: str, request_id: str) -> Affair | None: ...
-    async def pending_affairs(self, limit: int, after: str = "") -> list[Affair]: ...
-    async def owed_affairs(self, operator: str, after: str, limit: int) -> list[Affair]: ...
-    async def owed_return(self, session_id: str) -> Affair | None: ...
-    async def outbox(self) -> list[OutboxRow]: ...
-    async def reports(self, limit: int) -> list[tuple[int, StageReport]]: ...
-    async def reports_of(self, session_id: str, limit: int) -> list[tuple[int, StageReport]]: ...
-    async def held_reports(self, after: tuple[str, str], limit: int) -> list[ReportsHeld]: ...
-    async def held_report(self, kind: str, subject: str) -> ReportsHeld | None: ...
-    async def days_to_align(self, before_day: str, before_ms: int, limit: int) -> list[DayCount]: ...
+        row = await self._row("SELECT sealed FROM session_tokens WHERE session_id = ?", session_id)
+        return b"" if row is None else bytes(row[0])
 
     # --- rounds in play, admins, totals ---------------------------------------------------------------------------
 
-    async def open_rounds(self, operator: str, *, after: int, limit: int) -> list[tuple[int, Round]]: ...
-    async def void_proposal(self, round_id: str) -> VoidProposal | None: ...
-    async def switches(self) -> list[SwitchOff]: ...
-    async def latches(self, node: str) -> list[LatchSet]: ...
-    async def events(self, code: str, *, before: int, limit: int) -> list[StatementRow]: ...
-    async def large_wins(self, limit: int) -> list[LargeWin]: ...
-    async def totals(self, wanted: TotalsFilter, *, after: TotalsKey, limit: int) -> list[TotalsRow]: ...
+    async def open_rounds(self, operator: str, *, after: int, limit: int) -> list[tuple[int, Round]]:
+        """Rounds in play, oldest first, above row `after`; those of all operators for an empty name."""
+        if operator:
+            where = "WHERE status = 'open' AND operator = ? AND id > ? ORDER BY id LIMIT ?"
+            return await self._numbered(ROUNDS, where, operator, after, limit)
+        return await self._numbered(ROUNDS, "WHERE status = 'open' AND id > ? ORDER BY id LIMIT ?", after, limit)
 
-    # --- the watch over returns -----------------------------------------------------------------------------------
+    async def void_proposal(self, round_id: str) -> VoidProposal | None:
+        return await self._first(VOIDS, "WHERE round_id = ?", round_id)
 
-    async def tallies(self) -> list[TallyKept]: ...
-    async def unread_instances(self, limit: int) -> list[tuple[str, int]]: ...
-    async def rounds_to_count(self, instance: str, after_no: int, limit: int) -> list[RoundToCount]: ...
-    async def late_rounds(self, limit: int) -> list[str]: ...
-    async def passed_over(self) -> int: ...
+    async def switches(self) -> list[SwitchOff]:
+        """Everything that is disabled."""
+        return await self._found(SWITCHES, "ORDER BY scope, subject")
+
+    async def latches(self, node: str) -> list[LatchSet]:
+        """The latched guards of a node."""
+        return await self._found(LATCHES, "WHERE node = ? ORDER BY guard", node)
+
+    async def events(self, code: str, *, before: int, limit: int) -> list[StatementRow]:
+        """Signed events, newest first, below row `before` (0: from the newest). Filtered by code where one is given."""
+        query = _STATEMENT + "WHERE s.kind = 'event' AND s.code = ? AND s.id < ? ORDER BY s.id DESC LIMIT ?"
+        values: tuple[Any, ...] = (code, before or ROW_MAX, limit)
+        if not code:
+            query = _STATEMENT + "WHERE s.kind = 'event' AND s.id < ? ORDER BY s.id DESC LIMIT ?"
+            values = (before or ROW_MAX, limit)
+        return [_statement_from(row) for row in await self._rows(query, *values)]
+
+    async def large_wins(self, limit: int) -> list[LargeWin]:
+        """Large wins whose event is not signed yet."""
+        return await self._found(LARGE_WINS, "LIMIT ?", limit)
+
+    async def totals(self, wanted: TotalsFilter, *, after: TotalsKey, limit: int) -> list[TotalsRow]:
+        """Running totals by (day, operator, player, game, currency), behind the row `after`."""
+        days, rest = (wanted.first_day, wanted.last_day), (after.day, after.operator, after.player, after.game)
+        values: tuple[Any, ...]
+        if wanted.player:
+            query = _TOTALS_OF_PLAYER
+            values = (wanted.operator, wanted.player, *days, after.day, after.game, after.currency)
+        elif wanted.operator:
+            query = _TOTALS_OF_OPERATOR
+            values = (wanted.operator, *days, after.day, after.player, after.game, after.currency)
+        else:
+            query, values = _TOTALS, (*days, *rest, after.currency)
+        rows = await self._rows(query, *values, wanted.game, wanted.game, limit)
+        return [TotalsRow(TotalsKey(*row[:5]), *row[5:]) for row in rows]
 
     # --- lists ----------------------------------------------------------------------------------------------------
 
     async def sessions_of(
         self, operator: str, player: str, *, open_only: bool, before: int, limit: int
-    ) -> list[tuple[int, Session]]: ...
+    ) -> list[tuple[int, Session]]:
+        """An operator's sessions, newest first, with row numbers; those below row `before` (0: from the newest)."""
+        if player and open_only:
+            where = "WHERE operator = ? AND player = ? AND id < ? AND status <> 'closed'"
+        elif player:
+            where = "WHERE operator = ? AND player = ? AND id < ?"
+        elif open_only:
+            where = "WHERE operator = ? AND id < ? AND status <> 'closed'"
+        else:
+            where = "WHERE operator = ? AND id < ?"
+        before = before or ROW_MAX
+        values = (operator, player, before, limit) if player else (operator, before, limit)
+        return await self._numbered(SESSIONS, where + " ORDER BY id DESC LIMIT ?", *values)
+
     async def rounds_ended(
         self, operator: str, player: str, *, before: tuple[int, int], limit: int
-    ) -> list[tuple[int, Round]]: ...
-    async def rounds_started(
-        self, operator: str, player: str, first_ms: int, last_ms: int, limit: int
-    ) -> list[Round]: ...
-    async def any_session_open(self) -> bool: ...
+    ) -> list[tuple[int, Round]]:
+        """A player's ended rounds, last ended first, below (end time, row number)."""
+        where = (
+            "WHERE operator = ? AND player = ? AND end_ms > 0 AND (end_ms, id) < (?, ?)"
+            " ORDER BY end_ms DESC, id DESC LIMIT ?"
+        )
+        return await self._numbered(ROUNDS, where, operator, player, *before, limit)
 
-    # --- statements and instances ---------------------------------------------------------------------------------
+    async def rounds_started(self, operator: str, player: str, first_ms: int, last_ms: int, limit: int) -> list[Round]:
+        """A player's rounds that started within the two times, ends included."""
+        where = "WHERE operator = ? AND player = ? AND start_ms BETWEEN ? AND ? ORDER BY start_ms LIMIT ?"
+        return await self._found(ROUNDS, where, operator, player, first_ms, last_ms, limit)
 
-    async def statement_of_hash(self, hash_: bytes) -> StatementRow | None: ...
+    async def any_session_open(self) -> bool:
+        """Whether a chain of some session has not come to its session_close."""
+        query = "SELECT 1 FROM sessions WHERE status <> 'closed' AND link_no > 0 LIMIT 1"
+        return await self._row(query) is not None
+
+    # --- statements -----------------------------------------------------------------------------------------------
+
+    async def statement_of_hash(self, hash_: bytes) -> StatementRow | None:
+        row = await self._row(_STATEMENT + "WHERE s.hash = ?", hash_)
+        return None if row is None else _statement_from(row)
+
     async def statements_of_instance(
         self, instance: str, first_no: int, last_no: int, limit: int
-    ) -> list[StatementRow]: ...
-    async def statements_of_session(self, session_id: str, after_link: int, limit: int) -> list[StatementRow]: ...
-    async def statements_of_round(self, round_id: str, after_id: int, limit: int) -> list[StatementRow]: ...
-    async def round_envelopes(self, round_id: str) -> tuple[bytes, bytes]: ...
-    def statements_in_order(self, after_id: int = 0) -> AsyncIterator[StatementRow]:
-        """All statements: those of an instance in the order of their numbers, those of a session in that of its
-        links.
+    ) -> list[StatementRow]:
+        query = _STATEMENT + "WHERE s.instance = ? AND s.statement_no BETWEEN ? AND ? ORDER BY s.statement_no LIMIT ?"
+        return [_statement_from(row) for row in await self._rows(query, instance, first_no, last_no, limit)]
+
+    async def statements_of_session(self, session_id: str, after_link: int, limit: int) -> list[StatementRow]:
+        query = _STATEMENT + "WHERE s.session_id = ? AND s.link_no > ? AND s.link_no > 0 ORDER BY s.link_no LIMIT ?"
+        return [_statement_from(row) for row in await self._rows(query, session_id, after_link, limit)]
+
+    async def statements_of_round(self, round_id: str, after_id: int, limit: int) -> list[StatementRow]:
+        query = _STATEMENT + "WHERE s.round_id = ? AND s.seat_no > 0 AND s.id > ? ORDER BY s.id LIMIT ?"
+        return [_statement_from(row) for row in await self._rows(query, round_id, after_id, limit)]
+
+    async def round_envelopes(self, round_id: str) -> tuple[bytes, bytes]:
+        """The signed opening and final of a round; empty where not signed yet."""
+        # The last condition is its index's.
+        query = "SELECT kind, envelope FROM statements WHERE round_id = ? AND seat_no = 1 AND seat_no > 0"
+        found = dict(await self._rows(query, round_id))
+        return found.get("round_opening", b""), found.get("round_final", b"")
+
+    async def statements_in_order(self, after_id: int = 0) -> AsyncIterator[StatementRow]:
+        """All statements, one row in memory at a time: those of an instance in the order of their numbers, those of a
+        session in that of its links.
         """
+        async for row in self._stream(_STATEMENT + "WHERE s.id > ? ORDER BY s.id", after_id):
+            yield _statement_from(row)
 
-    async def artifact(self, sha256: str) -> bytes | None: ...
-    async def instances(self, *, alive_only: bool) -> list[InstanceRow]: ...
-    async def start_of(self, instance: str) -> bytes: ...
-    async def previous_boot(self, node: str, worker: int) -> InstanceRow | None: ...
-    async def close(self) -> None: ...
+    async def artifact(self, sha256: str) -> bytes | None:
+        """The content of an artifact by its hex SHA-256."""
+        row = await self._row("SELECT content FROM artifacts WHERE sha256 = ?", sha256)
+        return None if row is None else bytes(row[0])
+
+    # --- instances ------------------------------------------------------------------------------------------------
+
+    async def instances(self, *, alive_only: bool) -> list[InstanceRow]:
+        return await self._found(INSTANCES, "WHERE alive >= ? ORDER BY start_ms, instance", int(alive_only))
+
+    async def start_of(self, instance: str) -> bytes:
+        """The envelope of its statement 1."""
+        query = "SELECT envelope FROM statements WHERE instance = ? AND statement_no = 1"
+        envelope: bytes = (await self._row(query, instance))[0]
+        return envelope
+
+    async def previous_boot(self, node: str, worker: int) -> InstanceRow | None:
+        """The newest instance of a node's worker."""
+        return await self._first(INSTANCES, "WHERE node = ? AND worker = ? ORDER BY boot_no DESC LIMIT 1", node, worker)
 
 
-class Store(StoreReads, Protocol):
+class Store(StoreReads):
     """The open store of one process. It signs, and so commits, as the one instance that it was started for."""
 
-    writer: Writer
     large_win_minor: int
-    """From which returned - staked on a round's end is kept as a LargeWin; 0: never."""
-    on_failure: Callable[[StoreError], None]
-    """Told of every commit that the store could not do."""
+    """A round that returns its stake and this much more is kept as a LargeWin; 0: none is."""
+
+    def __init__(self, writer: Writer) -> None:
+        self.writer = writer
+        self.on_failure: Callable[[StoreError], None] = lambda _: None
+        """Called with every commit that the store could not do."""
+        self._memory = Memory()
 
     @property
+    @abstractmethod
     def draws_owed(self) -> int:
         """Draws that were not used and whose account is not durable yet: they are in flight still."""
 
     @property
+    @abstractmethod
     def draw_window(self) -> int:
         """Draws of this instance that may be in flight at once, as its durable statements say: what its start promised,
         or the last `draw_window` since.
         """
 
+    @abstractmethod
     async def start_instance(
         self, *, instance: str, node: str, boot_no: int, worker: int, start_ms: int, start: Draft, node_signer: Signer,
         signer: Signer,
@@ -249,57 +385,95 @@ class Store(StoreReads, Protocol):
     async def commit(self, change: Change) -> tuple[Signed, ...]:
         """Commit with the next group; the signed statements of the change, in the order of its drafts.
 
-        Raises SessionRaceError, RequestSeenError, StoreError; nothing took effect then, but the account of a
-        discarded draw.
+        SessionRaceError, RequestSeenError, StoreError: nothing took effect, except the account of a discarded draw.
         """
+        self._memory.forget(change)
+        try:
+            signed = await self.writer.commit(change)
+        except StoreError as error:
+            self.on_failure(error)
+            raise
+        self._memory.keep(change, signed)
+        return signed
 
+    def _verify_answering(self) -> None:
+        """StoreError while a commit of this process is stuck, where what is in memory may then be out of date."""
+
+    async def session(self, session_id: str, *, fresh: bool = True) -> Session | None:
+        if not fresh and (known := self._memory.session(session_id)) is not None:
+            self._verify_answering()
+            return known
+        return await super().session(session_id)
+
+    async def round(self, round_id: str, *, fresh: bool = True) -> Round | None:
+        if not fresh and (known := self._memory.round(round_id)) is not None:
+            self._verify_answering()
+            return known
+        return await super().round(round_id)
+
+    @abstractmethod
     async def forget_reports(self, row_ids: Sequence[int]) -> None:
         """Drop queued stage reports: the regulator has them."""
 
+    @abstractmethod
     async def forget_answers(self, now_ms: int, before_ms: int) -> int:
-        """Drop stored answers from before a time, a share of them or a whole day's, and make room for those of the days
-        from now on. Never one that is younger than `now_ms - before_ms` by the database's own clock. Called now and
-        then by one process: 0 when there is nothing more to drop.
+        """Drop stored answers from before a time, a part of them or a whole day's, and make room for those of the next
+        days. None that is younger than `now_ms - before_ms` by the database's own clock is dropped. One process calls
+        it now and then. 0: there is nothing more to drop.
         """
 
     # --- many processes over one store; a file has one, which leads everything and hears nothing --------------------
 
+    @abstractmethod
     async def renew_lease(self, instance: str, lease_ms: int) -> bool:
-        """The instance lives at least so long, by the database's clock; False if it has ended, whoever ended it."""
+        """Renew the lease of the instance by the database's clock. False if the instance has ended."""
 
+    @abstractmethod
     async def lapsed_instances(self) -> list[InstanceRow]:
-        """Other instances that have not ended, but whose lease has, or whose worker has begun anew: whoever leads signs
-        that they are lost. A commit that ends one is refused if it lives after all.
+        """Other instances that have not ended but whose lease has, or whose worker has started again. The leader signs
+        that they are lost. A commit that ends one is refused if it is alive after all.
         """
 
+    @abstractmethod
     async def lead(self, duty: str) -> bool:
-        """Whether this process leads the duty now, and no other: ask before each round of it."""
+        """Whether this process alone leads the duty now. Ask before each round of it."""
 
+    @abstractmethod
     async def tell(self, payload: str) -> None:
-        """Tell every process that listens, this one too; best effort, nothing waits for it."""
+        """Send it to every process that listens, this one too; best effort, nothing waits for it."""
 
+    @abstractmethod
     async def listen(self, callback: Callable[[str], None]) -> None:
-        """Call it with whatever is told, over reconnections too; what was told meanwhile is lost."""
+        """Call it with each payload, also after a reconnection; payloads sent meanwhile are lost."""
 
 
-class Parties(Protocol):
-    """The allow-list over a connection of its own: changed by `rgs party …` while servers run, which notice by the
-    counter. Removing a certificate keeps its row, with the time.
+class Parties(ABC):
+    """The allow-list over a connection of its own. `rgs party …` changes it while servers run, which notice by the
+    counter. A certificate that is removed keeps its row, with the time.
     """
 
+    @abstractmethod
     async def changes(self) -> int:
         """Rises with every change of the list."""
 
     async def allowed(self) -> list[PartyRow]:
         """The certificates that are allowed now."""
+        return await self._listed(removed_too=False)
 
     async def all(self) -> list[PartyRow]:
         """All certificates that were ever allowed."""
+        return await self._listed(removed_too=True)
 
+    @abstractmethod
+    async def _listed(self, *, removed_too: bool) -> list[PartyRow]: ...
+
+    @abstractmethod
     async def add(self, row: PartyRow) -> None:
         """Allow a certificate; what `rgs.store.allowed.verify_new` raises."""
 
+    @abstractmethod
     async def remove(self, fingerprint: str, removed_ms: int) -> None:
         """Deny a certificate from now on; what `rgs.store.allowed.removable` raises."""
 
+    @abstractmethod
     async def close(self) -> None: ...

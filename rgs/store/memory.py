@@ -1,7 +1,7 @@
-"""Sessions as this process committed them last, each with its round in play: the next call most often wants them.
+"""Sessions as this process committed them last, each with its round in play. The next call usually needs them.
 
-Filled behind a commit only. A stale copy could do no harm, for every commit compares versions, and is forgotten when
-one fails. Refuses to grow beyond `FRESH_MAX` sessions.
+They are kept after a commit only. A stale copy does no harm: every commit compares versions, and a failed one forgets
+the copy. At most `FRESH_MAX` sessions are kept.
 """
 
 from __future__ import annotations
@@ -39,17 +39,12 @@ class Memory:
         return None
 
     def forget(self, change: Change) -> None:
-        """The change is about to be committed: until it has been, nothing is known of its session."""
+        """Forget the session of a change that is about to be committed: until it is, nothing is known of it."""
         if change.session is not None:
             self._fresh.pop(change.session.session_id, None)
 
-    def clear(self) -> None:
-        """Forget everything."""
-        self._fresh.clear()
-        self._session_of.clear()
-
     def _take_balances(self, change: Change) -> None:
-        """What wallets have told beside the versions of their sessions."""
+        """The balances that wallets have named: they do not change the version of a session."""
         for record in change.records:
             if isinstance(record, BalanceTold) and record.session_id in self._fresh:
                 session, round_ = self._fresh[record.session_id]
@@ -78,7 +73,8 @@ class Memory:
             elif round_.version == 1:
                 round_ = changed(round_, opening_hash=signed[-1].hash.hex())
         if len(self._fresh) >= FRESH_MAX:
-            self.clear()
+            self._fresh.clear()
+            self._session_of.clear()
         self._fresh[session.session_id] = (session, round_)
         if round_ is not None:
             self._session_of[round_.round_id] = session.session_id

@@ -2,9 +2,9 @@
 without a sequence.
 
 A number is a hybrid logical clock: milliseconds since 2025, a count below the millisecond, and in the lowest 12 bits
-the slot of the instance, which no other instance alive has. It never falls below what the instance, or a session that
-it writes of, has had before: whatever the clocks of the hosts say, statements ordered by it keep the order of every
-instance and of every session, which is what a replay asks of an export. Pure.
+the slot of the instance, which no other live instance has. It is always above the numbers that the instance, and the
+sessions that it writes of, had before. So statements ordered by it keep the order of every instance and session, as a
+replay needs, whatever the clocks of the hosts say. Pure.
 """
 
 from __future__ import annotations

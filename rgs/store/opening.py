@@ -1,7 +1,4 @@
-"""A store from its address: the one place that knows which database is which.
-
-Refuses an address where there is no store, or one of another schema.
-"""
+"""Open a store by its address. Only this file knows which database an address means."""
 
 from __future__ import annotations
 
@@ -16,10 +13,9 @@ from rgs.store.postgres import recovery, schema
 from rgs.store.postgres.parties import PostgresParties
 from rgs.store.postgres.reads import PostgresReads
 from rgs.store.postgres.store import PostgresStore
-from rgs.store.reads import SqliteReads
 from rgs.store.recovery import Import
-from rgs.store.sqlite import erasure, store
 from rgs.store.sqlite import recovery as sqlite_recovery
+from rgs.store.sqlite import store
 
 
 async def create_store(where: StoreAddress, store_epoch: str) -> None:
@@ -36,7 +32,7 @@ async def migrate_store(where: StoreAddress) -> tuple[int, int]:
 
 
 async def import_gap(where: StoreAddress, gap: Import) -> None:
-    """Bring into a restored store what only the log has, whole; StoreRefusedError, and nothing has changed."""
+    """Bring into a restored store all that only the log has. StoreRefusedError: nothing has changed."""
     if isinstance(where, PostgresAddress):
         await recovery.import_gap(where, gap)
     else:
@@ -44,17 +40,17 @@ async def import_gap(where: StoreAddress, gap: Import) -> None:
 
 
 def overwrite_freed(where: StoreAddress) -> bool:
-    """Leave nothing of what was deleted in the bytes of the store; StoreRefusedError, StoreError. False where that is
-    the database's own business: PostgreSQL frees rows by its VACUUM.
+    """Remove what was deleted from the bytes of the store; StoreRefusedError, StoreError. False for PostgreSQL, whose
+    own VACUUM frees the rows.
     """
     if isinstance(where, PostgresAddress):
         return False
-    erasure.rewrite(where)
+    store.rewrite(where)
     return True
 
 
 async def open_store(where: StoreAddress) -> Store:
-    """The store, to serve from; StoreRefusedError."""
+    """The store, to serve from. StoreRefusedError where there is none, or one of another schema."""
     return await PostgresStore.open(where) if isinstance(where, PostgresAddress) else store.SqliteStore(where)
 
 
@@ -81,7 +77,7 @@ async def open_reads(where: StoreAddress) -> StoreReads:
         opened.callback(connection.close)
         store.verify_schema(connection, where)
         opened.pop_all()
-    return SqliteReads(connection)
+    return store.SqliteReads(connection)
 
 
 async def _verify(where: PostgresAddress) -> None:

@@ -1,24 +1,22 @@
-"""What waits to be told outside: affairs, what is owed to players, stage reports, days to align.
+"""What waits outside the store: operations that are under way, credits that are owed, stage reports, days to align.
 
-Every query rides on an index of what is pending, so that what is done costs nothing. Refuses to write.
+Every query uses an index of what is pending, so what is done costs nothing.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from rgs.ports.regulator import StageReport
 from rgs.store.changes import Affair, DayCount, ReportsHeld
-from rgs.store.rows import SELECT_AFFAIR, SELECT_REPORTS
+from rgs.store.queries import Queries
+from rgs.store.rows import AFFAIRS, DAYS, HELD_REPORTS, REPORTS
 
 
 @dataclass(frozen=True, slots=True)
 class OutboxRow:
-    """How many affairs of one kind wait at one stage, and when the oldest began. Kind `stages`: queued reports, `held`:
-    those that were refused.
+    """How many operations of one kind wait at one stage, and when the oldest began. Kind `stages`: queued reports,
+    `held`: those that were refused.
     """
 
     kind: str
@@ -27,63 +25,48 @@ class OutboxRow:
     oldest_ms: int
 
 
-class OutboxReads(ABC):
+class OutboxReads(Queries):
     """The queries, once for both databases."""
 
-    @abstractmethod
-    async def _rows(self, query: str, *values: Any) -> Sequence[Any]:
-        """All rows of an answer."""
-
-    async def _row(self, query: str, *values: Any) -> Any:
-        """The first row, None if there is none."""
-        rows = await self._rows(query, *values)
-        return rows[0] if rows else None
-
-    # --- affairs --------------------------------------------------------------------------------------------------
+    # --- operations -----------------------------------------------------------------------------------------------
 
     async def affair(self, affair_id: str) -> Affair | None:
-        row = await self._row(SELECT_AFFAIR + "WHERE affair_id = ?", affair_id)
-        return None if row is None else Affair(*row)
+        return await self._first(AFFAIRS, "WHERE affair_id = ?", affair_id)
 
     async def pending_affair(self, session_id: str) -> Affair | None:
-        """The one that the session waits for; what is owed waits beside it."""
-        query = SELECT_AFFAIR + "WHERE session_id = ? AND status = 'pending' AND kind <> 'return'"
-        row = await self._row(query, session_id)
-        return None if row is None else Affair(*row)
+        """The one that the session waits for. Credits that are owed wait beside it."""
+        return await self._first(
+            AFFAIRS, "WHERE session_id = ? AND status = 'pending' AND kind <> 'return'", session_id
+        )
 
     async def affair_of_request(self, party: str, method: str, request_id: str) -> Affair | None:
-        """The affair that this request began, while it is pending, and for ever if it came to nothing."""
-        query = SELECT_AFFAIR + "WHERE request_id = ? AND method = ? AND party = ? AND status IN ('pending', 'undone')"
-        row = await self._row(query, request_id, method, party)
-        return None if row is None else Affair(*row)
+        """The operation that this request began: while it is pending, and for ever if it came to nothing."""
+        where = "WHERE request_id = ? AND method = ? AND party = ? AND status IN ('pending', 'undone')"
+        return await self._first(AFFAIRS, where, request_id, method, party)
 
     async def opening_of_request(self, party: str, request_id: str) -> Affair | None:
-        """The affair by which this `OpenSession` has opened its session, for ever: no request opens two."""
-        which = "WHERE request_id = ? AND method = 'OpenSession' AND party = ? AND kind = 'open' AND status = 'done'"
-        row = await self._row(SELECT_AFFAIR + which, request_id, party)
-        return None if row is None else Affair(*row)
+        """The operation by which this `OpenSession` opened its session. It is kept for ever: no request opens two."""
+        where = "WHERE request_id = ? AND method = 'OpenSession' AND party = ? AND kind = 'open' AND status = 'done'"
+        return await self._first(AFFAIRS, where, request_id, party)
 
     async def pending_affairs(self, limit: int, after: str = "") -> list[Affair]:
-        """The oldest unfinished affairs behind the affair `after`: what recovery continues."""
-        # Named, because the order would tempt the planner to walk over all affairs that ever were.
-        which = "INDEXED BY affairs_in_order WHERE status = 'pending' AND affair_id > ? ORDER BY affair_id LIMIT ?"
-        query = SELECT_AFFAIR + which
-        return [Affair(*row) for row in await self._rows(query, after, limit)]
+        """The oldest unfinished operations after the operation `after`: what recovery continues."""
+        # Named, because the order would tempt the planner to walk over all operations that ever were.
+        where = "INDEXED BY affairs_in_order WHERE status = 'pending' AND affair_id > ? ORDER BY affair_id LIMIT ?"
+        return await self._found(AFFAIRS, where, after, limit)
 
     async def owed_affairs(self, operator: str, after: str, limit: int) -> list[Affair]:
         """Credits that no wallet has taken yet, oldest first; those of all operators for an empty name."""
-        which = (
+        where = (
             "INDEXED BY affairs_owed WHERE status = 'pending' AND kind IN ('end', 'return') AND affair_id > ?"
             " AND (? = '' OR party = ?) ORDER BY affair_id LIMIT ?"
         )
-        query = SELECT_AFFAIR + which
-        return [Affair(*row) for row in await self._rows(query, after, operator, operator, limit)]
+        return await self._found(AFFAIRS, where, after, operator, operator, limit)
 
     async def owed_return(self, session_id: str) -> Affair | None:
-        """The newest return of a session's rounds that the wallet has not taken."""
-        which = "WHERE session_id = ? AND status = 'pending' AND kind = 'return' ORDER BY affair_id DESC LIMIT 1"
-        row = await self._row(SELECT_AFFAIR + which, session_id)
-        return None if row is None else Affair(*row)
+        """The newest credit of a session's rounds that the wallet has not taken."""
+        where = "WHERE session_id = ? AND status = 'pending' AND kind = 'return' ORDER BY affair_id DESC LIMIT 1"
+        return await self._first(AFFAIRS, where, session_id)
 
     async def outbox(self) -> list[OutboxRow]:
         """What waits, by kind and stage."""
@@ -107,31 +90,24 @@ class OutboxReads(ABC):
     # --- reports --------------------------------------------------------------------------------------------------
 
     async def reports(self, limit: int) -> list[tuple[int, StageReport]]:
-        """The oldest queued stage reports with their row numbers, but those of sessions that are set aside."""
+        """The oldest queued stage reports with their row numbers, except those of sessions that are set aside."""
         which = "WHERE session_id NOT IN (SELECT subject FROM held_reports WHERE kind = 'stages') ORDER BY id LIMIT ?"
-        query = SELECT_REPORTS + which
-        return [(row[0], StageReport(*row[1:])) for row in await self._rows(query, limit)]
+        return await self._numbered(REPORTS, which, limit)
 
     async def reports_of(self, session_id: str, limit: int) -> list[tuple[int, StageReport]]:
         """The queued stage reports of one session, by stage number."""
-        query = SELECT_REPORTS + "WHERE session_id = ? ORDER BY stage_no LIMIT ?"
-        return [(row[0], StageReport(*row[1:])) for row in await self._rows(query, session_id, limit)]
+        return await self._numbered(REPORTS, "WHERE session_id = ? ORDER BY stage_no LIMIT ?", session_id, limit)
 
     async def held_reports(self, after: tuple[str, str], limit: int) -> list[ReportsHeld]:
-        """What the central system has refused, by kind and subject, behind the one given."""
-        query = (
-            "SELECT kind, subject, reason, since_ms FROM held_reports WHERE (kind, subject) > (?, ?)"
-            " ORDER BY kind, subject LIMIT ?"
-        )
-        return [ReportsHeld(*row) for row in await self._rows(query, *after, limit)]
+        """What the regulator has refused, by kind and subject, after the one given."""
+        where = "WHERE (kind, subject) > (?, ?) ORDER BY kind, subject LIMIT ?"
+        return await self._found(HELD_REPORTS, where, *after, limit)
 
     async def held_report(self, kind: str, subject: str) -> ReportsHeld | None:
-        query = "SELECT kind, subject, reason, since_ms FROM held_reports WHERE kind = ? AND subject = ?"
-        row = await self._row(query, kind, subject)
-        return None if row is None else ReportsHeld(*row)
+        return await self._first(HELD_REPORTS, "WHERE kind = ? AND subject = ?", kind, subject)
 
     async def days_to_align(self, before_day: str, before_ms: int, limit: int) -> list[DayCount]:
-        """Days that are over and were told with other sums, or not yet. None while something of them is under way."""
+        """Days that are over and were not reported with these sums. Empty while something of them is under way."""
         waiting = (
             "SELECT 1 FROM affairs INDEXED BY affairs_in_order WHERE status = 'pending'"
             " AND kind IN ('purchase', 'end') AND created_ms < ? LIMIT 1"
@@ -142,11 +118,10 @@ class OutboxReads(ABC):
         )
         if await self._row(waiting, before_ms) is not None or await self._row(queued, before_ms) is not None:
             return []
-        query = (
-            "SELECT operator, currency, day, purchases, bought_minor, stages, staked_minor, returned_minor, ends,"
-            " final_balance_minor FROM register_days WHERE day < ? AND aligned <> purchases || ',' || bought_minor"
+        where = (
+            "WHERE day < ? AND aligned <> purchases || ',' || bought_minor"
             " || ',' || stages || ',' || staked_minor || ',' || returned_minor || ',' || ends || ',' ||"
             " final_balance_minor AND operator || ':' || currency || ':' || day NOT IN"
             " (SELECT subject FROM held_reports WHERE kind = 'alignment') ORDER BY day, operator, currency LIMIT ?"
         )
-        return [DayCount(*row) for row in await self._rows(query, before_day, limit)]
+        return await self._found(DAYS, where, before_day, limit)

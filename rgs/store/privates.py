@@ -1,9 +1,7 @@
-"""Private blocks beside the log, sealed, that of an opening with its request: what gives a restored store back whose
-the sessions of its gap are, and what has opened them (docs/keys.md 5). A small database in the log's folder, outside
-its shards, so that it is never served.
+"""Sealed private blocks beside the log, in a small database in its folder, outside the shards that are served.
 
-The newest PRIVATES_MAX blocks are kept, whatever their age: a backup whose gap holds more gets the newest. Who has the
-file and not the key-encryption key learns nothing but sizes. Refuses to know what is in a block.
+After a restored backup they tell whose the sessions of the gap are and which requests opened them (docs/keys.md 5). The
+newest PRIVATES_MAX blocks are kept, whatever their age. Without the key-encryption key the file shows only sizes.
 
 Thread-safe. Calls block: they wait for the disk.
 """
@@ -20,10 +18,9 @@ from rgs.store.wallet import SqliteFile
 
 PRIVATES_FILE: Final = "privates.db"
 PRIVATES_MAX: Final = 2_000_000
-"""About 1 GB; two years of a house that opens a thousand sessions a day."""
+"""About 1 GB: two years of a thousand sessions a day."""
 APPLICATION_ID: Final = 1380406096
 """'RGSP' in ASCII."""
-SCHEMA_VERSION: Final = 1
 _SCHEMA: Final = (
     """
     CREATE TABLE privates (
@@ -36,8 +33,6 @@ _SCHEMA: Final = (
     )
     """,
     "CREATE INDEX privates_of_session ON privates (session_id)",
-    "PRAGMA application_id = 1380406096",
-    "PRAGMA user_version = 1",
 )
 _INSERT: Final = (
     "INSERT INTO privates (instance, statement_no, session_id, sealed) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
@@ -63,17 +58,10 @@ class SealedPrivates:
 
     def __init__(self, path: Path, *, kept_max: int = PRIVATES_MAX) -> None:
         self._kept_max = kept_max
-        self._file = SqliteFile(
-            path,
-            application_id=APPLICATION_ID,
-            version=SCHEMA_VERSION,
-            schema=_SCHEMA,
-            unavailable=StoreError,
-            journal="truncate",
-        )
+        self._file = SqliteFile(path, APPLICATION_ID, _SCHEMA, unavailable=StoreError, journal="truncate")
 
     def add(self, blocks: Iterable[SealedPrivate]) -> None:
-        """Keep the blocks, durable on return; those that are there already stay as they are, the oldest go."""
+        """Keep the blocks, durable on return. Those that are there already stay as they are; the oldest are dropped."""
         rows = [(one.instance, one.statement_no, one.session_id, one.sealed) for one in blocks]
         if rows:
             with self._file.transaction() as db:
@@ -81,13 +69,13 @@ class SealedPrivates:
                 db.execute(_DROP_OLD, (self._kept_max,))
 
     def find(self, instance: str, statement_no: int) -> bytes | None:
-        """The sealed block of a statement, None where it was never kept, or is gone."""
+        """The sealed block of a statement; None where it was never kept, or was dropped."""
         with self._file.transaction() as db:
             row = db.execute(_SELECT, (instance, statement_no)).fetchone()
         return None if row is None else bytes(row[0])
 
     def erase(self, session_ids: Iterable[str]) -> int:
-        """Remove the blocks of these sessions, their bytes too; how many there were."""
+        """Remove the blocks of these sessions and overwrite their bytes; how many there were."""
         with self._file.transaction() as db:
             db.execute(_OVERWRITE)
             return sum(db.execute(_ERASE, (session_id,)).rowcount for session_id in session_ids)

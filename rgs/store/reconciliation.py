@@ -1,12 +1,9 @@
-"""Reconciliation over files: duckdb with a memory limit, a folder of its own to spill into, and no way out.
+"""Reconciliation over files with duckdb: it has a memory limit and can reach the named folders and files only.
 
-What it implements: joining by id and leaving what does not agree to `rgs.core.reconcile`; totals; the order of the
-report. Extensions are neither installed nor loaded by themselves; once opened, the database reads and writes the named
-folders and files and nothing else, and its settings are locked. The memory limit is three quarters of what was
-promised: the rest is Python's and duckdb's own overhead. Two threads; every result has an order, so that the same rows
-give the same report in whatever order they came.
-
-Refuses a value in SQL that is not bound, and to keep anything: the folder is the caller's to remove.
+It joins rows by id and leaves those that differ to `rgs.core.reconcile`; it adds up totals and orders the report. No
+extension is installed or loaded, and the settings are locked. The memory limit is three quarters of what the caller
+allows: the rest is the overhead of Python and duckdb. Every result has an order, so that the same rows give the same
+report in whatever order they came. Every value in SQL is bound. The caller removes the folder.
 """
 
 from __future__ import annotations
@@ -40,9 +37,9 @@ THREADS: Final = 2
 MEMORY_MB_MIN: Final = 256
 ROWS_AT_ONCE: Final = 2048
 ROWS_OF_ONE_KEY: Final = 1000
-"""A file that repeats one id without end is a duplicate after this many, and costs no more memory."""
+"""Rows that are kept of one id: more of them are a duplicate already, and would only take memory."""
 Key = Any
-Group = tuple[Key, list[list[Any]]]
+KeyedRows = tuple[Key, list[list[Any]]]
 
 
 class ReconciliationStoreError(RgsError):
@@ -52,7 +49,7 @@ class ReconciliationStoreError(RgsError):
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class RowCounts:
     """Rows of each table, in the order of the query that counts them."""
 
     legs: int
@@ -68,7 +65,7 @@ class Counts:
     test_sessions: int
 
 
-class Comparison:
+class BookComparison:
     """One comparison: load every source, then read what does not agree. `folder` exists and is empty."""
 
     def __init__(self, folder: Path, *, memory_mb: int, files: Sequence[Path] = ()) -> None:
@@ -159,15 +156,16 @@ class Comparison:
     # --- joining ---
 
     def keep_operator(self, operator: str) -> None:
-        """Leave out the rows of the wallet and the register that name another operator."""
+        """Remove the rows of the wallet and the regulator that name another operator."""
         for statement in sql.ONE_OPERATOR:
             self._run(statement, [operator])
         for statement in sql.WITHOUT_OTHERS:
             self._run(statement)
 
     def name_nameless(self, terms: Terms) -> set[str]:
-        """Give legs and sessions without their private block the ids under which wallet and register know the same
-        participation or session. What stays without: hashes of legs, which are set aside, and ids of sessions.
+        """Give transfers and sessions without their private block the ids under which wallet and regulator know the
+        same participation or session. Returns those that stay without: hashes of transfers, which are set aside, and
+        ids of sessions.
         """
         if not self._one(sql.HAS_NAMELESS)[0]:
             return set()
@@ -181,7 +179,7 @@ class Comparison:
         return left
 
     def join(self, terms: Terms) -> None:
-        """Find what does not agree in plain. Call once, after everything is loaded."""
+        """Find the ids whose rows differ. Call once, after everything is loaded."""
         period = {"from_ms": terms.from_ms, "to_ms": terms.to_ms}
         clocks = {"clock_limit_ms": terms.clock_limit_ms}
         told = {"is_regulator": terms.regulator}
@@ -190,7 +188,7 @@ class Comparison:
             self._run(sql.MONEY_JOIN, period | clocks)
             self._run(sql.MONEY_TAKE)
             joined, legs, rows = self._one(sql.MONEY_COUNTS)
-            if not joined == legs == rows:  # some id stands twice on a side and still agrees: look for it
+            if not joined == legs == rows:  # some id is there twice on a side and still agrees: look for it
                 self._run(sql.MONEY_REPEATED)
         else:
             self._run(sql.LEGS_ALL)
@@ -203,7 +201,7 @@ class Comparison:
         self._run(sql.PARTICIPATIONS, period)
 
     def money(self) -> Iterator[tuple[str, list[Leg], list[WalletRow], list[Ticket]]]:
-        """The facts of each transaction id that does not agree in plain, in order of the ids."""
+        """The facts of each transaction id whose rows differ, in order of the ids."""
         for key, (legs, rows, tickets) in self._grouped(sql.SELECT_LEGS, sql.SELECT_WALLET, sql.SELECT_TICKETS):
             yield (
                 key,
@@ -213,8 +211,8 @@ class Comparison:
             )
 
     def accounts(self) -> Iterator[Iterator[tuple[WalletRow, bool]]]:
-        """The rows of each account whose balances do not follow from one another in plain, in order of time, with
-        whether something else is said of the row's transaction.
+        """The rows of each account whose balances do not follow from each other, in order of time, each with whether
+        its transaction id is among those that differ.
         """
         if self._one(sql.TELLS_BALANCES)[0]:
             self._run(sql.ACCOUNTS)
@@ -255,7 +253,7 @@ class Comparison:
         for row in self._rows(self._run(sql.SELECT_ENDED)):
             yield SessionFact(*row)
 
-    def _grouped(self, *queries: str) -> Iterator[Group]:
+    def _grouped(self, *queries: str) -> Iterator[KeyedRows]:
         """Ordered results, each of (key, fields…), merged by key: for each key a list of rows a query."""
         streams = [self._stream(place, query) for place, query in enumerate(queries)]
         for key, rows in groupby(heapq.merge(*streams, key=itemgetter(0)), key=itemgetter(0)):
@@ -290,9 +288,9 @@ class Comparison:
         """The daily totals of the register: (date, operator, currency, rounds, bought, staked, returned, paid out)."""
         return self._run(sql.DECLARED).fetchall()
 
-    def counts(self) -> Counts:
+    def counts(self) -> RowCounts:
         """How many rows there are of each kind."""
-        return Counts(*self._one(sql.COUNTS))
+        return RowCounts(*self._one(sql.COUNTS))
 
     def identity(self) -> tuple[int, ...]:
         """(ended, holds in the record, told by the wallet, holds there, told by the regulator, holds there)."""

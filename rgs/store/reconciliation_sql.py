@@ -7,7 +7,20 @@ regulator's.
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import fields
+from typing import Final, get_type_hints
+
+from rgs.core.reconcile.facts import (
+    Leg,
+    ReceiptRow,
+    RegisterEnd,
+    RegisterSession,
+    SeatFact,
+    SessionFact,
+    Stage,
+    Ticket,
+    WalletRow,
+)
 
 FOLDERS: Final = "SET VARIABLE folders = ?"
 FILES: Final = "SET VARIABLE files = ?"
@@ -18,106 +31,74 @@ LIMITS: Final = (
     "SET lock_configuration = true",
 )
 
-TABLES: Final = (
-    """CREATE TABLE legs (transaction_id VARCHAR, kind VARCHAR, amount_minor BIGINT, currency VARCHAR, operator VARCHAR,
-        player VARCHAR, game VARCHAR, session_id VARCHAR, participation_id VARCHAR, reference VARCHAR,
-        purchase_no BIGINT, regulator_session_id VARCHAR, regulator_participation_id VARCHAR, source VARCHAR,
-        begun_ms BIGINT, time_ms BIGINT, statement VARCHAR, is_sound BOOLEAN)""",
-    """CREATE TABLE seats (session_id VARCHAR, stage_no BIGINT, round_id VARCHAR, opening VARCHAR, final VARCHAR,
-        available_minor BIGINT, staked_minor BIGINT, returned_minor BIGINT, opened_ms BIGINT, ended_ms BIGINT,
-        due_ms BIGINT, status VARCHAR, currency VARCHAR, operator VARCHAR, game VARCHAR, player VARCHAR,
-        regulator_session_id VARCHAR, regulator_participation_id VARCHAR, is_sound BOOLEAN)""",
-    """CREATE TABLE sessions (session_id VARCHAR, operator VARCHAR, currency VARCHAR, game VARCHAR, player VARCHAR,
-        regulator_session_id VARCHAR, test_register BOOLEAN, opened_ms BIGINT, closed_ms BIGINT, ending_ms BIGINT,
-        ended_ms BIGINT, participation_id VARCHAR, regulator_participation_id VARCHAR, bought_minor BIGINT,
-        staked_minor BIGINT, returned_minor BIGINT, paid_out_minor BIGINT, rounds BIGINT, is_whole BOOLEAN,
-        is_sound BOOLEAN)""",
-    """CREATE TABLE wallet (transaction_id VARCHAR, kind VARCHAR, player VARCHAR, currency VARCHAR, amount_minor BIGINT,
-        time_ms BIGINT, reference VARCHAR, status VARCHAR, balance_after_minor BIGINT, operator VARCHAR,
-        book VARCHAR)""",
-    "CREATE TABLE receipts (session_id VARCHAR, stage_no BIGINT, opening VARCHAR, time_ms BIGINT)",
-    """CREATE TABLE r_sessions (regulator_session_id VARCHAR, reference VARCHAR, operator VARCHAR, currency VARCHAR,
-        opened_ms BIGINT, ruleset VARCHAR, test_register BOOLEAN)""",
-    """CREATE TABLE r_purchases (regulator_session_id VARCHAR, regulator_participation_id VARCHAR, purchase_no BIGINT,
-        player VARCHAR, amount_minor BIGINT, transaction_id VARCHAR, time_ms BIGINT)""",
-    """CREATE TABLE r_stages (regulator_session_id VARCHAR, regulator_participation_id VARCHAR, stage_no BIGINT,
-        available_minor BIGINT, staked_minor BIGINT, returned_minor BIGINT, opening VARCHAR, final VARCHAR,
-        time_ms BIGINT)""",
-    """CREATE TABLE r_ends (regulator_session_id VARCHAR, regulator_participation_id VARCHAR, rounds BIGINT,
-        final_balance_minor BIGINT, time_ms BIGINT)""",
-    "CREATE TABLE r_closes (regulator_session_id VARCHAR, time_ms BIGINT)",
-    """CREATE TABLE r_totals (date VARCHAR, operator VARCHAR, currency VARCHAR, rounds BIGINT, bought_minor BIGINT,
-        staked_minor BIGINT, returned_minor BIGINT, paid_out_minor BIGINT)""",
-    """CREATE TABLE breaks (priority BIGINT, time_ms BIGINT, subject VARCHAR, break_id VARCHAR, class VARCHAR,
-        document VARCHAR)""",
-    "CREATE TABLE earlier (break_id VARCHAR, class VARCHAR, subject VARCHAR)",
-    "CREATE TABLE money (key VARCHAR)",
-    "CREATE TABLE rounds (participation VARCHAR, stage_no BIGINT)",
-    "CREATE TABLE opened (session_id VARCHAR, stage_no BIGINT)",
-)
+_TYPES: Final = {str: "VARCHAR", int: "BIGINT", int | None: "BIGINT", bool: "BOOLEAN"}
 
-LOAD: Final = {
-    "legs": """INSERT INTO legs SELECT * FROM read_csv(?, auto_detect = false, header = false, delim = chr(9),
-        quote = '', escape = '', nullstr = '\\N', columns = {'transaction_id': 'VARCHAR', 'kind': 'VARCHAR',
-        'amount_minor': 'BIGINT', 'currency': 'VARCHAR', 'operator': 'VARCHAR', 'player': 'VARCHAR', 'game': 'VARCHAR',
-        'session_id': 'VARCHAR', 'participation_id': 'VARCHAR', 'reference': 'VARCHAR', 'purchase_no': 'BIGINT',
-        'regulator_session_id': 'VARCHAR', 'regulator_participation_id': 'VARCHAR', 'source': 'VARCHAR',
-        'begun_ms': 'BIGINT', 'time_ms': 'BIGINT', 'statement': 'VARCHAR', 'is_sound': 'BOOLEAN'})""",
-    "seats": """INSERT INTO seats SELECT * FROM read_csv(?, auto_detect = false, header = false, delim = chr(9),
-        quote = '', escape = '', nullstr = '\\N', columns = {'session_id': 'VARCHAR', 'stage_no': 'BIGINT',
-        'round_id': 'VARCHAR', 'opening': 'VARCHAR', 'final': 'VARCHAR', 'available_minor': 'BIGINT',
-        'staked_minor': 'BIGINT', 'returned_minor': 'BIGINT', 'opened_ms': 'BIGINT', 'ended_ms': 'BIGINT',
-        'due_ms': 'BIGINT', 'status': 'VARCHAR', 'currency': 'VARCHAR', 'operator': 'VARCHAR', 'game': 'VARCHAR',
-        'player': 'VARCHAR', 'regulator_session_id': 'VARCHAR', 'regulator_participation_id': 'VARCHAR',
-        'is_sound': 'BOOLEAN'})""",
-    "sessions": """INSERT INTO sessions SELECT * FROM read_csv(?, auto_detect = false, header = false, delim = chr(9),
-        quote = '', escape = '', nullstr = '\\N', columns = {'session_id': 'VARCHAR', 'operator': 'VARCHAR',
-        'currency': 'VARCHAR', 'game': 'VARCHAR', 'player': 'VARCHAR', 'regulator_session_id': 'VARCHAR',
-        'test_register': 'BOOLEAN', 'opened_ms': 'BIGINT', 'closed_ms': 'BIGINT', 'ending_ms': 'BIGINT',
-        'ended_ms': 'BIGINT', 'participation_id': 'VARCHAR', 'regulator_participation_id': 'VARCHAR',
-        'bought_minor': 'BIGINT', 'staked_minor': 'BIGINT', 'returned_minor': 'BIGINT',
-        'paid_out_minor': 'BIGINT', 'rounds': 'BIGINT',
-        'is_whole': 'BOOLEAN', 'is_sound': 'BOOLEAN'})""",
-    "wallet": """INSERT INTO wallet SELECT * FROM read_csv(?, auto_detect = false, header = false, delim = chr(9),
-        quote = '', escape = '', nullstr = '\\N', columns = {'transaction_id': 'VARCHAR', 'kind': 'VARCHAR',
-        'player': 'VARCHAR', 'currency': 'VARCHAR', 'amount_minor': 'BIGINT', 'time_ms': 'BIGINT',
-        'reference': 'VARCHAR', 'status': 'VARCHAR', 'balance_after_minor': 'BIGINT', 'operator': 'VARCHAR',
-        'book': 'VARCHAR'})""",
-    "receipts": """INSERT INTO receipts SELECT * FROM read_csv(?, auto_detect = false, header = false, delim = chr(9),
-        quote = '', escape = '', nullstr = '\\N', columns = {'session_id': 'VARCHAR', 'stage_no': 'BIGINT',
-        'opening': 'VARCHAR', 'time_ms': 'BIGINT'})""",
-    "r_sessions": """INSERT INTO r_sessions SELECT * FROM read_csv(?, auto_detect = false, header = false,
-        delim = chr(9), quote = '', escape = '', nullstr = '\\N', columns = {'regulator_session_id': 'VARCHAR',
-        'reference': 'VARCHAR', 'operator': 'VARCHAR', 'currency': 'VARCHAR', 'opened_ms': 'BIGINT',
-        'ruleset': 'VARCHAR', 'test_register': 'BOOLEAN'})""",
-    "r_purchases": """INSERT INTO r_purchases SELECT * FROM read_csv(?, auto_detect = false, header = false,
-        delim = chr(9), quote = '', escape = '', nullstr = '\\N', columns = {'regulator_session_id': 'VARCHAR',
-        'regulator_participation_id': 'VARCHAR', 'purchase_no': 'BIGINT', 'player': 'VARCHAR',
-        'amount_minor': 'BIGINT', 'transaction_id': 'VARCHAR', 'time_ms': 'BIGINT'})""",
-    "r_stages": """INSERT INTO r_stages SELECT * FROM read_csv(?, auto_detect = false, header = false,
-        delim = chr(9), quote = '', escape = '', nullstr = '\\N', columns = {'regulator_session_id': 'VARCHAR',
-        'regulator_participation_id': 'VARCHAR', 'stage_no': 'BIGINT', 'available_minor': 'BIGINT',
-        'staked_minor': 'BIGINT', 'returned_minor': 'BIGINT', 'opening': 'VARCHAR', 'final': 'VARCHAR',
-        'time_ms': 'BIGINT'})""",
-    "r_ends": """INSERT INTO r_ends SELECT * FROM read_csv(?, auto_detect = false, header = false, delim = chr(9),
-        quote = '', escape = '', nullstr = '\\N', columns = {'regulator_session_id': 'VARCHAR',
-        'regulator_participation_id': 'VARCHAR', 'rounds': 'BIGINT', 'final_balance_minor': 'BIGINT',
-        'time_ms': 'BIGINT'})""",
-    "r_closes": """INSERT INTO r_closes SELECT * FROM read_csv(?, auto_detect = false, header = false, delim = chr(9),
-        quote = '', escape = '', nullstr = '\\N', columns = {'regulator_session_id': 'VARCHAR',
-        'time_ms': 'BIGINT'})""",
-    "r_totals": """INSERT INTO r_totals SELECT * FROM read_csv(?, auto_detect = false, header = false, delim = chr(9),
-        quote = '', escape = '', nullstr = '\\N', columns = {'date': 'VARCHAR', 'operator': 'VARCHAR',
-        'currency': 'VARCHAR', 'rounds': 'BIGINT', 'bought_minor': 'BIGINT', 'staked_minor': 'BIGINT',
-        'returned_minor': 'BIGINT', 'paid_out_minor': 'BIGINT'})""",
-    "breaks": """INSERT INTO breaks SELECT * FROM read_csv(?, auto_detect = false, header = false, delim = chr(9),
-        quote = '', escape = '', nullstr = '\\N', max_line_size = 16777216, columns = {'priority': 'BIGINT',
-        'time_ms': 'BIGINT', 'subject': 'VARCHAR', 'break_id': 'VARCHAR', 'class': 'VARCHAR',
-        'document': 'VARCHAR'})""",
-    "earlier": """INSERT INTO earlier SELECT * FROM read_csv(?, auto_detect = false, header = false, delim = chr(9),
-        quote = '', escape = '', nullstr = '\\N', columns = {'break_id': 'VARCHAR', 'class': 'VARCHAR',
-        'subject': 'VARCHAR'})""",
+
+def _columns(kind: type, *, but: tuple[str, ...] = ()) -> dict[str, str]:
+    """Name and type of the columns that hold a dataclass, except some of its fields."""
+    hints = get_type_hints(kind)
+    return {field.name: _TYPES[hints[field.name]] for field in fields(kind) if field.name not in but}
+
+
+_JOINED: Final = ("currency", "is_session_known")
+"""Fields that a query adds from other tables."""
+COLUMNS: Final[dict[str, dict[str, str]]] = {
+    "legs": _columns(Leg),
+    "seats": _columns(SeatFact),
+    "sessions": _columns(SessionFact),
+    "wallet": _columns(WalletRow),
+    "receipts": _columns(ReceiptRow, but=_JOINED),
+    "r_sessions": _columns(RegisterSession, but=("closes", "closed_ms")),
+    "r_purchases": _columns(Ticket, but=_JOINED),
+    "r_stages": _columns(Stage, but=_JOINED),
+    "r_ends": _columns(RegisterEnd),
+    "r_closes": {"regulator_session_id": "VARCHAR", "time_ms": "BIGINT"},
+    "r_totals": {
+        "date": "VARCHAR",
+        "operator": "VARCHAR",
+        "currency": "VARCHAR",
+        "rounds": "BIGINT",
+        "bought_minor": "BIGINT",
+        "staked_minor": "BIGINT",
+        "returned_minor": "BIGINT",
+        "paid_out_minor": "BIGINT",
+    },
+    "breaks": {
+        "priority": "BIGINT",
+        "time_ms": "BIGINT",
+        "subject": "VARCHAR",
+        "break_id": "VARCHAR",
+        "class": "VARCHAR",
+        "document": "VARCHAR",
+    },
+    "earlier": {"break_id": "VARCHAR", "class": "VARCHAR", "subject": "VARCHAR"},
+    "money": {"key": "VARCHAR"},
+    "rounds": {"participation": "VARCHAR", "stage_no": "BIGINT"},
+    "opened": {"session_id": "VARCHAR", "stage_no": "BIGINT"},
 }
+"""The columns of every table that is made at the start, in the order in which files of rows have them."""
+LINE_MAX: Final = {"breaks": "max_line_size = 16777216, "}
+"""A break holds a whole document; lines of other tables are within duckdb's own limit."""
+
+
+def _table(name: str) -> str:
+    columns = [column + " " + kind for column, kind in COLUMNS[name].items()]
+    return "CREATE TABLE " + name + " (" + ", ".join(columns) + ")"
+
+
+def _load(name: str) -> str:
+    """The statement that takes in a file of rows: tab-separated, without quotes."""
+    columns = ", ".join(f"'{column}': '{kind}'" for column, kind in COLUMNS[name].items())
+    return "".join(
+        [
+            *("INSERT INTO ", name, " SELECT * FROM read_csv(?, auto_detect = false, header = false, delim = chr(9), "),
+            *("quote = '', escape = '', nullstr = '\\N', ", LINE_MAX.get(name, ""), "columns = {", columns, "})"),
+        ]
+    )
+
+
+TABLES: Final = tuple(map(_table, COLUMNS))
+LOAD: Final = {name: _load(name) for name in COLUMNS}
 
 # --- the plain wallet file, without a mapping: read and checked by duckdb; one doubtful row and the strict reader takes
 # over. Column names are bound by the header, which has been checked. ---
@@ -167,12 +148,9 @@ ONE_OPERATOR: Final = (
         AND regulator_session_id NOT IN (SELECT regulator_session_id FROM sessions) ORDER BY regulator_session_id""",
     "DELETE FROM r_totals WHERE operator NOT IN ('', ?)",
 )
-WITHOUT_OTHERS: Final = (
-    "DELETE FROM r_sessions WHERE regulator_session_id IN (SELECT regulator_session_id FROM others)",
-    "DELETE FROM r_purchases WHERE regulator_session_id IN (SELECT regulator_session_id FROM others)",
-    "DELETE FROM r_stages WHERE regulator_session_id IN (SELECT regulator_session_id FROM others)",
-    "DELETE FROM r_ends WHERE regulator_session_id IN (SELECT regulator_session_id FROM others)",
-    "DELETE FROM r_closes WHERE regulator_session_id IN (SELECT regulator_session_id FROM others)",
+WITHOUT_OTHERS: Final = tuple(
+    "DELETE FROM " + table + " WHERE regulator_session_id IN (SELECT regulator_session_id FROM others)"  # noqa: S608
+    for table in ("r_sessions", "r_purchases", "r_stages", "r_ends", "r_closes")
 )
 
 # --- money: which ids do not agree in plain ---

@@ -5,7 +5,7 @@ From the import until the recovery is signed the store is marked; a server refus
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from rgs.core.rounds import Round
@@ -13,17 +13,18 @@ from rgs.core.sessions import Session, SessionStatus
 from rgs.ports.regulator import StageReport
 from rgs.store.changes import Affair, DayCount
 from rgs.store.rows import (
+    AFFAIRS,
+    DAYS,
     DROP_TOKEN,
     INSERT_AFFAIR,
     INSERT_DAY,
-    INSERT_PRIVATE,
     INSERT_TOTALS,
+    PRIVATES,
+    REPORTS,
+    ROUNDS,
+    SESSIONS,
     UPDATE_ROUND,
     UPDATE_SESSION,
-    affair_insert,
-    day_row,
-    round_update,
-    session_update,
     totals_row,
 )
 
@@ -59,9 +60,9 @@ class Import:
     statements: list[tuple[Any, ...]] = field(default_factory=list)
     """Rows of the table, in the order of the log."""
     privates: list[tuple[str, int, bytes]] = field(default_factory=list, repr=False)
-    """(instance, statement number, private block) of what is there still."""
+    """(instance, statement number, private block) of the blocks that still exist."""
     lost_privates: int = 0
-    """Statements with a private block that nobody has any more."""
+    """How many statements have a private block that is lost."""
     artifacts: list[tuple[str, str, bytes]] = field(default_factory=list)
     new_sessions: dict[str, Session] = field(default_factory=dict)
     sessions: dict[str, Session] = field(default_factory=dict)
@@ -72,25 +73,34 @@ class Import:
     reports: list[tuple[StageReport, str]] = field(default_factory=list)
     days: list[DayCount] = field(default_factory=list)
     opened: list[Affair] = field(default_factory=list)
-    """What has opened the new sessions, where the requests are known."""
+    """The operations that opened the new sessions, where their requests are known."""
     owed: list[Affair] = field(default_factory=list)
     """Credits that are signed."""
     affairs: list[tuple[str, str]] = field(default_factory=list)
-    """(kind of affair that its first link ends, session)."""
+    """(kind of operation that the session's first link in the gap ends, session)."""
+
+    def instance_rows(self) -> list[tuple[Any, ...]]:
+        """(instance, node, boot number, worker, alive, last statement, last draw, start, end) of each instance."""
+        return [
+            (name, one.node, one.boot_no, one.worker, int(not one.end_ms), one.statement_no, one.draw_no, one.start_ms,
+             one.end_ms) for name, one in self.instances.items()
+        ]  # fmt: skip
+
+    def report_rows(self) -> list[tuple[Any, ...]]:
+        """The rows of `reports`."""
+        return [REPORTS.row(replace(report, final_hash=final)) for report, final in self.reports]
 
 
 def shared_rows(gap: Import) -> list[tuple[str, list[tuple[Any, ...]]]]:
     """What has no row number of its own: texts, each with its rows. New sessions and rounds must be there before."""
+    closed = [one for one in gap.sessions.values() if one.status is SessionStatus.CLOSED]
     return [
-        (INSERT_PRIVATE, list(gap.privates)),
+        (PRIVATES.insert, list(gap.privates)),
         (END_AFFAIRS, list(gap.affairs)),
-        (INSERT_AFFAIR, [affair_insert(one) for one in (*gap.opened, *gap.owed)]),
-        (UPDATE_SESSION, [session_update(one, one.link_no, one.link_hash) for one in gap.sessions.values()]),
-        (
-            DROP_TOKEN,
-            [(one.session_id,) for one in gap.sessions.values() if one.status is SessionStatus.CLOSED],
-        ),
-        (UPDATE_ROUND, [round_update(one) for one in gap.rounds.values()]),
+        (INSERT_AFFAIR, [AFFAIRS.row(one) for one in (*gap.opened, *gap.owed)]),
+        (UPDATE_SESSION, [SESSIONS.change(one) for one in gap.sessions.values()]),
+        (DROP_TOKEN, [(one.session_id,) for one in closed]),
+        (UPDATE_ROUND, [ROUNDS.change(one) for one in gap.rounds.values()]),
         (INSERT_TOTALS, [totals_row(ended, currency) for ended, currency in gap.ended]),
-        (INSERT_DAY, [day_row(count) for count in gap.days]),
+        (INSERT_DAY, [DAYS.row(count) for count in gap.days]),
     ]

@@ -1,12 +1,12 @@
-"""The test register's file: a journal of all that the regulator's central system would be told.
+"""The test regulator's file: a journal of all messages that a regulator would get.
 
-What it implements: regulation ID-01 to ID-05 (ids, numbers without gaps) and PG-11 (transaction ids) as rows and
-constraints; the rules of the messages stand in `rgs.adapters.embedded.regulator`, the rows are described for outsiders
-in docs/register-and-wallet.md. The hash of each entry binds the one before it, so that an entry changed, removed, added
-or moved is seen by whoever keeps the hash of the last one.
+It implements regulation ID-01 to ID-05 (ids, numbers without gaps) and PG-11 (transaction ids) as rows and constraints.
+The rules of the messages are in `rgs.adapters.embedded.regulator`; docs/register-and-wallet.md describes the rows. The
+hash of each entry binds the one before it. Whoever keeps the hash of the last entry sees a change, removal, addition or
+move of any entry. The chain alone does not show that its tail was cut off: keep `head()` elsewhere.
 
-Refuses: to change or delete an entry, an entry that is not the next, a file of another kind or schema. Every entry says
-that this is a test register. A chain alone does not show that its tail was cut off: keep `head()` elsewhere.
+No entry can be changed or deleted, each must be the next, and a file of another kind or schema is refused. Every entry
+says that this is a test register.
 
 Thread-safe and blocking as `rgs.store.wallet.SqliteFile` is: one connection, one lock, one transaction a call.
 """
@@ -16,21 +16,23 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from rgs.core.errors import FormatError, RegulatorUnavailableError, VerificationError
 from rgs.core.statements.canonical import digest, format_canonical, parse_canonical
 from rgs.core.times import format_time
+from rgs.store.tables import Table
 from rgs.store.wallet import SqliteFile
+
+_State = TypeVar("_State")
 
 APPLICATION_ID: Final = 1380406098
 """'RGSR' in ASCII, in the header of the file."""
-SCHEMA_VERSION: Final = 2
 HASH_ZERO: Final = bytes(32)
-"""What stands for the hash before the first entry."""
+"""The hash before the first entry."""
 ENTRY_DOMAIN: Final = "rgs/test-register/entry/v1"
 
 _SCHEMA: Final = (
@@ -90,13 +92,8 @@ _SCHEMA: Final = (
         BEGIN SELECT RAISE(ABORT, 'calls are never changed'); END""",
     """CREATE TRIGGER calls_no_delete BEFORE DELETE ON calls
         BEGIN SELECT RAISE(ABORT, 'calls are never deleted'); END""",
-    "PRAGMA application_id = 1380406098",
-    "PRAGMA user_version = 2",
 )
 
-_SELECT_ENTRIES: Final = (
-    "SELECT entry_no, kind, subject, number, body, entry_hash FROM journal WHERE entry_no > ? ORDER BY entry_no"
-)
 _SELECT_HEAD: Final = "SELECT entry_no, entry_hash FROM journal ORDER BY entry_no DESC LIMIT 1"
 _SELECT_BODY: Final = "SELECT body FROM journal WHERE subject = ? AND kind = ? AND number = ?"
 _SELECT_PURCHASES: Final = "SELECT body FROM journal WHERE subject = ? AND kind = 'purchase' ORDER BY number"
@@ -116,16 +113,6 @@ _SELECT_DAY: Final = """
             SELECT subject FROM journal
             WHERE kind = 'opening' AND body ->> '$.request.operator' = ? AND body ->> '$.request.currency' = ?)
 """
-_SELECT_SESSION: Final = "SELECT * FROM sessions WHERE regulator_session_id = ?"
-_SELECT_SESSION_BY_REFERENCE: Final = "SELECT * FROM sessions WHERE operator = ? AND reference = ?"
-_SELECT_PARTICIPATION: Final = "SELECT * FROM participations WHERE regulator_participation_id = ?"
-_SELECT_BY_REFERENCE: Final = "SELECT * FROM participations WHERE regulator_session_id = ? AND reference = ?"
-_SELECT_BY_PLAYER: Final = "SELECT * FROM participations WHERE regulator_session_id = ? AND player = ?"
-_UPDATE_SESSION: Final = "UPDATE sessions SET seated = ?, closed = ? WHERE regulator_session_id = ?"
-_UPDATE_PARTICIPATION: Final = (
-    "UPDATE participations SET purchases = ?, stages = ?, bought_minor = ?, counted_minor = ?, staked_minor = ?,"
-    " returned_minor = ?, ended = ? WHERE regulator_participation_id = ?"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +162,22 @@ class ParticipationState:
     def balance_minor(self) -> int:
         """What is left of it: bought - staked + returned."""
         return self.bought_minor - self.staked_minor + self.returned_minor
+
+
+_JOURNAL: Final = Table("journal", RegisterEntry)
+_ENTRIES: Final = _JOURNAL.select + "WHERE entry_no > ? ORDER BY entry_no"
+_SESSIONS: Final = Table(
+    "sessions",
+    SessionState,
+    key=("regulator_session_id",),
+    fixed=("operator", "reference", "participation_cap_minor"),
+)
+_PARTICIPATIONS: Final = Table(
+    "participations",
+    ParticipationState,
+    key=("regulator_participation_id",),
+    fixed=("regulator_session_id", "reference", "player"),
+)
 
 
 def entry_hash(previous_hash: bytes, body: bytes) -> bytes:
@@ -247,13 +250,11 @@ class RegisterTransaction:
             }
         )
         self._last = (last_no + 1, entry_hash(previous, body))
-        self._db.execute(
-            "INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?)",
-            (last_no + 1, kind, subject, number, body.decode("ascii"), self._last[1]),
-        )
+        entry = RegisterEntry(last_no + 1, kind, subject, number, body.decode("ascii"), self._last[1])
+        self._db.execute(_JOURNAL.insert, _JOURNAL.row(entry))
 
     def request_of(self, subject: str, kind: str, number: int) -> dict[str, str] | None:
-        """What the entry of this name was told, if there is one."""
+        """The request in the entry of this name, if there is one."""
         row = self._db.execute(_SELECT_BODY, (subject, kind, number)).fetchone()
         return None if row is None else _request_of(row[0])
 
@@ -272,57 +273,47 @@ class RegisterTransaction:
 
     def session(self, regulator_session_id: str) -> SessionState | None:
         """The session of this id, if there is one."""
-        row = self._db.execute(_SELECT_SESSION, (regulator_session_id,)).fetchone()
-        return None if row is None else SessionState(*row)
+        return self._first(_SESSIONS, "WHERE regulator_session_id = ?", regulator_session_id)
 
     def session_by_reference(self, operator: str, reference: str) -> SessionState | None:
         """The operator's session of our own id, if there is one."""
-        row = self._db.execute(_SELECT_SESSION_BY_REFERENCE, (operator, reference)).fetchone()
-        return None if row is None else SessionState(*row)
+        return self._first(_SESSIONS, "WHERE operator = ? AND reference = ?", operator, reference)
 
     def participation(self, regulator_participation_id: str) -> ParticipationState | None:
         """The participation of this id, if there is one."""
-        return self._participation(_SELECT_PARTICIPATION, regulator_participation_id)
+        return self._first(_PARTICIPATIONS, "WHERE regulator_participation_id = ?", regulator_participation_id)
 
     def participation_by_reference(self, regulator_session_id: str, reference: str) -> ParticipationState | None:
         """The session's participation of our own id, if there is one."""
-        return self._participation(_SELECT_BY_REFERENCE, regulator_session_id, reference)
+        return self._first(
+            _PARTICIPATIONS, "WHERE regulator_session_id = ? AND reference = ?", regulator_session_id, reference
+        )
 
     def participation_of(self, regulator_session_id: str, player: str) -> ParticipationState | None:
         """The player's participation in the session, running or ended, if there is one."""
-        return self._participation(_SELECT_BY_PLAYER, regulator_session_id, player)
+        return self._first(
+            _PARTICIPATIONS, "WHERE regulator_session_id = ? AND player = ?", regulator_session_id, player
+        )
 
-    def _participation(self, query: str, *values: str) -> ParticipationState | None:
-        row = self._db.execute(query, values).fetchone()
-        return None if row is None else ParticipationState(*row)
+    def _first(self, table: Table[_State], where: str, *values: str) -> _State | None:
+        row = self._db.execute(table.select + where, values).fetchone()
+        return None if row is None else table.read(row)
 
     def add_session(self, state: SessionState) -> None:
         """A new session."""
-        self._db.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?)", astuple(state))
+        self._db.execute(_SESSIONS.insert, _SESSIONS.row(state))
 
     def add_participation(self, state: ParticipationState) -> None:
         """A new participation."""
-        self._db.execute("INSERT INTO participations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", astuple(state))
+        self._db.execute(_PARTICIPATIONS.insert, _PARTICIPATIONS.row(state))
 
     def save_session(self, state: SessionState) -> None:
         """The session as it stands now."""
-        self._db.execute(_UPDATE_SESSION, (state.seated, state.closed, state.regulator_session_id))
+        self._db.execute(_SESSIONS.update(), _SESSIONS.change(state))
 
     def save_participation(self, state: ParticipationState) -> None:
         """The participation as it stands now."""
-        self._db.execute(
-            _UPDATE_PARTICIPATION,
-            (
-                state.purchases,
-                state.stages,
-                state.bought_minor,
-                state.counted_minor,
-                state.staked_minor,
-                state.returned_minor,
-                state.ended,
-                state.regulator_participation_id,
-            ),
-        )
+        self._db.execute(_PARTICIPATIONS.update(), _PARTICIPATIONS.change(state))
 
 
 class RegisterStore:
@@ -330,13 +321,7 @@ class RegisterStore:
 
     def __init__(self, path: Path) -> None:
         """Open or create the file; StoreRefusedError if it is of another kind or schema."""
-        self._file = SqliteFile(
-            path,
-            application_id=APPLICATION_ID,
-            version=SCHEMA_VERSION,
-            schema=_SCHEMA,
-            unavailable=RegulatorUnavailableError,
-        )
+        self._file = SqliteFile(path, APPLICATION_ID, _SCHEMA, version=2, unavailable=RegulatorUnavailableError)
 
     @contextmanager
     def transaction(self, transaction_id: str, now_ms: int) -> Iterator[RegisterTransaction]:
@@ -350,11 +335,11 @@ class RegisterStore:
     def entries(self, after_entry_no: int = 0) -> Iterator[RegisterEntry]:
         """Entries in order, streamed from one moment; a read transaction stays open until it is exhausted or closed."""
         with self._file.snapshot() as db:
-            for row in db.execute(_SELECT_ENTRIES, (after_entry_no,)):
+            for row in db.execute(_ENTRIES, (after_entry_no,)):
                 yield RegisterEntry(*row)
 
     def head(self) -> tuple[int, bytes]:
-        """Number and hash of the last entry (0 and 32 zero bytes of none): what to keep elsewhere."""
+        """Number and hash of the last entry, 0 and 32 zero bytes in an empty journal: keep them elsewhere."""
         with self._file.snapshot() as db:
             return _head(db)
 
@@ -366,12 +351,14 @@ class RegisterStore:
         sessions: dict[str, SessionState] = {}
         participations: dict[str, ParticipationState] = {}
         with self._file.snapshot() as db:
-            entries = (RegisterEntry(*row) for row in db.execute(_SELECT_ENTRIES, (0,)))
+            entries = (RegisterEntry(*row) for row in db.execute(_ENTRIES, (0,)))
             head = verify_chain(_folded(entries, sessions, participations))
-            stored = {row[0]: SessionState(*row) for row in db.execute("SELECT * FROM sessions")}
-            held = {row[0]: ParticipationState(*row) for row in db.execute("SELECT * FROM participations")}
+            stored = {row[0]: _SESSIONS.read(row) for row in db.execute(_SESSIONS.select)}
+            held = {row[0]: _PARTICIPATIONS.read(row) for row in db.execute(_PARTICIPATIONS.select)}
         if stored != sessions or held != participations:
-            raise VerificationError("a session or participation is not what the journal gives", check="register_state")
+            raise VerificationError(
+                "a session or participation differs from what the journal adds up to", check="register_state"
+            )
         return head
 
     def close(self) -> None:
@@ -392,14 +379,14 @@ def _request_of(body: str) -> dict[str, str]:
 def _folded(
     entries: Iterable[RegisterEntry], sessions: dict[str, SessionState], participations: dict[str, ParticipationState]
 ) -> Iterator[RegisterEntry]:
-    """Pass the entries on, and enter what they give into both tables once the chain has accepted them."""
+    """Pass the entries on, and apply each to both tables once the chain has accepted it."""
     for entry in entries:
         yield entry
         try:
             _fold(entry.kind, entry.subject, _request_of(entry.body), sessions, participations)
         except (KeyError, ValueError):
             raise VerificationError(
-                f"register entry {entry.entry_no} speaks of what was not there before it",
+                f"register entry {entry.entry_no} names what no entry before it has",
                 check="register_state",
                 entry_no=entry.entry_no,
             ) from None

@@ -1,16 +1,17 @@
-"""What the watch over returns keeps (rgs.service.admin.monitoring): tallies by ruleset, how far each instance's
+"""What the monitoring of returns keeps (rgs.service.admin.monitoring): tallies by ruleset, how far each instance's
 statements were read, and rounds that were passed over because they were open for long.
 
-Each record of it changes exactly one row or its commit fails, so that nothing is counted twice, whoever dies or takes
-over in between. Refuses to know what a tally means.
+Each record changes exactly one row or its commit fails. So nothing is counted twice, even when a process dies or
+another takes over in between.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
+
+from rgs.store.queries import Queries
+from rgs.store.tables import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,26 +35,28 @@ class StatementsRead:
 
 @dataclass(frozen=True, slots=True)
 class RoundPassedOver:
-    """A round that was open for long when its turn came."""
+    """A round that had been open for long when it was to be counted."""
 
     round_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class PassedOverCounted:
-    """It has ended, and is counted in the same commit."""
+    """A round that was passed over has ended, and is counted in the same commit."""
 
     round_id: str
 
 
 ReturnsRecord = TallyKept | StatementsRead | RoundPassedOver | PassedOverCounted
 
+TALLIES: Final = Table("returns", TallyKept)
+
 RETURNS_SQL: Final[dict[type, str]] = {
-    TallyKept: """
-        INSERT INTO returns (ruleset_sha256, ruleset_id, version, tally) VALUES (?, ?, ?, ?)
-        ON CONFLICT (ruleset_sha256) DO UPDATE SET version = excluded.version, tally = excluded.tally
-        WHERE returns.version = excluded.version - 1
-    """,
+    TallyKept: TALLIES.insert
+    + (
+        " ON CONFLICT (ruleset_sha256) DO UPDATE SET version = excluded.version, tally = excluded.tally"
+        " WHERE returns.version = excluded.version - 1"
+    ),
     StatementsRead: """
         INSERT INTO returns_read (instance, statement_no, before_no) VALUES (?, ?, ?)
         ON CONFLICT (instance) DO UPDATE SET statement_no = excluded.statement_no, before_no = excluded.before_no
@@ -68,7 +71,7 @@ RETURNS_ONE_ROW: Final = (TallyKept, StatementsRead, RoundPassedOver, PassedOver
 
 @dataclass(frozen=True, slots=True)
 class RoundToCount:
-    """A statement in its turn. `opening` is empty where it is none of a round's; `final` while the round is open."""
+    """The next statement. `opening` is empty where it is no opening of a round; `final` while the round is open."""
 
     statement_no: int
     round_id: str
@@ -77,17 +80,12 @@ class RoundToCount:
     final: bytes
 
 
-class ReturnsReads(ABC):
+class ReturnsReads(Queries):
     """The queries, once for both databases."""
-
-    @abstractmethod
-    async def _rows(self, query: str, *values: Any) -> Sequence[Any]:
-        """All rows of an answer."""
 
     async def tallies(self) -> list[TallyKept]:
         """All tallies, by the name of their rulesets."""
-        query = "SELECT ruleset_sha256, ruleset_id, version, tally FROM returns ORDER BY ruleset_id, ruleset_sha256"
-        return [TallyKept(*row) for row in await self._rows(query)]
+        return await self._found(TALLIES, "ORDER BY ruleset_id, ruleset_sha256")
 
     async def unread_instances(self, limit: int) -> list[tuple[str, int]]:
         """Instances with statements that are not read yet, the oldest first, and how far each is read."""

@@ -1,10 +1,10 @@
-"""Which statement stands where in the log: contiguous indices, assigned once and for good (ARCHITECTURE 2.12, 2.15).
+"""Which statement has which index in the log: indices have no gaps and never change (ARCHITECTURE 2.12 gap-free orders,
+2.15 a standard log).
 
-A database of its own and not tables of the main store, because nothing on the play path is to wait for the log, and
-because a restored backup of the main store must not take back an order that was signed. What makes a statement unique
-is (instance, statement number), gap-free in the main store; there, too, (round id, seat, kind) is unique. An order is
-durable here before any file or signature follows from it. Refuses a number that is not its instance's next, an index
-that is not the next, and a second entry of a statement.
+It is a database of its own: nothing on the play path may wait for the log, and a restored backup of the main store must
+not take back an order that was signed. A statement is known by (instance, statement number). The order is durable here
+before any file or signature follows from it. A number that is not its instance's next, an index that is not the next,
+and a second entry of a statement are refused.
 
 Thread-safe. Calls block: they wait for the disk.
 """
@@ -23,7 +23,6 @@ from rgs.store.wallet import BUSY_TIMEOUT_S, SqliteFile
 
 APPLICATION_ID: Final = 1380406099
 """'RGSS' in ASCII."""
-SCHEMA_VERSION: Final = 1
 _SCHEMA: Final = (
     """
     CREATE TABLE shards (
@@ -49,8 +48,6 @@ _SCHEMA: Final = (
       UNIQUE (instance_id, statement_no)
     ) WITHOUT ROWID
     """,
-    "PRAGMA application_id = 1380406099",
-    "PRAGMA user_version = 1",
 )
 _LAST_SHARD: Final = "SELECT shard, origin, first FROM shards ORDER BY shard DESC LIMIT 1"
 _INSERT_SHARD: Final = "INSERT INTO shards (shard, origin, first) VALUES (?, ?, ?)"
@@ -73,11 +70,11 @@ Statement = tuple[str, int]
 
 
 class SequenceRaceError(Exception):
-    """The order is not as the caller knew it, or a statement is not its instance's next one."""
+    """The order has changed since the caller read it, or a statement is not its instance's next one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Shard:
+class LogShard:
     """A shard: its number from 1, its origin, its first entry where that is no statement (else empty)."""
 
     number: int
@@ -85,26 +82,19 @@ class Shard:
     first: bytes
 
 
-class Sequence:
+class LogOrder:
     """The open file. Errors of the disk are StoreError."""
 
     def __init__(self, path: Path) -> None:
-        self._file = SqliteFile(
-            path,
-            application_id=APPLICATION_ID,
-            version=SCHEMA_VERSION,
-            schema=_SCHEMA,
-            unavailable=StoreError,
-            journal="truncate",
-        )
+        self._file = SqliteFile(path, APPLICATION_ID, _SCHEMA, unavailable=StoreError, journal="truncate")
 
-    def shard(self) -> Shard | None:
+    def shard(self) -> LogShard | None:
         """The newest shard."""
         with self._file.transaction() as db:
             row = db.execute(_LAST_SHARD).fetchone()
-        return None if row is None else Shard(*row)
+        return None if row is None else LogShard(*row)
 
-    def open_shard(self, shard: Shard) -> None:
+    def open_shard(self, shard: LogShard) -> None:
         """Begin a shard behind the newest one, with its first entry if it has one; SequenceRaceError."""
         with self._file.transaction() as db:
             row = db.execute(_LAST_SHARD).fetchone()
@@ -115,12 +105,12 @@ class Sequence:
                 db.execute(_INSERT_ENTRY, (shard.number, 0, None, 0))
 
     def positions(self) -> dict[str, int]:
-        """The last statement number of each instance that has its place."""
+        """The last statement number of each instance that has its index."""
         with self._file.transaction() as db:
             return dict(db.execute(_INSTANCES).fetchall())
 
     def count(self, shard: int) -> int:
-        """How many entries of a shard have their place: the next index."""
+        """How many entries of a shard have their index: the next index."""
         with self._file.transaction() as db:
             number: int = db.execute(_COUNT, (shard,)).fetchone()[0]
         return number
@@ -148,7 +138,7 @@ class Sequence:
 
 
 def read_place(path: Path, instance: str, statement_no: int) -> tuple[str, int] | None:
-    """Origin and index of a statement, None if it has no place yet: read beside whoever writes. StoreError."""
+    """Origin and index of a statement, None if it has none yet; another process may write meanwhile. StoreError."""
     if not path.exists():
         return None
     try:

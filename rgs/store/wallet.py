@@ -1,16 +1,15 @@
-"""The embedded wallet's file: accounts, and an append-only table of every movement of money.
+"""The embedded wallet's file: accounts, and an append-only table of every transfer.
 
-What it implements: ARCHITECTURE 2.3 (bought and paid out are the wallet's), 2.17 (stable ids, unknown is a state),
-RULEBOOK R-2, as rows and constraints; the rules of the messages stand in `rgs.ports.wallet`, the rows are described
-for outsiders in docs/register-and-wallet.md. A file of its own, so that reconciliation compares two books.
+It implements ARCHITECTURE 2.3 (bought and paid out are the wallet's), 2.17 (stable ids, unknown is a state) and
+RULEBOOK R-2 as rows and constraints. The rules of the messages are in `rgs.ports.wallet`; docs/register-and-wallet.md
+describes the rows. It is a file of its own, so that reconciliation compares two books.
 
-Refuses: a balance below zero, to change or delete a row, a row that is not the next, a second row of one id, a file of
-another kind or schema. Refuses to say "failed" where it does not know: every error of SQLite during a call is raised as
-unavailable.
+A balance below zero, a change or deletion of a row, a row that is not the next, a second row of one id, and a file of
+another kind or schema are refused. Every error of SQLite during a call is raised as unavailable, never as a failure,
+because its outcome is not known.
 
-Thread-safe: one connection under one lock, one immediate transaction a call. Safe for several processes of one host,
-which take turns at the file; not over a network's file system. Calls block (they wait for the disk); the client runs
-them on a thread of its own.
+Thread-safe: one connection under one lock, one immediate transaction a call. Several processes of one host may share
+the file, but not over a network file system. Calls wait for the disk; the client runs them on a thread of its own.
 """
 
 from __future__ import annotations
@@ -19,38 +18,39 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, cast
 
 from rgs.core.errors import UnavailableError, VerificationError, WalletUnavailableError
 from rgs.core.times import format_time
 from rgs.store.changes import StoreRefusedError
+from rgs.store.tables import Table
 
 BUSY_TIMEOUT_S: Final = 5.0
 """How long a call waits for another process that holds the file, in seconds."""
 OPENING_TRIES: Final = 50
-"""Within that time, where SQLite does not wait by itself."""
+"""Tries within that time where SQLite does not wait by itself."""
 _JOURNALS: Final = {"wal": "PRAGMA journal_mode = WAL", "truncate": "PRAGMA journal_mode = TRUNCATE"}
 
 
 class SqliteFile:
     """One SQLite file, opened strictly and written by short transactions. Shared by the embedded wallet and register.
 
-    `application_id` and `version` stand in the header of the file; an empty file is given both and `schema` in one
-    transaction, any other that does not carry exactly these is refused before a byte of it is changed. `unavailable` is
-    the error of every call that SQLite does not complete. `journal` is `wal`, or `truncate` for a file that processes
-    on several hosts open over a shared file system, where a write-ahead log cannot be.
+    `application_id` and `version` stand in the header of the file. An empty file gets both and `schema` in one
+    transaction; any other file that does not carry exactly these is refused before a byte of it is changed.
+    `unavailable` is the error of every call that SQLite does not complete. `journal` is `wal`, or `truncate` for a file
+    that processes on several hosts open over a shared file system, where a write-ahead log does not work.
     """
 
     def __init__(
         self,
         path: Path,
-        *,
         application_id: int,
-        version: int,
         schema: tuple[str, ...],
+        *,
         unavailable: type[UnavailableError],
+        version: int = 1,
         journal: str = "wal",
     ) -> None:
         self._path = path.resolve()
@@ -75,14 +75,13 @@ class SqliteFile:
             raise
 
     def _prepare(self, application_id: int, version: int, schema: tuple[str, ...]) -> None:
-        found = (self._number("PRAGMA application_id"), self._number("PRAGMA user_version"))
-        if found != (application_id, version):
+        if self._header() != (application_id, version):
             self._db.execute("BEGIN IMMEDIATE")
-            found = (self._number("PRAGMA application_id"), self._number("PRAGMA user_version"))
-            if found == (0, 0) and self._number("SELECT count(*) FROM sqlite_master") == 0:
-                for statement in schema:
+            if self._header() == (0, 0) and self._number("SELECT count(*) FROM sqlite_master") == 0:
+                header = ("PRAGMA application_id = " + str(application_id), "PRAGMA user_version = " + str(version))
+                for statement in (*schema, *header):
                     self._db.execute(statement)
-                found = (self._number("PRAGMA application_id"), self._number("PRAGMA user_version"))
+            found = self._header()
             if found != (application_id, version):
                 raise StoreRefusedError(
                     f"{self._path.name}: application {found[0]}, schema {found[1]}, not {application_id}, {version}",
@@ -97,12 +96,14 @@ class SqliteFile:
         mode = self._set_journal()
         if mode != self._journal or self._number("PRAGMA synchronous") != 2 or self._number("PRAGMA foreign_keys") != 1:
             raise StoreRefusedError(
-                f"{self._path.name} lies where SQLite keeps no write-ahead log", file=self._path.name, value=mode
+                f"SQLite cannot keep its journal where {self._path.name} is",
+                file=self._path.name,
+                value=mode,
             )
 
     def _set_journal(self) -> str:
-        """Keep the journal of this kind, from now on or already. SQLite waits for nobody here, so this does: another
-        process may be opening the new file, too.
+        """Set the kind of the journal. SQLite does not wait here, so this does: another process may be opening the new
+        file, too.
         """
         pause, left = threading.Event(), OPENING_TRIES
         while True:
@@ -114,6 +115,9 @@ class SqliteFile:
                     raise
             pause.wait(BUSY_TIMEOUT_S / OPENING_TRIES)
 
+    def _header(self) -> tuple[int, int]:
+        return self._number("PRAGMA application_id"), self._number("PRAGMA user_version")
+
     def _number(self, query: str) -> int:
         return cast(int, self._db.execute(query).fetchone()[0])
 
@@ -121,8 +125,8 @@ class SqliteFile:
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """One write transaction, durable when the block is left; any exception inside undoes it.
 
-        Raises the file's unavailable error where SQLite fails. After a failed commit nobody knows whether it stands:
-        the caller repeats the call with the same transaction id.
+        Raises the file's unavailable error where SQLite fails. After a failed commit its outcome is not known: the
+        caller repeats the call with the same transaction id.
         """
         with self._lock:
             if self._closed:
@@ -142,13 +146,13 @@ class SqliteFile:
 
     def _undo(self) -> None:
         if self._db.in_transaction:
-            # Should this fail too, the transaction stays open and the next BEGIN is refused: closed, not wrong.
+            # If this fails too, the transaction stays open and the next BEGIN is refused.
             with suppress(sqlite3.Error):
                 self._db.execute("ROLLBACK")
 
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
-        """A read-only connection that sees one moment, whatever is written meanwhile. It blocks no writer."""
+        """A read-only connection that sees one moment of the file. It blocks no writer."""
         if self._closed:
             raise self._unavailable(f"{self._path.name} is closed")
         try:
@@ -168,7 +172,6 @@ class SqliteFile:
 
 APPLICATION_ID: Final = 1380406103
 """'RGSW' in ASCII."""
-SCHEMA_VERSION: Final = 1
 
 _SCHEMA: Final = (
     """CREATE TABLE accounts (
@@ -216,20 +219,8 @@ _SCHEMA: Final = (
         BEGIN SELECT RAISE(ABORT, 'transactions are never changed'); END""",
     """CREATE TRIGGER transactions_no_delete BEFORE DELETE ON transactions
         BEGIN SELECT RAISE(ABORT, 'transactions are never deleted'); END""",
-    "PRAGMA application_id = 1380406103",
-    "PRAGMA user_version = 1",
 )
 
-_SELECT: Final = (
-    "SELECT entry_no, recorded_time, kind, operator, player, currency, transaction_id, amount_minor, movement_minor,"
-    " balance_after_minor, reference FROM transactions "
-)
-_SELECT_FIRST: Final = (
-    _SELECT + "WHERE operator = ? AND transaction_id = ? AND kind IN ('debit', 'refused_debit', 'credit')"
-)
-_SELECT_ROLLBACK: Final = _SELECT + "WHERE operator = ? AND transaction_id = ? AND kind = 'rollback'"
-_SELECT_OPENING: Final = _SELECT + "WHERE operator = ? AND player = ? AND currency = ? AND kind = 'opening'"
-_SELECT_ENTRIES: Final = _SELECT + "WHERE entry_no > ? ORDER BY entry_no"
 _SELECT_BALANCE: Final = "SELECT balance_minor FROM accounts WHERE operator = ? AND player = ? AND currency = ?"
 _SELECT_LAST: Final = "SELECT coalesce(max(entry_no), 0) FROM transactions"
 _MOVE: Final = (
@@ -239,7 +230,7 @@ _MOVE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class EnteredTransfer:
-    """What a message asks for: a retry carries the same value in every field. Amounts in minor units of `currency`."""
+    """What a message asks for. A retry has the same value in every field. Amounts are minor units of `currency`."""
 
     operator: str
     player: str
@@ -267,10 +258,17 @@ class WalletEntry:
 
     @property
     def transfer(self) -> EnteredTransfer:
-        """What the message asked for that this row answers."""
+        """What the message of this row asked for."""
         return EnteredTransfer(
             self.operator, self.player, self.currency, self.amount_minor, self.transaction_id or "", self.reference
         )
+
+
+_TRANSACTIONS: Final = Table("transactions", WalletEntry)
+_FIRST: Final = "WHERE operator = ? AND transaction_id = ? AND kind IN ('debit', 'refused_debit', 'credit')"
+_ROLLBACK: Final = "WHERE operator = ? AND transaction_id = ? AND kind = 'rollback'"
+_OPENING: Final = "WHERE operator = ? AND player = ? AND currency = ? AND kind = 'opening'"
+_ENTRIES: Final = _TRANSACTIONS.select + "WHERE entry_no > ? ORDER BY entry_no"
 
 
 class WalletTransaction:
@@ -282,14 +280,15 @@ class WalletTransaction:
 
     def entries_of(self, operator: str, transaction_id: str) -> tuple[WalletEntry | None, WalletEntry | None]:
         """The debit, refused debit or credit of this id, and its rollback, each if there is one."""
-        first = self._db.execute(_SELECT_FIRST, (operator, transaction_id)).fetchone()
-        rollback = self._db.execute(_SELECT_ROLLBACK, (operator, transaction_id)).fetchone()
-        return (WalletEntry(*first) if first else None, WalletEntry(*rollback) if rollback else None)
+        return self._first(_FIRST, operator, transaction_id), self._first(_ROLLBACK, operator, transaction_id)
 
     def opening_of(self, operator: str, player: str, currency: str) -> WalletEntry | None:
         """The opening of this account, if there is one."""
-        row = self._db.execute(_SELECT_OPENING, (operator, player, currency)).fetchone()
-        return WalletEntry(*row) if row else None
+        return self._first(_OPENING, operator, player, currency)
+
+    def _first(self, where: str, *values: str) -> WalletEntry | None:
+        row = self._db.execute(_TRANSACTIONS.select + where, values).fetchone()
+        return None if row is None else _TRANSACTIONS.read(row)
 
     def balance(self, operator: str, player: str, currency: str) -> int | None:
         """The balance in minor units; None if there is no such account."""
@@ -297,7 +296,7 @@ class WalletTransaction:
         return row[0] if row else None
 
     def add_account(self, operator: str, player: str, currency: str) -> None:
-        """A new account with nothing on it."""
+        """A new account with the balance 0."""
         self._db.execute("INSERT INTO accounts VALUES (?, ?, ?, 0)", (operator, player, currency))
 
     def append(self, kind: str, transfer: EnteredTransfer, moved_minor: int) -> WalletEntry:
@@ -318,7 +317,7 @@ class WalletTransaction:
             balance_after_minor=self.balance(*account),
             reference=transfer.reference,
         )
-        self._db.execute("INSERT INTO transactions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", astuple(entry))
+        self._db.execute(_TRANSACTIONS.insert, _TRANSACTIONS.row(entry))
         return entry
 
 
@@ -327,13 +326,7 @@ class WalletStore:
 
     def __init__(self, path: Path) -> None:
         """Open or create the file; StoreRefusedError if it is of another kind or schema."""
-        self._file = SqliteFile(
-            path,
-            application_id=APPLICATION_ID,
-            version=SCHEMA_VERSION,
-            schema=_SCHEMA,
-            unavailable=WalletUnavailableError,
-        )
+        self._file = SqliteFile(path, APPLICATION_ID, _SCHEMA, unavailable=WalletUnavailableError)
 
     @contextmanager
     def transaction(self, now_ms: int) -> Iterator[WalletTransaction]:
@@ -347,14 +340,14 @@ class WalletStore:
     def rows(self, after_entry_no: int = 0) -> Iterator[WalletEntry]:
         """Entries in order, streamed from one moment; a read transaction stays open until it is exhausted or closed."""
         with self._file.snapshot() as db:
-            for row in db.execute(_SELECT_ENTRIES, (after_entry_no,)):
+            for row in db.execute(_ENTRIES, (after_entry_no,)):
                 yield WalletEntry(*row)
 
     def verify(self) -> None:
-        """Add up the whole book; VerificationError at the first entry or account that does not agree with it."""
+        """Add up the whole book; VerificationError at the first entry or account that differs from the sum."""
         balances: dict[tuple[str, str, str], int] = {}
         with self._file.snapshot() as db:
-            for number, row in enumerate(db.execute(_SELECT_ENTRIES, (0,)), start=1):
+            for number, row in enumerate(db.execute(_ENTRIES, (0,)), start=1):
                 entry = WalletEntry(*row)
                 account = (entry.operator, entry.player, entry.currency)
                 if entry.kind == "opening":
@@ -363,13 +356,13 @@ class WalletStore:
                     balances[account] += entry.movement_minor
                 if entry.entry_no != number or entry.balance_after_minor != balances.get(account):
                     raise VerificationError(
-                        f"wallet entry {entry.entry_no}: number or balance is not what the entries before it give",
+                        f"wallet entry {entry.entry_no}: number or balance differs from the entries before it",
                         check="wallet_entries",
                         entry_no=entry.entry_no,
                     )
             stored = {(row[0], row[1], row[2]): row[3] for row in db.execute("SELECT * FROM accounts")}
         if stored != balances:
-            raise VerificationError("an account's balance is not the sum of its movements", check="wallet_balances")
+            raise VerificationError("an account's balance is not the sum of its transfers", check="wallet_balances")
 
     def close(self) -> None:
         """Close the file; every later call is refused as unavailable."""

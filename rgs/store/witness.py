@@ -1,9 +1,9 @@
 """A witness's file: one row an origin, the largest tree that was cosigned and the note that says so (C2SP
 tlog-witness).
 
-The row is compared and replaced in one immediate transaction that is on the disk before the block is left, so that two
-requests at once, or a crash, never make two cosignatures that do not agree. Refuses a tree that is smaller than the one
-of its row, whoever asks.
+The row is compared and replaced in one immediate transaction, which is on the disk before the block is left. So two
+requests at once, or a crash, never make two cosignatures that contradict each other. A tree that is smaller than the
+one of its row is refused.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Final
 
 from rgs.core.errors import UnavailableError
-from rgs.core.tlog.witness import Seen
+from rgs.core.tlog.witness import SeenTree
 from rgs.store.wallet import SqliteFile
 
 APPLICATION_ID: Final = 1380406094
 """'RGSN' (notary) in ASCII, in the header of the file."""
-SCHEMA_VERSION: Final = 1
 
 _SCHEMA: Final = (
     """CREATE TABLE seen (
@@ -32,11 +31,9 @@ _SCHEMA: Final = (
         BEGIN SELECT RAISE(ABORT, 'a witness does not go back'); END""",
     """CREATE TRIGGER seen_never_forgets BEFORE DELETE ON seen
         BEGIN SELECT RAISE(ABORT, 'a witness does not forget'); END""",
-    "PRAGMA application_id = 1380406094",
-    "PRAGMA user_version = 1",
 )
 
-Decide = Callable[[Seen], tuple[Seen, bytes]]
+Decide = Callable[[SeenTree], tuple[SeenTree, bytes]]
 """From the row as it is to the row as it will be, and its note; raises to leave it as it is."""
 
 
@@ -44,19 +41,13 @@ class WitnessStore:
     """The rows of one witness. Thread-safe and blocking, as `SqliteFile` is."""
 
     def __init__(self, path: Path) -> None:
-        self._file = SqliteFile(
-            path,
-            application_id=APPLICATION_ID,
-            version=SCHEMA_VERSION,
-            schema=_SCHEMA,
-            unavailable=UnavailableError,
-        )
+        self._file = SqliteFile(path, APPLICATION_ID, _SCHEMA, unavailable=UnavailableError)
 
     def advance(self, origin: str, decide: Decide) -> None:
         """Compare and persist in one step: nothing may be answered before this has returned."""
         with self._file.transaction() as db:
             row = db.execute("SELECT size, root FROM seen WHERE origin = ?", (origin,)).fetchone()
-            after, note = decide(Seen() if row is None else Seen(*row))
+            after, note = decide(SeenTree() if row is None else SeenTree(*row))
             db.execute(
                 "INSERT INTO seen (origin, size, root, note) VALUES (?, ?, ?, ?)"
                 " ON CONFLICT (origin) DO UPDATE SET size = excluded.size, root = excluded.root, note = excluded.note",

@@ -1,11 +1,10 @@
-"""Grouped commits: many callers, one writer (ARCHITECTURE 2.18).
+"""Grouped commits: many callers, one writer (ARCHITECTURE 2.18, durable before said).
 
-A change is committed at once when nobody else is likely to come, else together with its neighbours: the group is closed
-when as many wait as were under way lately, at most `GROUP_MAX`, or when nobody came for `QUIET_S`, and never later than
-`LINGER_S` after its first. Nobody is answered before the commit; but nobody waits longer than `COMMIT_WAIT_S` either:
-the commit goes on undisturbed, its callers are told that its outcome is unknown, and until it has come to its end
-others are refused at once. Refuses to know what a change means; `apply` does the work, in the writer's own thread or as
-a coroutine.
+A change is committed at once when no other is likely to come, else together with its neighbours. A group is closed when
+as many wait as were under way lately, at most `GROUP_MAX`; or when none came for `QUIET_S`; and never later than
+`LINGER_S` after its first. No caller is answered before the commit. None waits longer than `COMMIT_WAIT_S` either: the
+commit goes on, its callers get StoreUnknownError, and other changes are refused at once until it has ended. `apply`
+does the work, in the writer's own thread or as a coroutine.
 """
 
 from __future__ import annotations
@@ -23,38 +22,38 @@ GROUP_MAX = 32
 LINGER_S = 0.005
 """Longest wait of a change for company, in seconds (ARCHITECTURE 2.18: 2 to 5 ms)."""
 QUIET_S = 0.002
-"""So long without another change ends the wait."""
+"""The wait ends after so long without another change, in seconds."""
 COMMIT_WAIT_S = 6.0
-"""Longest wait of a caller for his group's commit, in seconds: a little longer than SQLite waits for a lock."""
+"""Longest wait of a caller for the commit of its group, in seconds: a little longer than SQLite waits for a lock."""
 _LOAD_DECAY = 0.9
 _TIMER_SLACK_S = 0.0003
 
-Outcome = tuple[Signed, ...] | Exception
-Apply = Callable[[list[Change]], Sequence[Outcome]]
-ApplyAsync = Callable[[list[Change]], Coroutine[Any, Any, Sequence[Outcome]]]
+CommitOutcome = tuple[Signed, ...] | Exception
+Apply = Callable[[list[Change]], Sequence[CommitOutcome]]
+ApplyAsync = Callable[[list[Change]], Coroutine[Any, Any, Sequence[CommitOutcome]]]
 
 
 class Writer:
-    """One per store and process. `commit` returns after the commit or raises what `apply` gave for this change."""
+    """One per store and process. `commit` returns after the commit, or raises the error that `apply` gave for it."""
 
     def __init__(self, apply: Apply | ApplyAsync, refused: Callable[[Change], None] = lambda _: None) -> None:
-        """`refused` is told of every change that never came to `apply`."""
+        """`refused` is called with every change that never came to `apply`."""
         self._apply = apply
         self._refused = refused
         self._is_async = inspect.iscoroutinefunction(apply)
         self.thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store-writer")
-        """The writer's; what else writes now and then goes through it too."""
+        """The writer's. Other work that writes now and then uses it too."""
         self._waiting: list[tuple[Change, asyncio.Future[tuple[Signed, ...]]]] = []
         self._committing = 0
         self._load = 1.0
         self._timer: asyncio.TimerHandle | None = None
         self._first_s = self._last_s = 0.0
-        """When the first and the last of those that wait came."""
+        """When the first and the last of the waiting changes came."""
         self._overdue: asyncio.TimerHandle | None = None
         self._group: list[tuple[Change, asyncio.Future[tuple[Signed, ...]]]] = []
         """What is being committed."""
         self.is_stuck = False
-        """Whether a group has been committed for longer than anybody waits."""
+        """Whether the commit of a group takes longer than any caller waits."""
         self._closing = False
         self._closed = False
         self.groups = 0
@@ -77,7 +76,7 @@ class Writer:
         return await future
 
     async def close(self) -> None:
-        """Commit what waits, then stop the thread. A group that is stuck is left to itself."""
+        """Commit what waits, then stop the thread. A group that is stuck is not waited for."""
         self._closing = True
         loop = asyncio.get_running_loop()
         while (self._waiting or self._committing) and not (self.is_stuck and self._is_async):
@@ -118,7 +117,7 @@ class Writer:
         self._group = group
         self._overdue = loop.call_later(COMMIT_WAIT_S, self._give_up)
         changes = [change for change, _ in group]
-        job: asyncio.Future[Sequence[Outcome]]
+        job: asyncio.Future[Sequence[CommitOutcome]]
         if self._is_async:
             job = loop.create_task(self._apply(changes))  # type: ignore[arg-type]
         else:
@@ -126,12 +125,12 @@ class Writer:
         job.add_done_callback(lambda done: self._finish(loop, group, done))
 
     def _give_up(self) -> None:
-        """Tell those who wait; the group itself is not touched."""
+        """Answer those who wait; the group itself goes on."""
         self.is_stuck = True
         for _, future in self._group:
             if not future.done():
                 future.set_exception(
-                    StoreUnknownError("the store has not told whether it committed: send the same request id again")
+                    StoreUnknownError("the store did not answer in time: send the same request id again")
                 )
         waiting, self._waiting = self._waiting, []
         for change, future in waiting:
@@ -141,25 +140,25 @@ class Writer:
 
     @property
     def draws_unknown(self) -> int:
-        """Draws in a group that nobody waits for any more, and that is not at its end."""
+        """Draws in a group that is stuck: no caller waits for it, and its outcome is not known."""
         return sum(1 for change, _ in self._group if change.draw_no) if self.is_stuck else 0
 
     def _finish(
         self,
         loop: asyncio.AbstractEventLoop,
         group: list[tuple[Change, asyncio.Future[tuple[Signed, ...]]]],
-        done: asyncio.Future[Sequence[Outcome]],
+        done: asyncio.Future[Sequence[CommitOutcome]],
     ) -> None:
         self._committing = 0
         self._group, self.is_stuck = [], False
         if self._overdue is not None:
             self._overdue.cancel()
-        # Those that came while this group was committed belong to the same load.
+        # Changes that came while this group was committed belong to the same load.
         self._load = max(1.0, self._load * _LOAD_DECAY, float(len(group)))
         failure = done.exception()
-        outcomes: Sequence[Outcome] = [failure] * len(group) if isinstance(failure, Exception) else done.result()
+        outcomes: Sequence[CommitOutcome] = [failure] * len(group) if isinstance(failure, Exception) else done.result()
         for (_, future), outcome in zip(group, outcomes, strict=True):
-            if future.done():  # its caller has gone; the effect stands all the same
+            if future.done():  # its caller has gone; the effect stays
                 continue
             if isinstance(outcome, Exception):
                 future.set_exception(outcome)

@@ -1,5 +1,4 @@
-"""The transparency log as a process keeps it: committed statements become leaves of a tree that strangers can verify.
+"""The transparency log: committed statements become leaves of a tree that anybody can verify (ARCHITECTURE 2.15).
 
-Sequencer, folders, the asking of witnesses, receipts (ARCHITECTURE 2.15). The formats are in `rgs.core.tlog`; no use
-case and no gRPC lives here.
+Sequencer, folders, requests to witnesses, receipts. The formats are in `rgs.core.tlog`; no use case and no gRPC here.
 """

@@ -1,15 +1,15 @@
-"""Cosignatures for what the sequencer has published: all witnesses of the log's policy are asked about one checkpoint,
-each on a thread of its own, and what they answer is kept with it (docs/log.md).
+"""Cosignatures for published checkpoints: each witness of the log's policy is asked on a thread of its own, and its
+cosignature is kept with the checkpoint (docs/log.md).
 
-A round is one checkpoint, the newest when it begins; the next one begins when all have answered or had their time. So
-a witness that is away, slow or wrong delays cosignatures, for PATIENCE_MS at most, and nothing else: neither play nor
-the sequencer waits for any. One that has failed is left alone for RETRY_MS.
+A round is about one checkpoint, the newest when it begins. The next round begins when all witnesses have answered or
+have used up their time. So a witness that is away, slow or wrong delays cosignatures by PATIENCE_MS at most; neither
+play nor the sequencer waits. A witness that has failed is not asked again for RETRY_MS.
 
-A witness that refuses because it has seen another history is told of as an event. It is not believed: a stranger
-must not be able to stop play. But if it shows a checkpoint that this log key has signed, and that is none of this log,
-then there are two histories: the sequencer is told, and signs no more (code FORKED).
+When a witness refuses because it has seen another history, an event says so. Its word alone stops nothing: strangers
+must not be able to stop play. But if it shows a checkpoint that this log key has signed and that is not part of this
+log, there are two histories: the sequencer signs nothing more (code FORKED).
 
-For one event loop. Refuses a policy that is no evidence (`check_evidence`).
+For one event loop. A policy must be evidence (`check_evidence`).
 """
 
 from __future__ import annotations
@@ -38,25 +38,25 @@ from rgs.tlog.witnesses import Witnesses
 PERIOD_MS: Final = 1_000
 """From one round to the next, at least."""
 PATIENCE_MS: Final = 6_000
-"""So long a round waits for a witness."""
+"""How long a round waits for a witness."""
 RETRY_MS: Final = 10_000
-"""So long one that has failed is not asked again."""
+"""How long a witness that has failed is not asked again."""
 ENDED_MS: Final = 60_000
 """Between two rounds for the last checkpoint of a shard that has ended without its quorum."""
 TOLD_MS: Final = 60_000
 """Between two events of one witness."""
 FINISH_MS: Final = 5_000
-"""So long the end of the process waits for the last cosignatures."""
+"""How long the end of the process waits for the last cosignatures."""
 STEP_S: Final = 0.05
 FORKED: Final = "FORKED"
 AHEAD: Final = "AHEAD"
 CONTRADICTS: Final = "INCONSISTENT"
-"""Why a witness refuses: it shows another history under our key; it says that it has seen a larger tree; or another."""
+"""Why a witness refuses: it shows another history under our key; it names a larger tree; its history is another."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A witness has refused this checkpoint because of what it has seen; `seen` is that, if our key has signed it."""
+    """A witness has refused this checkpoint because of an earlier one. `seen` is that one, if our key has signed it."""
 
     witness: str
     code: str
@@ -65,10 +65,10 @@ class Refusal:
 
 
 def check_evidence(policy: Policy, field_: str) -> None:
-    """InvalidFieldError where cosignatures by this policy would be no evidence, or could never come together."""
+    """InvalidFieldError unless cosignatures by this policy are evidence, and the quorum can be reached."""
     if policy.quorum == NONE:
         raise InvalidFieldError(
-            "a quorum of none is no evidence: name a witness or a group",
+            "the quorum must name a witness or a group: with none a cosignature proves nothing",
             field=field_,
             limit="the name of a witness or of a group",
             value=NONE,
@@ -76,7 +76,7 @@ def check_evidence(policy: Policy, field_: str) -> None:
     reached = {name for name, party in policy.witnesses.items() if party.url}
     if not policy.is_met_by(reached):
         raise InvalidFieldError(
-            f"the quorum {policy.quorum} cannot come together: only {', '.join(sorted(reached)) or 'nobody'} has an"
+            f"the quorum {policy.quorum} cannot be reached: only {', '.join(sorted(reached)) or 'nobody'} has an"
             " address in the policy",
             field=field_,
             limit=policy.quorum,
@@ -100,18 +100,18 @@ class _State:
 
 @dataclass(slots=True)
 class _Round:
-    """One checkpoint that all are asked about."""
+    """One checkpoint that all witnesses are asked about."""
 
     note: Note
     began_ms: int
     lines: dict[str, list[NoteSignature]] = field(default_factory=dict)
     tried: set[str] = field(default_factory=set)
     kept: int = 0
-    """Of how many witnesses the lines are kept."""
+    """How many witnesses have their lines kept."""
 
 
 class Cosigner:
-    """The witnesses of one process's sequencer. `work` is called again and again, and waits for nobody."""
+    """The witnesses of one process's sequencer. `work` is called again and again; it waits for no witness."""
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class Cosigner:
         clock: Clock,
         tell: Callable[[Refusal], Awaitable[object]],
     ) -> None:
-        """`folder` is that of the log's shards; `tell` signs that a witness has refused."""
+        """`folder` holds the log's shards; `tell` signs the event of a refusal."""
         self._witnesses = witnesses
         self._policy = policy
         self._sequencer = sequencer
@@ -138,7 +138,7 @@ class Cosigner:
         self._round: _Round | None = None
         self._period_ms = PERIOD_MS
         self._life = 0
-        """Counts the times of leading: what was asked in an earlier one says nothing about this one."""
+        """Counts how often this process has begun to lead: answers to requests from an earlier time are dropped."""
         sequencer.on_published = self.published
 
     def published(self, note: bytes) -> None:
@@ -151,13 +151,13 @@ class Cosigner:
 
     @property
     def is_settled(self) -> bool:
-        """Whether everybody was asked about the newest checkpoint, and has answered or is not asked now."""
+        """Whether every witness was asked about the newest checkpoint, and has answered or failed."""
         return self._newest is None or (
             self._round is not None and self._round.note.text == self._newest.text and not self._pending(self._round)
         )
 
     async def work(self) -> None:
-        """Keep what has come, ask whom it is time to ask, tell of refusals. StoreError, OSError, LogRefusedError."""
+        """Keep new cosignatures, ask witnesses that are due, report refusals. StoreError, OSError, LogRefusedError."""
         if not self._sequencer.leads:
             if self._newest is not None:
                 self._newest = self._ended = self._round = None
@@ -169,7 +169,7 @@ class Cosigner:
         await self._tell_refusals()
 
     async def finish(self) -> None:
-        """Have the last checkpoint cosigned, best effort and not for long."""
+        """Try for FINISH_MS to have the last checkpoint cosigned."""
         self._period_ms, began_ms = 0, self._clock.running_ms()
         while self._sequencer.leads and self._clock.running_ms() - began_ms < FINISH_MS:
             await self.work()
@@ -205,12 +205,12 @@ class Cosigner:
             self._round = _Round(due, now_ms)
 
     def _has_quorum(self, note: Note) -> bool:
-        """Whether its cosignatures are kept already."""
+        """Whether the cosignatures of a checkpoint are kept already."""
         kept = LogDirectory(shard_folder(self._folder, _origin(note))).cosigned()
         return bool(kept) and parse_note(kept).text == note.text
 
     def _pending(self, current: _Round) -> bool:
-        """Whether somebody's answer in this round is worth waiting for."""
+        """Whether a witness may still answer in this round."""
         now_ms = self._clock.running_ms()
         return any(
             state.is_asked and now_ms - state.asked_ms < PATIENCE_MS
@@ -225,13 +225,13 @@ class Cosigner:
         for name, state in self._states.items():
             if state.is_asked:
                 if now_ms - state.asked_ms >= PATIENCE_MS:
-                    self._failed(name, "SILENT", "does not come to an end")
+                    self._failed(name, "SILENT", f"has not answered for {PATIENCE_MS} ms")
             elif name not in current.lines and now_ms >= state.again_ms:
                 state.is_asked, state.asked_ms = True, now_ms
                 current.tried.add(name)
                 life = self._life
 
-                # A daemon: however long a witness keeps it, the process ends without it.
+                # A daemon thread: the process can end while a witness keeps it waiting.
                 threading.Thread(
                     target=self._ask_one, args=(name, current, life, loop), name=f"witness {name}", daemon=True
                 ).start()
@@ -246,7 +246,7 @@ class Cosigner:
             answer = error
         except Exception as error:  # noqa: BLE001 - a file that cannot be read now, or whatever it was: told as that
             answer = RgsError(f"{type(error).__name__}: {error}")
-        with contextlib.suppress(RuntimeError):  # the process has ended without it
+        with contextlib.suppress(RuntimeError):  # the process has ended
             loop.call_soon_threadsafe(self._answered, name, current, life, answer)
 
     def _answer(self, name: str, note: Note) -> list[NoteSignature] | Refusal:
@@ -261,7 +261,7 @@ class Cosigner:
         except WitnessRefusalError as error:
             if error.status not in {STALE, INCONSISTENT}:
                 raise
-            # Some say 409 to another root of the same size, too: it is ahead only if it names a size.
+            # Some answer 409 to another root of the same size, too: it is ahead only if it names a size.
             code = CONTRADICTS if error.size is None else AHEAD
         try:
             seen = self._witnesses.seen_by(name, parse_vkey(self._sequencer.vkey_of(asked.origin)))

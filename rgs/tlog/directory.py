@@ -7,10 +7,10 @@
     artifact/<hex sha256>      content of what an `artifact` statement names
     .staging/                  files that are being written
 
-A file is written under `.staging`, made durable, and linked to its name: under a name there is the whole file or none.
-Its content follows from the entries alone, so that each step can be repeated; refuses to touch a file that has other
-content than it must have, and names it. A partial tile goes when the full one has been there for a while: of a log that
-grows a few entries at a time they would be a hundred times the log itself.
+A file is written under `.staging`, made durable, and linked to its name: a name has the whole file or none. The content
+follows from the entries alone, so that each step can be repeated. A file with other content is never touched; the error
+names it. Partial tiles are removed some time after the full one is there: in a log that grows by a few entries at a
+time they would take a hundred times the room of the log itself.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ FILE_MODE: Final = 0o644
 
 
 class LogRefusedError(RgsError):
-    """The log, its databases and the store do not agree with one another, or the log is another's: nothing is signed.
+    """The log, its databases and the store contradict each other, or the log is another one: nothing is signed.
 
-    `code` says what does not agree.
+    `code` says what is wrong.
     """
 
     reason = "LOG_REFUSED"
@@ -75,7 +75,7 @@ class LogDirectory:
     # --- writing --------------------------------------------------------------------------------------------------
 
     def put(self, name: str, content: bytes) -> None:
-        """The file `name` has this content; durable with the next `sync`. LogRefusedError if it has another."""
+        """Write the file `name`, durable with the next `sync`. LogRefusedError if it is there with other content."""
         target = self.folder / name
         self._make(target.parent)
         staged = self._stage(content)
@@ -87,7 +87,7 @@ class LogDirectory:
                     raise LogRefusedError(
                         "FILE_DIFFERS", f"{name} is there with other content than the log's entries make", path=target
                     ) from None
-                # Whoever wrote it may have been killed before the file or its folder was durable.
+                # The earlier writer may have been killed before the file or its folder was durable.
                 _sync(target)
         finally:
             staged.unlink(missing_ok=True)
@@ -101,7 +101,7 @@ class LogDirectory:
 
     def drop_partials(self, old: int, new: int) -> None:
         """Remove the partial files of tiles that are full in a tree of `new` leaves and were not in one of `old`:
-        readers find the full ones (C2SP tlog-tiles allows it). One that cannot be removed takes room, and nothing else.
+        readers find the full ones (C2SP tlog-tiles allows it). A file that cannot be removed only takes room.
         """
         for tile in new_tiles(old, new):
             folder = self.folder / f"{format_tile_path(tile)}.p"
@@ -212,7 +212,7 @@ def _sync(path: Path) -> None:
 
 
 class Edge:
-    """What of a tree of `size` leaves is not in full files yet: the end of each level, and of the entries."""
+    """The part of a tree that is not in full files yet: the end of each level, and of the entries."""
 
     def __init__(self) -> None:
         """The edge of the empty tree; `read` gives others."""
@@ -222,7 +222,7 @@ class Edge:
 
     @classmethod
     def read(cls, directory: LogDirectory, size: int) -> Edge:
-        """The edge of the first `size` leaves, from their files; whether it is the right one its `root` tells."""
+        """The edge of the first `size` leaves, from their files. The caller compares its `root`."""
         edge = cls()
         edge._frontier = Frontier.read(directory.subtrees(size), size)
         level = 0
@@ -282,13 +282,3 @@ def _tail(directory: LogDirectory, level: int, size: int) -> list[bytes]:
     index = (size >> level * 8) // TILE_WIDTH
     width = tile_width(level, index, size)
     return directory.hashes(Tile(level, index, width)) if width else []
-
-
-def write_log(directory: LogDirectory, entries: Iterable[bytes]) -> Edge:
-    """Write all files of a log of these entries but its checkpoint; its edge, from which the checkpoint is made."""
-    directory.prepare()
-    edge = Edge()
-    for name, content in edge.grow(entries):
-        directory.put(name, content)
-    directory.sync()
-    return edge

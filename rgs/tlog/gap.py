@@ -1,8 +1,8 @@
-"""What the log has and the store has not: a backup of the store was restored (ARCHITECTURE 2.15; docs/keys.md).
+"""What the log has and the store lacks after a backup of the store was restored (ARCHITECTURE 2.15; docs/keys.md).
 
-`verify_not_behind` is the question at every start, and costs one query; `find_gap` reads the whole log, verifies its
-root and every statement that is missing, and gives them back in the order of the log. Refuses to call it a gap where
-the store has gone on by itself since: then there are two histories, and no program may choose between them.
+`verify_not_behind` is checked at every start and costs one query. `find_gap` reads the whole log, verifies its root and
+every missing statement, and returns them in the order of the log. Where the store has committed on its own since, there
+are two histories: then it raises, because no program may choose between them.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from rgs.core.tlog.checkpoints import Checkpoint, parse_checkpoint
 from rgs.core.tlog.merkle import Frontier, leaf_hash, root_at
 from rgs.core.tlog.note import parse_note
 from rgs.store.interface import StoreReads
-from rgs.store.sequence import Sequence as Order
 from rgs.tlog.directory import ARTIFACTS, LogDirectory, LogRefusedError
 from rgs.tlog.keybundle import is_bundle
-from rgs.tlog.sequencer import ORDER_FILE
+from rgs.tlog.sequencer import counters_of, positions_in
 
 STORE_BEHIND = "STORE_BEHIND"
 STORE_FORKED = "STORE_FORKED"
@@ -31,9 +30,9 @@ STORE_FORKED = "STORE_FORKED"
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A statement of the log that the store has not. `content` is the file that an artifact names, else empty;
-    `private` its private block with the salt, empty where it has none or nobody has it any more: the log has none.
-    `request` is what has opened the session (rgs.core.recovery), empty where that was not kept.
+    """A statement of the log that the store lacks. `content` is the file that an artifact names, else empty. `private`
+    is its private block with the salt, which the log does not have: empty where there is none or it is lost. `request`
+    is the request that opened the session (rgs.core.recovery), empty where it was not kept.
     """
 
     kind: str
@@ -54,15 +53,11 @@ class Missing:
 
 
 async def verify_not_behind(store: StoreReads, folder: Path) -> None:
-    """LogRefusedError if the log in the folder has statements that the store has not."""
-    if not (folder / ORDER_FILE).exists():
+    """LogRefusedError if the log in the folder has statements that the store lacks."""
+    positions = positions_in(folder)
+    if not positions:
         return
-    order = Order(folder / ORDER_FILE)
-    try:
-        positions = order.positions()
-    finally:
-        order.close()
-    counters = await _counters(store)
+    counters = counters_of(await store.instances(alive_only=False))
     for name, last in positions.items():
         if counters.get(name, 0) < last and not is_bundle(name):
             raise LogRefusedError(
@@ -79,7 +74,7 @@ async def find_gap(
     """The statements that the store lacks. `keys` gains the instance keys of the log. `witnessed` is a checkpoint that
     a witness has cosigned, verified: the log must contain it. LogRefusedError, VerificationError.
     """
-    counters = await _counters(store)
+    counters = counters_of(await store.instances(alive_only=False))
     logged: dict[str, int] = {}
     common: dict[str, tuple[int, bytes]] = {}
     gap: list[Missing] = []
@@ -108,10 +103,6 @@ async def find_gap(
                 path=folder,
             )
     return gap
-
-
-async def _counters(store: StoreReads) -> dict[str, int]:
-    return {row.instance: row.statement_no for row in await store.instances(alive_only=False)}
 
 
 def _verify(entry: Missing, keys: KeyBook) -> None:

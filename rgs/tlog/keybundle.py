@@ -1,9 +1,9 @@
-"""The key statements of the house as entries of the log: root_key, node_key, key_end and revocation, in the order of
-the key bundle (docs/keys.md).
+"""The key statements as entries of the log: root_key, node_key, key_end and revocation, in the order of the key bundle
+(docs/keys.md).
 
-They have no numbers of their own. Their place in the bundle is one: a bundle only grows, and one with a new root begins
-again, under another name. So the order keeps them as it keeps an instance's statements, exactly once and without a gap.
-Refuses a bundle that contradicts what the log has. One that has not come to it yet is waited for.
+They have no numbers of their own, so their place in the bundle is their number. A bundle only grows; one with a new
+root begins again, under another name. So the order has each of them once and without a gap, as it has the statements of
+an instance. A bundle that contradicts the log is refused. A bundle that is behind the order is waited for.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ KIND: Final = "key statement"
 
 
 def is_bundle(name: str) -> bool:
-    """Whether the order means a key bundle by the name, not an instance."""
+    """Whether a name of the order is that of a key bundle, not of an instance."""
     return name.startswith(_PREFIX)
 
 
@@ -36,7 +36,7 @@ def bundle_name(statements: Sequence[bytes]) -> str:
 
 
 def bundle_rows(statements: Sequence[bytes], first_no: int, last_no: int) -> list[StatementRow]:
-    """The statements of these places as rows, which stand before those of any instance."""
+    """The statements at these places as rows that sort before those of any instance."""
     name = bundle_name(statements)
     return [
         StatementRow(0, KIND, name, number, "", 0, "", leaf_hash(envelope), envelope, b"")
@@ -45,7 +45,7 @@ def bundle_rows(statements: Sequence[bytes], first_no: int, last_no: int) -> lis
 
 
 def verify_bundle(statements: Sequence[bytes], folder: Path, order: Path) -> None:
-    """LogRefusedError where the log in the folder has another statement in some place of the bundle."""
+    """LogRefusedError where the log in the folder has another statement at some place of the bundle."""
     try:
         shards = {shard.origin: shard for shard in published_shards(folder)}
     except FormatError as error:
@@ -56,8 +56,7 @@ def verify_bundle(statements: Sequence[bytes], folder: Path, order: Path) -> Non
             return
         origin, index = place
         shard = shards.get(origin)
-        # What has its place and is not published yet is written from this very bundle; a shard that was put away is
-        # not asked.
+        # What is not published yet will be written from this bundle. A shard that was moved away is not checked.
         if shard is not None and index < shard.size and shard.leaf(index) != row.hash:
             raise LogRefusedError(
                 "KEYS_DIFFER",
@@ -68,7 +67,7 @@ def verify_bundle(statements: Sequence[bytes], folder: Path, order: Path) -> Non
 
 
 def verify_holds(statements: Sequence[bytes], name: str, last_no: int) -> None:
-    """LogRefusedError where the bundle has not come as far as the order."""
+    """LogRefusedError where the bundle is shorter than the order, or another one."""
     if bundle_name(statements) != name or len(statements) < last_no:
         raise LogRefusedError(
             "KEYS_BEHIND",

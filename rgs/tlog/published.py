@@ -1,8 +1,7 @@
-"""The log as everybody may see it: its files, as far as a published checkpoint covers them.
+"""The public part of a log: its files, as far as a published checkpoint covers them.
 
-For the audit service and for receipts. Reads files only, so that any copy of a log will do, and only what the
-checkpoint covers: bundles and tiles of entries that are not signed for yet may lie beside. Blocks: it waits for the
-disk. Refuses a shard whose checkpoint bears another origin than was asked for.
+For the audit service and for receipts. It reads files only, so any copy of a log will do. Bundles and tiles of entries
+that no checkpoint covers yet are not read. A shard must have the origin that was asked for. Calls wait for the disk.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ class PublishedShard:
     """One shard under the checkpoint that was published when this was made; `note` is its signed note."""
 
     def __init__(self, folder: Path) -> None:
-        """FormatError for a checkpoint that is none."""
+        """FormatError for a malformed checkpoint."""
         self._directory = LogDirectory(folder)
         self.note = self._directory.checkpoint()
         self.checkpoint = parse_checkpoint(parse_note(self.note).text)
@@ -64,7 +63,7 @@ class PublishedShard:
         return format_log_proof(proof)
 
     def consistency(self, old: int, new: int) -> list[bytes]:
-        """That the tree of `new` leaves begins with that of `old`; `new` is at most the size."""
+        """The proof that the tree of `new` leaves begins with that of `old`; `new` is at most the size."""
         return consistency_proof(self._directory.subtrees(self.size), old, new)
 
     def entries_from(self, index: int) -> list[bytes]:
@@ -87,7 +86,7 @@ def published_shards(folder: Path) -> Iterator[PublishedShard]:
 
 
 def published_shard(folder: Path, origin: str = "") -> PublishedShard:
-    """The shard of an origin, or the newest one. NotFoundError; FormatError for what is no origin."""
+    """The shard of an origin, or the newest one. NotFoundError; FormatError for a malformed origin."""
     if origin:
         path = folder / parse_origin(origin)[1]
         shard = PublishedShard(path) if (path / CHECKPOINT_PATH).is_file() else None

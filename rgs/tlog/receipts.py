@@ -1,7 +1,7 @@
 """Receipts of statements that are in a log: a `.tlog-proof` (C2SP tlog-proof) under the newest checkpoint that
 witnesses have cosigned, or under the published one where that does not cover the statement yet.
 
-Read from the log's own files, so that any copy of them will do. Refuses a statement that is not in the log yet.
+They are made from the log's own files, so any copy of them will do.
 """
 
 from __future__ import annotations

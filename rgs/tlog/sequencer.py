@@ -1,14 +1,13 @@
-"""The sequencer: committed statements of the main store, in order, into the log (ARCHITECTURE 2.15).
+"""The sequencer brings committed statements of the main store into the log, in order (ARCHITECTURE 2.15).
 
-Each round: see how far every instance has come, in one query; give the next statements their indices, durable before
-anything follows from them; write their files; sign; publish. What was begun is finished first, so that a round can be
-cut short anywhere. Taking each instance by its own counter no statement is passed over, whichever commits first; among
-instances the row numbers decide, which keep the order of every session. The statements of the key bundle are one more
-sequence, and stand before all others that wait.
+Each round: read in one query how far every instance has come; give the next statements their indices, durable before
+anything follows from them; write their files; sign; publish. A round that was cut short is finished first. Each
+instance is followed by its own counter, so no statement is missed, whichever commits first. Between instances the row
+numbers decide, which keep the order of every session. The statements of the key bundle come before all others.
 
-One process leads, by the store's word and the lock on the log's folder; the others stand by. Refuses to sign anything
-where log, databases and store do not agree, saying why in `code`; whoever watches the guards asks for it. It is never
-waited for by a game. With `seal` it keeps the private blocks of what it logs, sealed, beside the log and never in it.
+One process leads: the store says which, and it holds the lock on the log's folder. The others stand by. Where log,
+databases and store contradict each other nothing is signed, and `code` says why. No game waits for the log. With `seal`
+the private blocks of logged statements are kept sealed beside the log, never in it.
 """
 
 from __future__ import annotations
@@ -39,25 +38,24 @@ from rgs.core.tlog.tiles import TILE_WIDTH
 from rgs.store.checkpoints import Checkpoints
 from rgs.store.interface import InstanceRow, StatementRow, Store
 from rgs.store.privates import PRIVATES_FILE, SealedPrivate, SealedPrivates
-from rgs.store.sequence import Sequence as Order
-from rgs.store.sequence import Shard
+from rgs.store.sequence import LogOrder, LogShard
 from rgs.tlog.directory import LogDirectory, LogRefusedError
 from rgs.tlog.keybundle import bundle_name, bundle_rows, is_bundle, verify_bundle, verify_holds
 from rgs.tlog.shard import ShardWriter, keep_cosigned
 
 DUTY: Final = "log"
 BATCH: Final = 256
-"""Statements under one checkpoint, at most."""
+"""Most statements that one checkpoint adds."""
 BATCHES_MAX: Final = 32
-"""Rounds before it is asked again who leads."""
+"""Rounds before the store is asked again which process leads."""
 FULL_LOOK_MS: Final = 5_000
-"""How often all instances are looked at, the ended ones too: one may have lived between two looks."""
+"""How often ended instances are read, too: one may have started and ended between two readings."""
 TOLD_MS: Final = 60_000
-"""How often the log of the process is told how far the log has come."""
+"""How often the process logs how far the transparency log has come."""
 RETRY_MS: Final = 5_000
-"""Between two looks at a log that was refused."""
+"""Between two tries to open a log that was refused."""
 STAND_BY_MS: Final = 1_000
-"""How often one that stands by looks how the leader gets on."""
+"""How often a process that stands by checks the leader's progress."""
 ORDER_FILE: Final = "order.db"
 CHECKPOINTS_FILE: Final = "checkpoints.db"
 CHECKPOINT_KNOWN: Final = "CHECKPOINT_KNOWN"
@@ -76,21 +74,21 @@ class _Open:
         self.folder = folder
         self.checkpoints = Checkpoints(folder / CHECKPOINTS_FILE)
         held.callback(self.checkpoints.close)
-        self.order = Order(folder / ORDER_FILE)
+        self.order = LogOrder(folder / ORDER_FILE)
         held.callback(self.order.close)
         self.privates = SealedPrivates(folder / PRIVATES_FILE)
         held.callback(self.privates.close)
-        self.shard: Shard
+        self.shard: LogShard
         self.writer: ShardWriter
 
-    def enter(self, shard: Shard, signer: Signer) -> None:
-        """Go on with a shard; LogRefusedError."""
+    def enter(self, shard: LogShard, signer: Signer) -> None:
+        """Continue with a shard; LogRefusedError."""
         directory = LogDirectory(shard_folder(self.folder, shard.origin))
         self.shard, self.writer = shard, ShardWriter.open(directory, self.checkpoints, shard.origin, signer)
         if self.order.count(shard.number) < self.writer.size:
             raise LogRefusedError(
                 "ORDER_BEHIND",
-                f"{self.writer.size} entries of {shard.origin} are signed, {ORDER_FILE} knows fewer: it was restored"
+                f"{self.writer.size} entries of {shard.origin} are signed, {ORDER_FILE} has fewer: it was restored"
                 " from a backup",
                 path=self.folder,
             )
@@ -102,7 +100,7 @@ def shard_folder(folder: Path, origin: str) -> Path:
 
 
 class Sequencer:
-    """One process's part in the log. `work` is called again and again; `code` and `lag_ms` tell how it goes."""
+    """One process's part in the log. `work` is called again and again; `code` and `lag_ms` show its state."""
 
     def __init__(
         self,
@@ -129,7 +127,7 @@ class Sequencer:
         self._keys = keys
         self._seal = seal
         self._keys_seen: Sequence[bytes] = ()
-        """Of the key bundle, as it was compared with the log."""
+        """The key bundle as it was last compared with the log."""
         self._open: _Open | None = None
         self._thread = ThreadPoolExecutor(1, "log")
         self._refusal: LogRefusedError | None = None
@@ -143,8 +141,8 @@ class Sequencer:
         self._worst_lag_ms = 0
         self._told_ms = clock.running_ms()
         self.on_published: Callable[[bytes], None] = lambda _: None
-        """Told of each signed checkpoint when it is public; where this process begins to lead, of the last one of the
-        shard before and of the newest.
+        """Called with each signed checkpoint once it is public. When this process begins to lead, it is called with the
+        last one of the shard before and with the newest.
         """
 
     # --- how it goes ----------------------------------------------------------------------------------------------
@@ -165,7 +163,7 @@ class Sequencer:
 
     @property
     def lag_ms(self) -> int:
-        """For how long at least the oldest statement that is not in the log has been seen."""
+        """How long the oldest statement that is not in the log has been known here, at least."""
         return self._clock.running_ms() - self._owed_since_ms if self._owed else 0
 
     @property
@@ -179,8 +177,8 @@ class Sequencer:
     # --- the work -------------------------------------------------------------------------------------------------
 
     async def work(self) -> None:
-        """Bring into the log what is there, if this process leads. LogRefusedError, StoreError, OSError: it is tried
-        again with the next call.
+        """Bring waiting statements into the log, if this process leads. LogRefusedError, StoreError, OSError: the next
+        call tries again.
         """
         if not await self._store.lead(DUTY):
             await self._let_go()
@@ -198,7 +196,7 @@ class Sequencer:
                 if not await self._batch(opened):
                     break
         except BaseException as error:
-            # What has landed is not known: from the durable state again.
+            # It is not known what has been written: begin again from the durable state.
             if isinstance(error, LogRefusedError):
                 self._refusal, self._refused_ms = error, self._clock.running_ms()
             await asyncio.shield(self._let_go())
@@ -206,7 +204,7 @@ class Sequencer:
         self._refusal = None
 
     async def finish(self) -> None:
-        """Bring in what is left, best effort: no more will come."""
+        """Try to bring in what is left before the process ends."""
         try:
             self._looked_ms = self._clock.running_ms() - FULL_LOOK_MS
             await self.work()
@@ -222,8 +220,8 @@ class Sequencer:
             self._thread.shutdown()
 
     async def cosign(self, note: Note, *, has_quorum: bool) -> bool:
-        """Keep a checkpoint with its witnesses' lines, and publish it with them if it is the last of its shard still;
-        False where this process does not write the log any more. LogRefusedError, StoreError, OSError.
+        """Keep a checkpoint with its witnesses' lines, and publish it with them if it is still the last of its shard.
+        False where this process no longer writes the log. LogRefusedError, StoreError, OSError.
         """
         origin = parse_checkpoint(note.text).origin
 
@@ -240,11 +238,11 @@ class Sequencer:
         return self._open is not None and await self._run(add, self._open)
 
     def accuse(self, error: LogRefusedError) -> None:
-        """Sign nothing more in this process: it is shown that this log key has signed another history."""
+        """Sign nothing more in this process: this log key has signed another history."""
         self._accusation = error
 
     async def _batch(self, opened: _Open) -> bool:
-        """Finish what has its place; or give the next statements theirs. Whether there is more to do at once."""
+        """Finish what has its index, or give the next statements theirs. Whether there is more to do at once."""
         shard, size = opened.shard, opened.writer.size
         count = await self._run(opened.order.count, shard.number)
         if count == size:
@@ -254,7 +252,7 @@ class Sequencer:
                 return True
             positions = await self._run(opened.order.positions)
             await self._look()
-            await self._look_at_keys()  # behind it: the key of an instance that was seen is there by now
+            await self._look_at_keys()  # after it: the key of an instance that was seen is there by now
             self._progress(positions, size)
             rows = await self._gather(positions)
             if not rows:
@@ -272,11 +270,11 @@ class Sequencer:
         await self._run(opened.writer.sign)
         await self._run(opened.writer.publish)
         self.on_published(opened.writer.newest.note)
-        # What came meanwhile waits for the next call, so that a checkpoint is not made for every statement.
+        # What came meanwhile waits for the next call: otherwise each statement would get a checkpoint of its own.
         return count > size or len(rows) == BATCH
 
     async def _sealed(self, rows: Sequence[StatementRow]) -> list[SealedPrivate]:
-        """The private blocks of the rows, sealed; that of an opening with the request that has opened the session."""
+        """The private blocks of the rows, sealed; that of an opening with the request that opened the session."""
         found: list[SealedPrivate] = []
         for row in rows:
             if self._seal is None or not row.private:
@@ -290,15 +288,15 @@ class Sequencer:
         return found
 
     def _next_shard(self, opened: _Open, origin: str) -> None:
-        """The shard that grows is finished: the next one begins with its last checkpoint."""
-        shard = Shard(opened.shard.number + 1, origin, opened.writer.newest.note)
+        """Begin the next shard with the last checkpoint of this one."""
+        shard = LogShard(opened.shard.number + 1, origin, opened.writer.newest.note)
         opened.order.open_shard(shard)
         opened.enter(shard, self._signer)
 
     # --- what the store has ---------------------------------------------------------------------------------------
 
     async def _look(self) -> None:
-        """How far every instance has come, at one moment: nothing that a statement stands on is missing then."""
+        """Read how far every instance has come, at one moment: so nothing that a statement builds on is missing."""
         now_ms = self._clock.running_ms()
         alive = await self._store.instances(alive_only=True)
         names = frozenset(row.instance for row in alive)
@@ -307,7 +305,7 @@ class Sequencer:
             self._looked_ms = now_ms
             self._counters = {}
         self._alive = names
-        self._counters |= _counters(alive)
+        self._counters |= counters_of(alive)
 
     async def _gather(self, positions: dict[str, int]) -> list[StatementRow]:
         """The next statements of all that are committed, in the order of their row numbers."""
@@ -353,7 +351,7 @@ class Sequencer:
             self._keys_seen = statements
 
     async def _fetch(self, statements: Sequence[tuple[str, int]]) -> list[StatementRow]:
-        """The rows of statements that have their place, in this order."""
+        """The rows of statements that have their index, in this order."""
         found: dict[tuple[str, int], StatementRow] = {}
         for instance, of_it in groupby(sorted(statements), key=lambda one: one[0]):
             numbers = [number for _, number in of_it]
@@ -374,7 +372,7 @@ class Sequencer:
     # --- lag ------------------------------------------------------------------------------------------------------
 
     def _progress(self, positions: dict[str, int], size: int) -> None:
-        """See whether all that was waited for has its place; if so, what is waited for from now on."""
+        """Check whether all statements that were waited for are in the log. If so, the next ones are waited for."""
         now_ms = self._clock.running_ms()
         self._worst_lag_ms = max(self._worst_lag_ms, self.lag_ms)
         if all(last <= positions.get(name, 0) for name, last in self._owed.items()):
@@ -385,11 +383,11 @@ class Sequencer:
             self._told_ms, self._worst_lag_ms = now_ms, 0
 
     async def _stand_by(self) -> None:
-        """Another process leads: see that it does its work."""
+        """Another process leads: check its progress."""
         now_ms = self._clock.running_ms()
         if now_ms - self._watched_ms >= STAND_BY_MS:
             self._watched_ms = now_ms
-            positions = await self._run(_positions, self._folder)
+            positions = await self._run(positions_in, self._folder)
             await self._look()
             self._progress(positions, 0)
         self._refusal = None
@@ -397,7 +395,7 @@ class Sequencer:
     # --- leading --------------------------------------------------------------------------------------------------
 
     async def _take_over(self) -> _Open | None:
-        """Open the log as it was left; None if another process has it open still."""
+        """Open the log as it was left; None if another process still has it open."""
         self._open = opened = await self._run(self._begin)
         if opened is not None:
             self._keys_seen = ()
@@ -421,7 +419,7 @@ class Sequencer:
             opened = _Open(self._folder, held)
             shard = opened.order.shard()
             if shard is None:
-                shard = Shard(1, format_origin(self._prefix, half_year(self._clock.now_ms())), b"")
+                shard = LogShard(1, format_origin(self._prefix, half_year(self._clock.now_ms())), b"")
                 if opened.checkpoints.newest(shard.origin) is not None:
                     raise LogRefusedError("ORDER_LOST", f"there is a log {shard.origin}, and no {ORDER_FILE} of it")
                 opened.order.open_shard(shard)
@@ -434,11 +432,11 @@ class Sequencer:
             return opened
 
     async def _verify_store(self, opened: _Open) -> None:
-        """LogRefusedError where the store lacks what the log has, or the log what the store tells of it: a backup was
-        restored.
+        """LogRefusedError where the store lacks statements of the log, or the log lacks what the store knows of it: a
+        backup was restored.
         """
         positions = await self._run(opened.order.positions)
-        counters = _counters(await self._store.instances(alive_only=False))
+        counters = counters_of(await self._store.instances(alive_only=False))
         for name, last in positions.items():
             if counters.get(name, 0) < last and not is_bundle(name):
                 raise LogRefusedError(
@@ -455,10 +453,10 @@ class Sequencer:
                 raise LogRefusedError(
                     "STORE_DIFFERS",
                     f"statement {row.statement_no} of {row.instance} is another one in the log: a backup of the store"
-                    " was restored and went on",
+                    " was restored and used",
                 )
 
-        # What a witness has seen of this log, as an instance of the house has told last.
+        # What a witness has seen of this log, by the newest event.
         for row in await self._store.events(CHECKPOINT_KNOWN, before=0, limit=1):
             _, body = parse_statement(parse_envelope(row.envelope))
             seen, root = body["after"].split(" ")
@@ -475,7 +473,8 @@ class Sequencer:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *values)
 
 
-def _counters(rows: Sequence[InstanceRow]) -> dict[str, int]:
+def counters_of(rows: Sequence[InstanceRow]) -> dict[str, int]:
+    """The last statement number of each instance."""
     return {row.instance: row.statement_no for row in rows}
 
 
@@ -484,11 +483,11 @@ async def _push(heads: list[tuple[int, int, StatementRow]], nth: int, stream: As
         heapq.heappush(heads, (row.id, nth, row))
 
 
-def _positions(folder: Path) -> dict[str, int]:
-    """How far the log has come, as whoever leads has noted it."""
+def positions_in(folder: Path) -> dict[str, int]:
+    """How far the log has come, from the leader's database."""
     if not (folder / ORDER_FILE).exists():
         return {}
-    order = Order(folder / ORDER_FILE)
+    order = LogOrder(folder / ORDER_FILE)
     try:
         return order.positions()
     finally:

@@ -1,12 +1,12 @@
-"""One shard of the log, as its single writer has it: files, then a signature, then the public checkpoint.
+"""The single writer of one shard of the log: files first, then a signature, then the public checkpoint.
 
-Three steps in this order, each of which can be repeated after a crash: `write` (bundles and tiles, whose content
-follows from the entries), `sign` (which keeps the new checkpoint before anybody sees it), `publish`. The last
-checkpoint that was kept is the truth at the start: the right edge is read from the files and has to have its root.
+There are three steps, each of which can be repeated after a crash: `write` (bundles and tiles, whose content follows
+from the entries), `sign` (which keeps the new checkpoint before anybody sees it), `publish`. At the start the last kept
+checkpoint decides: the files must have its root.
 
-Refuses to sign a tree that does not begin with the one it signed last (C2SP tlog-checkpoint), shown by a consistency
-proof from the very files that readers get; refuses to begin where files, database and published checkpoint do not
-agree, naming what.
+A tree is signed only if it begins with the one that was signed last (C2SP tlog-checkpoint). A consistency proof from
+the files that readers get shows it. Where files, database and published checkpoint contradict each other, the shard is
+not opened, and the error names them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rgs.store.checkpoints import CheckpointRow, Checkpoints
 from rgs.tlog.directory import ARTIFACTS, Edge, LogDirectory, LogRefusedError
 
 KEPT: Final = 2 * TILE_WIDTH
-"""So many entries behind the end partial tiles stay, for readers who come with a checkpoint of a moment ago."""
+"""Partial tiles of so many last entries stay, for readers that have a slightly older checkpoint."""
 
 
 class ShardWriter:
@@ -39,7 +39,7 @@ class ShardWriter:
         self._row = row
         self._edge = edge
         self._dropped = max(0, row.size - KEPT - 2 * TILE_WIDTH)
-        """Partial tiles below are gone; what a kill has left behind lies near the end."""
+        """Partial tiles below are removed; what a kill has left is near the end."""
         self._drop_partials()
 
     @classmethod
@@ -87,7 +87,7 @@ class ShardWriter:
         return [leaf_hash(entry) for entry in self._directory.entries(first, self.size)]
 
     def verify_seen(self, size: int, root: bytes) -> None:
-        """LogRefusedError unless the log is, or goes on from, one that a witness has seen."""
+        """LogRefusedError unless the log begins with the tree that a witness has seen."""
         if size > self.size or root_at(self._directory.subtrees(self.size), size) != root:
             raise LogRefusedError(
                 "WITNESSED_DIFFERS",
@@ -97,7 +97,7 @@ class ShardWriter:
             )
 
     def write(self, entries: Iterable[bytes], artifacts: Iterable[tuple[str, bytes]] = ()) -> None:
-        """Append the entries: their files, durable on return. `artifacts` (hex SHA-256, content) lie beside first."""
+        """Write the files of the next entries, durable on return; before them `artifacts` (hex SHA-256, content)."""
         for sha256, content in artifacts:
             self._directory.put(f"{ARTIFACTS}/{sha256}", content)
         for name, content in self._edge.grow(entries):
@@ -105,7 +105,7 @@ class ShardWriter:
         self._directory.sync()
 
     def sign(self) -> None:
-        """Sign what is written, and keep it; nobody has seen it yet. LogRefusedError, StoreError."""
+        """Sign what is written and keep the checkpoint, which is not public yet. LogRefusedError, StoreError."""
         size, root, subtrees = self._edge.size, self._edge.root(), self._directory.subtrees(self._edge.size)
         try:
             if root_at(subtrees, size) != root:
@@ -119,7 +119,7 @@ class ShardWriter:
         self._row = row
 
     def publish(self) -> None:
-        """Let everybody see the last signed checkpoint; and remove what nobody needs any more."""
+        """Publish the last signed checkpoint, and remove partial tiles that are not needed any more."""
         self._directory.publish(self._row.note)
         self._drop_partials()
 
@@ -136,8 +136,10 @@ class ShardWriter:
 def keep_cosigned(
     directory: LogDirectory, checkpoints: Checkpoints, last: CheckpointRow, note: Note, *, has_quorum: bool
 ) -> CheckpointRow:
-    """Keep a checkpoint of a shard with its witnesses' lines: `last`, its last signed one, is published with them, and
-    one that has its quorum can be read when others have been signed since. The last signed one as it is then.
+    """Keep a checkpoint of a shard with its witnesses' lines, and return the last signed checkpoint as it is then.
+
+    If the checkpoint is `last`, the last signed one, it is published with the lines. One that has its quorum can still
+    be read when others have been signed since.
     """
     if has_quorum:
         directory.keep_cosigned(format_note(note))
@@ -171,7 +173,7 @@ def _verify_own(note: bytes, row: CheckpointRow, signer: Signer, where: str) -> 
 
 
 def _verify_published(published: bytes, row: CheckpointRow, directory: LogDirectory, signer: Signer) -> None:
-    """LogRefusedError unless what is published is nothing, or an earlier state of the very log."""
+    """LogRefusedError if something is published that is not an earlier state of this log."""
     if not published:
         return
     seen = _verify_own(published, row, signer, "the folder")

@@ -1,8 +1,8 @@
-"""The log's side of C2SP tlog-witness: one witness is asked to cosign one checkpoint, and what it has seen.
+"""The log's side of C2SP tlog-witness: ask one witness to cosign one checkpoint, or to show what it has seen.
 
-What a witness answers is believed only as far as it verifies under the key that the policy names, and tells a time that
-is near the one here. One that has seen another size (409) is asked again from there. Refuses to follow redirects, to
-read answers without end, and plain HTTP to another machine.
+A cosignature counts only if it verifies under the key that the policy names and its time is near ours. A witness that
+has seen another size (409) is asked again from there. Redirects are not followed, answers have a limit, and plain HTTP
+to another machine is refused.
 
 Blocking: `rgs.tlog.cosigning` asks on threads of its own.
 """
@@ -28,9 +28,9 @@ from rgs.core.tlog.witness import SIZE_TYPE, STALE, AddCheckpoint, WitnessRefusa
 TIMEOUT_S: Final = 5.0
 ANSWER_BYTES_MAX: Final = NOTE_BYTES_MAX
 ASKED_MAX: Final = 3
-"""Times that one witness is asked about one checkpoint: its size may move between two."""
+"""How often one witness is asked about one checkpoint: its size may change between two requests."""
 OFF_S_MAX: Final = 300
-"""So far the time of a cosignature may lie from the time here."""
+"""How far the time of a cosignature may be from our time, in seconds."""
 URL_LIMIT: Final = "https, or http on this machine (loopback)"
 
 Prove = Callable[[int, int], Sequence[bytes]]
@@ -38,13 +38,13 @@ Prove = Callable[[int, int], Sequence[bytes]]
 
 
 class WitnessUnavailableError(UnavailableError):
-    """A witness did not answer, or not as the standard says."""
+    """A witness did not answer, or its answer does not follow the standard."""
 
     reason = "WITNESS_UNAVAILABLE"
 
 
 def check_url(url: str, field_: str = "url") -> str:
-    """The address of a witness; InvalidFieldError for one that is none, and for HTTP that leaves the machine."""
+    """The address of a witness; InvalidFieldError for a malformed one, and for plain HTTP to another machine."""
     try:
         where = urlsplit(url)
         fits = where.scheme == "https" or (where.scheme == "http" and _is_loopback(where.hostname or ""))
@@ -53,7 +53,7 @@ def check_url(url: str, field_: str = "url") -> str:
         fits = False
     if not fits:
         raise InvalidFieldError(
-            f"the address of a witness is {URL_LIMIT}", field=field_, limit=URL_LIMIT, value=ascii(url[:100])
+            f"the address of a witness must be {URL_LIMIT}", field=field_, limit=URL_LIMIT, value=ascii(url[:100])
         )
     return url
 
@@ -67,8 +67,8 @@ def _is_loopback(host: str) -> bool:
 
 @dataclass(slots=True)
 class Witnesses:
-    """The witnesses of a log: `parties` by their name in the policy, each with its address. Remembers what each has
-    seen. `tls` says whom https trusts; None: whom the system does.
+    """The witnesses of a log: `parties` by their name in the policy, each with its address. The size that each has seen
+    is remembered. `tls` has the roots that https trusts; None: those of the system.
     """
 
     parties: Mapping[str, Party]
@@ -79,7 +79,7 @@ class Witnesses:
 
     def ask(self, name: str, note: Note, prove: Prove) -> list[NoteSignature]:
         """The cosignature of one witness. WitnessUnavailableError; WitnessRefusalError with the status it gave;
-        VerificationError, FormatError where what it says is not to be believed.
+        VerificationError, FormatError where its answer does not verify.
         """
         party, size = self.parties[name], parse_checkpoint(note.text).size
         old = min(self.seen.get(name, 0), size)
@@ -90,8 +90,8 @@ class Witnesses:
                 self.seen[name] = size
                 return self._cosignatures(name, note, answer)
             if status != STALE or kind != SIZE_TYPE:
-                told = answer[:200].decode("ascii", "replace").strip()
-                raise WitnessRefusalError(f"witness {name} refuses: {status} {told}", witness=name, status=status)
+                why = answer[:200].decode("ascii", "replace").strip()
+                raise WitnessRefusalError(f"witness {name} refuses: {status} {why}", witness=name, status=status)
             old = self.seen[name] = parse_size(answer.decode("ascii", "replace").removesuffix("\n"))
             if old > size:
                 raise WitnessRefusalError(
@@ -103,13 +103,13 @@ class Witnesses:
         raise WitnessUnavailableError(f"witness {name} names another size each time", witness=name)
 
     def seen_by(self, name: str, key: NoteKey) -> Checkpoint:
-        """The newest checkpoint that a witness shows of the log with this key, signed by it: what a witness cannot make
-        up. WitnessUnavailableError, VerificationError, FormatError.
+        """The newest checkpoint that a witness shows of the log with this key. The key has signed it, so the witness
+        cannot have invented it. WitnessUnavailableError, VerificationError, FormatError.
         """
         path = f"/{hashlib.sha256(key.name.encode()).hexdigest()}/checkpoint"
         status, _, answer = self._send(self.parties[name].url, "GET", path, None)
         if status != http.client.OK:
-            raise WitnessUnavailableError(f"witness {name} does not show what it has seen: {status}", witness=name)
+            raise WitnessUnavailableError(f"witness {name} does not show its checkpoint: status {status}", witness=name)
         note = parse_note(answer)
         verify_note(note, [key])
         checkpoint = parse_checkpoint(note.text)

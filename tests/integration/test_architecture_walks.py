@@ -12,8 +12,7 @@ from pathlib import Path
 from types import FrameType
 
 from certification import replay
-from rgs.store.reads import SqliteReads
-from rgs.store.sqlite.store import connect
+from rgs.store.sqlite.store import SqliteReads, connect
 from rng.generator import Generator
 from tests.support.api.client import ApiClient
 from tests.support.api.harness import serving

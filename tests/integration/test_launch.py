@@ -181,7 +181,7 @@ PLANTED: dict[str, tuple[Callable[[Path], None], str]] = {
         _claimed("rgs/node/clock/__init__.py"),
         "unlisted rgs/node/clock/__init__.py",
     ),
-    "a package in ours": (_claimed("rgs/store/reads/__init__.py"), "unlisted rgs/store/reads/__init__.py"),
+    "a package in ours": (_claimed("rgs/store/rows/__init__.py"), "unlisted rgs/store/rows/__init__.py"),
     "a package over the launcher's tool": (
         _claimed("rgs/integrity/manifest_verify/__init__.py"),
         "unlisted rgs/integrity/manifest_verify/__init__.py",

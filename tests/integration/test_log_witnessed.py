@@ -231,7 +231,7 @@ async def test_a_policy_that_is_no_evidence_or_cannot_be_asked_is_not_served(
 
 async def test_what_is_no_policy_and_no_authority_is_refused(tmp_path: Path) -> None:
     watched = Watched(tmp_path, policy="whoever\n")
-    with pytest.raises(InvalidFieldError, match="line 1: this is no line of a policy"):
+    with pytest.raises(InvalidFieldError, match="line 1: unknown line of a policy"):
         await watched.harness.start()
     other = Watched(tmp_path / "other")
     other.harness = ApiHarness(

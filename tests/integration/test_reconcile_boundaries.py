@@ -25,7 +25,7 @@ from rgs.core.reconcile.facts import (
 from rgs.core.reconcile.matching import Terms
 from rgs.core.reconcile.rows import NULL
 from rgs.store import reconciliation
-from rgs.store.reconciliation import ROWS_OF_ONE_KEY, Comparison
+from rgs.store.reconciliation import ROWS_OF_ONE_KEY, BookComparison
 
 DAY_MS = 86_400_000
 FROM_MS, TO_MS = 20_000 * DAY_MS, 20_001 * DAY_MS
@@ -58,21 +58,22 @@ TABLE_OF: dict[type, tuple[str, int]] = {
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Comparison]:
+def store(tmp_path: Path) -> Iterator[BookComparison]:
     (tmp_path / "work").mkdir()
-    opened = Comparison(tmp_path / "work", memory_mb=256, files=[tmp_path / name for name in ("w.csv", "w.parquet")])
+    files = [tmp_path / name for name in ("w.csv", "w.parquet")]
+    opened = BookComparison(tmp_path / "work", memory_mb=256, files=files)
     yield opened
     opened.close()
 
 
-def put(store: Comparison, path: Path, table: str, *rows: tuple[Any, ...]) -> None:
+def put(store: BookComparison, path: Path, table: str, *rows: tuple[Any, ...]) -> None:
     file = path / "work" / f"{table}.tsv"
     texts = [[str(value).lower() if isinstance(value, bool) else str(value) for value in row] for row in rows]
     file.write_text("".join("\t".join(row) + "\n" for row in texts))
     store.load(table, file)
 
 
-def take(store: Comparison, path: Path, *facts: Fact) -> None:
+def take(store: BookComparison, path: Path, *facts: Fact) -> None:
     for fact in facts:
         table, columns = TABLE_OF[type(fact)]
         put(store, path, table, astuple(fact)[:columns])
@@ -89,12 +90,12 @@ PLAIN = {
 TEXTS = ("transaction_id", "player", "reference", "operator", "book")
 
 
-def plain_csv(store: Comparison, path: Path, **changes: str) -> int | None:
+def plain_csv(store: BookComparison, path: Path, **changes: str) -> int | None:
     (path / "w.csv").write_text(COLUMNS + "\n" + ",".join((PLAIN | changes).values()) + "\n")
     return store.load_plain_wallet(path / "w.csv", is_parquet=False)
 
 
-def plain_parquet(store: Comparison, path: Path, **changes: Any) -> int | None:
+def plain_parquet(store: BookComparison, path: Path, **changes: Any) -> int | None:
     row = PLAIN | {"amount_minor": 500, "balance_after_minor": 7} | changes
     types = {"amount_minor": "BIGINT", "balance_after_minor": "BIGINT"}
     columns = ", ".join(f"${name}::{types.get(name, 'VARCHAR')} AS {name}" for name in row)
@@ -104,20 +105,20 @@ def plain_parquet(store: Comparison, path: Path, **changes: Any) -> int | None:
 
 @pytest.mark.parametrize(("name", "length"), list(product(TEXTS, (1, 255, 256, 257))))
 def test_the_plain_reader_takes_texts_of_256_characters(
-    store: Comparison, tmp_path: Path, name: str, length: int
+    store: BookComparison, tmp_path: Path, name: str, length: int
 ) -> None:
     assert plain_csv(store, tmp_path, **{name: "x" * length}) == (1 if length <= 256 else None)
     assert store.counts().wallet == (1 if length <= 256 else 0)
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_only_the_id_must_stand_in_a_plain_row(store: Comparison, tmp_path: Path, name: str) -> None:
+def test_only_the_id_must_stand_in_a_plain_row(store: BookComparison, tmp_path: Path, name: str) -> None:
     assert plain_csv(store, tmp_path, **{name: ""}) == (None if name == "transaction_id" else 1)
 
 
 @pytest.mark.parametrize("form", [plain_csv, plain_parquet])
 @pytest.mark.parametrize("name", [name for name in PLAIN if name != "balance_after_minor"])
-def test_a_plain_row_without_a_value_is_doubtful(store: Comparison, tmp_path: Path, name: str, form: Any) -> None:
+def test_a_plain_row_without_a_value_is_doubtful(store: BookComparison, tmp_path: Path, name: str, form: Any) -> None:
     assert form(store, tmp_path, **{name: NULL if form is plain_csv else None}) is None
     assert store.counts().wallet == 0
 
@@ -131,40 +132,40 @@ def test_a_plain_row_without_a_value_is_doubtful(store: Comparison, tmp_path: Pa
         ("time", "1969-12-31T23:59:59.999Z"), ("time", "2026-11-18 11:06:40.000Z"),
     ],
 )  # fmt: skip
-def test_one_odd_value_makes_a_plain_row_doubtful(store: Comparison, tmp_path: Path, name: str, value: str) -> None:
+def test_one_odd_value_makes_a_plain_row_doubtful(store: BookComparison, tmp_path: Path, name: str, value: str) -> None:
     assert plain_csv(store, tmp_path, **{name: value}) is None
 
 
 @pytest.mark.parametrize("name", ["amount_minor", "balance_after_minor"])
 @pytest.mark.parametrize(("value", "taken"), [(-1, None), (0, 1), (10**18 - 1, 1), (10**18, None)])
 def test_a_number_of_a_parquet_file_has_its_limits(
-    store: Comparison, tmp_path: Path, name: str, value: int, taken: int | None
+    store: BookComparison, tmp_path: Path, name: str, value: int, taken: int | None
 ) -> None:
     assert plain_parquet(store, tmp_path, **{name: value}) == taken
     assert store.counts().wallet == (taken or 0)
 
 
-def test_a_parquet_file_need_not_tell_balances(store: Comparison, tmp_path: Path) -> None:
+def test_a_parquet_file_need_not_tell_balances(store: BookComparison, tmp_path: Path) -> None:
     assert plain_parquet(store, tmp_path, balance_after_minor=None) == 1
     assert list(store.accounts()) == []
 
 
-def test_a_row_of_too_many_fields_is_left_to_the_strict_reader(store: Comparison, tmp_path: Path) -> None:
+def test_a_row_of_too_many_fields_is_left_to_the_strict_reader(store: BookComparison, tmp_path: Path) -> None:
     assert plain_csv(store, tmp_path, book="main,more") is None
     assert plain_csv(store, tmp_path) == 1, "nothing of it is left in the way of another"
 
 
-def test_the_first_moment_is_a_time(store: Comparison, tmp_path: Path) -> None:
+def test_the_first_moment_is_a_time(store: BookComparison, tmp_path: Path) -> None:
     assert plain_csv(store, tmp_path, time="1970-01-01T00:00:00.000Z") == 1
 
 
-def test_rows_of_a_parquet_file_by_number_and_column(store: Comparison, tmp_path: Path) -> None:
+def test_rows_of_a_parquet_file_by_number_and_column(store: BookComparison, tmp_path: Path) -> None:
     plain_parquet(store, tmp_path)
     ((number, row),) = store.parquet_rows(tmp_path / "w.parquet")
     assert (number, list(row), row["player"], row["amount_minor"]) == (1, COLUMNS.split(","), "anna", 500)
 
 
-def test_an_extract_of_legs_takes_the_place_of_the_table(store: Comparison, tmp_path: Path) -> None:
+def test_an_extract_of_legs_takes_the_place_of_the_table(store: BookComparison, tmp_path: Path) -> None:
     take(store, tmp_path, LEG, replace(LEG, transaction_id="T2"))
     kept = tmp_path / "work" / "legs.parquet"
     store.write_legs(kept)
@@ -176,7 +177,7 @@ def test_an_extract_of_legs_takes_the_place_of_the_table(store: Comparison, tmp_
 # --- rounds -----------------------------------------------------------------------------------------------------------
 
 
-def rounds(store: Comparison) -> list[tuple[list[SeatFact], list[Stage]]]:
+def rounds(store: BookComparison) -> list[tuple[list[SeatFact], list[Stage]]]:
     store.join(TERMS)
     return list(store.rounds())
 
@@ -189,7 +190,7 @@ def rounds(store: Comparison) -> list[tuple[list[SeatFact], list[Stage]]]:
     ],
 )  # fmt: skip
 def test_one_value_of_a_stage_that_differs_is_looked_at(
-    store: Comparison, tmp_path: Path, name: str, value: Any
+    store: BookComparison, tmp_path: Path, name: str, value: Any
 ) -> None:
     put(store, tmp_path, "r_sessions", REGISTER_SESSION)
     take(store, tmp_path, SESSION, SEAT, replace(STAGE, **{name: value}))
@@ -199,20 +200,20 @@ def test_one_value_of_a_stage_that_differs_is_looked_at(
 
 @pytest.mark.parametrize("late_ms", [-1, 0, 1])
 def test_a_stage_is_reported_before_its_end_by_the_clock_limit_at_most(
-    store: Comparison, tmp_path: Path, late_ms: int
+    store: BookComparison, tmp_path: Path, late_ms: int
 ) -> None:
     put(store, tmp_path, "r_sessions", REGISTER_SESSION)
     take(store, tmp_path, SESSION, SEAT, replace(STAGE, time_ms=NOON_MS - TERMS.clock_limit_ms + late_ms))
     assert len(rounds(store)) == (1 if late_ms < 0 else 0)
 
 
-def test_an_open_seat_has_no_stage_yet(store: Comparison, tmp_path: Path) -> None:
+def test_an_open_seat_has_no_stage_yet(store: BookComparison, tmp_path: Path) -> None:
     put(store, tmp_path, "r_sessions", REGISTER_SESSION)
     take(store, tmp_path, SESSION, replace(SEAT, status="open"), replace(SEAT, stage_no=2))
     assert [(seats[0].stage_no, stages) for seats, stages in rounds(store)] == [(2, [])]
 
 
-def test_a_stage_that_stands_twice_is_looked_at(store: Comparison, tmp_path: Path) -> None:
+def test_a_stage_that_stands_twice_is_looked_at(store: BookComparison, tmp_path: Path) -> None:
     put(store, tmp_path, "r_sessions", REGISTER_SESSION)
     take(store, tmp_path, SESSION, SEAT, STAGE, STAGE)
     assert [(len(seats), len(stages)) for seats, stages in rounds(store)] == [(1, 2)]
@@ -222,7 +223,7 @@ def test_a_stage_that_stands_twice_is_looked_at(store: Comparison, tmp_path: Pat
 
 
 def test_one_id_gives_a_thousand_rows_at_most(
-    store: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: BookComparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert ROWS_OF_ONE_KEY == 1000
     monkeypatch.setattr(reconciliation, "ROWS_OF_ONE_KEY", 3)
@@ -233,7 +234,7 @@ def test_one_id_gives_a_thousand_rows_at_most(
     assert (key, legs, len(rows), tickets) == ("T1", [LEG], 3, [])
 
 
-def test_a_doubtful_row_stands_where_the_record_first_has_it(store: Comparison, tmp_path: Path) -> None:
+def test_a_doubtful_row_stands_where_the_record_first_has_it(store: BookComparison, tmp_path: Path) -> None:
     told = replace(WALLET, balance_after_minor=1000)
     take(
         store, tmp_path, LEG, replace(LEG, statement="h2", begun_ms=NOON_MS + 90, time_ms=NOON_MS + 90),
@@ -247,14 +248,16 @@ def test_a_doubtful_row_stands_where_the_record_first_has_it(store: Comparison, 
 # --- totals -----------------------------------------------------------------------------------------------------------
 
 
-def sums(store: Comparison) -> list[tuple[Any, ...]]:
+def sums(store: BookComparison) -> list[tuple[Any, ...]]:
     return [(row[0] - 20_000, *row[4:]) for row in store.totals(TERMS)]
 
 
 @pytest.mark.parametrize(
     ("time_ms", "count"), [(FROM_MS - 1, 0), (FROM_MS, 1), (NOON_MS, 1), (TO_MS - 1, 1), (TO_MS, 0), (TO_MS + 1, 0)]
 )
-def test_totals_are_of_the_period_without_its_end(store: Comparison, tmp_path: Path, time_ms: int, count: int) -> None:
+def test_totals_are_of_the_period_without_its_end(
+    store: BookComparison, tmp_path: Path, time_ms: int, count: int
+) -> None:
     put(store, tmp_path, "r_sessions", REGISTER_SESSION)
     take(
         store, tmp_path, replace(LEG, time_ms=time_ms), replace(SEAT, ended_ms=time_ms),
@@ -267,7 +270,7 @@ def test_totals_are_of_the_period_without_its_end(store: Comparison, tmp_path: P
     ] * count  # fmt: skip
 
 
-def test_totals_leave_out_what_is_not_sound_not_over_or_not_accepted(store: Comparison, tmp_path: Path) -> None:
+def test_totals_leave_out_what_is_not_sound_not_over_or_not_accepted(store: BookComparison, tmp_path: Path) -> None:
     take(
         store, tmp_path, replace(LEG, is_sound=False), replace(SEAT, is_sound=False), replace(SEAT, status="open"),
         *(replace(WALLET, status=status) for status in ("refused", "pending", "tombstone")),
@@ -275,7 +278,7 @@ def test_totals_leave_out_what_is_not_sound_not_over_or_not_accepted(store: Comp
     assert sums(store) == []
 
 
-def test_a_rollback_takes_from_what_was_bought(store: Comparison, tmp_path: Path) -> None:
+def test_a_rollback_takes_from_what_was_bought(store: BookComparison, tmp_path: Path) -> None:
     for kind, amount in (("debit", 500), ("rollback", 30), ("credit", 7)):
         take(store, tmp_path, replace(LEG, kind=kind, amount_minor=amount))
         take(store, tmp_path, replace(WALLET, kind=kind, amount_minor=amount))
@@ -309,7 +312,7 @@ CREDIT = replace(WALLET, transaction_id="T2", kind="credit", amount_minor=600)
     ],
 )  # fmt: skip
 def test_the_identity_is_told_for_each_source(
-    store: Comparison, tmp_path: Path, facts: list[Fact], holds: tuple[int, ...]
+    store: BookComparison, tmp_path: Path, facts: list[Fact], holds: tuple[int, ...]
 ) -> None:
     put(store, tmp_path, "r_sessions", REGISTER_SESSION)
     take(store, tmp_path, *facts)
@@ -317,7 +320,7 @@ def test_the_identity_is_told_for_each_source(
     assert store.identity() == holds
 
 
-def test_without_a_stage_the_register_has_what_was_bought(store: Comparison, tmp_path: Path) -> None:
+def test_without_a_stage_the_register_has_what_was_bought(store: BookComparison, tmp_path: Path) -> None:
     put(store, tmp_path, "r_sessions", REGISTER_SESSION)
     take(
         store, tmp_path, replace(SESSION, staked_minor=0, returned_minor=0, paid_out_minor=500), TICKET,
@@ -327,7 +330,7 @@ def test_without_a_stage_the_register_has_what_was_bought(store: Comparison, tmp
     assert store.identity() == (1, 1, 0, 0, 1, 1)
 
 
-def test_what_stands_in_the_register_comes_with_its_session(store: Comparison, tmp_path: Path) -> None:
+def test_what_stands_in_the_register_comes_with_its_session(store: BookComparison, tmp_path: Path) -> None:
     put(store, tmp_path, "r_sessions", REGISTER_SESSION)
     take(store, tmp_path, SESSION, END)
     known = RegisterSession(*REGISTER_SESSION, closes=0, closed_ms=0)
@@ -340,31 +343,31 @@ NAMELESS = replace(LEG, transaction_id="", regulator_session_id="", regulator_pa
 STRANGER = replace(SESSION, regulator_session_id="", regulator_participation_id="")
 
 
-def told(store: Comparison, columns: str, table: str) -> list[tuple[Any, ...]]:
+def told(store: BookComparison, columns: str, table: str) -> list[tuple[Any, ...]]:
     return store._run(f"SELECT {columns} FROM {table} ORDER BY ALL").fetchall()  # noqa: S608 - our own words
 
 
-def named(store: Comparison, *, wallet: bool = True) -> set[str]:
+def named(store: BookComparison, *, wallet: bool = True) -> set[str]:
     return store.name_nameless(replace(TERMS, wallet=wallet))
 
 
-def test_where_all_have_their_ids_nothing_is_named(store: Comparison, tmp_path: Path) -> None:
+def test_where_all_have_their_ids_nothing_is_named(store: BookComparison, tmp_path: Path) -> None:
     take(store, tmp_path, LEG, SESSION, WALLET)
     assert named(store) == set()
 
 
-def test_a_session_that_is_not_whole_asks_for_no_name(store: Comparison, tmp_path: Path) -> None:
+def test_a_session_that_is_not_whole_asks_for_no_name(store: BookComparison, tmp_path: Path) -> None:
     take(store, tmp_path, replace(STRANGER, is_whole=False))
     assert named(store) == set()
 
 
-def test_a_leg_takes_the_id_of_the_wallets_row(store: Comparison, tmp_path: Path) -> None:
+def test_a_leg_takes_the_id_of_the_wallets_row(store: BookComparison, tmp_path: Path) -> None:
     take(store, tmp_path, SESSION, NAMELESS, WALLET)
     assert named(store) == set()
     assert told(store, "transaction_id, regulator_session_id, regulator_participation_id", "legs") == [("T1", "M", "A")]
 
 
-def test_a_session_alone_is_nameless_too(store: Comparison, tmp_path: Path) -> None:
+def test_a_session_alone_is_nameless_too(store: BookComparison, tmp_path: Path) -> None:
     put(store, tmp_path, "r_sessions", REGISTER_SESSION)
     take(store, tmp_path, LEG, STRANGER, SEAT, TICKET)
     assert named(store) == set()
@@ -378,28 +381,28 @@ def test_a_session_alone_is_nameless_too(store: Comparison, tmp_path: Path) -> N
         {"kind": "rollback"},
     ],
 )  # fmt: skip
-def test_a_row_of_another_thing_lends_no_id(store: Comparison, tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_a_row_of_another_thing_lends_no_id(store: BookComparison, tmp_path: Path, changes: dict[str, Any]) -> None:
     take(store, tmp_path, SESSION, NAMELESS, replace(WALLET, **changes))
     assert named(store) == {"h1"}
     assert store.counts().legs == 0
 
 
-def test_what_names_no_participation_takes_no_id(store: Comparison, tmp_path: Path) -> None:
+def test_what_names_no_participation_takes_no_id(store: BookComparison, tmp_path: Path) -> None:
     take(store, tmp_path, SESSION, replace(NAMELESS, participation_id=""), replace(WALLET, reference=""))
     assert named(store) == {"h1"}
 
 
-def test_an_id_that_another_leg_bears_is_not_lent(store: Comparison, tmp_path: Path) -> None:
+def test_an_id_that_another_leg_bears_is_not_lent(store: BookComparison, tmp_path: Path) -> None:
     take(store, tmp_path, SESSION, NAMELESS, replace(LEG, statement="h2"), WALLET)
     assert named(store) == {"h1"}
 
 
-def test_a_debit_that_was_rolled_back_lends_no_id(store: Comparison, tmp_path: Path) -> None:
+def test_a_debit_that_was_rolled_back_lends_no_id(store: BookComparison, tmp_path: Path) -> None:
     take(store, tmp_path, SESSION, NAMELESS, WALLET, replace(WALLET, kind="rollback"))
     assert named(store) == {"h1"}
 
 
-def test_equal_amounts_come_first_and_the_rest_in_order_of_time(store: Comparison, tmp_path: Path) -> None:
+def test_equal_amounts_come_first_and_the_rest_in_order_of_time(store: BookComparison, tmp_path: Path) -> None:
     for n, amount in enumerate((500, 40, 40, 3)):
         take(store, tmp_path, replace(NAMELESS, statement=f"h{n}", amount_minor=amount, time_ms=NOON_MS + n))
     for n, amount in enumerate((40, 500, 40, 2)):
@@ -409,7 +412,7 @@ def test_equal_amounts_come_first_and_the_rest_in_order_of_time(store: Compariso
     assert told(store, "statement, transaction_id", "legs") == [("h0", "T1"), ("h1", "T0"), ("h2", "T2"), ("h3", "T3")]
 
 
-def test_each_session_takes_the_name_that_the_register_has_for_it(store: Comparison, tmp_path: Path) -> None:
+def test_each_session_takes_the_name_that_the_register_has_for_it(store: BookComparison, tmp_path: Path) -> None:
     put(
         store, tmp_path, "r_sessions", REGISTER_SESSION, ("N", "S2", *REGISTER_SESSION[2:]),
         ("K", "S3", *REGISTER_SESSION[2:]), ("L", "S3", *REGISTER_SESSION[2:]), ("Z", "S4", *REGISTER_SESSION[2:]),
@@ -425,7 +428,9 @@ def test_each_session_takes_the_name_that_the_register_has_for_it(store: Compari
     ]  # fmt: skip
 
 
-def test_a_participation_takes_the_name_that_the_register_has_for_its_one(store: Comparison, tmp_path: Path) -> None:
+def test_a_participation_takes_the_name_that_the_register_has_for_its_one(
+    store: BookComparison, tmp_path: Path
+) -> None:
     lost = replace(SESSION, regulator_participation_id="")
     take(
         store, tmp_path, NAMELESS, lost, replace(lost, session_id="S2", regulator_session_id="N"),
@@ -443,7 +448,7 @@ def test_a_participation_takes_the_name_that_the_register_has_for_its_one(store:
 
 
 @pytest.mark.parametrize("missing", ["regulator_session_id", "regulator_participation_id"])
-def test_seats_and_legs_take_the_names_of_their_session(store: Comparison, tmp_path: Path, missing: str) -> None:
+def test_seats_and_legs_take_the_names_of_their_session(store: BookComparison, tmp_path: Path, missing: str) -> None:
     other: dict[str, Any] = {"session_id": "S2", "regulator_session_id": "N", "regulator_participation_id": "B"}
     lost: dict[str, Any] = {missing: ""}
     kept: dict[str, Any] = {"regulator_session_id": "K", "regulator_participation_id": "C"}
@@ -467,7 +472,7 @@ def test_seats_and_legs_take_the_names_of_their_session(store: Comparison, tmp_p
     ],
 )  # fmt: skip
 def test_a_purchase_takes_the_id_that_the_register_was_told(
-    store: Comparison, tmp_path: Path, leg: dict[str, Any], ticket: dict[str, Any], named_as: str
+    store: BookComparison, tmp_path: Path, leg: dict[str, Any], ticket: dict[str, Any], named_as: str
 ) -> None:
     lost = replace(LEG, transaction_id="")
     take(
@@ -478,7 +483,7 @@ def test_a_purchase_takes_the_id_that_the_register_was_told(
     assert told(store, "statement, transaction_id", "legs") == ([("h1", named_as)] if named_as else [])
 
 
-def test_without_a_wallet_a_leg_is_known_by_its_statement(store: Comparison, tmp_path: Path) -> None:
+def test_without_a_wallet_a_leg_is_known_by_its_statement(store: BookComparison, tmp_path: Path) -> None:
     take(store, tmp_path, NAMELESS, replace(LEG, statement="h2", transaction_id="T2"), WALLET)
     assert named(store, wallet=False) == {"h1"}
     assert told(store, "transaction_id", "legs") == [("T2",), ("statement h1",)]

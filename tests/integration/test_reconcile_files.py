@@ -15,7 +15,7 @@ from rgs.cli.options import run_app
 from rgs.cli.reconcile import app
 from rgs.core.errors import InvalidFieldError, RgsError, VerificationError
 from rgs.core.reconcile.classes import BreakClass
-from rgs.store.reconciliation import Comparison, ReconciliationStoreError
+from rgs.store.reconciliation import BookComparison, ReconciliationStoreError
 from tests.support.process.commands import MANIFEST
 from tests.support.service.harness import NODE_KEY, ROOT_KEY
 from tests.support.service.reconciling import Day, Row
@@ -269,7 +269,7 @@ def test_the_store_reads_named_files_only(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     other = tmp_path / "other.tsv"
     other.write_text("x\n")
-    store = Comparison(tmp_path / "work", memory_mb=256)
+    store = BookComparison(tmp_path / "work", memory_mb=256)
     try:
         with pytest.raises(ReconciliationStoreError, match="file system operations are disabled"):
             store.load("r_closes", other)

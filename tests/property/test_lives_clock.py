@@ -402,7 +402,7 @@ def test_the_oracle_sees_a_second_session(monkeypatch: pytest.MonkeyPatch) -> No
     async def unsaid(*_: Any) -> None:
         return None
 
-    monkeypatch.setattr("rgs.store.reads.Reads.answer", unsaid)
+    monkeypatch.setattr("rgs.store.interface.StoreReads.answer", unsaid)
     monkeypatch.setattr("rgs.store.outbox.OutboxReads.opening_of_request", forgetful)
     with pytest.raises((AssertionError, RgsError)):
         lived("sqlite", [Step("next", 0), Step("late_open", 0)], 7)

@@ -30,7 +30,7 @@ from rgs.core.ledger import Participation
 from rgs.service.callers import Reply
 from rgs.service.play import affairs
 from rgs.store.changes import Affair, Answer
-from rgs.store.reads import SqliteReads
+from rgs.store.sqlite.store import SqliteReads
 from rng import entropy
 from tests.support.service.harness import Request, ServiceHarness, read_reply, round_document, session_document
 from tests.support.service.oracles import stored_statements, verify_books, verify_numbers

@@ -53,6 +53,7 @@ PLANTED = [
     ("import", "rgs/adapters/embedded/wallet.py", "import grpc"),
     ("import", "rgs/adapters/embedded/wallet.py", "from rgs.service.play.play import Play"),
     ("import", "rgs/tlog/sequencer.py", "import rgs.adapters.grpc.wallet"),
+    ("import", "rgs/tlog/sequencer.py", "from rgs.tlog.witness.witness import Witness"),
     ("import", "rgs/tlog/witness/serving.py", "from rgs.tlog.directory import LogDirectory"),
     ("import", "rgs/service/play/play.py", "import grpc"),
     ("import", "rgs/service/play/play.py", "from rgs.api.errors import status_of"),

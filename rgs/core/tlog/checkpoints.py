@@ -1,7 +1,7 @@
 """Checkpoints of a transparency log (C2SP tlog-checkpoint): origin, tree size and root, as the text of a signed note.
 
-Parsing is strict: the parsed value formats to the identical text. Extension lines are read and kept, and never written
-by this house: witnesses do not vouch for them.
+Parsing is strict: the parsed value formats to the identical text. Extension lines are read and kept. Our log writes
+none, because witnesses do not check them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CONTROLS: Final = re.compile(r"[\x00-\x1f]")
 
 
 class EmptyRootError(FormatError):
-    """A tree of no leaves has another root than the hash of nothing: a witness tells that from other faults."""
+    """An empty tree has another root than the hash of nothing. A witness has a status of its own for this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Checkpoint:
 
 
 def format_checkpoint(checkpoint: Checkpoint) -> str:
-    """The text of the note. Inverse of `parse_checkpoint`; FormatError for a checkpoint that is none."""
+    """The text of the note. Inverse of `parse_checkpoint`; FormatError for a malformed checkpoint."""
     root = base64.b64encode(checkpoint.root).decode("ascii")
     lines = (checkpoint.origin, str(checkpoint.size), root, *checkpoint.extensions)
     text = "".join(f"{line}\n" for line in lines)
@@ -62,7 +62,7 @@ def parse_size(text: str) -> int:
 
 
 def parse_hash(text: str) -> bytes:
-    """A hash of 32 bytes in base64, in its one form."""
+    """A hash of 32 bytes from base64 in its one form."""
     try:
         raw = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):

@@ -1,6 +1,6 @@
-"""The errors of this room, and the base of all errors: the room stands alone, so they stand here.
+"""The errors of this room, and the base of all errors. They are here because this room is usable alone.
 
-`rgs.core.errors` offers them with all others.
+`rgs.core.errors` has them, too, with all others.
 """
 
 from __future__ import annotations

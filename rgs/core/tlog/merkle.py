@@ -1,7 +1,7 @@
 """RFC 6962 section 2.1 Merkle tree over SHA-256, pure: roots, inclusion paths and consistency proofs.
 
-Used for the seats of a deal, whose leaves are all at hand, and for the transparency log, whose complete subtrees are
-read one by one through a `Subtrees`. Refuses a proof that is longer or shorter than the sizes demand.
+The seats of a deal have all their leaves at hand. The transparency log reads its complete subtrees one by one through a
+`Subtrees`. A proof must be exactly as long as the sizes demand.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _split(size: int) -> int:
 
 
 def root_of(leaves: Sequence[bytes]) -> bytes:
-    """Root over leaf hashes; of none: SHA-256 of the empty string."""
+    """Root over leaf hashes; without leaves SHA-256 of the empty string."""
     if not leaves:
         return EMPTY_ROOT
     if len(leaves) == 1:

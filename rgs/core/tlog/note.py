@@ -1,9 +1,9 @@
 """Signed notes and the keys that sign them (C2SP signed-note v1.0.0), and cosignatures of checkpoints
 (C2SP tlog-cosignature, Ed25519).
 
-A note is a text and one signature line for each signer. Keys of two kinds are known here: ED25519 over the text, and
-COSIGNATURE over the text with a time. Lines of other kinds and of strangers are kept and passed over; a line of a known
-key that does not verify rejects the whole note. Parsing is strict: what was parsed formats to the identical bytes.
+A note is a text and one signature line for each signer. Two kinds of keys are known here: ED25519 signs the text,
+COSIGNATURE signs the text with a time. Lines of other kinds and of unknown keys are kept and ignored. If a line of a
+known key does not verify, the whole note is rejected. Parsing is strict: what was parsed formats to identical bytes.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class VerifiedLine:
     """A line that verified. `time_s` is the POSIX time of a cosignature, 0 for a plain signature."""
 
     key: NoteKey
@@ -115,7 +115,7 @@ def parse_vkey(text: str) -> NoteKey:
     check_key_name(name)
     if _HEX_ID.fullmatch(key_id) is None:
         raise FormatError("a verifier key is name+8 hex digits+base64", field="vkey", value=text[:80])
-    raw = _unbase64(encoded, "vkey")
+    raw = decode_base64(encoded, "vkey")
     if len(raw) != 1 + _PUBLIC_KEY_BYTES or raw[0] not in (ED25519, COSIGNATURE):
         kind = raw[0] if raw else 0
         raise FormatError(f"a key of kind {kind} with {len(raw)} bytes is not supported", field="vkey", value=text[:80])
@@ -168,7 +168,7 @@ def _parse_signature(line: str) -> NoteSignature:
     if len(parts) != 3 or parts[0] != _DASH:
         raise FormatError("a signature line is a dash, a name and base64", field="signature", value=line[:80])
     name = check_key_name(parts[1])
-    raw = _unbase64(parts[2], "signature")
+    raw = decode_base64(parts[2], "signature")
     if len(raw) <= _KEY_ID_BYTES:
         raise FormatError("a signature has more than its key id", field="signature", value=line[:80])
     return NoteSignature(name, raw[:_KEY_ID_BYTES], raw[_KEY_ID_BYTES:])
@@ -206,7 +206,7 @@ def add_signatures(note: Note, signatures: Iterable[NoteSignature]) -> Note:
     return replace(note, signatures=tuple(lines.values()))
 
 
-def verify_note(note: Note, keys: Sequence[NoteKey]) -> tuple[Verified, ...]:
+def verify_note(note: Note, keys: Sequence[NoteKey]) -> tuple[VerifiedLine, ...]:
     """The lines of known keys, all of which verify, in the order of the note; VerificationError if one does not, or
     there is none.
     """
@@ -215,7 +215,7 @@ def verify_note(note: Note, keys: Sequence[NoteKey]) -> tuple[Verified, ...]:
     for line in note.signatures:
         key = known.get((line.name, line.key_id))
         if key is not None:
-            verified.append(Verified(key, _verify(note.text, line, key)))
+            verified.append(VerifiedLine(key, _verify(note.text, line, key)))
     if not verified:
         raise VerificationError("no signature of a known key stands under the note", field="signature")
     return tuple(verified)
@@ -245,7 +245,8 @@ def _text_bytes(text: str) -> bytes:
     return text.encode()
 
 
-def _unbase64(text: str, field: str) -> bytes:
+def decode_base64(text: str, field: str) -> bytes:
+    """The bytes of base64 in its one form; FormatError naming `field`."""
     try:
         raw = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):

@@ -1,10 +1,11 @@
-"""Whom an auditor trusts (C2SP tlog-policy): logs, witnesses, groups of them, and the quorum that a checkpoint needs.
+"""The logs and witnesses that an auditor trusts (C2SP tlog-policy): groups of witnesses, and the quorum that a
+checkpoint needs.
 
-People write these files: comments, empty lines and any white space between the words are allowed, so a file need not be
-what `format_policy` makes of it; what is parsed and formatted parses to the same policy. Refuses names that nothing
-above defines, a name as a member of two groups, and a key that comes twice.
+People write these files. Comments, empty lines and any white space between words are allowed, so a file may differ from
+what `format_policy` makes of it. Parsing that again gives the same policy. A name must be defined above its use, be a
+member of one group at most, and a key must be there once.
 
-A quorum of `none` is a policy of this format and no evidence; who demands evidence refuses it.
+The format allows the quorum `none`, which proves nothing; callers that need evidence refuse it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Final
 
 from rgs.core.tlog.checkpoints import Checkpoint, parse_checkpoint
 from rgs.core.tlog.errors import FormatError, VerificationError
-from rgs.core.tlog.note import COSIGNATURE, ED25519, Note, NoteKey, Verified, format_vkey, parse_vkey, verify_note
+from rgs.core.tlog.note import COSIGNATURE, ED25519, Note, NoteKey, VerifiedLine, format_vkey, parse_vkey, verify_note
 
 NONE: Final = "none"
 POLICY_BYTES_MAX: Final = 65_536
@@ -30,15 +31,15 @@ _COUNT: Final = re.compile(r"[1-9][0-9]{0,3}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Party:
-    """A log or a witness: its key, and where it is reached, if that is told."""
+    """A log or a witness: its key, and its address if the policy names one."""
 
     key: NoteKey
     url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """Has witnessed what at least `count` of its members have."""
+class WitnessGroup:
+    """A group has witnessed a checkpoint when at least `count` of its members have."""
 
     count: int
     members: tuple[str, ...]
@@ -50,7 +51,7 @@ class Policy:
 
     logs: tuple[Party, ...]
     witnesses: Mapping[str, Party] = field(default_factory=dict)
-    groups: Mapping[str, Group] = field(default_factory=dict)
+    groups: Mapping[str, WitnessGroup] = field(default_factory=dict)
     quorum: str = NONE
 
     def is_met_by(self, names: AbstractSet[str]) -> bool:
@@ -76,8 +77,8 @@ class Accepted:
     log: Party
     witnessed: Mapping[str, int]
     seen_s: int
-    """The latest time at which by its cosignatures all of the quorum had come: one witness whose clock is wrong, or
-    that lies, moves it no further. 0 where there is no cosignature.
+    """The time at which the quorum was complete, by its cosignatures: one witness with a wrong clock, or one that lies,
+    cannot make it later. 0 where there is no cosignature.
     """
 
 
@@ -92,7 +93,7 @@ def verify_checkpoint(note: Note, policy: Policy) -> Accepted:
             f"the policy names no log of the origin {checkpoint.origin}", field="origin", value=checkpoint.origin
         )
     names = {party.key: name for name, party in policy.witnesses.items()}
-    verified: Sequence[Verified] = verify_note(note, [*logs, *names])
+    verified: Sequence[VerifiedLine] = verify_note(note, [*logs, *names])
     by = next((logs[one.key] for one in verified if one.key in logs), None)
     if by is None:
         raise VerificationError("the log has not signed this checkpoint", field="signature", origin=checkpoint.origin)
@@ -126,7 +127,7 @@ def parse_policy(data: bytes) -> Policy:
     """The policy of a file; FormatError names line and fault."""
     if len(data) > POLICY_BYTES_MAX or _ALLOWED.fullmatch(data) is None:
         raise FormatError(f"a policy is at most {POLICY_BYTES_MAX} bytes of text, tabs and line feeds", field="policy")
-    reader = _Reader()
+    reader = _PolicyReader()
     for number, line in enumerate(data.decode("utf-8", "surrogateescape").split("\n"), start=1):
         words = [word for word in re.split(r"[ \t]+", line) if word]
         if not words or words[0].startswith("#"):
@@ -139,10 +140,10 @@ def parse_policy(data: bytes) -> Policy:
 
 
 def self_witnesses(data: bytes) -> frozenset[str]:
-    """The witnesses that comments of a policy file name as the house's own: lines `# self-witness NAME`.
+    """The witnesses that comments of a policy file name as the log operator's own: lines `# self-witness NAME`.
 
-    A convention of this house inside comments, which every other reader passes over; FormatError for a name that is no
-    witness of the policy.
+    This is our convention inside comments, which other readers ignore. FormatError for a name that is no witness of the
+    policy.
     """
     policy = parse_policy(data)
     named = frozenset(name.decode("ascii") for name in _SELF_WITNESS.findall(data))
@@ -151,19 +152,19 @@ def self_witnesses(data: bytes) -> frozenset[str]:
     return named
 
 
-class _Reader:
+class _PolicyReader:
     """The lines of a policy, one after the other."""
 
     def __init__(self) -> None:
         self._logs: list[Party] = []
         self._witnesses: dict[str, Party] = {}
-        self._groups: dict[str, Group] = {}
+        self._groups: dict[str, WitnessGroup] = {}
         self._quorum = ""
         self._keys: set[bytes] = set()
         self._members: set[str] = set()
 
     def read(self, words: list[str]) -> None:
-        """One line that is neither empty nor a comment."""
+        """Read one line that is neither empty nor a comment."""
         match words:
             case ["log", vkey, *rest] if len(rest) <= 1:
                 self._logs.append(self._party(vkey, ED25519, *rest))
@@ -178,7 +179,7 @@ class _Reader:
                     self._verify_defined(name)
                 self._quorum = name
             case _:
-                raise FormatError(f"this is no line of a policy, or one too many: {words[0][:20]}")
+                raise FormatError(f"unknown line of a policy, or a second quorum: {words[0][:20]}")
         if len(self._logs) + len(self._witnesses) + len(self._groups) > ENTRIES_MAX:
             raise FormatError(f"more than {ENTRIES_MAX} logs, witnesses and groups", limit=ENTRIES_MAX)
 
@@ -197,7 +198,7 @@ class _Reader:
         self._keys.add(key.public_key)
         return Party(key, url)
 
-    def _group(self, count: str, members: list[str]) -> Group:
+    def _group(self, count: str, members: list[str]) -> WitnessGroup:
         for member in members:
             self._verify_defined(member)
             if member in self._members:
@@ -208,7 +209,7 @@ class _Reader:
         needed = {"all": len(members), "any": 1}.get(count) or int(count)
         if needed > len(members):
             raise FormatError(f"{needed} of {len(members)} members", field="group", limit=len(members), value=needed)
-        return Group(needed, tuple(members))
+        return WitnessGroup(needed, tuple(members))
 
     def _verify_new(self, name: str) -> None:
         if name == NONE or name in self._witnesses or name in self._groups:

@@ -1,20 +1,19 @@
 """Offline proof that an entry stands in a log (C2SP tlog-proof v1): index, inclusion path, signed checkpoint.
 
-The other half of a receipt is the entry itself, which lies beside. Parsing is strict: what was parsed formats to the
-identical bytes. Extra data is carried, and never believed: nothing signs it.
+The other half of a receipt is the entry itself, in a file of its own. Parsing is strict: what was parsed formats to the
+identical bytes. Extra data is carried but not signed, so it proves nothing.
 """
 
 from __future__ import annotations
 
 import base64
-import binascii
 from dataclasses import dataclass
 from typing import Final
 
 from rgs.core.tlog.checkpoints import Checkpoint, format_hash, parse_checkpoint, parse_hash, parse_size
 from rgs.core.tlog.errors import FormatError
 from rgs.core.tlog.merkle import verify_inclusion
-from rgs.core.tlog.note import NOTE_BYTES_MAX, Note, format_note, parse_note
+from rgs.core.tlog.note import NOTE_BYTES_MAX, Note, decode_base64, format_note, parse_note
 
 HEADER: Final = "c2sp.org/tlog-proof@v1"
 PATH_MAX: Final = 63
@@ -52,7 +51,8 @@ def parse_log_proof(data: bytes) -> LogProof:
         raise FormatError("a proof is UTF-8", field="proof") from None
     if not gap or lines.pop(0) != HEADER:
         raise FormatError(f"a proof begins with {HEADER}", field="proof")
-    extra = _unbase64(lines.pop(0).removeprefix("extra ")) if lines and lines[0].startswith("extra ") else None
+    has_extra = bool(lines) and lines[0].startswith("extra ")
+    extra = decode_base64(lines.pop(0).removeprefix("extra "), "extra") if has_extra else None
     if not lines or not lines[0].startswith("index "):
         raise FormatError("a proof names the index of its leaf", field="index")
     index = parse_size(lines.pop(0).removeprefix("index "))
@@ -71,10 +71,3 @@ def verify_log_proof(proof: LogProof, leaf: bytes) -> Checkpoint:
     checkpoint = parse_checkpoint(proof.checkpoint.text)
     verify_inclusion(leaf, proof.index, checkpoint.size, proof.path, checkpoint.root)
     return checkpoint
-
-
-def _unbase64(text: str) -> bytes:
-    try:
-        return base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        raise FormatError("base64 is malformed", field="extra", value=text[:80]) from None

@@ -1,8 +1,8 @@
 """The files of a tiled log (C2SP tlog-tiles): paths, widths and contents of hash tiles and entry bundles, pure.
 
 A tile of level L holds up to 256 roots of complete subtrees of 256**L leaves; an entry bundle up to 256 entries, each
-behind its length in two bytes. Parsing is strict: what was parsed formats to the identical path or bytes. Refuses an
-entry that its length field cannot hold, and an empty tile.
+after its length in two bytes. Parsing is strict: what was parsed formats to the identical path or bytes. An entry that
+is too long for its length field and an empty tile are refused.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ENTRIES: Final = -1
 """The level that stands for entry bundles, which lie as the tiles of level 0 do."""
 CHECKPOINT_PATH: Final = "checkpoint"
 COSIGNED_PATH: Final = "checkpoint.cosigned"
-"""Of this house, beside the standard: the newest checkpoint that met the quorum of the log's own policy."""
+"""Our addition to the standard: the newest checkpoint that met the quorum of the log's own policy."""
 
 _PATH: Final = re.compile(r"tile/(entries|[0-9]{1,2})/((?:x[0-9]{3}/)*[0-9]{3})(?:\.p/([0-9]{1,3}))?", re.ASCII)
 _LENGTH_BYTES: Final = 2
@@ -39,11 +39,6 @@ class Tile:
 
 
 # --- which files there are --------------------------------------------------------------------------------------------
-
-
-def tiles_of(size: int) -> Iterator[Tile]:
-    """All files of a tree of `size` leaves but the checkpoint: bundles first, then the tiles from level 0 upwards."""
-    return new_tiles(0, size)
 
 
 def new_tiles(old: int, new: int) -> Iterator[Tile]:
@@ -70,7 +65,7 @@ def tile_width(level: int, index: int, size: int) -> int:
 def format_tile_path(tile: Tile) -> str:
     """`tile/0/x001/234.p/5`. Inverse of `parse_tile_path`."""
     if not (ENTRIES <= tile.level <= LEVEL_MAX and tile.index >= 0 and 1 <= tile.width <= TILE_WIDTH):
-        raise FormatError(f"{tile} is no tile", field="tile", value=str(tile))
+        raise FormatError(f"{tile} is not a tile: level, index or width is out of range", field="tile", value=str(tile))
     groups = [f"{tile.index % 1000:03d}"]
     rest = tile.index // 1000
     while rest:
@@ -85,7 +80,7 @@ def parse_tile_path(path: str) -> Tile:
     """The tile of a path relative to the log's prefix; FormatError for any other form of it."""
     match = _PATH.fullmatch(path)
     if match is None:
-        raise FormatError("this is no path of a tile", field="path", value=path[:80])
+        raise FormatError("the path of a tile is malformed", field="path", value=path[:80])
     level, index, width = match.groups()
     tile = Tile(
         ENTRIES if level == "entries" else int(level),
@@ -148,7 +143,7 @@ def parse_bundle(data: bytes, width: int) -> list[bytes]:
             raise FormatError(f"the bundle ends before its {width} entries do", field="bundle", value=len(data))
         entries.append(data[begin:at])
     if at != len(data):
-        raise FormatError(f"{len(data) - at} bytes behind the {width} entries", field="bundle", value=len(data))
+        raise FormatError(f"{len(data) - at} bytes after the {width} entries", field="bundle", value=len(data))
     return entries
 
 
@@ -156,9 +151,9 @@ def parse_bundle(data: bytes, width: int) -> list[bytes]:
 
 
 class TileSubtrees:
-    """Roots of complete subtrees out of the tiles of a tree of `size` leaves, as `rgs.core.tlog.merkle` reads them.
+    """Roots of complete subtrees from the tiles of a tree of `size` leaves, as `rgs.core.tlog.merkle` reads them.
 
-    `read_tile` gives the hashes of a tile as wide as it is in this tree; what it does with errors is its own.
+    `read_tile` gives the hashes of a tile as wide as it is in this tree; its errors pass through.
     """
 
     def __init__(self, read_tile: Callable[[Tile], Sequence[bytes]], size: int) -> None:

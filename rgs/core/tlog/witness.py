@@ -1,8 +1,8 @@
-"""What a log asks of a witness, and what a witness decides, pure (C2SP tlog-witness, add-checkpoint).
+"""What a log asks of a witness, and how a witness decides, pure (C2SP tlog-witness, add-checkpoint).
 
 The request is an old size, a consistency proof and a checkpoint. `judge` is the whole decision of a witness for one
-origin, from the row that it keeps; whoever calls it compares and persists in one step before anything is answered.
-Parsing is strict: what was parsed formats to the identical bytes.
+origin, from the row that it keeps. Its caller compares and persists in one step before it answers. Parsing is strict:
+what was parsed formats to the identical bytes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class AddCheckpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenTree:
     """The largest tree of an origin that a witness has cosigned."""
 
     size: int = 0
@@ -87,9 +87,9 @@ def origin_of(request: AddCheckpoint) -> str:
     return request.checkpoint.text.partition("\n")[0]
 
 
-def judge(request: AddCheckpoint, keys: Sequence[NoteKey], seen: Seen) -> tuple[Seen, Note]:
-    """What takes the place of `seen`, and the note that may be cosigned: with the lines of the log alone, because
-    anybody can put others under it. WitnessRefusalError, FormatError otherwise.
+def judge(request: AddCheckpoint, keys: Sequence[NoteKey], seen: SeenTree) -> tuple[SeenTree, Note]:
+    """What replaces `seen`, and the note that may be cosigned: it has only the lines of the log, because anybody can
+    add others. WitnessRefusalError, FormatError otherwise.
 
     `keys` are the log keys that the witness trusts for this origin.
     """
@@ -113,4 +113,4 @@ def judge(request: AddCheckpoint, keys: Sequence[NoteKey], seen: Seen) -> tuple[
         raise WitnessRefusalError(str(error), status=INCONSISTENT) from None
     known = {(key.name, key.key_id) for key in keys}
     signed = tuple(one for one in request.checkpoint.signatures if (one.name, one.key_id) in known)
-    return Seen(checkpoint.size, checkpoint.root), Note(request.checkpoint.text, signed)
+    return SeenTree(checkpoint.size, checkpoint.root), Note(request.checkpoint.text, signed)

@@ -16,7 +16,7 @@ from rgs.core.errors import NotFoundError, RetentionError
 from rgs.core.sessions import Session, SessionStatus
 from rgs.core.times import format_time
 from rgs.service.events import EventCode, Events
-from rgs.store.erasure import erasure_of
+from rgs.store.changes import PlayerErased
 from rgs.store.interface import ROW_MAX, Store, StoreReads
 
 _PAGE = 200
@@ -99,6 +99,6 @@ class Erasure(Erasable):
             EventCode.PLAYER_ERASED,
             subject=operator,
             after=f"{found.sessions} sessions, {found.blocks} private blocks",
-            records=erasure_of(operator, player),
+            records=(PlayerErased(operator, player),),
         )
         return found

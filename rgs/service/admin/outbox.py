@@ -21,8 +21,15 @@ from rgs.service.callers import Caller, Reply, Role
 from rgs.service.events import EventCode, Events
 from rgs.service.pages import check_page_size, format_key_token, parse_key_token
 from rgs.service.regulator.reports import STAGES
-from rgs.store.changes import Affair, AffairStage, Record, ReportsHeld, ReportsReleased
-from rgs.store.closing_out import DayClosedOut, StagesClosedOut
+from rgs.store.changes import (
+    Affair,
+    AffairStage,
+    DayClosedOut,
+    Record,
+    ReportsHeld,
+    ReportsReleased,
+    StagesClosedOut,
+)
 from rgs.store.interface import Store
 from rgs.store.outbox import OutboxRow
 

@@ -54,7 +54,7 @@ from rgs.core.times import format_date, format_time, parse_date
 from rgs.service.reconciliation import files
 from rgs.service.reconciliation.page import render_page
 from rgs.service.reconciliation.sources import Outside, RowFiles, VerifiedExport, read_mapping
-from rgs.store.reconciliation import MEMORY_MB_MIN, Comparison
+from rgs.store.reconciliation import MEMORY_MB_MIN, BookComparison
 
 MEMORY_MB: Final = 2048
 FOREVER_MS: Final = 1 << 62
@@ -182,7 +182,7 @@ class _ReconciliationRun:
         self._days_in_part: set[str] = set()
         """Days that the period covers in part: the regulator's totals of such a day are not compared."""
         given = [path.resolve() for path in (request.wallet, request.receipts, request.regulator) if path is not None]
-        self._store = Comparison(self._work, memory_mb=request.memory_mb, files=given)
+        self._store = BookComparison(self._work, memory_mb=request.memory_mb, files=given)
 
     def run(self) -> Reconciled:
         try:

@@ -29,7 +29,7 @@ from rgs.core.replay import KeyBook, Replay, Rulebook
 from rgs.core.replay.checks import DEAL
 from rgs.core.statements.lines import LINE_BYTES_MAX
 from rgs.core.times import parse_time
-from rgs.store.reconciliation import Comparison, ReconciliationStoreError
+from rgs.store.reconciliation import BookComparison, ReconciliationStoreError
 
 CHUNK: Final = 1 << 20
 MAPPING_BYTES_MAX: Final = 1 << 16
@@ -61,7 +61,7 @@ class RowFiles:
         self._files[table].write("\t".join(row).encode() + b"\n")
         self.counts[table] += 1
 
-    def load_into(self, store: Comparison) -> None:
+    def load_into(self, store: BookComparison) -> None:
         """Close the files, load each and remove it."""
         for table, file in sorted(self._files.items()):
             file.close()
@@ -184,7 +184,7 @@ def _export_lines(file: BinaryIO, digest: Any) -> Iterator[bytes | None]:
 class Outside:
     """Reads a file of another party into rows, or a plain wallet statement straight into the store."""
 
-    def __init__(self, store: Comparison, rows: RowFiles) -> None:
+    def __init__(self, store: BookComparison, rows: RowFiles) -> None:
         self._store = store
         self._rows = rows
         self.rejects: list[Reject] = []

@@ -1,7 +1,7 @@
 """The schemas of the main store, as steps forward: `<database>/0001.sql` makes the first, each further file the next.
 
-A released file is never edited, for stores exist that were made by it. Refuses a store of another schema than this
-version's, saying which and what to do.
+A released file is never edited, because stores were made by it. A store of another schema than this version's is
+refused with what to do.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rgs.store.changes import StoreRefusedError
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One step; `version` is the schema behind it."""
+    """One step; `version` is the schema after it."""
 
     version: int
     script: str
@@ -36,9 +36,9 @@ def verify_version(found: int, kind: str, where: str) -> None:
     if found == known:
         return
     if not found:
-        what = f"what is at {where} is no store, or an empty one: run `rgs init` for a new one elsewhere"
+        what = f"there is no store at {where}, or an empty one: run `rgs init` for a new one elsewhere"
     elif found < known:
         what = f"the store has schema {found}, this version needs {known}: stop all nodes and run `rgs migrate`"
     else:
-        what = f"the store has schema {found}, this version knows {known} and none newer: use the version that made it"
+        what = f"the store has schema {found}, this version knows {known} at most: use the version that made it"
     raise StoreRefusedError(what, value=found, limit=known)

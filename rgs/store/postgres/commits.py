@@ -1,18 +1,19 @@
-"""The writing half on PostgreSQL (ARCHITECTURE 2.18): one connection a process, one transaction a group.
+"""The writing half on PostgreSQL (ARCHITECTURE 2.18, durable before said): one connection a process, one transaction a
+group.
 
-In this order: lock the sessions' rows, compare versions, assign numbers, sign, insert all of it by one statement,
-commit. A commit whose end nobody saw (the connection broke, the server warned that it gave up waiting for its standby,
-or no answer came for long) is *unknown*: the connection is dropped, never cancelled, and the group is looked for
-through a write on the instance's own row. That row was written by the group too: while the lost transaction lives, the
-look waits, and once the look is committed, what it saw is as durable as itself. Only then are numbers used again or
-gone. Refuses to say anything of a commit before that.
+The order: lock the sessions' rows, compare versions, assign numbers, sign, insert all of it by one statement, commit.
+A commit is *unknown* when the connection broke, when the server warned that it gave up waiting for its standby, or when
+no answer came for long. Then the connection is dropped, never cancelled, and the group is looked for by a write on the
+instance's own row. The group wrote that row too. So the look waits while the lost transaction lives, and once the look
+is committed, what it saw is as durable as itself. Only then are the numbers used again or counted as used, and nothing
+is said of the commit before.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import astuple
 from typing import Any, Final
 
@@ -33,27 +34,26 @@ from rgs.store.changes import (
     SwitchOn,
     Turn,
 )
-from rgs.store.group import Group, Identity, sign_statement, window_of
+from rgs.store.group import Group, SigningIdentity, parted
 from rgs.store.numbers import SLOTS, RowNumbers
 from rgs.store.postgres import texts
 from rgs.store.postgres.link import GAP_S, LOST, Link, connect, verify_durable
 from rgs.store.postgres.schema import verify_schema
-from rgs.store.rows import ONE_ROW
-from rgs.store.writer import Outcome
+from rgs.store.rows import ONE_ROW, texts_of
+from rgs.store.tables import Column
+from rgs.store.writer import CommitOutcome
 
 REACH_S: Final = 2.0
-"""So long a group is tried again while no server takes writes: about what a promotion takes."""
+"""How long a group is tried again while no server takes writes: about as long as a promotion takes."""
 ABANDON_S: Final = 10.0
 """After so long without an answer a connection counts as lost."""
 LOCK_WAIT: Final = "SET LOCAL lock_timeout = '2s'"
 LEASE_FIRST_MS: Final = 60_000
 """The lease that an instance starts with."""
-_WIDTHS: Final = (24, 27, 12, 11, 3, 8, 11, 10)
-"""Columns of sessions, new rounds, rounds, statements, privates, answers, reports, totals in COMMIT."""
 
 
 class OutageError(Exception):
-    """The database did not commit, whatever it was asked. Nobody outside hears of it but as a StoreError."""
+    """The database did not commit. Callers get a StoreError."""
 
 
 class LostError(Exception):
@@ -61,7 +61,7 @@ class LostError(Exception):
 
 
 class ShortError(Exception):
-    """A statement changed fewer rows than the group has: what it was computed from is not there any more."""
+    """A statement changed fewer rows than the group has: the state that the group was computed from has changed."""
 
 
 class Commits:
@@ -71,20 +71,20 @@ class Commits:
         self._address = address
         self._link: Link | None = link
         self._attempt = 0
-        self._identity = Identity()
+        self._identity = SigningIdentity()
         self._slot = 0
         self._last_id = 0
         """The greatest row number of the instance that is durable."""
         self.large_win_minor = 0
         self.owed: list[Draft] = []
-        """Discarded draws whose statement could not be committed yet: they go first into the next group."""
+        """Discarded draws whose statement could not be committed yet: they come first in the next group."""
         self.forget: list[int] = []
         """Stage reports that the regulator has; they are deleted with the next group."""
         self._closed = False
 
     @property
     def instance(self) -> str:
-        """As whom the store signs."""
+        """The instance that the store signs as."""
         return self._identity.instance
 
     @property
@@ -97,11 +97,8 @@ class Commits:
         signer: Signer,
     ) -> Signed:  # fmt: skip
         """Insert the instance's row, in a slot of its own, and its statement 1."""
-        body = {**start.body, "instance": instance, "kind": start.kind, "statement_no": "1"}
-        signed = sign_statement(start.kind, body, instance, 1, node_signer)
-        group = Group(Identity(instance, signer, draw_window=window_of(start)), 0)
-        group.statement_no = 1
-        group.statements.append((instance, 1, start.kind, "", "", 0, "", 0, signed.hash, signed.envelope))
+        group = Group(SigningIdentity(instance, signer), 0)
+        signed = group.start(start, node_signer)
         slots: list[int] = []
 
         async def insert(link: Link) -> None:
@@ -111,7 +108,7 @@ class Commits:
             if slot is None:
                 raise StoreAwayError("as many instances are alive in the store as there are slots", limit=SLOTS)
             before = await link.connection.fetchrow(texts.BOOT_BEFORE, node, worker)
-            if before is not None and not before["alive"] and "previous_boot" not in body:
+            if before is not None and not before["alive"] and "previous_boot" not in start.body:
                 raise StoreAwayError(f"{before['instance']} has ended while {instance} was starting: start again")
             row = (instance, node, boot_no, worker, start_ms, slot, previous, LEASE_FIRST_MS)
             await link.connection.execute(texts.INSERT_INSTANCE, *row)
@@ -127,12 +124,12 @@ class Commits:
         return signed
 
     def owe(self, change: Change) -> None:
-        """The change never came to be applied: its draw is accounted for with the next group."""
+        """The change was never applied: its draw is accounted for with the next group."""
         if change.discard is not None:
             self.owed.append(change.discard)
 
     async def close(self) -> None:
-        """Let go of the connection; a commit that is stuck on it is left to the database."""
+        """Close the connection. A commit that is stuck on it is left to the database."""
         self._closed = True
         link, self._link = self._link, None
         if link is not None:
@@ -140,11 +137,12 @@ class Commits:
 
     # --- groups ---------------------------------------------------------------------------------------------------
 
-    async def apply(self, changes: list[Change]) -> Sequence[Outcome]:
-        """Commit the changes in one transaction; if that fails, each in one of its own, so that one cannot fail its
-        neighbours. If the database is not there, or did not commit what it was asked, all fail.
+    async def apply(self, changes: list[Change]) -> Sequence[CommitOutcome]:
+        """Commit the changes in one transaction. If that fails, each gets one of its own, so that none fails its
+        neighbours. If the database does not answer, or did not commit, all fail.
         """
-        parts = list(_apart(changes))
+        # The one statement that writes a part sees none of its own rows.
+        parts = list(parted(changes, is_session_once=True))
         if len(parts) > 1:
             return [outcome for part in parts for outcome in await self.apply(part)]
         try:
@@ -160,8 +158,8 @@ class Commits:
                 self.owed.append(change.discard)
             return [_failure_of(change, error)]
 
-    async def _apply(self, changes: list[Change]) -> list[Outcome]:
-        outcomes: list[Outcome] = []
+    async def _apply(self, changes: list[Change]) -> list[CommitOutcome]:
+        outcomes: list[CommitOutcome] = []
         last: list[Group] = []
         forgotten = list(self.forget)
         owed = list(self.owed)
@@ -169,7 +167,6 @@ class Commits:
 
         async def write(link: Link) -> tuple[str, int]:
             nonlocal mark
-            outcomes.clear()
             group = Group(self._identity, self.large_win_minor)
             # 1. Lock. The versions of the sessions that are to change; last, the database's clock.
             ids = sorted({c.session.session_id for c in changes if c.session is not None and c.session.version > 1})
@@ -178,17 +175,8 @@ class Commits:
             previous = max(self._last_id, 0, *(row[2] for row in rows))
             for change in changes:
                 previous = max(previous, await self._lock_ended(link, change))
-            for draft in owed:
-                group.sign(draft)
-            for change in changes:
-                session = change.session
-                if session is not None and known.get(session.session_id, 0) != session.version - 1:
-                    if change.discard is not None:
-                        group.sign(change.discard)
-                    outcomes.append(SessionRaceError("the session was changed by another request"))
-                    continue
-                # 2. Numbers, signatures, rows.
-                outcomes.append(group.add(change))
+            # 2. Numbers, signatures, rows.
+            outcomes[:] = group.fill(changes, known, owed)
             # 3. Insert.
             numbers = RowNumbers(self._slot, clock[3], previous)
             mark = await self._write(link, group, numbers, forgotten)
@@ -206,23 +194,15 @@ class Commits:
         return outcomes
 
     async def _turn(self, link: Link, turn: Turn, ended: Group, numbers: RowNumbers) -> tuple[Group, int]:
-        """Behind the last statement of one instance, in the same transaction and slot, the first ones of the next."""
-        if ended.draw_no != turn.last_draw_no:
-            raise StoreError(
-                f"{turn.last_draw_no} draws were made, {ended.draw_no} are accounted for: no instance ends"
-            )
-        begun = Group(Identity(turn.instance, turn.signer), self.large_win_minor)
+        """Write the first statements of the next instance in the transaction that ends this one, in the same slot."""
         row = (turn.instance, turn.node, turn.boot_no, turn.worker, turn.start_ms, self._slot, 0, LEASE_FIRST_MS)
         await link.connection.execute(texts.INSERT_INSTANCE, *row)
-        begun.begin(turn, ended)
-        for draft in turn.drafts:
-            begun.sign(draft)
-        begun.artifacts.extend(turn.artifacts)
+        begun = ended.turned(turn)
         return begun, await self._write(link, begun, numbers, [])
 
     async def _lock_ended(self, link: Link, change: Change) -> int:
-        """Lock the row of another instance that this change ends; its last row number. StoreError unless it is dead to
-        the store, and its numbers are those that the statement names.
+        """Lock the row of another instance that this change ends; its last row number. StoreError unless its lease has
+        lapsed and its numbers are those that the statement names.
         """
         if change.ends is None or change.ends[0] == self._identity.instance:
             return 0
@@ -230,10 +210,10 @@ class Commits:
         rows = await _fetch(link, texts.LOCK_INSTANCE, named, self._identity.instance)
         lost = next((draft.body.get("lost") for draft in change.drafts if draft.kind == "instance_lost"), None)
         if not rows or not rows[0]["alive"] or not rows[0]["lapsed"]:
-            raise StoreError(f"instance {named} is not one to end: it has ended, or its lease was renewed")
+            raise StoreError(f"instance {named} cannot be ended: it has ended already, or its lease was renewed")
         found = (str(rows[0]["statement_no"]), str(rows[0]["draw_no"]))
         if lost is not None and found != (lost["last_statement_no"], lost["last_draw_no"]):
-            raise StoreError(f"instance {named} has gone on since its last numbers were read")
+            raise StoreError(f"instance {named} has committed since its last numbers were read")
         last_id: int = rows[0]["last_id"]
         return last_id
 
@@ -243,15 +223,12 @@ class Commits:
         new_sessions = [(numbers.take(), *row) for row in group.new_sessions]
         new_rounds = [(numbers.take(), *row) for row in group.new_rounds]
         reports = [(numbers.take(), *row) for row in group.reports]
-        statements = []
-        for row in group.statements:
-            number = numbers.take()
-            statements.append((number, *row))
+        statements = [(numbers.take(), *row) for row in group.statements]
         mark = numbers.take()
-        # A session stands behind all that is written here, its events too: what comes next of it has a higher number.
+        # The session gets the highest number of this group, events included: what comes next of it has a higher one.
         if new_sessions:
             opened = [(*row, mark) for row in new_sessions]
-            await run.execute(texts.OPEN_SESSIONS, *_columns(opened, 36))
+            await run.execute(texts.OPEN_SESSIONS, *_columns(opened, texts.NEW_SESSIONS))
         for affair in group.affairs:
             await run.execute(texts.INSERT_AFFAIR, *affair)
         for day in group.day_rows():
@@ -260,7 +237,9 @@ class Commits:
             [(*row, mark) for row in group.sessions], new_rounds, group.rounds, statements,
             group.privates, group.answers, reports, group.totals,
         )  # fmt: skip
-        arrays = [column for rows, width in zip(tables, _WIDTHS, strict=True) for column in _columns(rows, width)]
+        arrays = [
+            array for rows, columns in zip(tables, texts.COMMIT_ROWS, strict=True) for array in _columns(rows, columns)
+        ]
         counters = (group.statement_no, group.draw_no, mark, group.instance, group.first_no)
         (counts,) = await _fetch(link, texts.COMMIT, *arrays, forgotten, *counters)
         for what, count, wanted in zip(
@@ -269,24 +248,26 @@ class Commits:
             if count != wanted:
                 raise ShortError(what)
         for record in group.records:
-            status = await run.execute(texts.RECORD_SQL[type(record)], *astuple(record))
-            if isinstance(record, ONE_ROW) and not status.endswith(" 1"):
-                raise ShortError("records")
+            for text in texts_of(record):
+                status = await run.execute(texts.postgres_text(text), *astuple(record))
+                if isinstance(record, ONE_ROW) and not status.endswith(" 1"):
+                    raise ShortError("records")
         if any(isinstance(record, SwitchOff | SwitchOn) for record in group.records):
             await run.execute(texts.STATE_CHANGED, "switches")
         for artifact in group.artifacts:
             await run.execute(texts.INSERT_ARTIFACT, *artifact)
         for end in group.ends:
-            if not await _fetch(link, texts.END_INSTANCE, *end):
+            if not (await run.execute(texts.END_INSTANCE, *end)).endswith(" 1"):
                 raise ShortError("instances")
         return mark
 
     # --- one transaction ------------------------------------------------------------------------------------------
 
     async def _transaction(self, body: Callable[[Link], Awaitable[tuple[str, int] | None]]) -> None:
-        """Run it and commit; again on another connection while nothing was committed and the database is not there.
+        """Run the body and commit. It is tried again on another connection while nothing was committed and the database
+        does not answer.
 
-        `body` returns by which row its landing shows (instance, its `last_id`). OutageError: it has not landed.
+        `body` returns the row that shows whether it was committed (instance, its `last_id`). OutageError: it was not.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + REACH_S
@@ -327,7 +308,7 @@ class Commits:
                 raise OutageError("the database did not commit; nothing of it took effect")
 
     async def _has_landed(self, instance: str, mark: int) -> bool:
-        """Look for a group by the row that it wrote, until there is an answer; OutageError when the store closes."""
+        """Look for a group by the row that it wrote, until the database answers; OutageError when the store closes."""
         gap_s = GAP_S
         while not self._closed:
             try:
@@ -336,7 +317,7 @@ class Commits:
                 link = None
             if link is not None:
                 watchdog = asyncio.get_running_loop().call_later(ABANDON_S, link.drop)
-                # No answer is no answer: another connection is asked.
+                # Without an answer another connection is asked.
                 try:
                     with contextlib.suppress(Exception):
                         await link.connection.execute("BEGIN")
@@ -351,7 +332,7 @@ class Commits:
                 self._drop(link)
             await asyncio.sleep(gap_s)
             gap_s = min(1.0, 2 * gap_s)
-        raise OutageError("the store was closed before the database told whether it committed")
+        raise OutageError("the store was closed before the database answered whether it committed")
 
     async def _connected(self) -> Link:
         if self._link is None or not self._link.is_open:
@@ -379,25 +360,9 @@ class Commits:
             self._drop(link)
 
 
-def _apart(changes: list[Change]) -> Iterator[list[Change]]:
-    """The changes in their order, each that turns to another instance by itself, and a session once in a part: the one
-    statement that writes a part sees none of its own rows.
-    """
-    part: list[Change] = []
-    moved: set[str] = set()
-    for change in changes:
-        ids = {one.session_id for one in (change.session, change.round) if one is not None}
-        if part and (change.turn is not None or part[-1].turn is not None or ids & moved):
-            yield part
-            part, moved = [], set()
-        part.append(change)
-        moved |= ids
-    if part:
-        yield part
-
-
-def _columns(rows: Sequence[tuple[Any, ...]], width: int) -> Sequence[Sequence[Any]]:
-    return list(zip(*rows, strict=True)) if rows else [()] * width
+def _columns(rows: Sequence[tuple[Any, ...]], columns: Sequence[Column]) -> Sequence[Sequence[Any]]:
+    """The rows column by column."""
+    return list(zip(*rows, strict=True)) if rows else [()] * len(columns)
 
 
 async def _fetch(link: Link, text: str, *values: Any) -> Sequence[Any]:
@@ -410,7 +375,7 @@ async def _fetch(link: Link, text: str, *values: Any) -> Sequence[Any]:
 
 
 def _failure_of(change: Change, error: Exception) -> Exception:
-    """What a change that failed on its own is told. Names of tables are ours; no value of a row is in them."""
+    """The error of a change that failed by itself. Names of tables are ours and hold no value of a row."""
     if isinstance(error, asyncpg.UniqueViolationError):
         table = str(error.table_name)
         if change.answer is not None and table.startswith("answers"):

@@ -1,7 +1,7 @@
-"""Connections to the database: how they are made, and which errors say that one is lost.
+"""Connections to the database: how they are made, and which errors mean that one is lost.
 
-Every connection asks for a server that takes writes, over as many hosts as the URL names; a promotion is waited for by
-whoever asks again. Refuses a server that reports commits before they are on a disk (synchronous_commit off or local).
+Every connection looks for a server that takes writes, among all hosts that the URL names. During a promotion the caller
+tries again. A server that reports commits before they are on a disk is refused (synchronous_commit off or local).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LOST: Final = (
     asyncpg.ReadOnlySQLTransactionError,  # a primary that is one no more
     asyncpg.TooManyConnectionsError,
 )
-"""What says nothing of the question, only that this connection does not answer it."""
+"""Errors of the connection, which say nothing about the statement."""
 
 
 @dataclass(slots=True)
@@ -47,11 +47,11 @@ class Link:
     prepared: dict[str, Any] = field(default_factory=dict)
 
     def drop(self) -> None:
-        """Let go of it without a word: the server is sent no cancel, and goes on with what it does."""
+        """Drop the connection. The server gets no cancel and finishes what it is doing."""
         self.connection.terminate()
 
     async def close(self) -> None:
-        """Take leave, where there is somebody to take leave of."""
+        """Close the connection in an orderly way, where the server still answers."""
         try:
             await self.connection.close(timeout=CONNECT_S)
         except LOST:
@@ -64,7 +64,7 @@ class Link:
 
 async def connect(address: PostgresAddress, attempt: int = 0) -> Link:
     """A connection that takes writes; one of LOST, StoreRefusedError. Each further attempt begins at another host, so
-    that one that accepts and never answers does not stand in the way of the next.
+    that a host that accepts and never answers does not block the next one.
     """
     try:
         connection = await asyncpg.connect(
@@ -75,9 +75,11 @@ async def connect(address: PostgresAddress, attempt: int = 0) -> Link:
             max_cached_statement_lifetime=0,
         )
     except (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError) as error:
-        raise StoreRefusedError(f"{address} lets nobody in ({type(error).__name__})", address=str(address)) from None
+        raise StoreRefusedError(f"{address} refuses the login ({type(error).__name__})", address=str(address)) from None
     except (ValueError, asyncpg.ClientConfigurationError) as error:
-        raise StoreRefusedError(f"{address} is no address ({type(error).__name__})", address=str(address)) from None
+        raise StoreRefusedError(
+            f"{address} is not a valid address ({type(error).__name__})", address=str(address)
+        ) from None
     link = Link(connection)
 
     def hear(_connection: object, message: asyncpg.PostgresLogMessage) -> None:
@@ -93,7 +95,7 @@ async def verify_durable(link: Link) -> None:
     level = await link.connection.fetchval("SHOW synchronous_commit")
     if level in {"off", "local"}:
         raise StoreRefusedError(
-            f"the database has synchronous_commit = {level}: a commit must be durable before it is told of",
+            f"the database has synchronous_commit = {level}: a commit must be durable before it is reported",
             field="synchronous_commit",
             limit="on, remote_write or remote_apply",
             value=level,

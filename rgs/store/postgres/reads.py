@@ -1,7 +1,7 @@
-"""The reads of the shared store: the queries of `rgs.store.reads`, over a few connections that are kept open.
+"""The reads of the shared store: the queries of `rgs.store.interface`, over a few connections that are kept open.
 
-A read that finds its connection lost is asked again for about as long as a promotion takes; one that takes long is
-given up, which a commit never is. Refuses to write.
+A read whose connection is lost is tried again for about as long as a promotion takes. A read that takes too long is
+given up; a commit never is.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ import asyncpg
 
 from rgs.store.address import PostgresAddress
 from rgs.store.changes import StoreError
+from rgs.store.interface import StoreReads
 from rgs.store.postgres.link import GAP_S, LOST, Link, connect
 from rgs.store.postgres.texts import CLOCK, postgres_text
-from rgs.store.reads import Reads
 
 READERS: Final = 4
 """Connections for reads of one process."""
 READ_S: Final = 2.0
-"""Longest wait for one answer, and for a server that gives one."""
+"""Longest wait for one answer, and for a server that answers."""
 STREAM_ROWS: Final = 512
 """Rows of a stream in memory at a time."""
 
 
-class PostgresReads(Reads):
+class PostgresReads(StoreReads):
     """Queries over at most `READERS` connections."""
 
     def __init__(self, address: PostgresAddress) -> None:
@@ -36,7 +36,7 @@ class PostgresReads(Reads):
         self._attempt = 0
 
     def _verify_answering(self) -> None:
-        """Whether it makes sense to ask: StoreError otherwise."""
+        """StoreError while a query could get no answer."""
 
     async def _rows(self, query: str, *values: Any) -> Sequence[Any]:
         return await self.ask(query, *values)
@@ -83,7 +83,7 @@ class PostgresReads(Reads):
                 async for row in link.connection.cursor(postgres_text(query), *values, prefetch=STREAM_ROWS):
                     yield row
         except LOST as error:
-            raise StoreError(f"the store broke off ({type(error).__name__})") from None
+            raise StoreError(f"the connection to the store was lost ({type(error).__name__})") from None
         finally:
             await link.close()
 

@@ -1,7 +1,7 @@
 """The import of a gap into the shared store, in one transaction (rgs.store.recovery).
 
-The rows get numbers of their own, in the order of the log and behind all that is there, so that exports keep every
-chain's order. Refuses a store in which an instance's lease still runs, and rows that are there already.
+The rows get numbers of their own, in the order of the log and above all others, so that exports keep the order of
+every chain. A store in which an instance's lease still runs is refused, and so are rows that are there already.
 """
 
 from __future__ import annotations
@@ -18,15 +18,7 @@ from rgs.store.postgres import texts
 from rgs.store.postgres.link import LOST, verify_durable
 from rgs.store.postgres.schema import reach, verify_schema, verify_unheld
 from rgs.store.recovery import MARK, Import, shared_rows
-from rgs.store.rows import (
-    INSERT_REPORT,
-    INSERT_ROUND,
-    INSERT_SESSION,
-    INSERT_STATEMENT,
-    report_insert,
-    round_insert,
-    session_insert,
-)
+from rgs.store.rows import REPORTS, ROUNDS, SESSIONS, STATEMENTS
 
 _FREE_SLOTS: Final = """
     SELECT n FROM generate_series(0, 4095) AS n
@@ -39,17 +31,11 @@ _INSERT_INSTANCE: Final = """
     draw_no = greatest(i.draw_no, excluded.draw_no), end_ms = excluded.end_ms, last_id = excluded.last_id
 """
 _SET_LAST_ID: Final = "UPDATE sessions SET last_id = $1 WHERE session_id = $2"
-_NUMBERED: Final = {
-    text: texts.postgres_text(text.replace(" (", " (id, ", 1).replace("VALUES (", "VALUES (?, ", 1))
-    for text in (INSERT_ROUND, INSERT_STATEMENT, INSERT_REPORT)
-}
-_INSERT_SESSION: Final = texts.postgres_text(
-    INSERT_SESSION.replace(" (", " (id, last_id, ", 1).replace("VALUES (", "VALUES (?, 0, ", 1)
-)
+_INSERT_SESSION: Final = texts.postgres_text(SESSIONS.insert_behind("id", "last_id"))
 
 
 async def import_gap(address: PostgresAddress, gap: Import) -> None:
-    """Put it all in and mark the store; StoreRefusedError, and nothing has changed. StoreError: ask again what is."""
+    """Insert the whole gap and mark the store. StoreRefusedError: nothing has changed. StoreError: it may have."""
     link = await reach(address)
     run = link.connection
     try:
@@ -64,7 +50,7 @@ async def import_gap(address: PostgresAddress, gap: Import) -> None:
             address=str(address),
         ) from None
     except LOST as error:
-        raise StoreError(f"the store broke off ({type(error).__name__}): run `rgs recover` again") from None
+        raise StoreError(f"the store did not answer ({type(error).__name__}): run `rgs recover` again") from None
     finally:
         await link.close()
 
@@ -76,28 +62,20 @@ async def _insert(run: asyncpg.Connection[Any], gap: Import) -> None:
     if slot is None or len(slots) < len(alive):
         raise StoreRefusedError("as many instances are alive in the store as there are slots", limit=4096)
     numbers = RowNumbers(slot, now_ms, previous)
-    sessions = [session_insert(one, one.link_no, one.link_hash) for one in gap.new_sessions.values()]
-    await run.executemany(_INSERT_SESSION, [(numbers.take(), *row) for row in sessions])
+    sessions = [(numbers.take(), 0, *SESSIONS.row(one)) for one in gap.new_sessions.values()]
+    await run.executemany(_INSERT_SESSION, sessions)
+    rounds = [ROUNDS.row(one) for one in gap.new_rounds.values()]
     newest: dict[str, int] = {}
-    for text, rows in (
-        (INSERT_ROUND, [round_insert(one, one.opening_hash) for one in gap.new_rounds.values()]),
-        (INSERT_STATEMENT, gap.statements),
-        (INSERT_REPORT, [report_insert(report, final) for report, final in gap.reports]),
-    ):
+    for table, rows in ((ROUNDS, rounds), (STATEMENTS, gap.statements), (REPORTS, gap.report_rows())):
         numbered = [(numbers.take(), *row) for row in rows]
-        await run.executemany(_NUMBERED[text], numbered)
-        if text is INSERT_STATEMENT:
+        await run.executemany(texts.postgres_text(table.insert_behind("id")), numbered)
+        if table is STATEMENTS:
             newest = {row[5]: row[0] for row in numbered if row[5]}
     for text, rows in shared_rows(gap):
         await run.executemany(texts.postgres_text(text), rows)
     await run.executemany(_SET_LAST_ID, [(number, session_id) for session_id, number in newest.items()])
     await run.executemany(texts.INSERT_ARTIFACT, gap.artifacts)
     mark = numbers.take()
-    await run.executemany(
-        _INSERT_INSTANCE,
-        [
-            (name, one.node, one.boot_no, one.worker, int(not one.end_ms), one.statement_no, one.draw_no, one.start_ms,
-             one.end_ms, slots.get(name, 0), mark) for name, one in gap.instances.items()
-        ],
-    )  # fmt: skip
+    instances = [(*row, slots.get(row[0], 0), mark) for row in gap.instance_rows()]
+    await run.executemany(_INSERT_INSTANCE, instances)
     await run.execute(texts.postgres_text(MARK), RECOVERING)

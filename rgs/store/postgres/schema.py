@@ -1,6 +1,6 @@
-"""The schema of the shared store: made, found, and brought up to this version (`rgs.store.migrations`).
+"""Make, find and migrate the schema of the shared store (`rgs.store.migrations`).
 
-Refuses to change a store that somebody lives in: one in which the lease of an instance still runs.
+A store in which the lease of an instance still runs is not changed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SET: Final = "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) D
 
 
 async def reach(address: PostgresAddress) -> Link:
-    """A connection for once; StoreAwayError where nobody answers."""
+    """A connection for one task; StoreAwayError where no server answers."""
     try:
         return await connect(address)
     except LOST as error:
@@ -53,19 +53,19 @@ async def verify_schema(link: Link, address: PostgresAddress) -> None:
 
 
 async def verify_unheld(link: Link, address: PostgresAddress) -> None:
-    """StoreRefusedError if an instance lives in the store: its lease still runs. In the transaction that is open nobody
-    begins to live from here on.
+    """StoreRefusedError if the lease of an instance in the store still runs. No instance can start from here to the end
+    of the open transaction.
     """
     await link.connection.execute(texts.LOCK_SLOTS)
     rows = await link.connection.fetch(_HELD, HELD_MAX)
     if rows:
         named = "; ".join(
-            f"{name}, begun {age_s} s ago, its lease ends in {left_s} s" for name, age_s, left_s, _ in rows
+            f"{name}, started {age_s} s ago, its lease ends in {left_s} s" for name, age_s, left_s, _ in rows
         )
         more = f"; and {rows[0][3] - len(rows)} more" if rows[0][3] > len(rows) else ""
         raise StoreRefusedError(
-            f"the store at {address} is in use by {named}{more}: stop these nodes, let the leases of any that are dead"
-            " run out, and try again",
+            f"the store at {address} is in use by {named}{more}: stop these nodes, wait until the leases of dead ones"
+            " have ended, and try again",
             address=str(address),
             value=rows[0][3],
             limit=0,
@@ -73,8 +73,8 @@ async def verify_unheld(link: Link, address: PostgresAddress) -> None:
 
 
 async def create(address: PostgresAddress, store_epoch: str) -> None:
-    """Make a new, empty store in the database, whole or without a table. A store in which no instance has ever started
-    is made anew: an init that was cut short left it. StoreRefusedError for any other.
+    """Make a new, empty store in the database, whole or without a table. A store in which no instance ever started is
+    used again: an interrupted init left it. StoreRefusedError for any other.
     """
     link = await reach(address)
     try:
@@ -93,7 +93,7 @@ async def create(address: PostgresAddress, store_epoch: str) -> None:
                 await link.connection.execute(_SET, key, value)
     except LOST as error:
         raise StoreRefusedError(
-            f"the database at {address} broke off ({type(error).__name__})", address=str(address)
+            f"the connection to {address} was lost ({type(error).__name__})", address=str(address)
         ) from None
     finally:
         await link.close()
@@ -101,7 +101,7 @@ async def create(address: PostgresAddress, store_epoch: str) -> None:
 
 async def migrate(address: PostgresAddress) -> tuple[int, int]:
     """Bring the store to this version's schema, in one transaction; the schema before and after. StoreRefusedError
-    while a node lives in it, unless there is nothing to do.
+    while a node uses it, unless there is nothing to do.
     """
     link = await reach(address)
     try:

@@ -1,8 +1,8 @@
-"""What the processes over one store tell one another besides its rows: who leads a duty, and that something changed.
+"""Signals between the processes over one store: which one leads a duty, and that something changed.
 
-One connection of its own, apart from commits and reads: advisory locks stand as long as it does, and notices come over
-it. All of it is best effort: a lead is lost with the connection, a notice may be missed, and whoever must not miss it
-looks at the counters too (`Store.changes`). Refuses to carry anything that matters alone.
+They have a connection of their own. Advisory locks are held as long as it is open, and notices come over it. All of it
+is best effort: a lead is lost with the connection, and a notice may be missed. A process that must not miss a change
+also reads the counters (`Store.changes`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LISTENING_GAP_S: Final = 1.0
 
 
 class Side:
-    """Leads, tells and listens. Every method returns, whatever the database does."""
+    """Leads, sends and listens. Every method returns, whatever the database does."""
 
     def __init__(self, address: PostgresAddress) -> None:
         self._address = address
@@ -36,7 +36,7 @@ class Side:
         self._attempt = 0
 
     async def lead(self, duty: str) -> bool:
-        """Whether this process leads now, and nobody else: asked again before each round of the duty."""
+        """Whether this process alone leads now. Ask again before each round of the duty."""
         async with self._lock:
             try:
                 link = await self._connected()
@@ -86,7 +86,7 @@ class Side:
         self._attempt += 1
         link = await connect(self._address, self._attempt)
         try:
-            # Also before anybody listens: whoever does so later finds the connection as it was opened for a lead.
+            # Added at once: `listen` may be called later, on a connection that was opened for a lead.
             await link.connection.add_listener(CHANNEL, self._hear)
         except BaseException:
             link.drop()
@@ -99,7 +99,7 @@ class Side:
             self._callback(str(payload))
 
     def _lose(self) -> None:
-        """The locks have gone with the connection, or go with it now."""
+        """Drop the connection, and with it the locks."""
         self._leads.clear()
         if self._link is not None:
             self._link.drop()

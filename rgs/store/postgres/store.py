@@ -1,10 +1,9 @@
-"""The main store on PostgreSQL: any number of processes over one database, each with one connection that commits, a few
-that read and one on the side.
+"""The main store on PostgreSQL: any number of processes over one database. Each has one connection that commits, a few
+that read and one for signals.
 
-The same interface, outcomes and errors as on SQLite. What this process committed last is kept in memory as a first
-guess only, for another process may have moved the session since; a commit compares versions either way. Refuses to
-answer while a commit of its own is stuck: new commits and reads fail at once, and go on by themselves when the database
-is back.
+Outcomes and errors are the same as on SQLite. What this process committed last is kept in memory as a first guess:
+another process may have moved the session since, and every commit compares versions. While a commit is stuck, new
+commits and reads fail at once; they work again by themselves when the database is back.
 """
 
 from __future__ import annotations
@@ -12,37 +11,31 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, Self
 
-from rgs.core.rounds import Round
-from rgs.core.sessions import Session
 from rgs.core.statements import Signer
 from rgs.store.address import PostgresAddress
 from rgs.store.changes import Change, Draft, Signed, StoreError
-from rgs.store.interface import InstanceRow
-from rgs.store.memory import Memory
+from rgs.store.interface import INSTANCES, InstanceRow, Store
 from rgs.store.postgres import texts
 from rgs.store.postgres.commits import Commits
 from rgs.store.postgres.link import Link, verify_durable
 from rgs.store.postgres.reads import PostgresReads
 from rgs.store.postgres.schema import reach, verify_schema
 from rgs.store.postgres.side import Side
-from rgs.store.reads import instance_from
-from rgs.store.writer import Outcome, Writer
+from rgs.store.writer import CommitOutcome, Writer
 
 DAY_MS: Final = 86_400_000
 PARTITION_DAYS: Final = 7
-"""Days of answers that have their partition made before they begin; the first is yesterday."""
+"""How many days of answers have their partitions made ahead; the first is yesterday."""
 
 
-class PostgresStore(PostgresReads):
+class PostgresStore(PostgresReads, Store):
     """The open store of one process, made by `open`."""
 
     def __init__(self, address: PostgresAddress, link: Link) -> None:
-        super().__init__(address)
+        PostgresReads.__init__(self, address)
         self._commits = Commits(address, link)
         self._side = Side(address)
-        self._memory = Memory()
-        self.writer = Writer(self._commits.apply, self._commits.owe)
-        self.on_failure: Callable[[StoreError], None] = lambda _: None
+        Store.__init__(self, Writer(self._commits.apply, self._commits.owe))
 
     @classmethod
     async def open(cls, address: PostgresAddress) -> Self:
@@ -83,33 +76,9 @@ class PostgresStore(PostgresReads):
         await self.make_days(start_ms)
         return signed
 
-    async def commit(self, change: Change) -> tuple[Signed, ...]:
-        self._memory.forget(change)
-        try:
-            signed = await self.writer.commit(change)
-        except StoreError as error:
-            self.on_failure(error)
-            raise
-        self._memory.keep(change, signed)
-        return signed
-
-    async def apply(self, changes: list[Change]) -> Sequence[Outcome]:
-        """One group, by hand."""
+    async def apply(self, changes: list[Change]) -> Sequence[CommitOutcome]:
+        """Commit one group at once."""
         return await self._commits.apply(changes)
-
-    async def session(self, session_id: str, *, fresh: bool = True) -> Session | None:
-        known = None if fresh else self._memory.session(session_id)
-        if known is not None:
-            self._verify_answering()
-            return known
-        return await super().session(session_id)
-
-    async def round(self, round_id: str, *, fresh: bool = True) -> Round | None:
-        known = None if fresh else self._memory.round(round_id)
-        if known is not None:
-            self._verify_answering()
-            return known
-        return await super().round(round_id)
 
     async def forget_reports(self, row_ids: Sequence[int]) -> None:
         self._commits.forget.extend(row_ids)
@@ -128,7 +97,7 @@ class PostgresStore(PostgresReads):
     # --- answers --------------------------------------------------------------------------------------------------
 
     async def make_days(self, now_ms: int) -> int:
-        """Make the partitions of the days to come; how many were not there yet."""
+        """Make the partitions of the next days; how many were missing."""
         rows = await self.ask("SELECT make_partitions(?, ?)", max(0, now_ms - DAY_MS), PARTITION_DAYS)
         made: int = rows[0][0]
         return made
@@ -147,7 +116,7 @@ class PostgresStore(PostgresReads):
         return bool(await self.ask(texts.RENEW_LEASE, instance, lease_ms))
 
     async def lapsed_instances(self) -> list[InstanceRow]:
-        return [instance_from(row) for row in await self.ask(texts.LAPSED, self._commits.instance)]
+        return [INSTANCES.read(row) for row in await self.ask(texts.LAPSED, self._commits.instance)]
 
     async def lead(self, duty: str) -> bool:
         return await self._side.lead(duty)

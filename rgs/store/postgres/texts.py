@@ -1,61 +1,103 @@
-"""The SQL that only PostgreSQL is asked, and how the queries of `rgs.store.reads` read there.
+"""The SQL that only PostgreSQL runs, and the translation of shared queries for it.
 
-Refuses to put anything into a text: what varies is a parameter.
+Texts are put together from names of columns only; every value is a parameter.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from functools import cache
-from importlib import resources
 from itertools import count
 from typing import Final
 
 from rgs.store import rows
-from rgs.store.changes import (
-    AllowListChanged,
-    BalanceTold,
-    CertificateOff,
-    CertificateOn,
-    DayAligned,
-    LargeWin,
-    LargeWinTold,
-    LatchCleared,
-    LatchSet,
-    MetaSet,
-    PartyOn,
-    ReportsHeld,
-    ReportsReleased,
-    SwitchOff,
-    SwitchOn,
-    TokenDropped,
-    TokenKept,
-    VoidProposal,
-    VoidProposalEnd,
-)
-from rgs.store.closing_out import CLOSE_OUT_SQL
-from rgs.store.erasure import ERASE_SQL
-from rgs.store.returns import RETURNS_SQL
+from rgs.store.interface import INSTANCES
+from rgs.store.rows import ANSWERS, PRIVATES, REPORTS, ROUNDS, SESSIONS, STATEMENTS, TOTALS
+from rgs.store.tables import Column, listed
 
-_PLACEHOLDER: Final = re.compile(r"\?")
+_PLACEHOLDER: Final = re.compile(r"\?(\d*)")
 _HINT: Final = re.compile(r"INDEXED BY \w+ ?")
 
 
 @cache
 def postgres_text(query: str) -> str:
-    """A query of the house as PostgreSQL reads it: numbered parameters, no hints of SQLite's."""
+    """A query of the store as PostgreSQL reads it: numbered parameters, no hints of SQLite's."""
     numbers = count(1)
     plain = _HINT.sub("", query).replace("x''", "''::bytea")
-    return _PLACEHOLDER.sub(lambda _: "$" + str(next(numbers)), plain)
+    return _PLACEHOLDER.sub(lambda found: "$" + (found[1] or str(next(numbers))), plain)
 
 
-def _file(name: str) -> str:
-    return resources.files("rgs.store.postgres").joinpath(name).read_text(encoding="ascii")
+def _arrays(columns: Sequence[Column], numbers: Iterator[int]) -> str:
+    """New rows as `n`: each column is one parameter, an array of its values."""
+    arrays = ["".join(["$", str(next(numbers)), "::", column.type, "[]"]) for column in columns]
+    return "".join(["unnest(", ", ".join(arrays), ") AS n (", listed(columns), ")"])
 
+
+def _insert(table: str, columns: Sequence[Column], numbers: Iterator[int]) -> str:
+    """The insert of all rows of `_arrays`."""
+    names = listed(columns)
+    return "".join(["INSERT INTO ", table, " (", names, ") SELECT ", names, " FROM ", _arrays(columns, numbers)])
+
+
+def _taken(columns: Sequence[Column]) -> str:
+    """What an update sets from `_arrays`."""
+    return ", ".join(column.name + " = n." + column.name for column in columns)
+
+
+def _commit() -> str:
+    """One group of changes (`rgs.store.group`) as one statement. Its parameters are the columns of COMMIT_ROWS, then
+    the reports to forget, then the instance's new numbers. It answers how many sessions, rounds and instances it moved.
+    """
+    numbers = count(1)
+    moved, dealt, played, signed, kept, answered, reported, counted = COMMIT_ROWS
+    sums = [
+        "sum(n." + column.name + ")::bigint" if column in TOTALS.changing else "n." + column.name for column in counted
+    ]
+    key = ", ".join("n." + name for name in TOTALS.key)
+    parts = [
+        *("WITH moved AS (UPDATE sessions AS s SET ", _taken((*SESSIONS.changing, _LAST_ID)), " FROM "),
+        *(_arrays(moved, numbers), " WHERE s.session_id = n.session_id AND s.version = n.version - 1 RETURNING 1)"),
+        *(", dealt AS (", _insert("rounds", dealt, numbers), ")"),
+        *(", played AS (UPDATE rounds AS r SET ", _taken(ROUNDS.changing), " FROM ", _arrays(played, numbers)),
+        " WHERE r.round_id = n.round_id AND r.seat_no = n.seat_no AND r.version = n.version - 1 RETURNING 1)",
+        *(", signed AS (", _insert("statements", signed, numbers), ")"),
+        *(", kept AS (", _insert("privates", kept, numbers), ")"),
+        *(", answered AS (", _insert("answers", answered, numbers), ")"),
+        *(", reported AS (", _insert("stage_reports", reported, numbers), ")"),
+        # In the order of the key, so that two nodes never wait for one another in a circle.
+        *(", counted AS (INSERT INTO totals (", listed(counted), ") SELECT ", ", ".join(sums), " FROM "),
+        *(_arrays(counted, numbers), " GROUP BY ", key, " ORDER BY ", key, TOTALS.adding(), ")"),
+    ]
+    reports, statement_no, draw_no, last_id, instance, first_no = ("$" + str(next(numbers)) for _ in range(6))
+    parts += [
+        *(", forgotten AS (DELETE FROM stage_reports WHERE id = ANY(", reports, "::bigint[]))"),
+        *(", advanced AS (UPDATE instances SET statement_no = ", statement_no, ", draw_no = ", draw_no),
+        *(", last_id = ", last_id, " WHERE instance = ", instance, " AND alive = 1 AND statement_no = ", first_no),
+        " RETURNING 1) SELECT (SELECT count(*) FROM moved), (SELECT count(*) FROM played),",
+        " (SELECT count(*) FROM advanced)",
+    ]
+    return "".join(parts)
+
+
+_ID: Final = Column("id")
+_LAST_ID: Final = Column("last_id")
+COMMIT_ROWS: Final = (
+    (*SESSIONS.moved, _LAST_ID),
+    (_ID, *ROUNDS.columns),
+    ROUNDS.moved,
+    (_ID, *STATEMENTS.columns),
+    PRIVATES.columns,
+    ANSWERS.columns,
+    (_ID, *REPORTS.columns),
+    TOTALS.columns,
+)
+"""Columns of the rows of a group: sessions, new rounds, rounds, statements, privates, answers, reports, totals."""
+NEW_SESSIONS: Final = (_ID, *SESSIONS.written, _LAST_ID)
 
 CLOCK: Final = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
-COMMIT: Final = _file("commit.sql")
-OPEN_SESSIONS: Final = _file("open.sql")
+COMMIT: Final = _commit()
+OPEN_SESSIONS: Final = _insert("sessions", NEW_SESSIONS, count(1))
 LOCK_SESSIONS: Final = """
     WITH locked AS (
       SELECT session_id, version, last_id FROM sessions WHERE session_id = ANY($1::text[])
@@ -72,7 +114,7 @@ LOCK_INSTANCE: Final = """
     ) AS lapsed FROM instances WHERE instance = $1 FOR UPDATE
 """
 """Whether it has lapsed: its lease has run out, or the same worker of the same node has begun anew."""
-END_INSTANCE: Final = "UPDATE instances SET alive = 0, end_ms = $1 WHERE instance = $2 AND alive = 1 RETURNING 1"
+END_INSTANCE: Final = postgres_text(rows.END_INSTANCE)
 INSERT_INSTANCE: Final = """
     INSERT INTO instances (instance, node, boot_no, worker, alive, statement_no, draw_no, start_ms, slot, last_id,
     lease_ms) VALUES ($1, $2, $3, $4, 1, 0, 0, $5, $6, $7,
@@ -91,69 +133,23 @@ FREE_SLOT: Final = """
 """A slot, what its first number must stand behind, and the database's clock."""
 INSERT_AFFAIR: Final = postgres_text(rows.INSERT_AFFAIR)
 INSERT_DAY: Final = postgres_text(rows.INSERT_DAY)
-INSERT_ARTIFACT: Final = "INSERT INTO artifacts (sha256, name, content) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING"
+INSERT_ARTIFACT: Final = postgres_text(rows.INSERT_ARTIFACT)
+STATE_CHANGED: Final = postgres_text(rows.STATE_CHANGED)
 READ_BACK: Final = """
     UPDATE instances SET alive = alive WHERE instance = $1 RETURNING last_id
 """
-"""A write on the instance's row: it waits for whoever still holds the row, and once its commit is replicated, so is
-all that it saw.
+"""A write on the instance's row: it waits for a transaction that still holds the row, and once its commit is
+replicated, all that it saw is replicated, too.
 """
 RENEW_LEASE: Final = """
     UPDATE instances SET lease_ms = (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $2
     WHERE instance = $1 AND alive = 1 RETURNING 1
 """
-LAPSED: Final = """
-    SELECT instance, node, boot_no, worker, alive, statement_no, draw_no, start_ms FROM instances
-    WHERE alive = 1 AND instance <> $1 AND (
-      lease_ms < (extract(epoch FROM clock_timestamp()) * 1000)::bigint
-      OR (node, worker) IN (SELECT node, worker FROM instances WHERE instance = $1)
-    ) ORDER BY start_ms, instance
-"""
-STATE_CHANGED: Final = """
-    INSERT INTO meta AS m (key, value) VALUES ($1, '1')
-    ON CONFLICT (key) DO UPDATE SET value = (m.value::bigint + 1)::text
-"""
-RECORD_SQL: Final[dict[type, str]] = {
-    VoidProposal: """
-        INSERT INTO voids (round_id, reason, party, time_ms) VALUES ($1, $2, $3, $4)
-        ON CONFLICT (round_id) DO UPDATE SET reason = excluded.reason, party = excluded.party,
-        time_ms = excluded.time_ms
-    """,
-    VoidProposalEnd: "DELETE FROM voids WHERE round_id = $1",
-    SwitchOff: """
-        INSERT INTO switches (scope, subject, reason, party, time_ms) VALUES ($1, $2, $3, $4, $5)
-        ON CONFLICT (scope, subject) DO UPDATE SET reason = excluded.reason, party = excluded.party,
-        time_ms = excluded.time_ms
-    """,
-    SwitchOn: "DELETE FROM switches WHERE scope = $1 AND subject = $2",
-    LatchSet: "INSERT INTO latches (node, guard, code, time_ms) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
-    LatchCleared: "DELETE FROM latches WHERE node = $1 AND guard = $2",
-    PartyOn: """
-        INSERT INTO parties (party, role, jurisdiction, added_ms) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING
-    """,
-    CertificateOn: """
-        INSERT INTO certificates (fingerprint, added_ms, party, last_ms)
-        SELECT $1::text, $2::bigint, party, $6::bigint FROM parties
-        WHERE party = $3 AND role = $4 AND jurisdiction = $5
-    """,
-    CertificateOff: """
-        UPDATE certificates SET removed_ms = $1::bigint WHERE fingerprint = $2::text AND removed_ms IS NULL AND (
-        NOT EXISTS (SELECT FROM parties p WHERE p.party = certificates.party AND p.role = 'admin')
-        OR EXISTS (SELECT FROM certificates c JOIN parties p ON p.party = c.party
-        WHERE p.role = 'admin' AND c.fingerprint <> $2 AND c.removed_ms IS NULL AND c.last_ms > $1))
-    """,
-    AllowListChanged: "UPDATE meta SET value = (value::bigint + 1)::text WHERE key = 'parties'",
-    MetaSet: """
-        INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value
-    """,
-    LargeWin: "INSERT INTO large_wins (round_id, session_id, won_minor, end_ms) VALUES ($1, $2, $3, $4)",
-    LargeWinTold: "DELETE FROM large_wins WHERE round_id = $1",
-    DayAligned: "UPDATE register_days SET aligned = $1 WHERE operator = $2 AND day = $3 AND currency = $4",
-    ReportsHeld: """
-        INSERT INTO held_reports (kind, subject, reason, since_ms) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING
-    """,
-    ReportsReleased: "DELETE FROM held_reports WHERE kind = $1 AND subject = $2",
-    **{record: postgres_text(rows.RECORD_SQL[record]) for record in (TokenKept, TokenDropped, BalanceTold)},
-    **{record: postgres_text(text) for record, text in (CLOSE_OUT_SQL | ERASE_SQL | RETURNS_SQL).items()},
-}
-"""How the records of admins are written; the fields of a record are its parameters, in order."""
+LAPSED: Final = INSTANCES.select + (  # noqa: S608 - names of columns, no values
+    "WHERE alive = 1 AND instance <> $1 AND ( "
+    "lease_ms < (extract(epoch FROM clock_timestamp()) * 1000)::bigint "
+    "OR (node, worker) IN (SELECT node, worker FROM instances WHERE instance = $1) "
+    ") ORDER BY start_ms, instance "
+)
+RECORD_SQL: Final = {record: postgres_text(text) for record, text in rows.RECORD_SQL.items()}
+"""How the records of a change are written. The fields of a record are the parameters, in order."""

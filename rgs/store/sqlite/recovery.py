@@ -1,7 +1,4 @@
-"""The import of a gap into a store file, in one transaction (rgs.store.recovery).
-
-Refuses a store that a server holds, and rows that are there already.
-"""
+"""The import of a gap into a store file, in one transaction (rgs.store.recovery)."""
 
 from __future__ import annotations
 
@@ -13,16 +10,8 @@ from typing import Final
 from rgs.store.changes import StoreRefusedError
 from rgs.store.interface import RECOVERING
 from rgs.store.recovery import MARK, Import, shared_rows
-from rgs.store.rows import (
-    INSERT_REPORT,
-    INSERT_ROUND,
-    INSERT_SESSION,
-    INSERT_STATEMENT,
-    report_insert,
-    round_insert,
-    session_insert,
-)
-from rgs.store.sqlite.store import INSERT_ARTIFACT, connect, holding, verify_schema
+from rgs.store.rows import INSERT_ARTIFACT, REPORTS, ROUNDS, SESSIONS, STATEMENTS
+from rgs.store.sqlite.store import connect, holding, verify_schema
 
 _INSERT_INSTANCE: Final = (
     "INSERT INTO instances (instance, node, boot_no, worker, alive, statement_no, draw_no, start_ms, end_ms)"
@@ -32,24 +21,21 @@ _INSERT_INSTANCE: Final = (
 
 
 def import_gap(path: Path, gap: Import) -> None:
-    """Put it all in and mark the store; StoreRefusedError, and nothing has changed."""
-    instances = [
-        (name, one.node, one.boot_no, one.worker, int(not one.end_ms), one.statement_no, one.draw_no, one.start_ms,
-         one.end_ms) for name, one in gap.instances.items()
-    ]  # fmt: skip
-    sessions = [session_insert(one, one.link_no, one.link_hash) for one in gap.new_sessions.values()]
+    """Insert the whole gap and mark the store. StoreRefusedError where a server holds it or a row is there already:
+    then nothing has changed.
+    """
     with holding(path), contextlib.closing(connect(path)) as db:
         verify_schema(db, path)
         db.execute("BEGIN IMMEDIATE")
         try:
             for text, rows in (
-                (_INSERT_INSTANCE, instances),
-                (INSERT_SESSION, sessions),
-                (INSERT_ROUND, [round_insert(one, one.opening_hash) for one in gap.new_rounds.values()]),
+                (_INSERT_INSTANCE, gap.instance_rows()),
+                (SESSIONS.insert, [SESSIONS.row(one) for one in gap.new_sessions.values()]),
+                (ROUNDS.insert, [ROUNDS.row(one) for one in gap.new_rounds.values()]),
                 *shared_rows(gap),
-                (INSERT_STATEMENT, gap.statements),
+                (STATEMENTS.insert, gap.statements),
                 (INSERT_ARTIFACT, [*gap.artifacts]),
-                (INSERT_REPORT, [report_insert(report, final) for report, final in gap.reports]),
+                (REPORTS.insert, gap.report_rows()),
             ):
                 db.executemany(text, rows)
             db.execute(MARK, (RECOVERING,))

@@ -1,10 +1,9 @@
-"""The main store on SQLite: the embedded default. One process a store, held by a lock file; one connection writes, one
+"""The main store on SQLite: the embedded default. One process holds a store by a lock file; one connection writes, one
 reads.
 
 WAL with synchronous=FULL: a commit is on the disk before it is reported (SQLite documentation, pragma synchronous).
-The writing half is the heart of ARCHITECTURE 2.18: compare versions, assign numbers, sign, insert, commit; numbers
-are used again only after a rollback that is certain. Refuses a store that another process holds, and a schema that it
-does not know.
+The order of a commit (ARCHITECTURE 2.18, durable before said): compare versions, assign numbers, sign, insert, commit.
+Numbers are used again only after a certain rollback. Another process's store and an unknown schema are refused.
 """
 
 from __future__ import annotations
@@ -14,13 +13,12 @@ import contextlib
 import fcntl
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import astuple
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final
 
-from rgs.core.rounds import Round, RoundStatus
-from rgs.core.sessions import Session
+from rgs.core.rounds import RoundStatus
 from rgs.core.statements import Signer
 from rgs.store.changes import (
     Change,
@@ -36,40 +34,40 @@ from rgs.store.changes import (
     SwitchOn,
     Turn,
 )
-from rgs.store.group import Group, Identity, sign_statement, window_of
-from rgs.store.interface import InstanceRow
-from rgs.store.memory import Memory
+from rgs.store.group import Group, SigningIdentity, parted
+from rgs.store.interface import InstanceRow, Store, StoreReads
 from rgs.store.migrations import Migration, steps, verify_version
-from rgs.store.reads import SqliteReads
 from rgs.store.rows import (
+    ANSWERS,
+    END_INSTANCE,
     INSERT_AFFAIR,
+    INSERT_ARTIFACT,
     INSERT_DAY,
-    INSERT_PRIVATE,
-    INSERT_REPORT,
-    INSERT_ROUND,
-    INSERT_SESSION,
-    INSERT_STATEMENT,
     INSERT_TOTALS,
     ONE_ROW,
-    RECORD_SQL,
+    PRIVATES,
+    REPORTS,
+    ROUNDS,
+    SESSIONS,
+    STATE_CHANGED,
+    STATEMENTS,
     UPDATE_ROUND,
-    UPDATE_ROUND_WITHIN,
     UPDATE_SESSION,
-    UPDATE_SESSION_WITHIN,
-    round_update_within,
-    session_update_within,
+    texts_of,
 )
-from rgs.store.writer import Outcome, Writer
+from rgs.store.writer import CommitOutcome, Writer
 
 KIND: Final = "sqlite"
 FORGOTTEN_MAX: Final = 500
 """Stored answers that one transaction drops."""
 
-_INSERT_ANSWER: Final = (
-    "INSERT INTO answers (party, method, request_id, digest, body, instance, statement_no, time_ms)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-)
-INSERT_ARTIFACT: Final = "INSERT OR IGNORE INTO artifacts (sha256, name, content) VALUES (?, ?, ?)"
+UPDATE_SESSION_WITHIN: Final = SESSIONS.update(within=("status",))
+"""The update of a session that keeps its status: SQLite writes every index that has a column of the SET list, even
+where its value stays the same.
+"""
+UPDATE_ROUND_WITHIN: Final = ROUNDS.update(within=("status", "end_ms"), is_versioned=True)
+"""The same for a round that stays open."""
+_ROUND_STATUS: Final = [column.name for column in ROUNDS.moved].index("status")
 _INSERT_INSTANCE: Final = (
     "INSERT INTO instances (instance, node, boot_no, worker, alive, statement_no, draw_no, start_ms)"
     " VALUES (?, ?, ?, ?, 1, 0, 0, ?)"
@@ -79,20 +77,15 @@ _ADVANCE_INSTANCE: Final = (
 )
 _SELECT_ALIVE: Final = "SELECT 1 FROM instances WHERE instance = ? AND alive = 1 AND statement_no = ?"
 _SELECT_ENDED: Final = "SELECT 1 FROM instances WHERE instance = ? AND alive = 0"
-_END_INSTANCE: Final = "UPDATE instances SET alive = 0, end_ms = ? WHERE instance = ? AND alive = 1"
 _SELECT_VERSIONS: Final = (
     "SELECT session_id, version FROM sessions WHERE session_id IN (SELECT value FROM json_each(?))"
 )
 _DELETE_ANSWERS: Final = "DELETE FROM answers WHERE id IN (SELECT id FROM answers ORDER BY id LIMIT ?) AND time_ms < ?"
-_STATE_CHANGED: Final = (
-    "INSERT INTO meta (key, value) VALUES (?, '1')"
-    " ON CONFLICT (key) DO UPDATE SET value = CAST(CAST(value AS INTEGER) + 1 AS TEXT)"
-)
 _DELETE_REPORT: Final = "DELETE FROM stage_reports WHERE id = ?"
 
 
 def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
-    """A connection with the house's settings; autocommit, transactions are begun by hand."""
+    """A connection with our settings. It is in autocommit; transactions are begun by hand."""
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
     try:
         connection.execute("PRAGMA busy_timeout = 5000")
@@ -155,16 +148,34 @@ def migrate_store(path: Path) -> tuple[int, int]:
         return before, len(todo)
 
 
+def rewrite(path: Path) -> None:
+    """Write the file anew, with its rows and nothing else: SQLite keeps the bytes of deleted rows, and of earlier
+    states of changed ones, until their place is used again (docs/keys.md, 6).
+
+    StoreRefusedError where a server holds it. StoreError where the disk has no room for it twice: then nothing has
+    changed, and it may be done again.
+    """
+    with holding(path), contextlib.closing(connect(path)) as db:
+        verify_schema(db, path)
+        try:
+            db.execute("VACUUM")
+            busy, _, _ = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        except sqlite3.Error as error:
+            raise StoreError(f"{path.name} cannot be written anew: {error}", file=path.name) from error
+        if busy:
+            raise StoreError(f"{path.name} is being read: its write-ahead log cannot be emptied", file=path.name)
+
+
 @contextlib.contextmanager
 def holding(path: Path) -> Iterator[None]:
-    """Nobody else has the store while the block runs; StoreRefusedError if somebody has."""
+    """Hold the store while the block runs; StoreAwayError if another process has it."""
     with path.with_suffix(".lock").open("w", encoding="ascii") as lock:
         _hold(lock, path)
         yield
 
 
 def _apply_steps(connection: sqlite3.Connection, todo: list[Migration]) -> None:
-    """In the transaction that is open: `executescript` would end it."""
+    """Within the open transaction: `executescript` would end it."""
     for step in todo:
         statement = ""
         for line in step.script.splitlines(keepends=True):
@@ -182,7 +193,24 @@ def _hold(lock: IO[str], path: Path) -> None:
         raise StoreAwayError(f"the store at {path} is in use by another process", path=path) from None
 
 
-class SqliteStore(SqliteReads):
+class SqliteReads(StoreReads):
+    """Queries over one read-only connection."""
+
+    def __init__(self, reader: sqlite3.Connection) -> None:
+        self._reader = reader
+
+    async def _rows(self, query: str, *values: Any) -> Sequence[Any]:
+        return self._reader.execute(query, values).fetchall()
+
+    async def _stream(self, query: str, *values: Any) -> AsyncIterator[Any]:
+        for row in self._reader.execute(query, values):
+            yield row
+
+    async def close(self) -> None:
+        self._reader.close()
+
+
+class SqliteStore(SqliteReads, Store):
     """The open store. Reads run on the caller's thread, writes in the writer's."""
 
     def __init__(self, path: Path) -> None:
@@ -199,31 +227,25 @@ class SqliteStore(SqliteReads):
                 opened.callback(reader.close)
             except sqlite3.Error as error:
                 raise StoreRefusedError(f"{path} cannot be opened ({type(error).__name__})", path=path) from None
-            super().__init__(reader)
             verify_schema(reader, path)
             opened.pop_all()
+        SqliteReads.__init__(self, reader)
+        Store.__init__(self, Writer(self.apply, self._owe))
         self.path = path
-        self.writer = Writer(self.apply, self._owe)
-        self._identity = Identity()
-        """Changed in the writer's thread only, behind a commit."""
+        self._identity = SigningIdentity()
+        """Changed in the writer's thread only, after a commit."""
         self._owed: list[Draft] = []
-        """Discarded draws whose statement could not be committed yet: they go first into the next group."""
+        """Discarded draws whose statement could not be committed yet: they come first in the next group."""
         self.large_win_minor = 0
-        """From which returned - staked on a round's end is kept as a LargeWin; 0: never."""
-        self.on_failure: Callable[[StoreError], None] = lambda _: None
-        """Told of every commit that the store could not do."""
-        self._memory = Memory()
         self._forget: list[tuple[int]] = []
         """Stage reports that the regulator has; they are deleted with the next group."""
 
     @property
     def draws_owed(self) -> int:
-        """Draws that were not used and whose account is not durable yet: they are in flight still."""
         return len(self._owed) + self.writer.draws_unknown
 
     @property
     def draw_window(self) -> int:
-        """Draws of this instance that may be in flight at once, as its durable statements say."""
         return self._identity.draw_window
 
     def _owe(self, change: Change) -> None:
@@ -236,60 +258,29 @@ class SqliteStore(SqliteReads):
         self, *, instance: str, node: str, boot_no: int, worker: int, start_ms: int, start: Draft, node_signer: Signer,
         signer: Signer,
     ) -> Signed:  # fmt: skip
-        """Insert the instance's row and its statement 1, signed by the node key. From here on `apply` signs as this
-        instance.
-        """
-        body = {**start.body, "instance": instance, "kind": start.kind, "statement_no": "1"}
-        signed = sign_statement(start.kind, body, instance, 1, node_signer)
+        group = Group(SigningIdentity(instance, signer), 0)
+        signed = group.start(start, node_signer)
         self._db.execute("BEGIN IMMEDIATE")
         with self._rolled_back_on_error():
             self._db.execute(_INSERT_INSTANCE, (instance, node, boot_no, worker, start_ms))
-            row = (instance, 1, start.kind, "", "", 0, "", 0, signed.hash, signed.envelope)
-            self._db.execute(INSERT_STATEMENT, row)
-            self._db.execute(_ADVANCE_INSTANCE, (1, 0, instance, 0))
+            self._write(group, [])
             self._db.execute("COMMIT")
-        self._identity = Identity(instance, signer, 1, draw_window=window_of(start))
+        self._identity = group.identity
         return signed
-
-    async def commit(self, change: Change) -> tuple[Signed, ...]:
-        """Commit with the next group; the signed statements of the change, in the order of its drafts.
-
-        Raises SessionRaceError, RequestSeenError, StoreError; nothing took effect then, but the account of a
-        discarded draw.
-        """
-        self._memory.forget(change)
-        try:
-            signed = await self.writer.commit(change)
-        except StoreError as error:
-            self.on_failure(error)
-            raise
-        self._memory.keep(change, signed)
-        return signed
-
-    async def session(self, session_id: str, *, fresh: bool = True) -> Session | None:
-        """The session; from memory where this process committed it last: no other one writes."""
-        known = None if fresh else self._memory.session(session_id)
-        return known or await super().session(session_id)
-
-    async def round(self, round_id: str, *, fresh: bool = True) -> Round | None:
-        """The round; from memory where it is the one in play of a session in memory."""
-        known = None if fresh else self._memory.round(round_id)
-        return known or await super().round(round_id)
 
     async def forget_reports(self, row_ids: Sequence[int]) -> None:
-        """Drop queued stage reports: the regulator has them."""
         self._forget.extend((row_id,) for row_id in row_ids)
         await self.writer.commit(Change())
 
     async def forget_answers(self, now_ms: int, before_ms: int) -> int:  # noqa: ARG002 - a table has room
-        """The oldest first, so many at a time that no commit waits long."""
+        """The oldest first, at most FORGOTTEN_MAX at a time, so that no commit waits long."""
         return await asyncio.get_running_loop().run_in_executor(self.writer.thread, self._drop_answers, before_ms)
 
     def _drop_answers(self, before_ms: int) -> int:
         return self._db.execute(_DELETE_ANSWERS, (FORGOTTEN_MAX, before_ms)).rowcount
 
     async def renew_lease(self, instance: str, lease_ms: int) -> bool:  # noqa: ARG002 - the lock file is the lease
-        """A lock file that is deleted lets another process take the store: it has ended this one's row then."""
+        """A deleted lock file lets another process take the store. That process ends this one's row."""
         return await self._row(_SELECT_ENDED, instance) is None
 
     async def lapsed_instances(self) -> list[InstanceRow]:
@@ -299,10 +290,10 @@ class SqliteStore(SqliteReads):
         return True
 
     async def tell(self, payload: str) -> None:
-        """There is nobody else."""
+        """No other process listens to a file."""
 
     async def listen(self, callback: Callable[[str], None]) -> None:
-        """There is nobody else."""
+        """No other process tells anything over a file."""
 
     async def close(self) -> None:
         """Commit what waits and let go of the store."""
@@ -313,12 +304,13 @@ class SqliteStore(SqliteReads):
 
     # --- in the writer's thread -----------------------------------------------------------------------------------
 
-    def apply(self, changes: list[Change]) -> Sequence[Outcome]:
-        """Commit the changes in one transaction; if that fails, each in one of its own, so that one cannot fail its
+    def apply(self, changes: list[Change]) -> Sequence[CommitOutcome]:
+        """Commit the changes in one transaction. If that fails, each gets one of its own, so that none fails its
         neighbours. Without the write lock all fail: each alone would only wait as long again.
         """
-        if len(changes) > 1 and any(change.turn is not None for change in changes):
-            return [outcome for part in _parted(changes) for outcome in self.apply(part)]
+        parts = list(parted(changes, is_session_once=False))
+        if len(parts) > 1:
+            return [outcome for part in parts for outcome in self.apply(part)]
         try:
             self._db.execute("BEGIN IMMEDIATE")
         except sqlite3.Error as error:
@@ -332,31 +324,18 @@ class SqliteStore(SqliteReads):
             (change,) = changes
             if change.discard is not None:
                 self._owed.append(change.discard)
-                with contextlib.suppress(Exception):  # it stays owed, and goes first with the next group
+                with contextlib.suppress(Exception):  # it stays owed, and comes first in the next group
                     self._db.execute("BEGIN IMMEDIATE")
                     self._transact([])
             return [_failure_of(change, error)]
 
-    def _transact(self, changes: list[Change]) -> list[Outcome]:
+    def _transact(self, changes: list[Change]) -> list[CommitOutcome]:
         # 1. The write lock is held. The versions of the sessions that are to change.
         with self._rolled_back_on_error():
-            outcomes: list[Outcome] = []
-            group = Group(self._identity, self.large_win_minor)
-            known = self._versions(changes)
             owed = list(self._owed)
-            for draft in owed:
-                group.sign(draft)
-            for change in changes:
-                session = change.session
-                if session is not None and known.get(session.session_id, 0) != session.version - 1:
-                    if change.discard is not None:
-                        group.sign(change.discard)
-                    outcomes.append(SessionRaceError("the session was changed by another request"))
-                    continue
-                if session is not None:
-                    known[session.session_id] = session.version
-                # 2. Numbers, signatures, rows.
-                outcomes.append(group.add(change))
+            group = Group(self._identity, self.large_win_minor)
+            # 2. Numbers, signatures, rows.
+            outcomes = group.fill(changes, self._versions(changes), owed)
             # 3. Insert.
             forgotten = list(self._forget)
             self._write(group, forgotten)
@@ -370,17 +349,9 @@ class SqliteStore(SqliteReads):
         return outcomes
 
     def _turn(self, turn: Turn, ended: Group) -> Group:
-        """Behind the last statement of one instance, in the same transaction, the first ones of the next."""
-        if ended.draw_no != turn.last_draw_no:
-            raise StoreError(
-                f"{turn.last_draw_no} draws were made, {ended.draw_no} are accounted for: no instance ends"
-            )
-        begun = Group(Identity(turn.instance, turn.signer), self.large_win_minor)
+        """Write the first statements of the next instance in the transaction that ends this one."""
         self._db.execute(_INSERT_INSTANCE, (turn.instance, turn.node, turn.boot_no, turn.worker, turn.start_ms))
-        begun.begin(turn, ended)
-        for draft in turn.drafts:
-            begun.sign(draft)
-        begun.artifacts.extend(turn.artifacts)
+        begun = ended.turned(turn)
         self._write(begun, [])
         return begun
 
@@ -396,7 +367,7 @@ class SqliteStore(SqliteReads):
         if group.statements:
             query = "SELECT statement_no FROM instances WHERE instance = ?"
             return bool(self._db.execute(query, (group.instance,)).fetchone() == (group.statement_no,))
-        # Nothing was signed: any session of the group tells. What moves no session may be done again.
+        # Nothing was signed: any session of the group shows it. What moves no session may be done again.
         session_id, version = group.moved
         return bool(self._db.execute(_SELECT_VERSIONS, (json.dumps([session_id]),)).fetchone() == (session_id, version))
 
@@ -411,13 +382,13 @@ class SqliteStore(SqliteReads):
     def _write(self, group: Group, forgotten: list[tuple[int]]) -> None:
         run = self._db.executemany
         for text, rows in (
-            (INSERT_SESSION, group.new_sessions),
-            (INSERT_ROUND, group.new_rounds),
-            (INSERT_STATEMENT, group.statements),
-            (INSERT_PRIVATE, group.privates),
-            (_INSERT_ANSWER, group.answers),
+            (SESSIONS.insert, group.new_sessions),
+            (ROUNDS.insert, group.new_rounds),
+            (STATEMENTS.insert, group.statements),
+            (PRIVATES.insert, group.privates),
+            (ANSWERS.insert, group.answers),
             (INSERT_AFFAIR, group.affairs),
-            (INSERT_REPORT, group.reports),
+            (REPORTS.insert, group.reports),
             (INSERT_DAY, group.day_rows()),
             (INSERT_TOTALS, group.totals),
             (INSERT_ARTIFACT, group.artifacts),
@@ -426,26 +397,27 @@ class SqliteStore(SqliteReads):
             if rows:
                 run(text, rows)
         for row in group.sessions:
-            if self._db.execute(UPDATE_SESSION_WITHIN, session_update_within(row)).rowcount != 1:
+            if self._db.execute(UPDATE_SESSION_WITHIN, row).rowcount != 1:
                 self._db.execute(UPDATE_SESSION, row)
         for record in group.records:
-            done = self._db.execute(RECORD_SQL[type(record)], astuple(record))
-            if done.rowcount != 1 and isinstance(record, ONE_ROW):
-                raise sqlite3.IntegrityError("records: what is to change is not there")
+            for text in texts_of(record):
+                done = self._db.execute(text, astuple(record))
+                if done.rowcount != 1 and isinstance(record, ONE_ROW):
+                    raise sqlite3.IntegrityError("records: what is to change is not there")
         if any(isinstance(record, SwitchOff | SwitchOn) for record in group.records):
-            self._db.execute(_STATE_CHANGED, ("switches",))
-        ended = [row for row in group.rounds if row[1] != RoundStatus.OPEN.value]
-        decided = [round_update_within(row) for row in group.rounds if row[1] == RoundStatus.OPEN.value]
-        updated = run(UPDATE_ROUND, ended).rowcount if ended else 0
-        updated += run(UPDATE_ROUND_WITHIN, decided).rowcount if decided else 0
+            self._db.execute(STATE_CHANGED, ("switches",))
+        updated = 0
+        for row in group.rounds:
+            text = UPDATE_ROUND_WITHIN if row[_ROUND_STATUS] == RoundStatus.OPEN.value else UPDATE_ROUND
+            updated += self._db.execute(text, row).rowcount
         if updated != len(group.rounds):
             raise sqlite3.IntegrityError("rounds: a round is not at the version below")
         self._verify_alive(group)
-        if group.ends and run(_END_INSTANCE, group.ends).rowcount != len(group.ends):
+        if group.ends and run(END_INSTANCE, group.ends).rowcount != len(group.ends):
             raise sqlite3.IntegrityError("instances: the instance to end is not alive")
 
     def _verify_alive(self, group: Group) -> None:
-        """Count on in the instance's row, which must be alive; it must be even where nothing was signed."""
+        """Write the new numbers to the instance's row, which must be alive, even where nothing was signed."""
         if group.statements:
             advance = (group.statement_no, group.draw_no, group.instance, group.first_no)
             is_alive = self._db.execute(_ADVANCE_INSTANCE, advance).rowcount == 1
@@ -467,23 +439,8 @@ class SqliteStore(SqliteReads):
             raise
 
 
-def _parted(changes: list[Change]) -> Iterator[list[Change]]:
-    """The changes in their order, each that turns to another instance by itself."""
-    part: list[Change] = []
-    for change in changes:
-        if change.turn is None:
-            part.append(change)
-            continue
-        if part:
-            yield part
-        yield [change]
-        part = []
-    if part:
-        yield part
-
-
 def _failure_of(change: Change, error: Exception) -> Exception:
-    """What a change that failed on its own is told. Constraint names are ours; no value of a row is in them."""
+    """The error of a change that failed by itself. Names of constraints are ours and hold no value of a row."""
     if not isinstance(error, sqlite3.Error):
         return error
     text = str(error)

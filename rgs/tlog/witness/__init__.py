@@ -1,4 +1,4 @@
-"""The witness: a program for an auditor or a regulator, who cosigns what a log shows and refuses a log that forks.
+"""The witness: a program for an auditor or a regulator that cosigns a log's checkpoints and refuses a log that forks.
 
-Apart from the log that it watches: imports no module of `rgs.tlog` beside its own.
+It imports no module of the log that it watches, and the log imports none of these.
 """

@@ -1,8 +1,8 @@
 """The witness over HTTP/1.1: `POST /add-checkpoint` and `GET /<hex SHA-256 of the origin>/checkpoint`.
 
-A small server of its own, because what it must refuse is known: one request a connection, a head of at most 8 KiB, a
-body of a stated length, a time for the whole of it, so many connections at once. The answers are signed, so plain HTTP
-loses nothing but privacy; TLS is for whoever stands before it. Refuses chunked bodies and every other path.
+A small server with strict limits: one request a connection, a head of at most 8 KiB, a body of a stated length, a time
+limit for the whole request, a limit of connections. Answers are signed, so plain HTTP costs only privacy; TLS is the
+task of a proxy before it. Chunked bodies and all other paths are refused.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _RefusedError(Exception):
         self.status = status
 
 
-Answer = tuple[int, str, bytes]
+HttpAnswer = tuple[int, str, bytes]
 """Status, content type, body."""
 
 
@@ -63,7 +63,7 @@ class WitnessServer:
         self._server = await asyncio.start_server(self._serve, *self._address, limit=HEAD_BYTES_MAX)
 
     async def stop(self) -> None:
-        """Listen no more; who is being answered is answered."""
+        """Stop listening. Requests that are being answered get their answers."""
         if self._server is not None:
             self._server.close()
             await self._server.wait_closed()
@@ -78,12 +78,12 @@ class WitnessServer:
                 writer.close()
                 await writer.wait_closed()
         except (TimeoutError, OSError):
-            pass  # who is too slow, or gone, hears nothing
+            pass  # a client that is too slow, or gone, gets no answer
         finally:
             self._connections -= 1
             writer.close()
 
-    async def _answer(self, reader: asyncio.StreamReader) -> Answer:
+    async def _answer(self, reader: asyncio.StreamReader) -> HttpAnswer:
         try:
             if self._connections > CONNECTIONS_MAX:
                 raise _RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections")
@@ -100,9 +100,9 @@ class WitnessServer:
             return HTTPStatus.BAD_REQUEST, _TEXT, f"{error.message}\n".encode()
         except UnavailableError:
             self._log.exception("witness.store")
-            return HTTPStatus.SERVICE_UNAVAILABLE, _TEXT, b"the witness cannot keep what it would say\n"
+            return HTTPStatus.SERVICE_UNAVAILABLE, _TEXT, b"the witness cannot store its answer\n"
 
-    async def _route(self, method: str, path: str, body: bytes) -> Answer:
+    async def _route(self, method: str, path: str, body: bytes) -> HttpAnswer:
         monitored = _MONITORING.fullmatch(path)
         if path == ADD and method == "POST":
             line = await asyncio.to_thread(self._witness.add_checkpoint, body)
@@ -118,21 +118,21 @@ class WitnessServer:
 
 
 async def read_request(reader: asyncio.StreamReader) -> tuple[str, str, bytes]:
-    """Method, path and body of a request; _RefusedError for all that is not expected."""
+    """Method, path and body of a request; _RefusedError for any other form."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
     except (asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-        raise _RefusedError(HTTPStatus.BAD_REQUEST, f"no head of a request in {HEAD_BYTES_MAX} bytes") from None
+        raise _RefusedError(HTTPStatus.BAD_REQUEST, f"the head must end within {HEAD_BYTES_MAX} bytes") from None
     line, *fields = head[:-4].decode("latin-1").split("\r\n")
     asked = _LINE.fullmatch(line)
     if asked is None:
-        raise _RefusedError(HTTPStatus.BAD_REQUEST, "no request line of GET or POST")
+        raise _RefusedError(HTTPStatus.BAD_REQUEST, "the request line must be GET or POST")
     named = [(name.lower(), value.strip()) for name, _, value in (field.partition(":") for field in fields)]
     lengths = [value for name, value in named if name == "content-length"]
     if any(name == "transfer-encoding" for name, _ in named) or len(lengths) > 1:
         raise _RefusedError(HTTPStatus.BAD_REQUEST, "a body has one Content-Length and no Transfer-Encoding")
     if lengths and _LENGTH.fullmatch(lengths[0]) is None:
-        raise _RefusedError(HTTPStatus.BAD_REQUEST, "Content-Length is no number of bytes")
+        raise _RefusedError(HTTPStatus.BAD_REQUEST, "Content-Length must be a number of bytes")
     length = int(lengths[0]) if lengths else 0
     if length > REQUEST_BYTES_MAX:
         raise _RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body is at most {REQUEST_BYTES_MAX} bytes")
@@ -143,7 +143,7 @@ async def read_request(reader: asyncio.StreamReader) -> tuple[str, str, bytes]:
     return asked[1], asked[2], body
 
 
-def _format(answer: Answer) -> bytes:
+def _format(answer: HttpAnswer) -> bytes:
     status, kind, body = answer
     head = (
         f"HTTP/1.1 {int(status)} {HTTPStatus(status).phrase}\r\nContent-Type: {kind}\r\n"

@@ -1,8 +1,8 @@
 """A witness of transparency logs (C2SP tlog-witness): judges a request, keeps the row, cosigns.
 
-The decision is `rgs.core.tlog.witness.judge`; here it meets the row, the key and the clock, in this order: compare,
-cosign, persist, and only then answer. Refuses logs that it was not told of. It vouches for one thing: that at this time
-this was the largest tree of the origin that it had seen, and that every smaller one is its beginning.
+`rgs.core.tlog.witness.judge` decides. The order here is: compare with the row, cosign, persist, and only then answer.
+Unknown logs are refused. A cosignature says one thing: at this time this was the largest tree of the origin that the
+witness had seen, and every smaller one is its beginning.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from rgs.core.clock import Clock
 from rgs.core.statements import Signer
 from rgs.core.tlog.note import NoteKey, add_signatures, cosign, format_note, format_signature
-from rgs.core.tlog.witness import Seen, judge, origin_of, parse_add_checkpoint
+from rgs.core.tlog.witness import SeenTree, judge, origin_of, parse_add_checkpoint
 from rgs.store.witness import WitnessStore
 
 
 class Witness:
-    """One witness: `name` is that of its key, `logs` the keys of the logs that it trusts to name themselves."""
+    """One witness: `name` is that of its key, `logs` are the keys of the logs that it cosigns."""
 
     def __init__(self, name: str, signer: Signer, logs: Sequence[NoteKey], store: WitnessStore, clock: Clock) -> None:
         self._name = name
@@ -34,7 +34,7 @@ class Witness:
         keys = [key for key in self._logs if key.name == origin]
         made = []
 
-        def decide(seen: Seen) -> tuple[Seen, bytes]:
+        def decide(seen: SeenTree) -> tuple[SeenTree, bytes]:
             after, note = judge(request, keys, seen)
             line = cosign(note.text, self._name, self._signer, self._clock.now_ms() // 1000)
             made.append(format_signature(line))

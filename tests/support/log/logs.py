@@ -17,7 +17,7 @@ from rgs.core.tlog.checkpoints import Checkpoint, format_checkpoint, parse_check
 from rgs.core.tlog.merkle import leaf_hash
 from rgs.core.tlog.note import ED25519, Note, format_note, format_vkey, note_key, parse_note, sign_text
 from rgs.core.tlog.tiles import ENTRIES, Tile, format_bundle, format_tile_path, parse_bundle
-from rgs.tlog.directory import Edge, LogDirectory, write_log
+from rgs.tlog.directory import Edge, LogDirectory
 
 ORIGIN: Final = "log.example/2026h2"
 SIGNER: Final = Ed25519Signer.from_seed(bytes(range(32)))
@@ -42,7 +42,11 @@ def signed_checkpoint(size: int, root: bytes, *, origin: str = ORIGIN, signer: S
 def make_log(folder: Path, entries: Sequence[bytes], *, origin: str = ORIGIN, signer: Signer = SIGNER) -> Checkpoint:
     """A good log of these entries in a new folder; its checkpoint. Its key is VKEY."""
     directory = LogDirectory(folder)
-    edge = write_log(directory, entries)
+    directory.prepare()
+    edge = Edge()
+    for name, content in edge.grow(entries):
+        directory.put(name, content)
+    directory.sync()
     checkpoint = Checkpoint(origin, edge.size, edge.root())
     directory.publish(signed_checkpoint(edge.size, edge.root(), origin=origin, signer=signer))
     return checkpoint

@@ -38,7 +38,7 @@ from rgs.core.tlog.note import (
     sign_text,
     verify_note,
 )
-from rgs.core.tlog.tiles import TILE_WIDTH, tiles_of
+from rgs.core.tlog.tiles import TILE_WIDTH, new_tiles
 from rgs.store.changes import StoreError, StoreRefusedError
 from rgs.store.interface import InstanceRow, StatementRow, Store
 from rgs.store.wallet import SqliteFile
@@ -176,7 +176,7 @@ class Logged:
         verify_note(note, [note_key(self.checkpoint.origin, ED25519, signer)])
         self.entries = list(self.directory.entries(0, self.checkpoint.size))
         assert self.root(self.checkpoint.size) == self.checkpoint.root
-        for tile in tiles_of(len(self.entries)):
+        for tile in new_tiles(0, len(self.entries)):
             if tile.level == 0:
                 begin = tile.index * TILE_WIDTH
                 held = self.entries[begin : begin + tile.width]

@@ -18,9 +18,8 @@ from rgs.core.replay import KeyBook, Replay, Rulebook, Summary
 from rgs.core.statements import LINK_ZERO, ExportLine, format_line, parse_canonical
 from rgs.core.times import format_time
 from rgs.store.interface import StatementRow
-from rgs.store.reads import SqliteReads
 from rgs.store.register import RegisterStore
-from rgs.store.sqlite.store import connect
+from rgs.store.sqlite.store import SqliteReads, connect
 from rgs.store.wallet import WalletStore
 from tests.support.clocks import NOW_MS
 from tests.support.service.harness import ACCOUNT_MINOR, NODE_KEY, ROOT_KEY, key_bundle, read_statement, sealed

@@ -18,9 +18,8 @@ from rgs.adapters.embedded.books import receipt_line, register_lines, wallet_lin
 from rgs.core.statements import ExportLine, format_line, parse_canonical, parse_envelope, parse_statement
 from rgs.service.reconciliation.reconciliation import Reconciled, ReconcileRequest, Reconciliation
 from rgs.store.interface import StatementRow
-from rgs.store.reads import SqliteReads
 from rgs.store.register import RegisterStore
-from rgs.store.sqlite.store import connect
+from rgs.store.sqlite.store import SqliteReads, connect
 from rgs.store.wallet import WalletStore
 from tests.support.service.harness import NODE_KEY, ROOT_KEY, key_bundle, open_harness
 from tests.support.service.player import Player

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rgs.store.changes import Change, Draft, SwitchOff, TokenKept
-from rgs.store.erasure import erasure_of
+from rgs.store.changes import Change, Draft, PlayerErased, SwitchOff, TokenKept
 from tests.support.store.shelf import open_shelf, session, table, ulid
 
 PRIVATE = {"block": {"player": "x"}, "salt": "00" * 32}
@@ -25,7 +24,7 @@ async def test_one_player_is_erased_and_no_other(tmp_path: Path) -> None:
         gone = SwitchOff("player", "op-1/anna", "X", "admin-1", 1)
         stays = SwitchOff("player", "op-1/bert", "X", "admin-1", 1)
         await store.commit(Change(drafts=(Draft("event", {"code": "X"}),), records=(gone, stays)))
-        await store.commit(Change(drafts=(Draft("event", {"code": "X"}),), records=erasure_of("op-1", "anna")))
+        await store.commit(Change(drafts=(Draft("event", {"code": "X"}),), records=(PlayerErased("op-1", "anna"),)))
     rows = await table(tmp_path, "SELECT session_id, player, operator_reference FROM sessions ORDER BY session_id")
     assert [(row[0], row[1], bool(row[2])) for row in rows] == [(ulid(1), "", False), (ulid(2), "bert", True)]
     assert await table(tmp_path, "SELECT subject FROM switches") == [("op-1/bert",)]

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from rgs.core.errors import UnavailableError
-from rgs.core.tlog.witness import Seen
+from rgs.core.tlog.witness import SeenTree
 from rgs.store.changes import StoreError, StoreRefusedError
 from rgs.store.checkpoints import CheckpointRaceError, CheckpointRow, Checkpoints
-from rgs.store.sequence import Sequence, SequenceRaceError, Shard, read_place
+from rgs.store.sequence import LogOrder, LogShard, SequenceRaceError, read_place
 from rgs.store.witness import WitnessStore
 
 ORIGIN, OTHER = "rgs.example/2026h1", "rgs.example/2026h2"
@@ -71,22 +71,22 @@ def test_a_checkpoint_that_does_not_follow_the_newest_is_refused(
 
 
 @pytest.fixture
-def order(tmp_path: Path) -> Iterator[Sequence]:
-    made = Sequence(tmp_path / "order")
+def order(tmp_path: Path) -> Iterator[LogOrder]:
+    made = LogOrder(tmp_path / "order")
     yield made
     made.close()
 
 
-def test_every_statement_gets_its_place_once(order: Sequence, tmp_path: Path) -> None:
+def test_every_statement_gets_its_place_once(order: LogOrder, tmp_path: Path) -> None:
     assert order.shard() is None
-    order.open_shard(Shard(1, ORIGIN, b""))
+    order.open_shard(LogShard(1, ORIGIN, b""))
     order.assign(1, 0, [("a", 1), ("b", 1), ("a", 2)])
     order.assign(1, 3, [("b", 2)])
     assert (order.positions(), order.count(1), order.count(2)) == ({"a": 2, "b": 2}, 4, 0)
     assert order.statements(1, 0, 9) == [("a", 1), ("b", 1), ("a", 2), ("b", 2)]
     assert order.statements(1, 1, 3) == [("b", 1), ("a", 2)]
-    order.open_shard(Shard(2, OTHER, b"the last checkpoint"))
-    assert order.shard() == Shard(2, OTHER, b"the last checkpoint")
+    order.open_shard(LogShard(2, OTHER, b"the last checkpoint"))
+    assert order.shard() == LogShard(2, OTHER, b"the last checkpoint")
     order.assign(2, 1, [("a", 3)])
     assert order.statements(2, 0, 9) == [("", 0), ("a", 3)]
     path = tmp_path / "order"
@@ -100,16 +100,16 @@ def test_every_statement_gets_its_place_once(order: Sequence, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("number", [0, 2, 3])
-def test_a_shard_that_is_not_the_next_is_refused(order: Sequence, number: int) -> None:
-    for shard in (Shard(number, OTHER, b""), Shard(1, ORIGIN, b"")):
+def test_a_shard_that_is_not_the_next_is_refused(order: LogOrder, number: int) -> None:
+    for shard in (LogShard(number, OTHER, b""), LogShard(1, ORIGIN, b"")):
         if shard.number != 1:
             with pytest.raises(SequenceRaceError, match=f"shard {number} is not the next one"):
                 order.open_shard(shard)
         else:
             order.open_shard(shard)
     with pytest.raises(SequenceRaceError, match="shard 1 is not the next one"):
-        order.open_shard(Shard(1, OTHER, b""))
-    assert order.shard() == Shard(1, ORIGIN, b"")
+        order.open_shard(LogShard(1, OTHER, b""))
+    assert order.shard() == LogShard(1, ORIGIN, b"")
 
 
 @pytest.mark.parametrize(
@@ -125,9 +125,9 @@ def test_a_shard_that_is_not_the_next_is_refused(order: Sequence, number: int) -
     ],
 )
 def test_an_order_that_is_not_the_next_is_refused_whole(
-    order: Sequence, shard: int, first: int, statements: list[tuple[str, int]]
+    order: LogOrder, shard: int, first: int, statements: list[tuple[str, int]]
 ) -> None:
-    order.open_shard(Shard(1, ORIGIN, b""))
+    order.open_shard(LogShard(1, ORIGIN, b""))
     order.assign(1, 0, [("a", 1), ("a", 2)])
     with pytest.raises(SequenceRaceError):
         order.assign(shard, first, statements)
@@ -135,9 +135,9 @@ def test_an_order_that_is_not_the_next_is_refused_whole(
     assert order.positions() == {"a": 2}
 
 
-def test_nothing_gets_a_place_in_a_shard_that_another_one_follows(order: Sequence) -> None:
-    order.open_shard(Shard(1, ORIGIN, b""))
-    order.open_shard(Shard(2, OTHER, b""))
+def test_nothing_gets_a_place_in_a_shard_that_another_one_follows(order: LogOrder) -> None:
+    order.open_shard(LogShard(1, ORIGIN, b""))
+    order.open_shard(LogShard(2, OTHER, b""))
     with pytest.raises(SequenceRaceError, match="0 is not the next index of shard 1"):
         order.assign(1, 0, [("a", 1)])
     assert order.positions() == {}
@@ -163,12 +163,12 @@ def witness(tmp_path: Path) -> Iterator[WitnessStore]:
 
 
 def test_a_witness_remembers_the_largest_tree_of_each_log(witness: WitnessStore) -> None:
-    seen: list[Seen] = []
+    seen: list[SeenTree] = []
 
     def to(size: int, note: bytes, origin: str = ORIGIN) -> None:
-        def decide(before: Seen) -> tuple[Seen, bytes]:
+        def decide(before: SeenTree) -> tuple[SeenTree, bytes]:
             seen.append(before)
-            return Seen(size, ROOTS[size]), note
+            return SeenTree(size, ROOTS[size]), note
 
         witness.advance(origin, decide)
 
@@ -176,23 +176,25 @@ def test_a_witness_remembers_the_largest_tree_of_each_log(witness: WitnessStore)
     to(5, b"five")
     to(2, b"two of another", OTHER)
     to(5, b"five again")
-    assert seen == [Seen(), Seen(3, ROOTS[3]), Seen(), Seen(5, ROOTS[5])]
+    assert seen == [SeenTree(), SeenTree(3, ROOTS[3]), SeenTree(), SeenTree(5, ROOTS[5])]
     assert witness.notes() == {ORIGIN: b"five again", OTHER: b"two of another"}
 
 
-@pytest.mark.parametrize("after", [Seen(4, ROOTS[4]), Seen(5, ROOTS[9])], ids=["a smaller tree", "another root"])
-def test_a_witness_does_not_go_back_whoever_asks(witness: WitnessStore, after: Seen) -> None:
-    witness.advance(ORIGIN, lambda _: (Seen(5, ROOTS[5]), b"five"))
+@pytest.mark.parametrize(
+    "after", [SeenTree(4, ROOTS[4]), SeenTree(5, ROOTS[9])], ids=["a smaller tree", "another root"]
+)
+def test_a_witness_does_not_go_back_whoever_asks(witness: WitnessStore, after: SeenTree) -> None:
+    witness.advance(ORIGIN, lambda _: (SeenTree(5, ROOTS[5]), b"five"))
     with pytest.raises(UnavailableError):
         witness.advance(ORIGIN, lambda _: (after, b"a fork"))
     assert witness.notes() == {ORIGIN: b"five"}
 
 
 def test_what_a_decision_raises_leaves_the_row_as_it_is(witness: WitnessStore) -> None:
-    def refuses(_: Seen) -> tuple[Seen, bytes]:
+    def refuses(_: SeenTree) -> tuple[SeenTree, bytes]:
         raise ValueError("no")
 
-    witness.advance(ORIGIN, lambda _: (Seen(5, ROOTS[5]), b"five"))
+    witness.advance(ORIGIN, lambda _: (SeenTree(5, ROOTS[5]), b"five"))
     with pytest.raises(ValueError, match="no"):
         witness.advance(ORIGIN, refuses)
     assert witness.notes() == {ORIGIN: b"five"}
@@ -200,7 +202,7 @@ def test_what_a_decision_raises_leaves_the_row_as_it_is(witness: WitnessStore) -
 
 # --- which file it is -------------------------------------------------------------------------------------------------
 
-KINDS = [Checkpoints, Sequence, WitnessStore]
+KINDS = [Checkpoints, LogOrder, WitnessStore]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -12,8 +12,7 @@ from rgs.core.rounds import Round
 from rgs.core.sessions import Session
 from rgs.service.callers import RoundMovedError
 from rgs.store.changes import Change, RequestSeenError, SessionRaceError
-from rgs.store.interface import Store
-from rgs.store.reads import Reads
+from rgs.store.interface import Store, StoreReads
 from tests.support.service.harness import open_harness
 from tests.support.service.oracles import verify_books
 from tests.support.service.player import Player
@@ -24,11 +23,11 @@ async def both(store: Store, number: int) -> tuple[Session, Round | None]:
     """The session and its round in play, the same from memory and from the disk."""
     remembered = await store.session(ulid(number), fresh=False)
     assert remembered is not None
-    assert remembered == await Reads.session(store, ulid(number))  # type: ignore[arg-type]
+    assert remembered == await StoreReads.session(store, ulid(number))
     if not remembered.open_round_id:
         return remembered, None
     round_ = await store.round(remembered.open_round_id, fresh=False)
-    assert round_ == await Reads.round(store, remembered.open_round_id)  # type: ignore[arg-type]
+    assert round_ == await StoreReads.round(store, remembered.open_round_id)
     return remembered, round_
 
 

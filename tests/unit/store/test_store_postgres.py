@@ -160,7 +160,7 @@ async def test_an_instance_is_lost_when_its_lease_is_over_and_commits_nothing_mo
             await two.commit(lost("node-1-b1-w0", 2))
         assert await one.renew_lease("node-1-b1-w0", -1)
         assert [row.instance for row in await two.lapsed_instances()] == ["node-1-b1-w0"]
-        with pytest.raises(StoreError, match="gone on"):
+        with pytest.raises(StoreError, match="has committed since"):
             await two.commit(lost("node-1-b1-w0", 1))
         await two.commit(lost("node-1-b1-w0", 2))
         assert await two.lapsed_instances() == []
@@ -377,7 +377,7 @@ async def test_a_store_that_was_never_used_is_made_anew_and_no_other(tmp_path: P
 
 
 @pytest.mark.usefixtures("postgres_store")
-@pytest.mark.parametrize(("value", "what"), [("99", "none newer"), ("0", "rgs init")])
+@pytest.mark.parametrize(("value", "what"), [("99", "at most"), ("0", "rgs init")])
 async def test_another_schema_is_refused(tmp_path: Path, value: str, what: str) -> None:
     await change_by_hand(tmp_path, f"UPDATE meta SET value = '{value}' WHERE key = 'schema'")  # noqa: S608
     with pytest.raises(StoreRefusedError, match=what):

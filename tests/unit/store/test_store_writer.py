@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from rgs.store.changes import Change, Signed, StoreError, StoreUnknownError
-from rgs.store.writer import QUIET_S, Outcome, Writer
+from rgs.store.writer import QUIET_S, CommitOutcome, Writer
 
 
 class Disk:
@@ -22,7 +22,7 @@ class Disk:
         self.entered = threading.Event()
         self.failure: BaseException | None = None
 
-    def apply(self, changes: list[Change]) -> Sequence[Outcome]:
+    def apply(self, changes: list[Change]) -> Sequence[CommitOutcome]:
         self.entered.set()
         assert self.gate.wait(10)
         self.groups.append(changes)
@@ -164,7 +164,7 @@ async def test_nobody_waits_for_a_stuck_commit_and_it_goes_on_undisturbed(monkey
     applied: list[Change] = []
     refused: list[Change] = []
 
-    async def apply(changes: list[Change]) -> Sequence[Outcome]:
+    async def apply(changes: list[Change]) -> Sequence[CommitOutcome]:
         await released.wait()
         applied.extend(changes)
         return [()] * len(changes)
@@ -192,7 +192,7 @@ async def test_a_writer_that_is_stuck_can_be_closed(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("rgs.store.writer.COMMIT_WAIT_S", 0.02)
     released = asyncio.Event()
 
-    async def apply(changes: list[Change]) -> Sequence[Outcome]:
+    async def apply(changes: list[Change]) -> Sequence[CommitOutcome]:
         await released.wait()
         return [()] * len(changes)
 

@@ -16,7 +16,7 @@ from rgs.core.statements import Ed25519Signer
 from rgs.core.tlog.checkpoints import Checkpoint, parse_checkpoint
 from rgs.core.tlog.merkle import leaf_hash, root_of
 from rgs.core.tlog.note import COSIGNATURE, ED25519, Note, NoteKey, NoteSignature, cosign, note_key, parse_note
-from rgs.core.tlog.policies import Group, Party, Policy
+from rgs.core.tlog.policies import Party, Policy, WitnessGroup
 from rgs.core.tlog.witness import WitnessRefusalError
 from rgs.tlog.cosigning import (
     AHEAD,
@@ -45,7 +45,7 @@ PARTIES = {
     for name, signer in SIGNERS.items()
 }
 LOG = Party(note_key(f"{PREFIX}/2026h1", ED25519, SIGNER))
-TWO_OF_THREE = Policy((LOG,), PARTIES, {"q": Group(2, NAMES)}, "q")
+TWO_OF_THREE = Policy((LOG,), PARTIES, {"q": WitnessGroup(2, NAMES)}, "q")
 ONE = Policy((LOG,), {"a": PARTIES["a"]}, {}, "a")
 
 Script = Callable[[Note], None]
@@ -409,7 +409,7 @@ async def test_another_history_under_our_key_stops_signing(tmp_path: Path, size:
     [
         (Policy((LOG,), PARTIES), "the name of a witness or of a group", "none"),
         (Policy((LOG,), {"a": Party(PARTIES["a"].key)}, {}, "a"), "a", "0"),
-        (Policy((LOG,), {**PARTIES, "b": Party(PARTIES["b"].key)}, {"q": Group(3, NAMES)}, "q"), "q", "2"),
+        (Policy((LOG,), {**PARTIES, "b": Party(PARTIES["b"].key)}, {"q": WitnessGroup(3, NAMES)}, "q"), "q", "2"),
     ],
 )
 def test_a_policy_that_is_no_evidence_is_refused(policy: Policy, limit: str, value: str) -> None:

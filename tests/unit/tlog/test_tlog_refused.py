@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rgs.store.checkpoints import CheckpointRaceError, CheckpointRow, Checkpoints
-from rgs.store.sequence import Sequence, SequenceRaceError, Shard, read_place
+from rgs.store.sequence import LogOrder, LogShard, SequenceRaceError, read_place
 from rgs.tlog.directory import LogDirectory, LogRefusedError
 from rgs.tlog.sequencer import CHECKPOINTS_FILE, ORDER_FILE, Sequencer
 from rgs.tlog.shard import ShardWriter
@@ -264,10 +264,10 @@ def test_checkpoints_are_swapped_one_after_the_other(checkpoints: Checkpoints) -
 
 
 def test_places_are_given_once_and_without_a_gap(tmp_path: Path) -> None:
-    order = Sequence(tmp_path / "order.db")
+    order = LogOrder(tmp_path / "order.db")
     with pytest.raises(SequenceRaceError):
-        order.open_shard(Shard(2, "o/2", b""))
-    order.open_shard(Shard(1, "o/1", b""))
+        order.open_shard(LogShard(2, "o/2", b""))
+    order.open_shard(LogShard(1, "o/1", b""))
     order.assign(1, 0, [("a", 1), ("b", 1), ("a", 2)])
     for first, statements in (
         (2, [("a", 3)]),  # the index is taken
@@ -284,8 +284,8 @@ def test_places_are_given_once_and_without_a_gap(tmp_path: Path) -> None:
     assert read_place(tmp_path / "order.db", "a", 3) is None
     assert read_place(tmp_path / "none.db", "a", 2) is None
     assert not (tmp_path / "none.db").exists()
-    order.open_shard(Shard(2, "o/2", b"the end of the first"))
-    assert order.shard() == Shard(2, "o/2", b"the end of the first")
+    order.open_shard(LogShard(2, "o/2", b"the end of the first"))
+    assert order.shard() == LogShard(2, "o/2", b"the end of the first")
     with pytest.raises(SequenceRaceError):
         order.assign(1, 3, [("a", 3)])
     order.assign(2, 1, [("a", 3)])

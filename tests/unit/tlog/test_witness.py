@@ -37,7 +37,7 @@ from rgs.core.tlog.note import (
     sign_text,
 )
 from rgs.core.tlog.policies import Party, Policy, verify_checkpoint
-from rgs.core.tlog.witness import AddCheckpoint, Seen, WitnessRefusalError, format_add_checkpoint
+from rgs.core.tlog.witness import AddCheckpoint, SeenTree, WitnessRefusalError, format_add_checkpoint
 from rgs.node import witness_folder
 from rgs.node.clock import SystemClock
 from rgs.node.files import FileRefusedError
@@ -242,7 +242,7 @@ def test_what_was_cosigned_outlives_the_process_and_is_never_less(folder: Path) 
     with pytest.raises(WitnessRefusalError):
         witness.add_checkpoint(body(0, 5))
     with pytest.raises(UnavailableError, match="does not go back"):
-        store.advance(ORIGIN, lambda _: (Seen(4, bytes(32)), b"older"))
+        store.advance(ORIGIN, lambda _: (SeenTree(4, bytes(32)), b"older"))
     assert witness.checkpoint(hashlib.sha256(ORIGIN.encode()).hexdigest()) is not None
     store.close()
 

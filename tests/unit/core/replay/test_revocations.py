@@ -12,7 +12,7 @@ from rgs.core.times import format_time
 from rgs.core.tlog.checkpoints import Checkpoint, format_checkpoint
 from rgs.core.tlog.merkle import root_of
 from rgs.core.tlog.note import COSIGNATURE, ED25519, Note, cosign, format_note, note_key, sign_text
-from rgs.core.tlog.policies import Group, Party, Policy
+from rgs.core.tlog.policies import Party, Policy, WitnessGroup
 from tests.support.records.factory import START_MS, RecordFactory
 from tests.support.records.lies import LATE
 from tests.support.records.ready_made import small_factory
@@ -62,7 +62,7 @@ POLICY = Policy(
         "outside": Party(note_key("outside.example", COSIGNATURE, OUTSIDE)),
         "own": Party(note_key("own.example", COSIGNATURE, OWN)),
     },
-    {"any": Group(1, ("outside", "own"))},
+    {"any": WitnessGroup(1, ("outside", "own"))},
     "any",
 )
 

@@ -21,7 +21,7 @@ from rgs.core.tlog.note import (
     Note,
     NoteKey,
     NoteSignature,
-    Verified,
+    VerifiedLine,
     add_signatures,
     check_key_name,
     cosign,
@@ -51,7 +51,7 @@ TEXT = format_checkpoint(Checkpoint(ORIGIN, 2, root_of([leaf_hash(b"a"), leaf_ha
 def test_the_example_of_the_standard() -> None:
     key = parse_vkey(VKEY)
     note = parse_note(NOTE)
-    assert verify_note(note, [key]) == (Verified(key, 0),)
+    assert verify_note(note, [key]) == (VerifiedLine(key, 0),)
     assert (format_vkey(key), format_note(note)) == (VKEY, NOTE)
 
 
@@ -97,8 +97,8 @@ KEYS = [note_key(ORIGIN, ED25519, ANNA), note_key("w.example", COSIGNATURE, BERT
 
 def test_a_log_and_a_witness() -> None:
     note = signed()
-    assert verify_note(note, KEYS) == (Verified(KEYS[0], 0), Verified(KEYS[1], 1_700_000_000))
-    assert verify_note(note, KEYS[:1]) == (Verified(KEYS[0], 0),), "a stranger's line is passed over"
+    assert verify_note(note, KEYS) == (VerifiedLine(KEYS[0], 0), VerifiedLine(KEYS[1], 1_700_000_000))
+    assert verify_note(note, KEYS[:1]) == (VerifiedLine(KEYS[0], 0),), "a stranger's line is passed over"
     assert parse_note(format_note(note)) == note
     with pytest.raises(VerificationError):
         verify_note(note, [note_key("other", ED25519, ANNA)])

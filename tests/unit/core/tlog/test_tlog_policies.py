@@ -16,7 +16,7 @@ from rgs.core.tlog.note import COSIGNATURE, ED25519, Note, add_signatures, cosig
 from rgs.core.tlog.policies import ENTRIES_MAX, Policy, format_policy, parse_policy, verify_checkpoint
 from rgs.core.tlog.witness import (
     AddCheckpoint,
-    Seen,
+    SeenTree,
     WitnessRefusalError,
     format_add_checkpoint,
     judge,
@@ -156,8 +156,8 @@ def request(old: int, size: int) -> AddCheckpoint:
     return AddCheckpoint(old, tuple(consistency_proof(read, old, size)), note(size=size))
 
 
-def seen(size: int) -> Seen:
-    return Seen(size, root_of(LEAVES[:size]))
+def seen(size: int) -> SeenTree:
+    return SeenTree(size, root_of(LEAVES[:size]))
 
 
 @given(st.integers(0, 20), st.integers(1, 20))
@@ -171,8 +171,8 @@ def test_a_log_that_grows_is_cosigned(one: int, other: int) -> None:
 
 
 def test_the_first_answer_of_a_witness() -> None:
-    assert judge(request(0, 5), [LOG_KEY], Seen())[0] == Seen(5, root_of(LEAVES[:5]))
-    assert Seen().root == EMPTY_ROOT
+    assert judge(request(0, 5), [LOG_KEY], SeenTree())[0] == SeenTree(5, root_of(LEAVES[:5]))
+    assert SeenTree().root == EMPTY_ROOT
 
 
 def test_lines_of_strangers_are_not_cosigned_with_the_checkpoint() -> None:
@@ -187,11 +187,11 @@ def test_the_tree_of_no_leaves_has_one_root() -> None:
     asked = AddCheckpoint(0, (), Note(text, (sign_text(text, ORIGIN, LOG),)))
     for keys, status in (([LOG_KEY], 422), ([], 404), ([note_key(ORIGIN, ED25519, WITNESSES["w1"])], 403)):
         with pytest.raises(WitnessRefusalError) as caught:
-            judge(asked, keys, Seen())
+            judge(asked, keys, SeenTree())
         assert caught.value.status == status
     broken = text.replace("\n0\n", "\n00\n")
     with pytest.raises(FormatError):
-        judge(AddCheckpoint(0, (), Note(broken, (sign_text(broken, ORIGIN, LOG),))), [LOG_KEY], Seen())
+        judge(AddCheckpoint(0, (), Note(broken, (sign_text(broken, ORIGIN, LOG),))), [LOG_KEY], SeenTree())
 
 
 @pytest.mark.parametrize(
@@ -202,11 +202,11 @@ def test_the_tree_of_no_leaves_has_one_root() -> None:
         (AddCheckpoint(10, (), note(size=9)), [LOG_KEY], seen(10), 400),
         (request(3, 9), [LOG_KEY], seen(4), 409),
         (AddCheckpoint(3, (), note(size=9)), [LOG_KEY], seen(3), 422),
-        (AddCheckpoint(0, (LEAVES[0],), note(size=9)), [LOG_KEY], Seen(), 422),
-        (AddCheckpoint(9, (), note(size=9)), [LOG_KEY], Seen(9, bytes(32)), 422),
+        (AddCheckpoint(0, (LEAVES[0],), note(size=9)), [LOG_KEY], SeenTree(), 422),
+        (AddCheckpoint(9, (), note(size=9)), [LOG_KEY], SeenTree(9, bytes(32)), 422),
     ],
 )
-def test_what_a_witness_refuses(asked: AddCheckpoint, keys: list[object], known: Seen, status: int) -> None:
+def test_what_a_witness_refuses(asked: AddCheckpoint, keys: list[object], known: SeenTree, status: int) -> None:
     with pytest.raises(WitnessRefusalError) as caught:
         judge(asked, keys, known)  # type: ignore[arg-type]
     assert caught.value.status == status

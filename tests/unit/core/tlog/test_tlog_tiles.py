@@ -25,13 +25,12 @@ from rgs.core.tlog.tiles import (
     parse_tile,
     parse_tile_path,
     tile_width,
-    tiles_of,
 )
 
 
 def test_the_examples_of_the_standard() -> None:
     assert format_tile_path(Tile(0, 1_234_067, 256)) == "tile/0/x001/x234/067"
-    tiles = Counter((tile.level, tile.width == TILE_WIDTH) for tile in tiles_of(70_000))
+    tiles = Counter((tile.level, tile.width == TILE_WIDTH) for tile in new_tiles(0, 70_000))
     assert tiles == {
         (ENTRIES, True): 273,
         (ENTRIES, False): 1,
@@ -41,9 +40,13 @@ def test_the_examples_of_the_standard() -> None:
         (1, False): 1,
         (2, False): 1,
     }
-    assert {tile.width for tile in tiles_of(70_000)} == {256, 112, 17, 1}
-    assert [format_tile_path(tile) for tile in tiles_of(256)] == ["tile/entries/000", "tile/0/000", "tile/1/000.p/1"]
-    assert list(tiles_of(0)) == []
+    assert {tile.width for tile in new_tiles(0, 70_000)} == {256, 112, 17, 1}
+    assert [format_tile_path(tile) for tile in new_tiles(0, 256)] == [
+        "tile/entries/000",
+        "tile/0/000",
+        "tile/1/000.p/1",
+    ]
+    assert list(new_tiles(0, 0)) == []
 
 
 @given(st.integers(-1, 63), st.integers(0, 10**12), st.integers(1, 256))
@@ -89,10 +92,10 @@ def test_a_tile_that_is_none(tile: Tile) -> None:
 def test_growing_step_by_step_gives_every_tile_of_the_end(sizes: list[int]) -> None:
     steps = [0, *sorted(sizes)]
     made = {tile for old, new in pairwise(steps) for tile in new_tiles(old, new)}
-    assert set(tiles_of(steps[-1])) <= made
+    assert set(new_tiles(0, steps[-1])) <= made
     for tile in made:
         assert any(tile_width(tile.level, tile.index, size) == tile.width for size in steps)
-    assert all(tile_width(tile.level, tile.index, steps[-1]) == tile.width for tile in tiles_of(steps[-1]))
+    assert all(tile_width(tile.level, tile.index, steps[-1]) == tile.width for tile in new_tiles(0, steps[-1]))
     assert not list(new_tiles(steps[-1], steps[-1]))
 
 
@@ -128,7 +131,7 @@ def test_contents_that_are_none() -> None:
 def test_subtrees_out_of_tiles(size: int) -> None:
     leaves = [leaf_hash(str(number).encode()) for number in range(size)]
     files: dict[Tile, list[bytes]] = {}
-    for tile in tiles_of(size):
+    for tile in new_tiles(0, size):
         if tile.level != ENTRIES:
             span = TILE_WIDTH**tile.level
             starts = [(tile.index * TILE_WIDTH + nth) * span for nth in range(tile.width)]

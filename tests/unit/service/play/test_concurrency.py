@@ -17,7 +17,7 @@ from rgs.core.errors import RegulatorRefusedError, RgsError, UnavailableError
 from rgs.service.callers import Reply, SessionLocks
 from rgs.service.play.sessions import Sessions
 from rgs.store.changes import Change
-from rgs.store.writer import Outcome
+from rgs.store.writer import CommitOutcome
 from tests.support.service.harness import ACCOUNT_MINOR, Request, ServiceHarness, open_harness
 from tests.support.service.oracles import stored_statements, table, verify_books
 from tests.support.service.player import Player
@@ -34,7 +34,7 @@ def slow_store(harness: ServiceHarness, monkeypatch: pytest.MonkeyPatch) -> None
     """Every commit takes so long that all who read before it race for it."""
     apply = harness.store.apply
 
-    def slowly(changes: list[Change]) -> Sequence[Outcome]:
+    def slowly(changes: list[Change]) -> Sequence[CommitOutcome]:
         time.sleep(0.1)
         return apply(changes)
 
@@ -202,7 +202,7 @@ async def at_once(
     gate = threading.Event()
     genuine = harness.store.writer._apply
 
-    def held(changes: list[Change]) -> Sequence[Outcome]:
+    def held(changes: list[Change]) -> Sequence[CommitOutcome]:
         assert gate.wait(10)
         return genuine(changes)  # type: ignore[return-value]
 
