@@ -21,7 +21,7 @@ from certification.cosigned import Cosigned, of_document
 from certification.engines import Engine, started, verified
 from certification.findings import Findings
 from certification.kept_files import verify_artifacts
-from certification.memory import format_replay, format_value, parse_replay, parse_value
+from certification.memory import format_replay, parse_replay
 from certification.sources import Source
 from certification.tree import (
     CONSISTENCY,
@@ -38,7 +38,6 @@ from rgs.core.errors import FormatError, RgsError, VerificationError
 from rgs.core.replay import Entry, KeyBook, Place, Replay, Rulebook
 from rgs.core.replay.checks import KEY
 from rgs.core.replay.reading import Statement
-from rgs.core.replay.scope import Scope
 from rgs.core.statements import parse_envelope, verify_signature
 from rgs.core.statements.bulk import is_signed_by
 from rgs.core.times import format_time
@@ -57,7 +56,6 @@ FEW: Final = 4_096
 """Of so few entries no process is started: starting one takes longer."""
 SAMPLE: Final = 1_000
 """Envelopes on which the bare verification of signatures is measured."""
-_NOT_KEPT: Final = frozenset({"_bundle", "_rulebook"})
 
 
 @dataclass(slots=True)
@@ -232,15 +230,11 @@ class _Run:
 
     def _take_up(self, state: Mapping[str, Any]) -> None:
         """Go on from a state. FormatError; KeyError, TypeError, ValueError, AttributeError where it is none."""
-        audit, rulebook = self._audit, self._auditor.rulebook
+        audit = self._audit
         if state["root_key"] != self._keys.root:
             raise FormatError(f"the state is of a house with the root {state['root_key']}, not {self._keys.root}")
-        self._replay = parse_replay(state["replay"], self._keys, rulebook)
-        found = {name: parse_value(one, rulebook, Scope()) for name, one in state["findings"].items()}
-        known = {name: one for name, one in vars(self._findings).items() if name not in _NOT_KEPT}
-        if {name: type(one) for name, one in found.items()} != {name: type(one) for name, one in known.items()}:
-            raise FormatError("the state does not fit together: its findings are of another version")
-        vars(self._findings).update(found)
+        self._replay = parse_replay(state["replay"], self._keys, self._auditor.rulebook)
+        self._findings.restore(state["findings"])
         self._signed = _signed_of(state, self._keys)
         audit.failures, audit.failed = list(state["failures"]), int(state["failed"])
         if _checkpoint_of(state).origin == self._checkpoint.origin:
@@ -302,14 +296,13 @@ class _Run:
 
     def document(self) -> dict[str, Any]:
         """The state as it is now. `part_of` is the checkpoint that it began from."""
-        kept = {name: format_value(one) for name, one in vars(self._findings).items() if name not in _NOT_KEPT}
         reached = replace(self._checkpoint, size=self._tree.size, root=self._tree.root())
         return {
             "checkpoint": _document_of(reached),
             "cosigned": self._cosigned.notes,
             "failed": self._audit.failed,
             "failures": self._audit.failures,
-            "findings": kept,
+            "findings": self._findings.state(),
             "levels": [[one.hex() for one in level] for level in self._tree.levels],
             "part_of": self._base,
             "replay": format_replay(self._replay, self._keys),

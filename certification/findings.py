@@ -106,6 +106,46 @@ class Findings:
             case name:
                 raise UnhandledKindError(name, "certification.findings.Findings.take")
 
+    def state(self) -> dict[str, Any]:
+        """What `restore` needs, for JSON."""
+        return {
+            "artifacts": self.artifacts,
+            "bought_minor": self.bought_minor,
+            "currencies": self._currencies,
+            "exposure": self.exposure,
+            "instances": self._instances,
+            "keys_logged": self.keys_logged,
+            "named": self.named,
+            "newest": self.newest,
+            "open": self.open,
+            "paid_out_minor": self.paid_out_minor,
+            "periods": self._periods,
+            "told": sorted(self.told),
+            "voids": self.voids,
+            "voids_by_admin": self.voids_by_admin,
+            "voids_by_session": self.voids_by_session,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a `state`. KeyError, TypeError, ValueError or AttributeError for what is none."""
+        if state.keys() != self.state().keys():
+            raise ValueError("the findings are of another version")
+        self.artifacts = dict(state["artifacts"])
+        self.bought_minor = Counter(state["bought_minor"])
+        self._currencies = dict(state["currencies"])
+        self.exposure = Counter(state["exposure"])
+        self._instances = {name: (node, most) for name, (node, most) in state["instances"].items()}
+        self.keys_logged = int(state["keys_logged"])
+        self.named = dict(state["named"])
+        self.newest = str(state["newest"])
+        self.open = dict(state["open"])
+        self.paid_out_minor = Counter(state["paid_out_minor"])
+        self._periods = dict(state["periods"])
+        self.told = set(state["told"])
+        self.voids = list(state["voids"])
+        self.voids_by_admin = dict(state["voids_by_admin"])
+        self.voids_by_session = dict(state["voids_by_session"])
+
     def overdue(self) -> list[dict[str, str]]:
         """The rounds that are open for longer than their jurisdiction lets an interrupted round stay."""
         return [

@@ -112,7 +112,7 @@ class StateFile:
         try:
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             with os.fdopen(descriptor, "wb") as file:
-                file.write(format_state(document))
+                file.writelines(format_state(document))
                 file.flush()
                 os.fsync(file.fileno())
             self._rename(temporary, self._part)

@@ -62,7 +62,8 @@ class _Told:
 
     def summary(self, summary: Summary | None, keys: KeyBook | None, verdict: str) -> None:
         if self._as_json:
-            self._write({"summary": {"verdict": verdict, **(_fields(summary, keys) if summary and keys else {})}})
+            counts = {**summary.fields(), "root": keys.root} if summary and keys else {}
+            self._write({"summary": {"verdict": verdict, **counts}})
             return
         if summary and keys:
             sys.stdout.writelines(f"{name:<12} {text}\n" for name, text in _rows(summary, keys))
@@ -73,10 +74,6 @@ class _Told:
     @staticmethod
     def _write(document: Mapping[str, Any]) -> None:
         sys.stdout.write(json.dumps(document, sort_keys=True, separators=(",", ":")) + "\n")
-
-
-def _fields(summary: Summary, keys: KeyBook) -> dict[str, Any]:
-    return {**{name: getattr(summary, name) for name in summary.__slots__}, "root": keys.root}
 
 
 def _rows(summary: Summary, keys: KeyBook) -> Iterator[tuple[str, str]]:

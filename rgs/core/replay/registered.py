@@ -10,7 +10,7 @@ required it is counted.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from rgs.core.replay.checks import IDS
 from rgs.core.replay.identifiers import IdSet
@@ -58,6 +58,15 @@ class Registered:
             table = "" if is_solo else body.get("table", "")
             return self._session(statement, block, table, is_required=is_required)
         return self._participation(statement, block, chain, is_required=is_required)
+
+    def state(self) -> dict[str, Any]:
+        """What `restore` needs, for JSON."""
+        return {"absent": self.absent, "used": self._used.state()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a `state`."""
+        self.absent = state["absent"]
+        self._used.restore(state["used"])
 
     def _session(self, statement: Statement, block: Mapping[str, str], table: str, *, is_required: bool) -> None:
         """`table` is where it is played, empty where it is played alone."""

@@ -258,7 +258,7 @@ def test_states_without_what_was_signed_or_cosigned_are_refused(drill: Drill) ->
     assert drill.case.audit() == 0
     document = parse_state(drill.case.state.read_bytes())
     for name, bad in (("cosigned", None), ("cosigned", [1]), ("cosigned", ["x"]), ("signed", 1), ("signed", {"0": {}})):
-        drill.case.state.write_bytes(format_state({**document, name: bad}))
+        drill.case.state.write_bytes(b"".join(format_state({**document, name: bad})))
         assert drill.case.audit() == 2, (name, bad)
 
 
