@@ -16,13 +16,13 @@ from dataclasses import dataclass, field, replace
 from time import process_time
 from typing import Any, Final
 
-from certification.chunks import Chunk, Verified, named_keys
-from certification.cosigned import Cosigned, of_document
+from certification.chunks import LogChunk, VerifiedChunk, named_keys
+from certification.cosigned import CosignedCheckpoints, of_document
 from certification.engines import Engine, started, verified
-from certification.findings import Findings
+from certification.findings import AuditFindings
 from certification.kept_files import verify_artifacts
 from certification.memory import format_replay, parse_replay
-from certification.sources import Source
+from certification.sources import LogSource
 from certification.tree import (
     CONSISTENCY,
     ENTRY,
@@ -59,7 +59,7 @@ SAMPLE: Final = 1_000
 
 
 @dataclass(slots=True)
-class Audit:
+class LogAudit:
     """What was found. `is_sound`: the tree is that of the checkpoint, and goes on from the one before."""
 
     note: Note | None = None
@@ -81,7 +81,7 @@ class Audit:
     """Why what the state says was read was read once more."""
     keys: KeyBook | None = None
     replay: Replay | None = None
-    findings: Findings | None = None
+    findings: AuditFindings | None = None
 
     def report(self, error: VerificationError, place: str) -> None:
         self.failed += 1
@@ -93,7 +93,7 @@ class Audit:
 class Auditor:
     """What is asked of every run: `bundle` is the key bundle, `root` the fingerprint brought from outside."""
 
-    source: Source
+    source: LogSource
     policy: Policy
     bundle: bytes
     root: str | None
@@ -115,12 +115,12 @@ class Auditor:
     advance: Callable[[int, int], None] = lambda _read, _size: None
     """Told how many entries of how many were read."""
 
-    def run(self, state: Mapping[str, Any] | None, part: Mapping[str, Any] | None = None) -> Audit:
+    def run(self, state: Mapping[str, Any] | None, part: Mapping[str, Any] | None = None) -> LogAudit:
         """An audit from the state of the one before; `part` is what one that was interrupted has left.
 
         SourceError where the log cannot be read, FormatError where the state cannot be used.
         """
-        audit = Audit()
+        audit = LogAudit()
         began = process_time()
         if self.root not in {None, self.root_found}:  # nothing is read, so that no state remembers a slip of the hand
             audit.report(KEY.failure(f"the root of the key bundle is {self.root_found}, not {self.root}"), "keys")
@@ -131,7 +131,7 @@ class Auditor:
             # Two that the log has signed: whichever is newer begins with the other, or here is the proof of a fork.
             first, last = sorted((audit.published, checkpoint), key=lambda one: one.size)
             self._verify_continuation(first, last, "signed by the log")
-            cosigned = Cosigned(self.policy, self.own)
+            cosigned = CosignedCheckpoints(self.policy, self.own)
             if state is not None:
                 audit.before = _checkpoint_of(state)
                 self._verify_continuation(audit.before, checkpoint, "verified before")
@@ -150,11 +150,11 @@ class Auditor:
             state = part = None
         part = part if part is not None and _is_part(part, state, checkpoint) else None
         seen_s = audit.accepted.seen_s if self.now_s is None else min(audit.accepted.seen_s, self.now_s)
-        run = _Run(self, audit, checkpoint, cosigned, part or state, seen_s)
+        run = _LogRun(self, audit, checkpoint, cosigned, part or state, seen_s)
         if fallen := run.fallen():
             if run.is_of_one_shard:
                 audit.read_again, audit.failures, audit.failed = fallen.message, [], 0
-                run = _Run(self, audit, checkpoint, cosigned, None, seen_s)
+                run = _LogRun(self, audit, checkpoint, cosigned, None, seen_s)
             else:
                 more = "audit the log from its first shard on, with a new state and --witnessed"
                 audit.report(KEY.failure(f"{fallen.message}: what was verified before stands no more; {more}"), "state")
@@ -193,15 +193,15 @@ class Auditor:
             raise failure(CONSISTENCY, f"forked: not the log that was {what}: {error.message}") from None
 
 
-class _Run:
+class _LogRun:
     """The reading of one run."""
 
     def __init__(
         self,
         auditor: Auditor,
-        audit: Audit,
+        audit: LogAudit,
         checkpoint: Checkpoint,
-        cosigned: Cosigned,
+        cosigned: CosignedCheckpoints,
         state: Mapping[str, Any] | None,
         seen_s: int,
     ) -> None:
@@ -216,7 +216,7 @@ class _Run:
         """Key -> shard -> the last entry of it that counted."""
         self._shard_before = None if audit.before is None or audit.before.origin == checkpoint.origin else audit.before
         rulebook = auditor.rulebook
-        self._findings = Findings(rulebook, self._keys.statements)
+        self._findings = AuditFindings(rulebook, self._keys.statements)
         self._tree = Tree()
         self._base = None if audit.before is None else _document_of(audit.before)
         if state is None:
@@ -316,7 +316,7 @@ class _Run:
         auditor, new = self._auditor, self._checkpoint.size - self._tree.size
         return started(auditor.engine, auditor.workers if new > FEW else 1, auditor.cluster)
 
-    def _chunks(self) -> Iterator[Chunk]:
+    def _chunks(self) -> Iterator[LogChunk]:
         size, at = self._checkpoint.size, self._tree.size
         while at < size:
             entries: list[bytes] = []
@@ -324,10 +324,10 @@ class _Run:
                 _, held = read_bundle(self._auditor.source, index, size)
                 entries += held[max(at - index * TILE_WIDTH, 0) :]
             self._known |= named_keys(entries)
-            yield Chunk(tuple(entries), dict(self._known))
+            yield LogChunk(tuple(entries), dict(self._known))
             at += len(entries)
 
-    def _take(self, chunk: Chunk, found: Verified) -> Iterator[VerificationError]:
+    def _take(self, chunk: LogChunk, found: VerifiedChunk) -> Iterator[VerificationError]:
         audit, replay, first = self._audit, self._replay, self._tree.size
         origin = self._checkpoint.origin
         yield from self._tree.grow(self._auditor.source, [hash_ for hash_, _, _ in found.found])

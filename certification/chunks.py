@@ -29,7 +29,7 @@ Found = tuple[bytes, Envelope | None, bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class LogChunk:
     """Entries in the order of the log, and the public keys (keyid -> 32 bytes) that may have signed them."""
 
     entries: tuple[bytes, ...]
@@ -37,14 +37,14 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class VerifiedChunk:
     """What was found of a chunk, and the CPU seconds that it took."""
 
     found: tuple[Found, ...]
     cpu_s: float
 
 
-def verify_chunk(chunk: Chunk) -> Verified:
+def verify_chunk(chunk: LogChunk) -> VerifiedChunk:
     """Pure."""
     began = thread_time()
     found: list[Found] = []
@@ -57,7 +57,7 @@ def verify_chunk(chunk: Chunk) -> Verified:
             continue
         key = chunk.keys.get(envelope.keyid)
         found.append((hash_, envelope, key is not None and is_signed_by(envelope, key)))
-    return Verified(tuple(found), thread_time() - began)
+    return VerifiedChunk(tuple(found), thread_time() - began)
 
 
 def named_keys(entries: Iterable[bytes]) -> dict[str, bytes]:

@@ -36,7 +36,7 @@ def read_notes(paths: Iterable[Path], policy: Policy, own: Collection[str]) -> l
     return notes
 
 
-class Cosigned:
+class CosignedCheckpoints:
     """Cosigned checkpoints of one house's shards, one a size: the one with the earliest cosignature from outside."""
 
     def __init__(self, policy: Policy, own: Collection[str], notes: Iterable[str] = ()) -> None:
@@ -74,8 +74,8 @@ class Cosigned:
         return kept
 
 
-def of_document(notes: object, policy: Policy, own: Collection[str]) -> Cosigned:
+def of_document(notes: object, policy: Policy, own: Collection[str]) -> CosignedCheckpoints:
     """Those of a state. FormatError."""
     if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
         raise FormatError("the state has no list of cosigned checkpoints")
-    return Cosigned(policy, own, notes)
+    return CosignedCheckpoints(policy, own, notes)

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from certification.chunks import Chunk, Verified, verify_chunk
+from certification.chunks import LogChunk, VerifiedChunk, verify_chunk
 from certification.processes import ProcessLostError, pool
 
 ENGINES: Final = ("process", "ray", "dask")
@@ -38,16 +38,16 @@ class Engine:
     `is_here`: it is this process that verifies, and its CPU time is that of the verification.
     """
 
-    begin: Callable[[Chunk], Any]
-    wait: Callable[[Any], Verified]
+    begin: Callable[[LogChunk], Any]
+    wait: Callable[[Any], VerifiedChunk]
     drop: Callable[[Any], object]
     workers: int
     is_here: bool = False
 
 
-def verified(chunks: Iterable[Chunk], engine: Engine) -> Iterator[tuple[Chunk, Verified]]:
+def verified(chunks: Iterable[LogChunk], engine: Engine) -> Iterator[tuple[LogChunk, VerifiedChunk]]:
     """Each chunk and what was found, in order."""
-    running: deque[tuple[Chunk, Any]] = deque()
+    running: deque[tuple[LogChunk, Any]] = deque()
     most = 1 if engine.is_here else min(engine.workers * _HELD, _HELD_MAX)
     try:
         for chunk in chunks:
@@ -88,7 +88,7 @@ def _alone() -> Iterator[Engine]:
 
 @contextmanager
 def _pool(workers: int) -> Iterator[Engine]:
-    def wait(answer: Future[Verified]) -> Verified:
+    def wait(answer: Future[VerifiedChunk]) -> VerifiedChunk:
         try:
             return answer.result()
         except ProcessLostError as error:
@@ -108,9 +108,9 @@ def _ray(cluster: str | None) -> Iterator[Engine]:
     try:
         task = ray.remote(max_retries=2)(verify_chunk)
 
-        def wait(answer: Any) -> Verified:
+        def wait(answer: Any) -> VerifiedChunk:
             try:
-                found: Verified = ray.get(answer)
+                found: VerifiedChunk = ray.get(answer)
             except ray.exceptions.RayError as error:
                 raise EngineError(f"a worker of Ray failed: {_short(error)}") from None
             return found
@@ -131,9 +131,9 @@ def _dask(cluster: str | None) -> Iterator[Engine]:
         raise EngineError(f"no Dask cluster at {cluster}: {_short(error)}") from None
     with client:
 
-        def wait(answer: Any) -> Verified:
+        def wait(answer: Any) -> VerifiedChunk:
             try:
-                found: Verified = answer.result()
+                found: VerifiedChunk = answer.result()
             except Exception as error:  # noqa: BLE001 - what the worker raised, or that it is gone
                 raise EngineError(f"a worker of Dask failed: {_short(error)}") from None
             answer.release()

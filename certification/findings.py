@@ -25,7 +25,7 @@ VOIDS_MAX: Final = 10_000
 """Voids that are told one by one; all are counted."""
 
 
-class Findings:
+class AuditFindings:
     """The counts of one log."""
 
     def __init__(self, rulebook: Rulebook, bundle: Mapping[bytes, int]) -> None:
@@ -104,7 +104,7 @@ class Findings:
             case "instance_end" | "discarded_draw" | "event":
                 pass  # the replay has checked them, and nothing further is found in them
             case name:
-                raise UnhandledKindError(name, "certification.findings.Findings.take")
+                raise UnhandledKindError(name, "certification.findings.AuditFindings.take")
 
     def state(self) -> dict[str, Any]:
         """What `restore` needs, for JSON."""

@@ -9,14 +9,14 @@ from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import Final
 
-from certification.sources import Source
+from certification.sources import LogSource
 from certification.tree import ARTIFACTS, failure
 from rgs.core.errors import VerificationError
 
 ARTIFACT_BYTES_MAX: Final = 1 << 26
 
 
-def verify_artifacts(source: Source, artifacts: Mapping[str, str]) -> Iterator[VerificationError]:
+def verify_artifacts(source: LogSource, artifacts: Mapping[str, str]) -> Iterator[VerificationError]:
     """What is wrong with the files of these artifacts (`<SHA-256> <length>` -> name), each by its name. SourceError
     where the log cannot be asked.
     """

@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from certification.auditing import Audit, Auditor, measure_bare
+from certification.auditing import Auditor, LogAudit, measure_bare
 from certification.cosigned import read_notes
 from certification.engines import ENGINES, EngineError
 from certification.log_report import document_of, render_html, rows_of
@@ -152,14 +152,14 @@ def progress(what: str) -> Iterator[Progress]:
         yield bar
 
 
-def audit(options: argparse.Namespace, trust: Trust, rulebook: Rulebook) -> tuple[Audit, str]:
+def audit(options: argparse.Namespace, trust: Trust, rulebook: Rulebook) -> tuple[LogAudit, str]:
     """One run; the audit, and the fingerprint of the bundle's root. FileError, SourceError, FormatError."""
     file = StateFile(options.state)
     with file.held():
         return _audit(options, trust, rulebook, file)
 
 
-def _audit(options: argparse.Namespace, trust: Trust, rulebook: Rulebook, file: StateFile) -> tuple[Audit, str]:
+def _audit(options: argparse.Namespace, trust: Trust, rulebook: Rulebook, file: StateFile) -> tuple[LogAudit, str]:
     state = file.read()
     now_s = time.time_ns() // 1_000_000_000 if options.now is None else parse_time(options.now) // 1000
     source = open_source(options.log, options)
@@ -254,7 +254,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1 if found.failed else 0
 
 
-def _verdict(found: Audit, trust: Trust, is_anchored: bool) -> str:
+def _verdict(found: LogAudit, trust: Trust, is_anchored: bool) -> str:
     words = ["FAILED" if found.failed else "PASSED"]
     if found.accepted is not None:
         words.append(trust.verdict(list(found.accepted.witnessed)))

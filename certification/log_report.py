@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
-from certification.auditing import Audit
-from certification.findings import Findings
+from certification.auditing import LogAudit
+from certification.findings import AuditFindings
 from rgs.core.amounts import format_money
 from rgs.core.replay import KeyBook, Replay, Summary
 from rgs.core.statements import KeyRole
@@ -28,7 +28,7 @@ _SUMMARY: Final = (
 
 
 def document_of(
-    found: Audit, own: AbstractSet[str], verdict: str, root: str, bare_s: tuple[float, float]
+    found: LogAudit, own: AbstractSet[str], verdict: str, root: str, bare_s: tuple[float, float]
 ) -> dict[str, Any]:
     """The report. `own` are the witnesses of the house; `bare_s` what a bare verification costs, in CPU seconds."""
     document: dict[str, Any] = {
@@ -96,7 +96,7 @@ def document_of(
     return document
 
 
-def _money(summary: Summary, findings: Findings) -> Iterator[dict[str, Any]]:
+def _money(summary: Summary, findings: AuditFindings) -> Iterator[dict[str, Any]]:
     """The participation identity over all of the log: what was bought and won, less what was staked and paid out, is
     still in play.
     """

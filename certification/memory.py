@@ -1,6 +1,6 @@
 """The file in which an auditor remembers, between two runs, what was verified.
 
-It is one JSON document behind a line with its SHA-256. `Replay.state`, `KeyBook` and `Findings.state` say what stands
+It is one JSON document behind a line with its SHA-256. `Replay.state` and `AuditFindings.state` say what stands
 in it: ids, numbers and times, no objects. A file that is damaged or of another version is a FormatError: it must not
 pass as the beginning of a log.
 """

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from certification.decided import Adjusted, Decided
-from certification.overlap import Seen
+from certification.overlap import SeenRounds
 from certification.replay import read_lines
 from certification.rtp.strategy import Strategy
 from certification.sources import SourceError, open_source
@@ -59,7 +59,7 @@ class _Waiting:
 
 
 @dataclass(slots=True)
-class Watched:
+class MonitoredRuleset:
     """One ruleset: counts, and at which count of rounds each figure first alarmed."""
 
     ruleset: Ruleset
@@ -83,17 +83,17 @@ class Watched:
             self.first.setdefault(f"{alarm.figure} {alarm.series}", self.tally.life.rounds)
 
 
-class Watch:
+class ReturnMonitor:
     """Takes statements in the order of a log or export."""
 
     def __init__(self, *, decisions: bool = False) -> None:
-        self.rulesets: dict[str, Watched] = {}
+        self.rulesets: dict[str, MonitoredRuleset] = {}
         self.unread: Counter[str] = Counter()
         self._decisions = decisions
         self._currencies: dict[str, str] = {}
         self._lines: dict[str, deque[_Waiting]] = {}
         self._open: dict[str, _Waiting] = {}
-        self._seen = Seen()
+        self._seen = SeenRounds()
         self._now_ms = 0
 
     def take(self, envelope: bytes) -> None:
@@ -147,7 +147,7 @@ class Watch:
             return
         watched.add(opening, final, self._currencies.get(opening["session_id"], NO_CURRENCY))
 
-    def _known(self, ruleset_id: str, sha256: str) -> Watched | None:
+    def _known(self, ruleset_id: str, sha256: str) -> MonitoredRuleset | None:
         try:
             ruleset = load_ruleset(ruleset_id)
         except UnknownRulesetError:
@@ -156,7 +156,7 @@ class Watch:
         if ruleset.sha256 != sha256 or laws is None:
             return None
         decided = Decided(_strategy(ruleset), laws) if self._decisions else None
-        watched = self.rulesets[sha256] = Watched(ruleset, laws, decided=decided)
+        watched = self.rulesets[sha256] = MonitoredRuleset(ruleset, laws, decided=decided)
         return watched
 
 
@@ -199,7 +199,7 @@ def _of_log(place: str) -> Iterator[bytes]:
 # --- told -------------------------------------------------------------------------------------------------------------
 
 
-def tell(watched: Watched) -> Iterator[str]:
+def tell(watched: MonitoredRuleset) -> Iterator[str]:
     """Give the lines of one ruleset."""
     tally = watched.tally
     yield f"{watched.ruleset.id}: {tally.life.rounds:,} rounds ({tally.voids} void, {tally.unseen} seats not counted)"
@@ -236,7 +236,7 @@ def _line(reading: Reading) -> str:
     )
 
 
-def document(watched: Watched) -> dict[str, Any]:
+def document(watched: MonitoredRuleset) -> dict[str, Any]:
     """Return one ruleset as plain values; evidence without end is a text, for JSON has no number for it."""
     adjusted = watched.decided and watched.decided.adjusted()
     readings = [asdict(reading) for reading in watched.tally.readings(watched.laws)]
@@ -255,15 +255,15 @@ def document(watched: Watched) -> dict[str, Any]:
     }
 
 
-def is_alarming(watched: Watched) -> bool:
+def is_alarming(watched: MonitoredRuleset) -> bool:
     """Whether a figure has ever alarmed, or the decisions do now."""
     adjusted = watched.decided and watched.decided.adjusted()
     return bool(watched.first or (adjusted and adjusted.is_alarming))
 
 
-def run(places: Iterable[str], *, decisions: bool = False) -> Watch:
+def run(places: Iterable[str], *, decisions: bool = False) -> ReturnMonitor:
     """Watch places, one after the other as one. PlaceError."""
-    watch = Watch(decisions=decisions)
+    watch = ReturnMonitor(decisions=decisions)
     for place in places:
         for number, envelope in enumerate(envelopes(place), 1):
             try:

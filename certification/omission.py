@@ -30,7 +30,7 @@ from typing import Final
 
 from certification.log import Trust, read_trust
 from certification.replay import FileError, fingerprint, read_file, whole_number
-from certification.sources import Source, SourceError, add_tls_options, open_source
+from certification.sources import LogSource, SourceError, add_tls_options, open_source
 from certification.tree import ENTRY, TILES, Tree, failure, read_accepted, read_bundle, read_hashes
 from rgs.core.errors import FormatError, RgsError, VerificationError
 from rgs.core.jurisdictions import Jurisdiction
@@ -56,7 +56,7 @@ _INCLUDED, _OMITTED, _UNUSABLE, _NOT_DUE = 0, 1, 2, 3
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class OmissionAnswer:
     """What is to be said of one receipt."""
 
     status: int
@@ -70,12 +70,12 @@ def read_receipt(data: bytes) -> list[bytes]:
 
 
 @dataclass(frozen=True)
-class Shard:
+class LogShard:
     """A log as it is read: its files, its checkpoint as the policy accepts it, whether others have witnessed it, where
     the leaf hashes that are looked for stand, and the SHA-256 of the leaf hashes of each bundle.
     """
 
-    source: Source
+    source: LogSource
     accepted: Accepted
     verdict: str
     places: Mapping[bytes, int]
@@ -109,7 +109,7 @@ class Shard:
         return max([self.accepted.seen_s * 1000, *_times(entries)])
 
 
-def read_shard(source: Source, trust: Trust, wanted: frozenset[bytes]) -> Shard:
+def read_shard(source: LogSource, trust: Trust, wanted: frozenset[bytes]) -> LogShard:
     """A shard, and where the wanted leaf hashes stand in it, as far as they do. SourceError; VerificationError unless
     the policy accepts it and the tiles have its root.
     """
@@ -125,7 +125,7 @@ def read_shard(source: Source, trust: Trust, wanted: frozenset[bytes]) -> Shard:
         bundles.append(_digest(hashes))
     if tree.root() != checkpoint.root:
         raise failure(TILES, "the tiles of level 0 do not have the root of the checkpoint")
-    return Shard(source, accepted, trust.verdict(list(accepted.witnessed)), found, bundles)
+    return LogShard(source, accepted, trust.verdict(list(accepted.witnessed)), found, bundles)
 
 
 def _digest(hashes: Iterable[bytes]) -> bytes:
@@ -135,7 +135,7 @@ def _digest(hashes: Iterable[bytes]) -> bytes:
 class Receipts:
     """The statements of a receipt, verified down to the root, with starts from the log where the receipt has none."""
 
-    def __init__(self, envelopes: Sequence[bytes], keys: KeyBook, shards: Sequence[Shard]) -> None:
+    def __init__(self, envelopes: Sequence[bytes], keys: KeyBook, shards: Sequence[LogShard]) -> None:
         self._keys = keys
         self._shards = shards
         self._started: set[str] = set()
@@ -196,7 +196,7 @@ def _is_start(envelope: bytes) -> bool:
     return b'"payloadType":"application/vnd.rgs.instance-start.v1+json"' in envelope
 
 
-def newest_ms(shards: Sequence[Shard]) -> int:
+def newest_ms(shards: Sequence[LogShard]) -> int:
     """The latest time that any of the shards admits."""
     return max(shard.newest_ms for shard in shards)
 
@@ -211,31 +211,37 @@ def _times(entries: Sequence[bytes]) -> Iterator[int]:
             continue
 
 
-def judge(statement: Statement, found: tuple[Shard, int] | None, shards: Sequence[Shard], delay_s: int) -> Answer:
+def judge(
+    statement: Statement, found: tuple[LogShard, int] | None, shards: Sequence[LogShard], delay_s: int
+) -> OmissionAnswer:
     """What is to be said of a statement that was looked for, and found in a shard at a place or not at all."""
     named = f"{statement.kind.name} {statement.hash}"
     if found is not None:
         checkpoint = found[0].accepted.checkpoint
-        return Answer(_INCLUDED, f"INCLUDED {named} as entry {found[1]} of {checkpoint.size} in {checkpoint.origin}")
+        return OmissionAnswer(
+            _INCLUDED, f"INCLUDED {named} as entry {found[1]} of {checkpoint.size} in {checkpoint.origin}"
+        )
     time, newest = parse_time(statement.body["time"]), newest_ms(shards)
     due = time + delay_s * 1000
     read = {_half_year(shard) for shard in shards}
     if missing := sorted({half_year(time - SKEW_S * 1000), half_year(time), half_year(due)} - read):
-        return Answer(_UNUSABLE, f"NOT_LOOKED_FOR {named}: signed {statement.body['time']}, so --log {missing[0]}, too")
+        return OmissionAnswer(
+            _UNUSABLE, f"NOT_LOOKED_FOR {named}: signed {statement.body['time']}, so --log {missing[0]}, too"
+        )
     told = f"signed {statement.body['time']}, due {format_time(due)}, the log has come to {format_time(newest)}"
     if due < newest:
         of = " nor of the ".join(f"{shard.size} entries of {shard.accepted.checkpoint.origin}" for shard in shards)
         seen = {name: at for shard in shards for name, at in shard.accepted.witnessed.items()}
         by = ", ".join(f"{name} at {format_time(at * 1000)}" for name, at in sorted(seen.items()))
-        return Answer(_OMITTED, f"PROVEN_OMITTED {named}: {told}; it is none of the {of}, cosigned by {by}")
-    return Answer(_NOT_DUE, f"NOT_YET_DUE {named}: {told}")
+        return OmissionAnswer(_OMITTED, f"PROVEN_OMITTED {named}: {told}; it is none of the {of}, cosigned by {by}")
+    return OmissionAnswer(_NOT_DUE, f"NOT_YET_DUE {named}: {told}")
 
 
-def _half_year(shard: Shard) -> str:
+def _half_year(shard: LogShard) -> str:
     return parse_origin(shard.accepted.checkpoint.origin)[1]
 
 
-def unfinished(openings: Sequence[Statement], shards: Sequence[Shard]) -> Iterator[str]:
+def unfinished(openings: Sequence[Statement], shards: Sequence[LogShard]) -> Iterator[str]:
     """The rounds of which the log holds the opening and no final, for longer than their jurisdiction allows.
 
     SourceError, VerificationError where the entries are not open to the caller. That what is found verifies, `certify
@@ -322,7 +328,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return next(status for status in (_OMITTED, _UNUSABLE, _NOT_DUE, _INCLUDED) if status in statuses)
 
 
-def _read_shards(options: argparse.Namespace, trusted: Sequence[Trust], wanted: frozenset[bytes]) -> list[Shard]:
+def _read_shards(options: argparse.Namespace, trusted: Sequence[Trust], wanted: frozenset[bytes]) -> list[LogShard]:
     """Each shard under its policy, or all under one. A policy names no key twice, and shards may share theirs."""
     logs: list[str] = options.log
     if len(trusted) not in {1, len(logs)}:
@@ -350,14 +356,14 @@ def _read_file(path: Path) -> list[bytes]:
 
 
 def _answers(
-    statements: Sequence[Statement], shards: Sequence[Shard], delay_s: int
-) -> Iterator[tuple[Answer, Statement]]:
+    statements: Sequence[Statement], shards: Sequence[LogShard], delay_s: int
+) -> Iterator[tuple[OmissionAnswer, Statement]]:
     found = {hash_: (shard, place) for shard in shards for hash_, place in shard.places.items()}
     for one in statements:
         yield judge(one, found.get(bytes.fromhex(one.hash)), shards, delay_s), one
 
 
-def _tell_unfinished(included: Sequence[Statement], shards: Sequence[Shard]) -> None:
+def _tell_unfinished(included: Sequence[Statement], shards: Sequence[LogShard]) -> None:
     openings = [one for one in included if one.kind.name == "round_opening"]
     try:
         for line in unfinished(openings, shards) if openings else ():

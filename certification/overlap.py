@@ -14,7 +14,7 @@ _PAGE: Final = 512
 _MARK: Final = 2
 
 
-class Seen:
+class SeenRounds:
     """The openings that were read so far."""
 
     def __init__(self) -> None:

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from certification.cosigned import Cosigned
+from certification.cosigned import CosignedCheckpoints
 from certification.log import Trust, read_trust
 from certification.replay import FileError, fingerprint, read_file
 from certification.tree import verify_note_and_quorum
@@ -42,7 +42,7 @@ def verify_receipt(
     carried, start = parse_key_path(proof.extra)
     accepted = verify_note_and_quorum(proof.checkpoint, trust.policy)
     verify_log_proof(proof, leaf_hash(envelope))
-    cosigned = Cosigned(trust.policy, trust.own, [format_note(proof.checkpoint).decode()])
+    cosigned = CosignedCheckpoints(trust.policy, trust.own, [format_note(proof.checkpoint).decode()])
     keys = KeyBook(carried if bundle is None else bundle, root=root, witnessed=cosigned.witnessed)
     if root is not None and not keys.anchored:
         raise VerificationError(f"the root of the keys is {keys.root}, not {root}", field="root")

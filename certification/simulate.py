@@ -43,7 +43,7 @@ _Z_MAX = 100
 
 
 @dataclass(frozen=True)
-class Chunk:
+class RoundChunk:
     """What one worker plays in one go."""
 
     number: int
@@ -52,7 +52,7 @@ class Chunk:
 
 
 @dataclass
-class Tally:
+class SimulationTally:
     """Sums over rounds: what each bet won, net, in minor units, and how the rounds were played."""
 
     rounds: int
@@ -60,7 +60,7 @@ class Tally:
     net_minor: Counter[str]
     actions: Counter[str]
 
-    def add(self, other: Tally) -> None:
+    def add(self, other: SimulationTally) -> None:
         """Take in the sums of other rounds at the same stakes."""
         self.rounds += other.rounds
         self.net_minor.update(other.net_minor)
@@ -68,7 +68,7 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class FigureComparison:
     """One figure: exact, measured, and how many standard errors lie between."""
 
     name: str
@@ -77,7 +77,7 @@ class Comparison:
     z: float
 
 
-def play_chunk(decisions: Decisions, chunk: Chunk) -> Tally:
+def play_chunk(decisions: Decisions, chunk: RoundChunk) -> SimulationTally:
     """Play so many rounds through the production code and return their sums."""
     ruleset = decisions.ruleset
     game = game_of(ruleset)
@@ -85,7 +85,7 @@ def play_chunk(decisions: Decisions, chunk: Chunk) -> Tally:
     ante_minor = max(limits.min_minor for limits in ruleset.limits.values())
     bets = dict.fromkeys(ruleset.limits, ante_minor)
     stakes = SeatStakes(1, bets, game.dearest_finish(ruleset, bets))
-    tally = Tally(chunk.rounds, ante_minor, Counter(), Counter())
+    tally = SimulationTally(chunk.rounds, ante_minor, Counter(), Counter())
     decks = _decks(chunk)
     for _ in range(chunk.rounds):
         (seat,) = game.deal(ruleset, next(decks), [stakes])
@@ -98,7 +98,7 @@ def play_chunk(decisions: Decisions, chunk: Chunk) -> Tally:
     return tally
 
 
-def _decks(chunk: Chunk) -> Iterator[Sequence[int]]:
+def _decks(chunk: RoundChunk) -> Iterator[Sequence[int]]:
     if chunk.seed is None:
         generator = Generator(f"simulate-{os.getpid()}-{chunk.number}")
         while True:
@@ -131,10 +131,12 @@ def simulate(
     seed: bytes | None = None,
     workers: int = 1,
     told: Callable[[int], None] = lambda _: None,
-) -> Tally:
+) -> SimulationTally:
     """Play the rounds, in processes of their own if there is more than one worker; the same seed, the same sums."""
-    chunks = [Chunk(number, min(_CHUNK, rounds - start), seed) for number, start in enumerate(range(0, rounds, _CHUNK))]
-    total = Tally(0, 0, Counter(), Counter())
+    chunks = [
+        RoundChunk(number, min(_CHUNK, rounds - start), seed) for number, start in enumerate(range(0, rounds, _CHUNK))
+    ]
+    total = SimulationTally(0, 0, Counter(), Counter())
     for tally in over(partial(play_chunk, decisions), chunks, workers):
         total.ante_minor = tally.ante_minor
         total.add(tally)
@@ -145,7 +147,7 @@ def simulate(
 # --- against the exact figures ---
 
 
-def compare(ruleset: Ruleset, enumerated: Enumerated, tally: Tally) -> list[Comparison]:
+def compare(ruleset: Ruleset, enumerated: Enumerated, tally: SimulationTally) -> list[FigureComparison]:
     """Return every bet and every action that is ever taken beside its exact figure."""
     payments, counts = enumerated.payments, enumerated.counts
     exact = bet_moments(payments, counts)
@@ -161,9 +163,9 @@ def compare(ruleset: Ruleset, enumerated: Enumerated, tally: Tally) -> list[Comp
     return comparisons
 
 
-def _compared(name: str, exact: Moments, measured: Fraction, rounds: int) -> Comparison:
+def _compared(name: str, exact: Moments, measured: Fraction, rounds: int) -> FigureComparison:
     error = math.sqrt(exact.variance / rounds)
-    return Comparison(name, float(exact.mean), float(measured), float(measured - exact.mean) / error)
+    return FigureComparison(name, float(exact.mean), float(measured), float(measured - exact.mean) / error)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -32,7 +32,7 @@ class SourceError(Exception):
     """The log cannot be read, whatever is in it."""
 
 
-class Source(Protocol):
+class LogSource(Protocol):
     """Files of a log by their paths."""
 
     def read(self, path: str, limit: int) -> bytes | None:
@@ -121,7 +121,7 @@ def add_tls_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its key")
 
 
-def open_source(place: str, options: argparse.Namespace | None = None) -> Source:
+def open_source(place: str, options: argparse.Namespace | None = None) -> LogSource:
     """The source that a command line names; `options` are those of `add_tls_options`. SourceError."""
     if urlsplit(place).scheme not in {"http", "https"}:
         return Folder(Path(place))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from certification.sources import Source
+from certification.sources import LogSource
 from rgs.core.errors import FormatError, VerificationError
 from rgs.core.tlog.checkpoints import Checkpoint, parse_checkpoint
 from rgs.core.tlog.merkle import Frontier, root_of
@@ -51,7 +51,7 @@ def failure(check: str, message: str, **metadata: str | int) -> VerificationErro
     return VerificationError(message, check=check, **{name: str(value) for name, value in metadata.items()})
 
 
-def read_checkpoint(source: Source) -> Note:
+def read_checkpoint(source: LogSource) -> Note:
     """The note that is published, its form alone verified. VerificationError, SourceError."""
     note = _read_note(source, CHECKPOINT_PATH)
     if note is None:
@@ -59,7 +59,7 @@ def read_checkpoint(source: Source) -> Note:
     return note
 
 
-def read_accepted(source: Source, policy: Policy) -> tuple[Note, Accepted, Checkpoint]:
+def read_accepted(source: LogSource, policy: Policy) -> tuple[Note, Accepted, Checkpoint]:
     """The newest checkpoint that the policy accepts: the one that is published, or where its cosignatures have not come
     yet the one that is kept beside it until they have. Last what is published, signed by the log in any case.
     VerificationError, SourceError.
@@ -75,7 +75,7 @@ def read_accepted(source: Source, policy: Policy) -> tuple[Note, Accepted, Check
         return cosigned, verify_note_and_quorum(cosigned, policy), parse_checkpoint(note.text)
 
 
-def _read_note(source: Source, path: str) -> Note | None:
+def _read_note(source: LogSource, path: str) -> Note | None:
     data = source.read(path, NOTE_BYTES_MAX)
     try:
         return None if data is None else parse_note(data)
@@ -109,7 +109,7 @@ class Tree:
         edge = TileSubtrees(lambda tile: self.levels[tile.level], self.size)
         return Frontier.read(edge, self.size).root()
 
-    def grow(self, source: Source | None, leaves: Sequence[bytes]) -> Iterator[VerificationError]:
+    def grow(self, source: LogSource | None, leaves: Sequence[bytes]) -> Iterator[VerificationError]:
         """Take in leaf hashes; compare each tile that they fill with its file, unless `source` is None."""
         for leaf in leaves:
             self.size += 1
@@ -128,7 +128,7 @@ class Tree:
                 hash_ = root_of(held)
                 level += 1
 
-    def finish(self, source: Source, checkpoint: Checkpoint) -> Iterator[VerificationError]:
+    def finish(self, source: LogSource, checkpoint: Checkpoint) -> Iterator[VerificationError]:
         """Compare the tiles that are not full, and the root with that of the checkpoint."""
         for level, held in enumerate(self.levels):
             if held:
@@ -138,7 +138,7 @@ class Tree:
             yield failure(TILES, f"the {self.size} entries do not have the root of the checkpoint", size=self.size)
 
 
-def read_bundle(source: Source, index: int, size: int) -> tuple[bytes, list[bytes]]:
+def read_bundle(source: LogSource, index: int, size: int) -> tuple[bytes, list[bytes]]:
     """A bundle as wide as it is in the tree of `size` leaves: its bytes, and the entries. VerificationError."""
     width = tile_width(ENTRIES, index, size)
     data, held = _read(source, Tile(ENTRIES, index, width), BUNDLE_BYTES_MAX, ENTRY)
@@ -148,7 +148,7 @@ def read_bundle(source: Source, index: int, size: int) -> tuple[bytes, list[byte
         raise failure(ENTRY, f"bundle {index}: {error.message}", bundle=index) from None
 
 
-def read_hashes(source: Source, tile: Tile) -> list[bytes]:
+def read_hashes(source: LogSource, tile: Tile) -> list[bytes]:
     """The hashes of a tile. VerificationError where there is none of its width."""
     data, held = _read(source, tile, _TILE_BYTES, TILES)
     try:
@@ -157,7 +157,7 @@ def read_hashes(source: Source, tile: Tile) -> list[bytes]:
         raise failure(TILES, f"{format_tile_path(tile)}: {error.message}") from None
 
 
-def _read(source: Source, tile: Tile, limit: int, check: str) -> tuple[bytes, int]:
+def _read(source: LogSource, tile: Tile, limit: int, check: str) -> tuple[bytes, int]:
     """A file with the tile, as it is or full, and the width of what is in it: a partial one may be gone by now."""
     for width in dict.fromkeys((tile.width, TILE_WIDTH)):
         data = source.read(format_tile_path(Tile(tile.level, tile.index, width)), limit)
@@ -166,7 +166,7 @@ def _read(source: Source, tile: Tile, limit: int, check: str) -> tuple[bytes, in
     raise failure(check, f"{format_tile_path(tile)} is missing")
 
 
-def _compare(source: Source, tile: Tile, hashes: Sequence[bytes]) -> Iterator[VerificationError]:
+def _compare(source: LogSource, tile: Tile, hashes: Sequence[bytes]) -> Iterator[VerificationError]:
     try:
         if format_tile(read_hashes(source, tile)) != format_tile(hashes):
             yield failure(TILES, f"{format_tile_path(tile)} is not what the entries make", tile=format_tile_path(tile))

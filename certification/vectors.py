@@ -48,7 +48,7 @@ _ACTIONS: Final[Mapping[str, Action]] = {
 }
 
 
-class Verdict(Enum):
+class RowVerdict(Enum):
     """What became of a row; REFUSED is right where a payout falls on half a unit, and given only there."""
 
     PASSED = "passed"
@@ -167,7 +167,7 @@ def parse_row(line: bytes, ruleset: Ruleset) -> Row:
     return row
 
 
-def check_row(ruleset: Ruleset, row: Row) -> tuple[Verdict, list[str]]:
+def check_row(ruleset: Ruleset, row: Row) -> tuple[RowVerdict, list[str]]:
     """Return the verdict on a row and the differences, each naming its field, the claim and what the ruleset makes."""
     try:
         scale, settlement = 1, _play(ruleset, row, 1)
@@ -180,11 +180,11 @@ def check_row(ruleset: Ruleset, row: Row) -> tuple[Verdict, list[str]]:
         if claim != computed[name]
     ]
     if differences:
-        return Verdict.FAILED, differences
-    return Verdict.PASSED if scale == 1 else Verdict.REFUSED, []
+        return RowVerdict.FAILED, differences
+    return RowVerdict.PASSED if scale == 1 else RowVerdict.REFUSED, []
 
 
-def check_lines(ruleset: Ruleset, content: bytes) -> Iterator[tuple[int, Verdict | None, list[str]]]:
+def check_lines(ruleset: Ruleset, content: bytes) -> Iterator[tuple[int, RowVerdict | None, list[str]]]:
     """Give for each line its number from 1, the verdict (None: an error) and what there is to say about it."""
     for number, line in enumerate(content.removesuffix(b"\n").split(b"\n"), start=1):
         try:
@@ -211,14 +211,14 @@ def main(argv: list[str] | None = None) -> int:
     if not content:
         sys.stderr.write(f"error: {arguments.file} holds no rows\n")
         return 1
-    verdicts: Counter[Verdict | None] = Counter()
+    verdicts: Counter[RowVerdict | None] = Counter()
     for number, verdict, remarks in check_lines(ruleset, content):
         verdicts[verdict] += 1
         sys.stderr.writelines(f"line {number}: {remark}\n" for remark in remarks)
-    sys.stdout.write(", ".join(f"{verdicts[verdict]} {verdict.value}" for verdict in Verdict) + "\n")
+    sys.stdout.write(", ".join(f"{verdicts[verdict]} {verdict.value}" for verdict in RowVerdict) + "\n")
     if verdicts[None]:
         sys.stderr.write(f"{verdicts[None]} lines are no rows of {ruleset.id}\n")
-    return 1 if verdicts[Verdict.FAILED] or verdicts[None] else 0
+    return 1 if verdicts[RowVerdict.FAILED] or verdicts[None] else 0
 
 
 # --- reading a row ---

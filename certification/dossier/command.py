@@ -24,7 +24,7 @@ from certification.dossier import bundle
 from certification.dossier.document import document_of
 from certification.dossier.figures import figures_of
 from certification.dossier.page import render_page
-from certification.dossier.plan import Plan, full_plan, quick_plan, steps_of
+from certification.dossier.plan import DossierPlan, full_plan, quick_plan, steps_of
 from certification.dossier.work import ROOT, Done, Work
 from certification.replay import FileError, fingerprint, read_file
 from certification.statistics import progress
@@ -69,7 +69,7 @@ def _make(arguments: Sequence[str]) -> int:
 
 
 def make_dossier(
-    plan: Plan, out: Path, work: Path | None, signer: Ed25519Signer | None, time_ms: int, *, resume: bool = False
+    plan: DossierPlan, out: Path, work: Path | None, signer: Ed25519Signer | None, time_ms: int, *, resume: bool = False
 ) -> dict[str, Any]:
     """Run the plan and write the bundle; its document. FileError for a folder that holds something else."""
     if out.exists() and any(out.iterdir()) and not (out / bundle.SUMS).is_file():

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from certification.dossier.clauses import WORDS, load_map, result_of
-from certification.dossier.plan import Plan
+from certification.dossier.plan import DossierPlan
 from certification.dossier.work import Done
 from rgs.core.times import format_time
 from rng import __version__ as rng_version
@@ -27,7 +27,7 @@ _NOT_COVERED: Final = Path(__file__).with_name("not_covered.toml")
 """What the dossier does not show, and why."""
 
 
-def document_of(plan: Plan, done: Sequence[Done], time_ms: int) -> dict[str, Any]:
+def document_of(plan: DossierPlan, done: Sequence[Done], time_ms: int) -> dict[str, Any]:
     """The document. `time_ms`: when it was made."""
     steps = {step.step.name: str(step.result["verdict"]) for step in done}
     tests = {

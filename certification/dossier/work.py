@@ -45,7 +45,7 @@ Result = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Step:
+class DossierStep:
     """One step: `run` is given its parameters and tells its progress; `reads` are files and folders it depends on."""
 
     name: str
@@ -70,7 +70,7 @@ class Step:
 class Done:
     """A step's result, and what it took; `is_kept`: it was there from an earlier run."""
 
-    step: Step
+    step: DossierStep
     result: Result
     inputs: str
     took_s: float
@@ -85,7 +85,7 @@ class Work:
         self._resume = resume
         folder.mkdir(parents=True, exist_ok=True)
 
-    def do(self, step: Step, told: Told) -> Done:
+    def do(self, step: DossierStep, told: Told) -> Done:
         """Run the step, or take what it gave before from the same inputs."""
         path = self._folder / f"{step.name}.json"
         inputs = step.inputs()

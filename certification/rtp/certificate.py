@@ -22,8 +22,8 @@ from certification.rtp.enumeration import (
     DEALERS,
     DEALS,
     RIVERS,
-    Counts,
-    Play,
+    BestPlay,
+    DealCounts,
     boards_of,
     count,
     hole_numbers,
@@ -105,7 +105,7 @@ def format_certificate(document: dict[str, Any]) -> str:
     return json.dumps(document, indent=1, ensure_ascii=True) + "\n"
 
 
-def _returns(payments: Payments, counts: Counts) -> dict[str, Any]:
+def _returns(payments: Payments, counts: DealCounts) -> dict[str, Any]:
     main, wager = main_moments(payments, counts), total_wager(payments, counts)
     return {
         "expected_value_per_ante": format_fraction(main.mean),
@@ -128,7 +128,7 @@ def _spread(moments: Moments) -> dict[str, str]:
     }
 
 
-def _ties(best: Play, counts: Counts) -> dict[str, Any]:
+def _ties(best: BestPlay, counts: DealCounts) -> dict[str, Any]:
     """Return where a decision is exactly indifferent, and in how many of the rounds it comes up."""
     states = flops().states
     reached = best.preflop[hole_numbers()[states.hole[:, 0], states.hole[:, 1]]] == PASS
@@ -146,7 +146,7 @@ def _ties(best: Play, counts: Counts) -> dict[str, Any]:
     }
 
 
-def _forfeits(payments: Payments, best: Play, counts: Counts) -> dict[str, Any]:
+def _forfeits(payments: Payments, best: BestPlay, counts: DealCounts) -> dict[str, Any]:
     """Return what folds take from the side bet, for two kinds of player: see docs/returns.md."""
     if payments.ruleset.side_bet_survives_fold:
         return {"rule": "paid", "forfeited": format_fraction(Fraction(0)), "players": {}}
@@ -166,7 +166,7 @@ def _forfeits(payments: Payments, best: Play, counts: Counts) -> dict[str, Any]:
     }
 
 
-def _player(payments: Payments, counts: Counts) -> dict[str, Any]:
+def _player(payments: Payments, counts: DealCounts) -> dict[str, Any]:
     """Return the figures of a player who always makes the side bet, as large as the ante, under the ruleset's fold."""
     main, wager = main_moments(payments, counts), total_wager(payments, counts)
     side = side_moments(payments, counts, forfeited=True)
@@ -197,7 +197,7 @@ def _exactly_two(ruleset: Ruleset) -> dict[str, Any]:
     }
 
 
-def _outcomes(payments: Payments, counts: Counts) -> dict[str, Any]:
+def _outcomes(payments: Payments, counts: DealCounts) -> dict[str, Any]:
     """Return all deals, so that anyone can price them anew: action -> class -> deals by (qualifies, outcome)."""
     columns = [f"{'' if qualifies else 'un'}qualified_{outcome}" for qualifies in (0, 1) for outcome in OUTCOMES]
     names = ("raised_preflop", "raised_flop", "raised_river", "folded")
@@ -211,7 +211,7 @@ def _outcomes(payments: Payments, counts: Counts) -> dict[str, Any]:
     }
 
 
-def _verify(best: Play, counts: Counts) -> None:
+def _verify(best: BestPlay, counts: DealCounts) -> None:
     """Raise EnumerationError unless every deal is counted once and the value found backwards is the one counted."""
     payments = best.payments
     value = main_moments(payments, counts).mean

@@ -46,7 +46,7 @@ DEALS: Final = comb(52, 2) * comb(50, 3) * RIVERS * DEALERS
 
 
 @dataclass(frozen=True, eq=False)
-class Play:
+class BestPlay:
     """Best play: `preflop[hole number]`, `flop[state]` and `river[entry]` are PASS, RAISE or EITHER.
 
     `values` and `holes` are what the decisions were taken on (`certification.rtp.decisions`); where the side bet was
@@ -74,7 +74,7 @@ class Play:
 
 
 @dataclass(frozen=True, eq=False)
-class Counts:
+class DealCounts:
     """All deals: `final[how, class, qualifies, outcome]`, and `five[how, class]` by the first five cards.
 
     `how` is RAISED_PREFLOP, RAISED_FLOP, RAISED_RIVER or FOLDED. `indifferent_rivers` counts the deals in which the
@@ -102,7 +102,7 @@ def boards_of(payments: Payments, *, exactly_two: bool = False) -> Boards:
     return count_boards(evaluator().tables, payments.least_qualified, exactly_two=exactly_two)
 
 
-def play(payments: Payments, boards: Boards, *, with_side_bet: bool = False) -> Play:
+def play(payments: Payments, boards: Boards, *, with_side_bet: bool = False) -> BestPlay:
     """Return the best play, for the main bets or for these and the side bet together."""
     opening = sum(payments.main.values(), start=np.zeros((len(payments.final.names), 2, 3), dtype=np.int64))
     on_five = np.zeros(len(evaluator().hands), dtype=np.int64)
@@ -131,12 +131,12 @@ def play(payments: Payments, boards: Boards, *, with_side_bet: bool = False) -> 
         RAISE if value > rest else PASS if value < rest else EITHER
         for value, rest in zip(raised, holes[:, REST].tolist(), strict=True)
     ]
-    return Play(
+    return BestPlay(
         payments, boards, with_side_bet, values, holes, np.array(preflop, dtype=np.uint8), flop, river, five_strength
     )
 
 
-def count(best: Play, *, raise_ties: bool = False) -> Counts:
+def count(best: BestPlay, *, raise_ties: bool = False) -> DealCounts:
     """Return the count of all deals under best play; indifferent decisions are folded or checked, or raised."""
     states = flops().states
     accepted = (RAISE, EITHER) if raise_ties else (RAISE,)
@@ -151,7 +151,7 @@ def count(best: Play, *, raise_ties: bool = False) -> Counts:
     how[how == RAISED_RIVER] = RAISED_RIVER if best.payments.river_multiple else RAISED_RIVER + 1
     five = np.zeros((4, len(best.payments.five.names)), dtype=np.int64)
     np.add.at(five, (how, best.payments.five.of_strength[best.five_strength]), state_weights() * RIVERS * DEALERS)
-    return Counts(final, five, indifferent * DEALERS)
+    return DealCounts(final, five, indifferent * DEALERS)
 
 
 @cache

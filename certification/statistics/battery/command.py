@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from certification.statistics import programs, progress
 from certification.statistics.battery import battery, planting, rounds
-from certification.statistics.battery.decks import Given, Production, Seeded, Source
+from certification.statistics.battery.decks import DeckSource, Given, Production, Seeded
 from certification.statistics.battery.defects import NOT_CAUGHT
 from certification.statistics.battery.returns import ReturnTest, tell_returns
 from certification.statistics.sp800_22.command import level
@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _asked(arguments: argparse.Namespace) -> tuple[dict[str, Any], Iterator[str]]:
     alpha, workers = arguments.alpha, arguments.workers
-    source: Source = Seeded(arguments.seed) if arguments.seed else Production()
+    source: DeckSource = Seeded(arguments.seed) if arguments.seed else Production()
     if arguments.defects:
         plantings = planting.plant(arguments.defects, workers=workers, told=progress.show)
         return planting.document(plantings), planting.tell(plantings)
@@ -96,7 +96,7 @@ def _recorded(paths: Sequence[Path], alpha: float) -> tuple[dict[str, Any], Iter
 # --- told ---
 
 
-def document_of(verdict: battery.Verdict) -> dict[str, Any]:
+def document_of(verdict: battery.BatteryVerdict) -> dict[str, Any]:
     """Return a verdict as plain values."""
     return {
         "verdict": verdict.word,
@@ -117,7 +117,7 @@ def document_of(verdict: battery.Verdict) -> dict[str, Any]:
     }
 
 
-def tell(verdict: battery.Verdict) -> Iterator[str]:
+def tell(verdict: battery.BatteryVerdict) -> Iterator[str]:
     """Give the lines of a verdict."""
     for place, run in enumerate(verdict.runs):
         repeat = "the repeat that was declared beforehand, " if place else ""

@@ -16,7 +16,7 @@ import numpy as np
 
 from certification.rtp.compiled import Bytes, Longs, compiled
 from certification.statistics.battery import laws
-from certification.statistics.battery.decks import Chunk
+from certification.statistics.battery.decks import DeckChunk
 from certification.statistics.battery.laws import Judged
 from rng.shuffle import DECK_SIZE
 
@@ -120,7 +120,7 @@ def products(decks: Bytes, values: tuple[int, ...]) -> Longs:
     return np.rint(valued.T @ valued).astype(np.int64).ravel()
 
 
-COUNTS: Final[dict[str, Callable[[Chunk], Longs | None]]] = {
+COUNTS: Final[dict[str, Callable[[DeckChunk], Longs | None]]] = {
     "placements": lambda chunk: placements(chunk.decks),
     "dealt": lambda chunk: np.bincount(chunk.decks[:, :DEALT].ravel(), minlength=DECK_SIZE),
     "neighbours": lambda chunk: neighbours(chunk.decks),

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from certification.rtp.compiled import Bytes, Longs, compiled
-from certification.statistics.battery.decks import Chunk, inverse
+from certification.statistics.battery.decks import DeckChunk, inverse
 from rng.shuffle import DECK_SIZE
 
 Words = npt.NDArray[np.uint64]
@@ -45,8 +45,8 @@ class Planted:
     def told(self) -> str:
         return f"planted: {self.defect.name}"
 
-    def chunk(self, number: int, count: int) -> Chunk:
-        return Chunk(self.defect.make(count, np.random.default_rng([self.seed, number])))
+    def chunk(self, number: int, count: int) -> DeckChunk:
+        return DeckChunk(self.defect.make(count, np.random.default_rng([self.seed, number])))
 
     def raw(self, _count: int, _number: int = 0, /) -> None:
         """Decks alone are planted; `mersenne_words` is a planted raw output."""

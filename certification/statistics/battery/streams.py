@@ -133,7 +133,7 @@ STREAMED: Final = (
 )
 
 
-class Streams:
+class DeckStreams:
     """The state of these tests; fed chunk after chunk, in order."""
 
     def __init__(self) -> None:

@@ -79,7 +79,7 @@ def _document(
     length: int,
     variant: suite.Variant,
     results: Sequence[Sequence[suite.PValue]],
-    verdict: levels.Verdict,
+    verdict: levels.SuiteVerdict,
     cpu_s: float,
 ) -> dict[str, Any]:
     return {
@@ -104,7 +104,7 @@ def _tell(
     length: int,
     variant: suite.Variant,
     results: Sequence[Sequence[suite.PValue]],
-    verdict: levels.Verdict,
+    verdict: levels.SuiteVerdict,
 ) -> Iterator[str]:
     yield f"{path.name}: {len(results):,} sequences of {length:,} bits, read as {form}"
     yield f"constants: {variant.name}; divisor of the spectral test {variant.dft_divisor:g}"

@@ -63,7 +63,7 @@ class Family:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class SuiteVerdict:
     """`word` is passed | failed | not applicable; `rejected` names what Holm rejects at the family level."""
 
     word: str
@@ -76,7 +76,7 @@ class Verdict:
     cautions: tuple[str, ...]
 
 
-def judge(sequences: Sequence[Sequence[PValue]], alpha: float) -> Verdict:
+def judge(sequences: Sequence[Sequence[PValue]], alpha: float) -> SuiteVerdict:
     """Return the verdict over the p-values of at least one sequence, at a family level."""
     found: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     for values in sequences:
@@ -98,7 +98,7 @@ def judge(sequences: Sequence[Sequence[PValue]], alpha: float) -> Verdict:
     if missing:
         cautions.append(f"{missing} of {len(families)} p-values are not applicable: no verdict on these")
     applicable = any(family.applicable for family in families)
-    return Verdict(
+    return SuiteVerdict(
         ("failed" if rejected else "passed") if applicable else "not applicable",
         alpha,
         families,

@@ -16,7 +16,7 @@ from certification.rtp.strategy import Decisions
 from certification.statistics.battery import command, returns, rounds
 from certification.statistics.battery.decks import Seeded
 from certification.statistics.battery.returns import ReturnTest, exact_figures
-from certification.statistics.battery.rounds import ExportError, SeatPlayed
+from certification.statistics.battery.rounds import SeatPlayed, UnreadableExportError
 from rgs.core.rulesets import load_ruleset
 from rng.shuffle import transcript_to_deck
 from tests.factory import House
@@ -232,7 +232,7 @@ def test_what_cannot_be_used_is_counted(tmp_path: Path) -> None:
     assert recorded.unread == {"returns of rulesets that are not shipped": 1}
     assert len(recorded.transcripts) == 1
     path.write_bytes(lines[0] + b"{}\n")
-    with pytest.raises(ExportError, match="export, line 2: not an export line"):
+    with pytest.raises(UnreadableExportError, match="export, line 2: not an export line"):
         rounds.read([path], taken.append)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from certification import auditing, chunks
-from certification.chunks import Chunk, named_keys, verify_chunk
+from certification.chunks import LogChunk, named_keys, verify_chunk
 from certification.log import StateFile, main
 from certification.memory import format_replay, format_state, parse_replay, parse_state
 from certification.sources import Folder
@@ -152,7 +152,7 @@ def test_trees_of_all_sizes(tmp_path: Path, size: int) -> None:
 
 def test_what_is_no_envelope_and_names_no_key_is_passed_on_as_it_is(case: Case) -> None:
     entries = entries_of(case.house)
-    assert verify_chunk(Chunk((b"{}",), {})).found == ((leaf_hash(b"{}"), None, False),)
+    assert verify_chunk(LogChunk((b"{}",), {})).found == ((leaf_hash(b"{}"), None, False),)
     start = entries[0]
     for bad in (start.replace(b'"payload":"', b'"payload":"AAAA'), start[:20] + start[200:], b"x" + chunks._START):
         assert not named_keys([bad])
