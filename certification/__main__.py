@@ -36,6 +36,7 @@ COMMANDS: Final[Mapping[str, str]] = {
 
 HOMES: Final[Mapping[str, str]] = {
     "dossier": "dossier.command",
+    "rtp": "rtp.command",
     "rng": "statistics.battery.command",
     "sp800-22": "statistics.sp800_22.command",
 }

@@ -176,7 +176,3 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"certify dispute: {options.html}: {error.strerror}\n")
         return 2
     return 0 if dispute.is_good else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

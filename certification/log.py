@@ -260,7 +260,3 @@ def _verdict(found: LogAudit, trust: Trust, is_anchored: bool) -> str:
         words.append(trust.verdict(list(found.accepted.witnessed)))
     words.append("ANCHORED" if is_anchored else "UNANCHORED")
     return " ".join(words)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -7,20 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from functools import lru_cache
-from pathlib import Path
 from typing import Any, Final
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from certification.auditing import LogAudit
 from certification.findings import AuditFindings
+from certification.pages import template
 from rgs.core.amounts import format_money
 from rgs.core.replay import KeyBook, Replay, Summary
 from rgs.core.statements import KeyRole
 from rgs.core.times import format_time
 
-TEMPLATES: Final = Path(__file__).parent / "templates"
 _SUMMARY: Final = (
     *("lines", "rounds_verified", "rounds_failed", "rounds_open", "seats_void", "sessions", "instances"),
     *("draws_in_rounds", "draws_discarded", "draws_exposed", "seats_unrecoverable"),
@@ -214,21 +210,8 @@ def _looked_at(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def render_html(document: Mapping[str, Any]) -> str:
     """The report as a page: no script, nothing is loaded."""
-    return _template().render(report=document, rows=list(rows_of(document)))
-
-
-@lru_cache(maxsize=1)
-def _template() -> Template:
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters["money"] = _money_text
-    return environment.get_template("log.html.j2")
+    page = template(__file__, "log.html.j2", money=_money_text)
+    return page.render(report=document, rows=list(rows_of(document)))
 
 
 def _money_text(amount_minor: int | str, currency: str) -> str:

@@ -298,7 +298,3 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.writelines(f"not counted: {count} {what}\n" for what, count in watch.unread.items())
         sys.stdout.write(f"{waiting} rounds are open, or wait for one that began before them\n{verdict}\n")
     return 1 if alarming else 0 if rulesets else 2
-
-
-if __name__ == "__main__":
-    sys.exit(main())

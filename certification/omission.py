@@ -370,7 +370,3 @@ def _tell_unfinished(included: Sequence[Statement], shards: Sequence[LogShard]) 
             sys.stdout.write(f"{line}\n")
     except (SourceError, VerificationError):
         sys.stdout.write("the finals were not looked for: the entries of the log are not open to you\n")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -89,7 +89,3 @@ def main(argv: Sequence[str] | None = None) -> int:
         f"INCLUDED {trust.verdict(witnesses)} {'ANCHORED' if anchored else 'UNANCHORED'}\n"
     )
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -27,7 +27,6 @@ from rgs.core.rulesets import Ruleset, parse_canonical_ruleset, parse_ruleset
 from rgs.core.statements.lines import KEY_BUNDLE_BYTES_MAX, LINE_BYTES_MAX
 
 _FINGERPRINT: Final = re.compile(r"[0-9a-f]{64}")
-_DIGITS_MAX: Final = 18
 _LINE_MAX: Final = LINE_BYTES_MAX + 1
 """With its line feed."""
 _RULES_BYTES_MAX: Final = 1 << 18
@@ -186,12 +185,12 @@ def fingerprint(text: str) -> str:
     return text
 
 
-def whole_number(least: int) -> Callable[[str], int]:
-    """What an option must be that counts from `least` on."""
+def whole_number(least: int, most: int = 10**18) -> Callable[[str], int]:
+    """The type of an option that is a number from `least` to `most`."""
 
     def read(text: str) -> int:
-        if not text.isascii() or not text.isdigit() or len(text) > _DIGITS_MAX or int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text[:40]!r} is no whole number from {least} on")
+        if not text.isascii() or not text.isdigit() or len(text) > len(str(most)) or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a whole number from {least} to {most}")
         return int(text)
 
     return read
@@ -232,7 +231,3 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     told.summary(summary, keys, "ANCHORED" if keys.anchored else "UNANCHORED")
     return 1 if summary.failures or is_other_root or not summary.rounds_verified else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

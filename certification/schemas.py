@@ -54,7 +54,3 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"certify schemas: {error}\n")
         return 2
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

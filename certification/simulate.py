@@ -26,9 +26,11 @@ from fractions import Fraction
 from functools import partial
 
 from certification.processes import ProcessLostError, over
+from certification.replay import whole_number
 from certification.rtp.certificate import Enumerated
 from certification.rtp.returns import ACTION_WORDS, Moments, action_frequencies, bet_moments, side_moments
 from certification.rtp.strategy import Decisions
+from certification.statistics import progress
 from rgs.core.errors import RgsError
 from rgs.core.games import game_of
 from rgs.core.games.types import Phase, SeatStakes
@@ -177,16 +179,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except RgsError as error:
         sys.stderr.write(f"certify simulate: {error}\n")
         return 2
-    best = enumerated.play
-    decisions = Decisions(ruleset, best.preflop, best.flop, best.river)
-
-    def told(rounds: int) -> None:
-        if sys.stderr.isatty():
-            sys.stderr.write(f"\r\x1b[K{rounds:,} of {arguments.rounds:,} rounds")
-            sys.stderr.flush()
-
     try:
-        tally = simulate(decisions, arguments.rounds, seed=arguments.seed, workers=arguments.workers, told=told)
+        tally = simulate(
+            Decisions.of(enumerated.play),
+            arguments.rounds,
+            seed=arguments.seed,
+            workers=arguments.workers,
+            told=lambda done: progress.show("rounds", done, arguments.rounds),
+        )
     except ProcessLostError as error:
         sys.stderr.write(f"certify simulate: {error}\n")
         return 2
@@ -209,17 +209,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="certify simulate", description="Play rounds against the exact figures.")
     parser.add_argument("ruleset", metavar="RULESET")
-    parser.add_argument("--rounds", type=_rounds, default=100_000, metavar="N")
+    parser.add_argument("--rounds", type=whole_number(1, 10**12), default=100_000, metavar="N")
     parser.add_argument("--seed", type=bytes.fromhex, metavar="HEX", help="for a run that can be repeated")
-    parser.add_argument("--workers", type=_rounds, default=os.cpu_count() or 1, metavar="N", help="processes")
+    parser.add_argument("--workers", type=whole_number(1), default=os.cpu_count() or 1, metavar="N", help="processes")
     parser.add_argument("--z", type=_errors, default=_Z, metavar="Z", help="standard errors that are allowed")
     return parser
-
-
-def _rounds(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 10**12:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to 10^12")
-    return int(text)
 
 
 def _errors(text: str) -> float:
@@ -230,7 +224,3 @@ def _errors(text: str) -> float:
     if not 0 < errors < _Z_MAX:
         raise argparse.ArgumentTypeError(f"{text[:40]!r} is no number above 0 and below {_Z_MAX}")
     return errors
-
-
-if __name__ == "__main__":
-    sys.exit(main())

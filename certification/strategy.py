@@ -26,7 +26,6 @@ from rgs.core.games.types import Action, Phase
 from rgs.core.rulesets import SHIPPED_RULESETS, load_ruleset
 
 _DOWNWARDS: Final = range(len(RANKS) - 1, -1, -1)
-_PICTURES: Final = (".png", ".svg")
 _RAISED: Final = "#2a6f97"
 _CHECKED: Final = "#edf2f4"
 
@@ -42,8 +41,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     if arguments.board and not arguments.hole:
         parser.error("argument BOARD: a board says nothing without the two cards of HOLE")
-    if arguments.picture and arguments.picture.suffix not in _PICTURES:
-        parser.error(f"argument --picture: {arguments.picture} does not end in {' or '.join(_PICTURES)}")
     try:
         ruleset = load_ruleset(arguments.ruleset)
         cards = [_cards(text) for text in (arguments.hole, arguments.board)]
@@ -158,7 +155,3 @@ def _shade(share: float) -> tuple[float, float, float]:
     ends = [[int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)] for colour in (_CHECKED, _RAISED)]
     red, green, blue = (least + (most - least) * share for least, most in zip(*ends, strict=True))
     return red, green, blue
-
-
-if __name__ == "__main__":
-    sys.exit(main())

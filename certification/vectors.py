@@ -369,7 +369,3 @@ def _bet(name: str, bet: BetSettlement, scale: int) -> dict[str, object]:
         f"{name}.returned": Fraction(bet.returned_minor, scale),
         f"{name}.result": bet.result,
     }
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -26,7 +26,7 @@ from certification.dossier.figures import figures_of
 from certification.dossier.page import render_page
 from certification.dossier.plan import DossierPlan, full_plan, quick_plan, steps_of
 from certification.dossier.work import ROOT, Done, Work
-from certification.replay import FileError, fingerprint, read_file
+from certification.replay import FileError, fingerprint, read_file, whole_number
 from certification.statistics import progress
 from rgs.core.errors import RgsError
 from rgs.core.statements import Ed25519Signer
@@ -39,6 +39,7 @@ _WORDS: Final = {
     "failed": "FAILED",
 }
 _STATUS: Final = {"passed": 0, "failed": 1, "incomplete": 3}
+_count = whole_number(1, 10**10)
 _APART: Final = {"manifest": "content", "sbom": "document"}
 """Results of which one field stands in a file of its own, not twice."""
 
@@ -182,13 +183,3 @@ def _verify_parser() -> argparse.ArgumentParser:
         "--keyid", type=fingerprint, metavar="KEYID", help="the signing key's name, brought from outside"
     )
     return parser
-
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 10**10:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to 10^10")
-    return int(text)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

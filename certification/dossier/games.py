@@ -112,10 +112,9 @@ def run_simulation(parameters: Mapping[str, Any], told: Told) -> Result:
     ruleset: Ruleset = load_ruleset(parameters["ruleset"])
     rounds: int = parameters["rounds"]
     enumerated = _enumerated(ruleset)
-    best = enumerated.play
     seed = parameters["seed"]
     tally = simulate(
-        Decisions(ruleset, best.preflop, best.flop, best.river),
+        Decisions.of(enumerated.play),
         rounds,
         seed=bytes.fromhex(seed) if seed else None,
         workers=workers_of(parameters),

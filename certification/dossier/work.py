@@ -61,7 +61,7 @@ class DossierStep:
             "parameters": self.parameters,
             "reads": {name: tree_sha256(root / name) for name in self.reads},
             "python": platform.python_version(),
-            "versions": {name: _version(name) for name in _RUN_ON},
+            "versions": {name: version_of(name) for name in _RUN_ON},
         }
         return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
@@ -124,7 +124,8 @@ def tree_sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _version(name: str) -> str:
+def version_of(name: str) -> str:
+    """The version of an installed package, or `absent`."""
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:

@@ -269,7 +269,7 @@ def test_the_verifiers_run_by_themselves(small: House, tmp_path: Path) -> None:
     files = [str(tmp_path / "export"), "--keys", str(tmp_path / "keys"), "--root", small.root.keyid]
     for command in (
         [sys.executable, "-m", "certification", "replay", *files],
-        [sys.executable, "-m", "certification.replay", *files],
+        [sys.executable, "-m", "certification", "replay", *files],
         [sys.executable, str(ROOT / "tests" / "verifier" / "independent_verifier.py"), *files],
     ):
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -18,6 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
+from certification.replay import whole_number
 from certification.statistics import programs, progress
 from certification.statistics.battery import battery, planting, rounds
 from certification.statistics.battery.decks import DeckSource, Given, Production, Seeded
@@ -27,6 +28,7 @@ from certification.statistics.sp800_22.command import level
 from rgs.core.errors import RgsError
 
 _USUAL_DECKS: Final = 100_000
+_count = whole_number(1, 10**9)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -165,7 +167,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", action="store_true")
     other = parser.add_mutually_exclusive_group()
     other.add_argument(
-        "--replicates", type=_count, metavar="R", help="uniformity of p-values over R samples of N decks"
+        "--replicates",
+        type=_count,
+        metavar="R",
+        help="uniformity of p-values over R samples of N decks",
     )
     other.add_argument("--defects", choices=("usual", "all"), help="plant every defect; all: those of millions too")
     other.add_argument("--statements", nargs="+", type=Path, metavar="FILE", help="the rounds of an export")
@@ -182,9 +187,3 @@ def _seed(text: str) -> bytes:
     if not seed:
         raise argparse.ArgumentTypeError(f"{text!r} is no seed in hex")
     return seed
-
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 10**9:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to 10^9")
-    return int(text)

@@ -165,9 +165,7 @@ def exact_figures(ruleset_id: str) -> dict[str, Exact]:
 @cache
 def enumerated_decisions(ruleset_id: str) -> Decisions:
     """Return best play of a ruleset for its main bets."""
-    ruleset = load_ruleset(ruleset_id)
-    best = Enumerated(ruleset).play
-    return Decisions(ruleset, best.preflop, best.flop, best.river)
+    return Decisions.of(Enumerated(load_ruleset(ruleset_id)).play)
 
 
 # --- of one round ---

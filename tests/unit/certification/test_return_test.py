@@ -31,7 +31,7 @@ Choose = Callable[[str], Decisions]
 def best_play(uth: Enumerated, casino: Enumerated) -> Choose:
     """Best play without enumerating again: the Ultimate Texas Hold'em rulesets pay alike."""
     known = {
-        name: Decisions(load_ruleset(name), one.play.preflop, one.play.flop, one.play.river)
+        name: Decisions.of(one.play)
         for name, one in (("uth-solo", uth), ("uth-seven-box", uth), ("casino-holdem", casino))
     }
     return known.__getitem__
