@@ -1,11 +1,11 @@
-"""One audit of a log: checkpoint, quorum, consistency with what was verified before, every tile, every record.
+"""One audit of a log: checkpoint, quorum, consistency with the last audit, every tile, every record.
 
-What is read is only what is new since the state; what the state says was read, by the same checks, from files whose
-root is the beginning of this root. The tree is judged at the end: until the root fits, nothing that was read is taken
-into the state. Bounded memory: what the replay keeps of open things, 16 bytes a round and session, a few chunks.
+Reads only what is new since the state. Entries that the state covers were read by the same checks, and their root is
+the beginning of this root. The tree is judged last: nothing that was read becomes state before the root fits. Memory
+stays bounded: open sessions and rounds, 16 bytes for each id, a few chunks.
 
-Refuses to go on under a checkpoint that is not the policy's, or that does not continue the one verified before; and to
-build on what a key has signed that was revoked since: then everything is read again, and judged by its place.
+Two cases stop a run: a checkpoint that the policy does not accept, and one that does not continue the last one. Where
+the state builds on statements of a key that was revoked since, everything is read again and judged by its place.
 """
 
 from __future__ import annotations
@@ -157,13 +157,15 @@ class Auditor:
                 run = _LogRun(self, audit, checkpoint, cosigned, None, seen_s)
             else:
                 more = "audit the log from its first shard on, with a new state and --witnessed"
-                audit.report(KEY.failure(f"{fallen.message}: what was verified before stands no more; {more}"), "state")
+                audit.report(
+                    KEY.failure(f"{fallen.message}: what was verified before no longer counts; {more}"), "state"
+                )
         audit.is_sound = run.read()
         for time in {format_time(time_s * 1000) for time_s in audit.accepted.witnessed.values()} | {
             seen.time for seen in cosigned.witnessed
         }:
             if self.now_s is not None and time > format_time((self.now_s + MARGIN_S) * 1000):
-                audit.report(failure(TIMES, f"cosigned at {time}, which is still to come", time=time), "checkpoint")
+                audit.report(failure(TIMES, f"cosigned at {time}, which is in the future", time=time), "checkpoint")
         audit.cpu_s += process_time() - began
         return audit
 
@@ -232,7 +234,7 @@ class _LogRun:
         """Go on from a state. FormatError; KeyError, TypeError, ValueError, AttributeError where it is none."""
         audit = self._audit
         if state["root_key"] != self._keys.root:
-            raise FormatError(f"the state is of a house with the root {state['root_key']}, not {self._keys.root}")
+            raise FormatError(f"the state is of a system with the root {state['root_key']}, not {self._keys.root}")
         self._replay = parse_replay(state["replay"], self._keys, self._auditor.rulebook)
         self._findings.restore(state["findings"])
         self._signed = _signed_of(state, self._keys)
@@ -369,7 +371,7 @@ class _LogRun:
         try:
             named = parse_checkpoint(parse_note(entry).text)
         except FormatError as error:
-            yield failure(ENTRY, f"the first entry of the shard is no checkpoint of the one before: {error.message}")
+            yield failure(ENTRY, f"the first entry of the shard is not a checkpoint of the one before: {error.message}")
             return
         if before is None or not self._replay.summary.lines:
             yield failure(ENTRY, f"this shard goes on from {named.origin}: audit that one first, with the same state")
@@ -412,7 +414,7 @@ def _signed_of(state: Mapping[str, Any], keys: KeyBook) -> dict[str, dict[str, i
     except (KeyError, AttributeError, ValueError) as error:
         raise FormatError(f"the state does not say what each key has signed: {error!r}") from None
     if unknown := signed.keys() - keys.known.keys():
-        raise FormatError(f"the state knows key {min(unknown)}, and the key bundle does not: get the newer one")
+        raise FormatError(f"the state knows key {min(unknown)}, and the key bundle does not: get the newest bundle")
     return signed
 
 

@@ -1,9 +1,9 @@
-"""What of an audit needs no memory, as a pure function over chunks: leaf hashes, envelopes, signatures.
+"""The part of an audit that needs no memory, as a pure function over chunks: leaf hashes, envelopes, signatures.
 
-`verify_chunk` takes bytes and gives values, so that it runs in this process or on any of the `certification.engines`,
-which give what it finds back in the order of the chunks. A signature is verified under the
-public key whose fingerprint is the envelope's keyid, and no other; whose key that is the replay says. Refuses nothing:
-an entry that is no envelope is passed on as what it is.
+`verify_chunk` takes bytes and gives values, so it runs in this process or on any of the `certification.engines`. They
+return results in the order of the chunks. A signature is verified under the public key whose fingerprint is the
+envelope's keyid, and no other; the replay says whose key that is. An entry that is not an envelope is passed on, and
+the replay refuses it.
 """
 
 from __future__ import annotations

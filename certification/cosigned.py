@@ -1,9 +1,8 @@
-"""What witnesses outside the house have cosigned of a log, as far as an auditor can know: what the state remembers of
-the runs before, what the auditor brings, what is published today. Under a revoked key nothing else
-stands (docs/keys.md).
+"""Checkpoints that outside witnesses have cosigned, as far as this auditor knows: from the state, from files that the
+auditor brings, and from the log today. Under a revoked key nothing else stands (docs/keys.md).
 
-Whole notes are kept, and judged under the policy of today: a witness that has turned out to be the house's own, or is
-trusted no more, counts for nothing from then on. Refuses to remember more than NOTES_MAX; the older the coarser.
+Whole notes are kept and judged under today's policy. A witness that turns out to belong to the operator of the RGS, or
+that is no longer trusted, counts for nothing from then on. At most NOTES_MAX notes are kept; of old ones fewer.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One round as a page for a person who complains: cards, decisions, every pay-out with its rule, in three languages.
 
-Made from the signed statements alone. It stands alone: no script, nothing is loaded. Every value is escaped by the
-template engine. Refuses to say more than was signed, or computed from it.
+It shows only what was signed, or is computed from that. The page stands alone: no script, nothing is loaded. The
+template engine escapes every value.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Where `verify_chunk` runs: in this process, in a pool of processes, or on a cluster that is there already, of Ray or
-of Dask. What is found is the same, and comes in the order of the chunks; few chunks are under way at any time.
+"""Where `verify_chunk` runs: in this process, in a pool of processes, or on a running cluster of Ray or Dask.
 
-A cluster is taken at its word: who runs it could have a bad signature pass as good. Its workers need this package
-installed, of the same version: the function is named to them, not sent. Refuses to start a cluster, and to go on where
-a worker is lost or cannot verify; what `ray` and `dask` need are extras, the packages `ray` and `distributed`.
+Results are the same everywhere and come in the order of the chunks. Only a few chunks are under way at a time. A
+cluster is trusted: whoever runs it could let a bad signature pass. Its workers need the same version of this package,
+because only the name of the function is sent. The extras `ray` and `dask` install the packages `ray` and `distributed`.
+EngineError where the cluster does not answer, or a worker is lost or fails.
 """
 
 from __future__ import annotations

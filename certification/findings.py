@@ -1,9 +1,9 @@
-"""What an auditor wants told beside what fails: exposure, voids and who approved them, rounds that stay open, what was
-bought and paid out, the artifacts, statements of the key bundle and their order.
+"""What an auditor wants to see beside failures: exposure, voids and who approved them, rounds that stay open, what was
+bought and paid out, artifacts, and which statements of the key bundle are in the log.
 
-Fed with every authentic statement in the order of the log; kept between runs as plain JSON. Refuses to judge: of these
-only a key statement is a failure that comes twice or before one that the bundle has before it. That the log has not
-come to the end of the bundle is none: the bundle may have grown since.
+Takes every authentic statement in the order of the log. Only one thing here is a failure: a key statement that stands
+in the log twice, or before one that precedes it in the bundle. The log may lack the end of the bundle: it may have
+grown since.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The files beside a log that its `artifact` statements name: each is there, and is what its hash says.
+"""The files beside a log that its `artifact` statements name: each must be there and match its hash and length.
 
-Refuses to read more than a statement promises, and more than ARTIFACT_BYTES_MAX of one file.
+Reads at most the length that the statement gives, and at most ARTIFACT_BYTES_MAX of one file.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""`certify log LOG --policy FILE --state FILE --keys KEYS [--root FINGERPRINT]`: everything in a transparency log, from
-its files alone (docs/verify.md, section 7).
+"""`certify log LOG --policy FILE --state FILE --keys KEYS [--root FINGERPRINT]`: verifies a transparency log and every
+record in it, from its files alone (docs/verify.md, section 7).
 
-LOG is a folder or an http(s) address. The state file remembers what was verified: the next run reads what is new, and a
-log that was rolled back or forked since is caught. Exit 0: no check failed; 1: a check failed, now or in a run before;
-2: usage, or nothing could be said. Verdicts: ANCHORED or UNANCHORED as in replay; WITNESSED, or SELF-WITNESSED where
-the quorum is met only with witnesses that the policy (`# self-witness NAME`) or `--self-witness` names as the house's.
-
-Refuses a policy whose quorum is `none`.
+LOG is a folder or an http(s) address. The state file remembers what was verified: the next run reads what is new, and
+notices a log that was rolled back or forked. Exit 0: no check failed; 1: a check failed, now or in an earlier run; 2:
+usage, or nothing could be verified. Verdicts: ANCHORED or UNANCHORED as in replay; WITNESSED, or SELF-WITNESSED where
+the quorum needs witnesses of the operator of the RGS, as the policy (`# self-witness NAME`) or `--self-witness` names
+them. A policy whose quorum is `none` is a failed check.
 """
 
 from __future__ import annotations
@@ -90,7 +89,7 @@ class StateFile:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise FileError(f"{self._path}: another run is at work with this state") from None
+                raise FileError(f"{self._path}: another run uses this state") from None
             yield
         finally:
             os.close(descriptor)
@@ -196,14 +195,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--state", required=True, type=Path, help="your memory between runs; made where it is missing")
     parser.add_argument("--keys", required=True, type=Path, help="the key bundle")
     parser.add_argument("--root", type=fingerprint, metavar="FINGERPRINT", help="the root's, brought from outside")
-    parser.add_argument("--self-witness", action="append", default=[], metavar="NAME", help="a witness of the house")
+    parser.add_argument("--self-witness", action="append", default=[], metavar="NAME", help="the operator's witness")
     parser.add_argument(
         "--witnessed",
         action="append",
         default=[],
         type=Path,
         metavar="NOTE",
-        help="a checkpoint that a witness outside the house has cosigned: the log must hold it, and what it covers"
+        help="a checkpoint that an outside witness has cosigned: the log must hold it, and what it covers"
         " stands under a key that was revoked later",
     )
     parser.add_argument("--ruleset", action="append", default=[], type=Path, metavar="FILE", help="a further ruleset")

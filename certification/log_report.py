@@ -1,6 +1,6 @@
-"""The report of `certify log`: one document, as JSON, as rows for a terminal, as a page that stands alone.
+"""The report of `certify log`: one document, shown as JSON, as rows for a terminal, and as a page that stands alone.
 
-Refuses to show anything that the document does not hold; every value on the page is escaped by the template engine.
+The rows and the page show only what is in the document. The template engine escapes every value on the page.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""`certify manifest [--json] [--home DIR]`, `certify manifest verify MANIFEST --root DIR`: what a lab writes down of
-the software that it has examined, and how it finds it again (GLI-19 2.3.2, 2.3.3; ADM 2.2.7, messages 830, 831).
+"""`certify manifest [--json] [--home DIR]`, `certify manifest verify MANIFEST --root DIR`: lists and finds again the
+software that a lab has examined (GLI-19 2.3.2, 2.3.3; ADM 2.2.7, messages 830, 831).
 
-SHA-256, and SHA-1 for the Italian message, of every file of our own, each with the class of change that it is; the
-dependencies as the lock pins them and as they lie here, file by file; rulesets, jurisdictions, database schema,
-contract; interpreter, standard library, shared objects; of a node's settings the hash alone. Verifying is a file of its
-own (`rgs.integrity.manifest_verify`), which needs nothing of this. Refuses an installation that contradicts its lock or
-a RECORD: there is nothing to certify then.
+It holds SHA-256, and SHA-1 for the Italian message, of every file of our own with its class of change; the dependencies
+as the lock pins them and as they are installed, file by file; rulesets, jurisdictions, database schema, contract;
+interpreter, standard library, shared objects; of a node's settings the hash alone. Verifying is a file of its own
+(`rgs.integrity.manifest_verify`), which needs nothing of this. UnverifiableError where an installation contradicts its
+lock or a RECORD: nothing can be certified then.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _part(hashes: Mapping[str, str], prefix: str) -> str | None:
 def _configuration(home: Path) -> dict[str, str | None]:
     """The hashes of a node's settings: what tells of a change without telling what."""
     if not home.is_dir():
-        raise NotADirectoryError(f"{home} is no folder")
+        raise NotADirectoryError(f"{home} is not a folder")
     names = ("rgs.toml", "outward.toml")
     return {name: manifest_verify.digest(home / name) if (home / name).exists() else None for name in names}
 

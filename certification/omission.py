@@ -1,18 +1,19 @@
-"""`certify omission RECEIPT… --log LOG… --policy FILE --keys KEYS`: whether the log holds what the house signed.
+"""`certify omission RECEIPT… --log LOG… --policy FILE --keys KEYS`: checks whether the log holds a signed statement.
 
-A signed statement in somebody's hands, most of all the opening of a round, is a promise that it stands in the log after
-the stated delay at the latest. RECEIPT is its envelope, or export lines (with the `instance_start` of the instance that
-signed it, where the log does not hold that either). Of the log only the checkpoint and the hash tiles of level 0 are
-needed, which are open to everybody; an entry that is read besides counts if its hash stands there. LOG is a shard; a
-statement belongs into that of its half-year, and at the turn of one into that or the next.
+A signed statement in somebody's hands, above all the opening of a round, is a promise: it stands in the log after the
+stated delay at the latest. RECEIPT is its envelope, or export lines (with the `instance_start` of the instance that
+signed it, if the log does not hold that either). Of the log only the checkpoint and the hash tiles of level 0 are
+needed, which are open to everybody. Entries are read too where they are open, and count if their hash stands in a tile.
+LOG is a shard. A statement belongs to the shard of its half-year; near the turn of a half-year, to that or the next.
 
-INCLUDED (exit 0); NOT_YET_DUE (3): it is not there, and the house has time still; PROVEN_OMITTED (1): it is not there,
-and the cosignatures of the quorum, or a logged statement, are later than its time and the delay. WITHOUT_FINAL beside
-it: a round's opening is there, and no final, for longer than its jurisdiction lets an interrupted round stay open.
-STALE: the log's newest time lies so far behind `--now` that the log itself has stopped. AHEAD: the statement bears a
-time that has not come yet, by which the house would put off the day on which it is due. Refuses to accuse anybody by a
-receipt that does not verify, by shards into which the statement does not belong, by the log of another house, or by the
-clock of one witness where the quorum asks for more (exit 2).
+Answers: INCLUDED (exit 0). NOT_YET_DUE (3): it is missing, and its time has not run out. PROVEN_OMITTED (1): it is
+missing, and the cosignatures of the quorum, or a logged statement, are later than its time and the delay.
+Further lines: WITHOUT_FINAL: a round's opening is there without a final, for longer than the jurisdiction lets an
+interrupted round stay open. STALE: the log's newest time lies far behind `--now`, so the log itself has stopped. AHEAD:
+the statement bears a time in the future, which puts off the day on which it is due.
+
+Exit 2: nothing can be said: the receipt does not verify, the statement does not belong to these shards, or the log is
+another system's. The clock of one witness proves nothing where the quorum asks for more.
 """
 
 from __future__ import annotations
@@ -188,7 +189,7 @@ class Receipts:
                 if _is_start(entry) and self._start(entry) and instance in self._started:
                     return
         raise KEY.failure(
-            f"neither receipt nor log has the instance_start of {instance}: whose key signed, none can say"
+            f"neither receipt nor log has the instance_start of {instance}: it cannot be said whose key signed"
         )
 
 
@@ -233,7 +234,7 @@ def judge(
         of = " nor of the ".join(f"{shard.size} entries of {shard.accepted.checkpoint.origin}" for shard in shards)
         seen = {name: at for shard in shards for name, at in shard.accepted.witnessed.items()}
         by = ", ".join(f"{name} at {format_time(at * 1000)}" for name, at in sorted(seen.items()))
-        return OmissionAnswer(_OMITTED, f"PROVEN_OMITTED {named}: {told}; it is none of the {of}, cosigned by {by}")
+        return OmissionAnswer(_OMITTED, f"PROVEN_OMITTED {named}: {told}; it is not among the {of}, cosigned by {by}")
     return OmissionAnswer(_NOT_DUE, f"NOT_YET_DUE {named}: {told}")
 
 
@@ -285,10 +286,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--keys", required=True, type=Path, help="the key bundle")
     parser.add_argument("--root", type=fingerprint, metavar="FINGERPRINT", help="the root's, brought from outside")
-    parser.add_argument("--self-witness", action="append", default=[], metavar="NAME", help="a witness of the house")
-    parser.add_argument(
-        "--delay-s", type=whole_number(0), default=DELAY_S, help="the house's stated maximum delay, in seconds"
-    )
+    parser.add_argument("--self-witness", action="append", default=[], metavar="NAME", help="the operator's witness")
+    parser.add_argument("--delay-s", type=whole_number(0), default=DELAY_S, help="the stated maximum delay, in seconds")
     parser.add_argument("--now", metavar="TIME", help="2026-11-21T22:30:00.000Z; by default this machine's")
     add_tls_options(parser)
     return parser
@@ -308,7 +307,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         receipts = Receipts(envelopes, keys, shards)
         answers = list(_answers(receipts.statements, shards, options.delay_s))
         if any(answer.status == _OMITTED for answer, _ in answers) and receipts.is_of_another_house:
-            raise FileError("--log: nothing in it is signed by these --keys: it is another house's log")
+            raise FileError("--log: nothing in it is signed by these --keys: it is another system's log")
     except (FileError, SourceError, RgsError) as error:
         sys.stderr.write(f"certify omission: {error}\n")
         return _UNUSABLE
@@ -351,7 +350,7 @@ def _read_file(path: Path) -> list[bytes]:
     # The scope of an export is no entry; a statement of the key bundle is one when a node has taken it up.
     promised = [one for one, kind in read if kind.numbered]
     if not promised:
-        raise FileError(f"{path}: {read[0][1].name} is no statement that a house owes its log")
+        raise FileError(f"{path}: {read[0][1].name} is not a statement that must stand in the log")
     return promised
 
 
@@ -369,4 +368,4 @@ def _tell_unfinished(included: Sequence[Statement], shards: Sequence[LogShard]) 
         for line in unfinished(openings, shards) if openings else ():
             sys.stdout.write(f"{line}\n")
     except (SourceError, VerificationError):
-        sys.stdout.write("the finals were not looked for: the entries of the log are not open to you\n")
+        sys.stdout.write("the finals were not read: the entries of the log are not open to you\n")

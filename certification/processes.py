@@ -1,9 +1,8 @@
-"""A pure function over many values, in processes of their own: the answers come in order, and few values are held.
+"""Runs a pure function over many values in processes. Answers come in order, and only a few values are held at a time.
 
-Each process has a pipe of its own, whose other end nobody holds but the thread that asks it: where a process is killed,
-at whatever moment, that pipe is at its end. The executor of the standard library shares its pipes among the processes:
-one that is started while another is killed is overlooked there, and keeps them open for ever. Refuses to go on without
-a process that was lost (ProcessLostError): an answer that is missing is no answer.
+Each process has its own pipe, and only the thread that asks it holds the other end. So a killed process closes its pipe
+at once. The standard library's executor shares pipes among processes: a process that starts while another is killed
+can be overlooked there and keep them open for ever. ProcessLostError where a process dies.
 """
 
 from __future__ import annotations

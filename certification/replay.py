@@ -1,10 +1,11 @@
-"""Replay an export of signed statements from its files alone: `certify replay FILE… --keys KEYS [--root FINGERPRINT]`.
+"""`certify replay FILE… --keys KEYS [--root FINGERPRINT]`: replays an export of signed statements from its files alone.
 
-The procedure is `rgs.core.replay`, told in docs/verify.md; this reads files line by line, says what failed and counts.
-The last line is `N rounds verified, N failed, ANCHORED` or `… UNANCHORED`. Exit 0: no check failed and a round was
-verified, anchored or not; 1: a check failed, the root is another, or there was no round; 2: usage, unreadable files.
+The procedure is `rgs.core.replay` (docs/verify.md). This module reads the files line by line, prints what failed and
+counts. The last line is `N rounds verified, N failed, ANCHORED` or `… UNANCHORED`. Exit 0: no check failed and a round
+was verified, anchored or not; 1: a check failed, the root is another, or there was no round; 2: usage, unreadable
+files.
 
-Refuses a server, a database, a network; holds no line longer than a statement can be.
+Needs no server, database or network. Never holds a line that is longer than a statement can be.
 """
 
 from __future__ import annotations

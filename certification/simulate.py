@@ -1,15 +1,15 @@
-"""Rounds dealt, played and settled by the code that the server runs, against the exact figures: `certify simulate`.
+"""`certify simulate RULESET --rounds N [--seed HEX] [--workers N] [--z Z]`: plays rounds through the code that the
+server runs, and compares them with the exact figures.
 
-`certify simulate RULESET --rounds N [--seed HEX] [--workers N] [--z Z]`. Every deck comes from the production generator
-(reseeded from the operating system before each draw) or, with `--seed`, from its Hash_DRBG alone, so that a run can be
-repeated; the transcript becomes a deck as an auditor makes it. The player sees what `view` shows and plays best for the
-main bets, with every side bet placed; `deal`, `apply` and `settle` do the rest.
+Every deck comes from the production generator, reseeded from the operating system before each draw. With `--seed` it
+comes from its Hash_DRBG alone, so that a run can be repeated. The transcript becomes a deck as an auditor makes it. The
+player sees what `view` shows, plays best for the main bets and places every side bet. `deal`, `apply` and `settle` do
+the rest.
 
 For every bet the mean net win of n rounds is compared with the exact one, in units of its exact standard deviation over
 the root of n; for every action the same with its frequency. `z` is the interval (default 4.5: of a right program one
-figure in 150,000 lies outside). Exit 0: all inside; 1: one lies outside; 2: usage.
-
-Refuses to look at a run before its end: the number of rounds is named beforehand.
+figure in 150,000 lies outside). Exit 0: all inside; 1: one lies outside; 2: usage. The number of rounds is fixed
+beforehand: nothing is judged before the end.
 """
 
 from __future__ import annotations
@@ -222,5 +222,5 @@ def _errors(text: str) -> float:
     except ValueError:
         errors = 0.0
     if not 0 < errors < _Z_MAX:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no number above 0 and below {_Z_MAX}")
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number above 0 and below {_Z_MAX}")
     return errors

@@ -1,9 +1,9 @@
-"""Where a log is read from: a folder, or its address over HTTP. Bounded in bytes and time; refuses to follow redirects.
+"""Where a log is read from: a folder, or an HTTP address. Bytes and time are bounded; redirects are not followed.
 
-A log may compress what it serves, asked or not (C2SP tlog-tiles): gzip is read, within the same bounds.
+A log may compress what it serves, asked or not (C2SP tlog-tiles): gzip is read within the same bounds.
 
-A file that is not there is an answer (None): the log is not whole. A source that cannot be asked is none, nor is one
-that breaks off in the middle of a file or takes longer than FILE_S over it: SourceError, and the log is not accused.
+A missing file is an answer (None): the log is not whole. SourceError where the source does not answer, breaks off in
+the middle of a file, or takes longer than FILE_S for one: that says nothing against the log.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Folder:
 
     def __init__(self, folder: Path) -> None:
         if not folder.is_dir():
-            raise SourceError(f"{folder} is no folder")
+            raise SourceError(f"{folder} is not a folder")
         self._folder = folder
 
     def read(self, path: str, limit: int) -> bytes | None:

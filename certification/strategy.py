@@ -1,8 +1,8 @@
 """Best play of a ruleset: `certify strategy RULESET [HOLE [BOARD]] [--picture FILE] [--with-side-bet]`.
 
-Without cards, the 169 holes as a grid, suited above the diagonal; with two cards, or two and a board ("AsKd 2c3d4h"),
-the exact value of every action open to them, in antes. `--picture` draws the grid into a PNG or SVG file. Exit 2:
-usage, a board without a hole, cards that come twice, a board on which nothing is decided, or another kind of picture.
+Without cards, prints the 169 holes as a grid, suited above the diagonal. With two cards, or two and a board ("AsKd
+2c3d4h"), prints the exact value of every possible action, in antes. `--picture` draws the grid into a PNG or SVG file.
+Exit 2: usage, a board without a hole, a card twice, a board on which nothing is decided, another kind of picture.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--with-side-bet", action="store_true", help="for a player who always makes the side bet, too")
     arguments = parser.parse_args(argv)
     if arguments.board and not arguments.hole:
-        parser.error("argument BOARD: a board says nothing without the two cards of HOLE")
+        parser.error("argument BOARD: a board needs the two cards of HOLE")
     try:
         ruleset = load_ruleset(arguments.ruleset)
         cards = [_cards(text) for text in (arguments.hole, arguments.board)]
@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _picture(text: str) -> Path:
     if Path(text).suffix not in {".png", ".svg"}:
-        raise argparse.ArgumentTypeError(f"{text[:80]!r} ends neither in .png nor in .svg")
+        raise argparse.ArgumentTypeError(f"{text[:80]!r} does not end in .png or .svg")
     return Path(text)
 
 

@@ -1,8 +1,8 @@
-"""The files of a log against its checkpoint: every entry hashed, every tile recomputed and compared, the root last.
+"""The files of a log against its checkpoint: every entry is hashed, every tile recomputed and compared, the root last.
 
-`Tree` is the right edge of what was read so far, at most 256 hashes a level; it grows bundle by bundle, so that a run
-goes on where another ended, and what was verified then is the beginning of what is verified now. Failures are
-VerificationErrors whose check is one of those of CHECKS. Refuses to take a hash from a tile: tiles are only compared.
+`Tree` holds the right edge of what was read, at most 256 hashes a level. It grows bundle by bundle, so a run goes on
+where the last one ended. Failures are VerificationErrors whose check is one of CHECKS. No hash is ever taken from a
+tile: tiles are only compared.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _read_note(source: LogSource, path: str) -> Note | None:
 def verify_note_and_quorum(note: Note, policy: Policy) -> Accepted:
     """The checkpoint as the policy accepts it. A quorum of none is no evidence, whatever the note holds."""
     if policy.quorum == NONE:
-        raise failure(QUORUM, "the policy asks for no witness: a log that nobody watches is no evidence")
+        raise failure(QUORUM, "the policy asks for no witness: a log without witnesses proves nothing")
     try:
         return verify_checkpoint(note, policy)
     except FormatError as error:

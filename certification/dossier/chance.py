@@ -1,7 +1,7 @@
-"""The steps about chance: self-test, known answers, health tests, the shuffle battery, SP 800-22, programs of others.
+"""The steps about chance: self-test, known answers, health tests, the shuffle battery, SP 800-22, external programs.
 
-Each calls the code of the command of its name and gives plain values. What these show, and what they cannot, stands in
-docs/statistics.md. Refuses to call anything passed that did not run.
+Each calls the code of the command of its name and returns plain values. docs/statistics.md says what they show, and
+what they cannot. A step that did not run is not run, never passed.
 """
 
 from __future__ import annotations

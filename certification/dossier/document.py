@@ -1,7 +1,7 @@
 """The dossier as one document of plain values: verdict, steps, clauses with their results, what is not covered.
 
 Pure over the results. The verdict is `failed` if a step or clause failed, `passed` if everything ran and passed, else
-`incomplete`: nothing failed, and not everything ran. Refuses to round any of these up.
+`incomplete`: nothing failed, but not everything ran.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The steps about games: recorded rounds settled, exact returns derived, rounds simulated through the production code.
 
-What the returns mean and how they are counted stands in docs/returns.md. A certificate that a plan does not derive anew
-is read as it was committed, and told as such: never as derived.
+docs/returns.md says what the returns mean and how they are counted. A certificate that a plan does not derive anew is
+read as it was committed, and reported as such: never as derived.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The dossier as one page that is read on screen and printed: no script, nothing loaded but the pictures beside it.
+"""The dossier as one page for screen and print: no script, nothing loaded but the pictures beside it.
 
-Every value is escaped by the template engine. Refuses to show anything that the document and the results do not hold.
+It shows only what the document and the results hold. The template engine escapes every value.
 """
 
 from __future__ import annotations

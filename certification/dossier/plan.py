@@ -1,7 +1,8 @@
-"""What a dossier consists of: its steps in order, full or quick, and how much each looks at.
+"""The steps of a dossier in order, full or quick, and the sample size of each.
 
-The quick plan does the same with smaller samples, derives the returns of one ruleset of each game and reads the others
-as they were committed; it is for continuous integration, and its pages say so. Refuses sizes that no step works with.
+The quick plan takes the same steps with smaller samples. It derives the returns of one ruleset of each game and reads
+the others as they were committed. It is for continuous integration, and its pages say so. InvalidFieldError for sizes
+that no step works with.
 """
 
 from __future__ import annotations

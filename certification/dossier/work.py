@@ -1,8 +1,7 @@
 """The work folder: the result of each step as a file, with the hash of what it was made from.
 
-A step whose inputs (parameters, the bytes of the software that it runs, the versions that it runs on) are those of its
-file need not run again. Files are written whole or not at all. Refuses nothing: a file that is not understood counts as
-none, and its step runs.
+A step need not run again if its inputs are those of its file: parameters, bytes of the software that it runs, versions
+of the libraries. Files are written whole or not at all. A file that cannot be read counts as missing: its step runs.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """The certificate of a ruleset: everything that its enumeration says, as one document of exact numbers.
 
 The document is a pure function of the ruleset: no time, no machine, no float. Its file is named by the ruleset's hash
-(`rgs/core/certificate_data/<sha256>.json`); the server reads returns there and nowhere else (docs/returns.md tells what
-each row means). Fractions are "NUM/DEN" in lowest terms, `standard_deviation` is a decimal of twelve places.
+(`rgs/core/certificate_data/<sha256>.json`), and the server reads returns only there. docs/returns.md says what each row
+means. Fractions are "NUM/DEN" in lowest terms, `standard_deviation` is a decimal of twelve places.
 
-Refuses to be made when the two ways to the expected value, backwards through the decisions and forwards through the
-counted deals, differ.
+EnumerationError if the two ways to the expected value differ: backwards through the decisions, and forwards through the
+counted deals.
 """
 
 from __future__ import annotations

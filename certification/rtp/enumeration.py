@@ -1,11 +1,11 @@
-"""One ruleset played out: the best decision at every state and what comes of all 2.78e13 deals.
+"""Plays one ruleset out: the best decision at every state, and the results of all 2.78e13 deals.
 
 `play` finds the best play for the main bets alone, or for these and a side bet of the size of the ante together (the
-two differ where a fold forfeits the side bet); `count` counts the deals under it. A **deal** is an ordered tale: a
-hole, a flop, turn and river as a pair, a dealer's hand: C(52,2) x C(50,3) x C(47,2) x C(45,2), all equally likely.
+two differ where a fold forfeits the side bet); `count` counts the deals under it. A **deal** is ordered: a hole, a
+flop, turn and river as a pair, a dealer's hand: C(52,2) x C(50,3) x C(47,2) x C(45,2), all equally likely.
 
-Where two decisions are worth exactly the same, `count` is told which to take; every figure but the stakes and what
-follows from them is the same either way.
+Where two decisions are worth exactly the same, the caller of `count` says which to take. Only the stakes, and what
+follows from them, depend on that.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What the counted deals come to: returns, wagers, spreads and frequencies, as exact fractions.
+"""Returns, wagers, spreads and frequencies of the counted deals, as exact fractions.
 
-Everything is per ante and per round dealt. `return_initial` is 1 + the expected value per ante; `return_total` is 1 +
+Everything is per ante and per round dealt. `return_initial` is 1 + the expected value per ante. `return_total` is 1 +
 the expected value over the expected total wager on the main bets (one less the element of risk). A side bet has the
-size of the ante and its `return` is its own merit, as if no fold could forfeit it; what a fold takes from it stands
+size of the ante. Its `return` is its own merit, as if no fold could forfeit it; what a fold takes from it stands
 apart.
 """
 

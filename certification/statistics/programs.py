@@ -1,11 +1,11 @@
-"""The batteries of others, where they are on PATH: fed through `rng export`, their output read, told beside our own.
+"""External test batteries, where they are on PATH: fed by `rng export`, their output read, shown beside our own.
 
-ent, rngtest (FIPS 140-2) and dieharder are Debian's; NIST's `assess`, PractRand's `RNG_test` and a driver for TestU01
-called `testu01-stdin` (32-bit words on standard input, SmallCrush) are built by whoever wants them. A program that is
-not there is *not run*. One that crashes, hangs, looks at fewer bytes than it was given, leaves out tests, or says
-anything that is not understood is *void*: neither passed, nor anything else. These programs raise
-false alarms on good generators (docs/statistics.md): what fails here is p below 1e-6, or what the program itself calls
-a failure beyond doubt; weaker words are told.
+ent, rngtest (FIPS 140-2) and dieharder are Debian's. NIST's `assess`, PractRand's `RNG_test` and a driver for TestU01
+called `testu01-stdin` (32-bit words on standard input, SmallCrush) must be built by the user. A missing program is *not
+run*. One that crashes, hangs, looks at fewer bytes than it was given, leaves out tests, or says anything that is not
+understood is *void*: neither passed nor failed. These programs raise false alarms on good generators
+(docs/statistics.md). So a test fails here only with p below 1e-6, or if the program itself calls it a failure beyond
+doubt; weaker words are shown.
 """
 
 from __future__ import annotations

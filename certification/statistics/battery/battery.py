@@ -1,10 +1,10 @@
-"""The whole battery on one source, and the decision rule that was written down before any run.
+"""The whole battery on one source, and the decision rule, which was written down before any run.
 
-Some thirty p-values. Holm at the family level (1 %: "collectively at 99 %"); a p-value below 1e-8 fails at once; Holm's
-rejection with no p-value below that, or a continuous p-value above 1 - 1e-6 (too good), calls for the one repeat that
-is declared here, with four times as many fresh decks, whose verdict stands. Second level: replicates, and whether the
-p-values of continuous statistics are uniform over them. A test whose least number of decks is not reached has no
-p-value and is told as not applicable.
+There are some thirty p-values, judged by Holm at the family level (1 %: "collectively at 99 %"). A p-value below 1e-8
+fails at once. If Holm rejects without such a p-value, or a continuous p-value is above 1 - 1e-6 (too good), one repeat
+follows, with four times as many fresh decks, and its verdict stands. Second level: replicates, and whether the p-values
+of continuous statistics are uniform over them. A test with fewer decks than it needs has no p-value and is reported as
+not applicable.
 """
 
 from __future__ import annotations

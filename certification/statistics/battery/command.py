@@ -1,10 +1,10 @@
 """The command `certify rng`: the shuffle battery on the production generator, a seed, planted defects or an export.
 
-`--decks N` from the production path (or from `--seed HEX`, which can be repeated); `--replicates R` asks instead for
-the uniformity of p-values over R samples of N decks; `--defects usual | all` plants every defect and asks the battery
-to fail it; `--statements FILE…` takes the decks of recorded rounds, and compares their returns; `--programs` runs the
-batteries of others that are on PATH. Exit 0: passed; 1: failed; 2: usage, unreadable
-files, nothing applicable, nothing run.
+`--decks N` from the production path (or from `--seed HEX`, which can be repeated). `--replicates R` tests instead
+whether p-values are uniform over R samples of N decks. `--defects usual | all` plants every defect, which the battery
+must fail. `--statements FILE…` takes the decks of recorded rounds and compares their returns. `--programs` runs the
+external batteries that are on PATH. Exit 0: passed; 1: failed; 2: usage, unreadable files, nothing applicable, nothing
+run.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _recorded(paths: Sequence[Path], alpha: float) -> tuple[dict[str, Any], Iter
         yield from tell_returns(returned)
         yield ""
         yield from (f"not read: {count} {what}" for what, count in recorded.unread.items())
-        yield "no signature was looked at: certify replay does that, and comes first"
+        yield "no signature was verified: run certify replay first"
         yield f"both together: {word}"
 
     return document, lines()
@@ -154,7 +154,7 @@ def tell_second(second: battery.SecondLevel) -> Iterator[str]:
     yield from (f"{name:<32}  not applicable: too few decks in a replicate" for name in second.missing)
     yield from (f"rejected by Holm: {name}" for name in second.rejected)
     if second.replicates < battery.REPLICATES_LEAST:
-        yield f"fewer than {battery.REPLICATES_LEAST} replicates say nothing"
+        yield f"fewer than {battery.REPLICATES_LEAST} replicates are too few for a verdict"
     yield second.word
 
 
@@ -185,5 +185,5 @@ def _seed(text: str) -> bytes:
     except ValueError:
         seed = b""
     if not seed:
-        raise argparse.ArgumentTypeError(f"{text!r} is no seed in hex")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a seed in hex")
     return seed

@@ -1,8 +1,8 @@
-"""The tests whose counts add up over chunks: what is counted in a chunk, and the law the sum is held against.
+"""The tests whose counts add up over chunks: what is counted in a chunk, and the law that the sum is compared with.
 
-Each says the clause it answers: GLI-19 3.2.2 names chi-square (total distribution), overlaps, coupon collector, runs,
-interplay correlation, serial correlation, duplicates; the rest go further. `least` is the number of decks below which a
-test gives no p-value.
+Each names the clause that it answers. GLI-19 3.2.2 names chi-square (total distribution), overlaps, coupon collector,
+runs, interplay correlation, serial correlation, duplicates; the other tests go further. `least` is the number of decks
+below which a test gives no p-value.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Recorded rounds from the finals of an export: the transcripts for the battery, and what stratifies their returns.
+"""Recorded rounds from the finals of an export: transcripts for the battery, and the strata of their returns.
 
 Reads export lines (docs/formats.md, 12) in the order of the files. Nothing is verified here, neither signature nor
-chain: `certify replay` comes first. Only finals count: a discarded draw was never played, a void without transcript
-revealed nothing. The deals are put in the order of their drawing (instance, draw number), because the order in which
-rounds end follows from the cards. Keeps a transcript of some 54 bytes for every deal.
+chain: run `certify replay` first. Only finals count: a discarded draw was never played, and a void without transcript
+revealed nothing. Deals are put in the order of their drawing (instance, draw number), because the order in which rounds
+end follows from the cards. Keeps a transcript of some 54 bytes for every deal.
 
-Refuses a line that is no statement (naming it); counts what it cannot use: finals whose opening is not in the files,
-rounds that came before (files may overlap), rulesets that are not shipped in that version, transcripts that are not one
-shuffle's.
+UnreadableExportError for a line that is not a statement. What cannot be used is counted: finals whose opening is not in
+the files, rounds that came before (files may overlap), rulesets that are not shipped in that version, transcripts that
+are not those of one shuffle.
 """
 
 from __future__ import annotations

@@ -168,5 +168,5 @@ def level(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no level between 0 and 1")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a level between 0 and 1")
     return value

@@ -445,7 +445,7 @@ def test_one_run_at_a_time_has_the_state(case: Case, capsys: pytest.CaptureFixtu
     assert case.audit() == 0
     with StateFile(case.state).held():
         assert case.audit() == 2
-    assert "another run is at work" in capsys.readouterr().err
+    assert "another run uses this state" in capsys.readouterr().err
     assert case.audit() == 0
 
 

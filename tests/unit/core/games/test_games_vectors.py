@@ -277,7 +277,7 @@ def test_the_command_names_lines_and_fields(tmp_path: Path, capsys: pytest.Captu
     assert run(file, b"\n" + good + b"\n") == 1
     out, err = capsys.readouterr()
     assert out == "1 passed, 0 failed, 0 refused\n"
-    assert err.startswith("line 1: error: the row is no JSON")
+    assert err.startswith("line 1: error: the row is not JSON")
     assert run(file, good + b"\n", "casino-holdem") == 1
     out, err = capsys.readouterr()
     assert out == "0 passed, 0 failed, 0 refused\n"
