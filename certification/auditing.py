@@ -49,11 +49,11 @@ from rgs.core.tlog.tiles import TILE_WIDTH, TileSubtrees
 
 CHUNK_BUNDLES: Final = 2
 SAVE_ENTRIES: Final = 1 << 18
-"""So often a run leaves what it has, for one that is interrupted to go on from."""
+"""After so many entries a run saves its part, so that an interrupted run can go on."""
 FAILURES_MAX: Final = 1_000
-"""Failures that are kept word by word; all are counted."""
+"""So many failures are kept in full; all are counted."""
 FEW: Final = 4_096
-"""Of so few entries no process is started: starting one takes longer."""
+"""For fewer entries no process is started: starting one takes longer."""
 SAMPLE: Final = 1_000
 """Envelopes on which the bare verification of signatures is measured."""
 
@@ -65,11 +65,11 @@ class LogAudit:
     note: Note | None = None
     accepted: Accepted | None = None
     published: Checkpoint | None = None
-    """What the log shows as its newest; another than the accepted one where that was not cosigned yet."""
+    """The newest checkpoint of the log. It is not the accepted one if it is not cosigned yet."""
     before: Checkpoint | None = None
     is_sound: bool = False
     is_begun: bool = False
-    """Whether there was anything to read by: a checkpoint and keys that may be gone on from."""
+    """Whether reading began: there were a checkpoint and keys to go on from."""
     failures: list[dict[str, str]] = field(default_factory=list)
     failed: int = 0
     entries: int = 0
@@ -78,7 +78,7 @@ class LogAudit:
     sample: list[tuple[bytes, bytes]] = field(default_factory=list)
     """Envelopes and the public keys that signed them."""
     read_again: str = ""
-    """Why what the state says was read was read once more."""
+    """Why entries that the state covers were read again."""
     keys: KeyBook | None = None
     replay: Replay | None = None
     findings: AuditFindings | None = None
@@ -91,7 +91,7 @@ class LogAudit:
 
 @dataclass(slots=True)
 class Auditor:
-    """What is asked of every run: `bundle` is the key bundle, `root` the fingerprint brought from outside."""
+    """The parameters of a run. `bundle` is the key bundle, `root` the fingerprint brought from outside."""
 
     source: LogSource
     policy: Policy
@@ -99,21 +99,21 @@ class Auditor:
     root: str | None
     rulebook: Rulebook = field(default_factory=Rulebook)
     own: frozenset[str] = frozenset()
-    """The witnesses of the policy that are the house's."""
+    """The witnesses of the policy that belong to the operator of the RGS."""
     notes: Sequence[bytes] = ()
-    """Checkpoints that witnesses outside the house have cosigned, brought by the auditor."""
+    """Checkpoints that the auditor brings, cosigned by outside witnesses."""
     engine: str = "process"
     """Where signatures are verified, one of ENGINES; `cluster` is its address, `workers` those of the pool."""
     cluster: str | None = None
     workers: int = 1
     now_s: int | None = None
-    """The auditor's clock; None: no cosignature is held to it."""
+    """The auditor's clock; None: cosignatures are not compared with it."""
     whole: bool = False
-    """Read again what the state says was read; its checkpoint must be met on the way."""
+    """Read everything again; the state's checkpoint must still be part of the log."""
     save: Callable[[dict[str, Any]], None] = lambda _: None
     """Called with the state so far, every SAVE_ENTRIES."""
     advance: Callable[[int, int], None] = lambda _read, _size: None
-    """Told how many entries of how many were read."""
+    """Called with how many entries of how many were read."""
 
     def run(self, state: Mapping[str, Any] | None, part: Mapping[str, Any] | None = None) -> LogAudit:
         """An audit from the state of the one before; `part` is what one that was interrupted has left.
@@ -213,7 +213,7 @@ class _LogRun:
         self._cosigned = cosigned
         self._keys = KeyBook(auditor.bundle, root=auditor.root, witnessed=cosigned.witnessed)
         self._latest = format_time((seen_s + MARGIN_S) * 1000)
-        """No statement under the checkpoint is later: the quorum had seen it, by clocks that are right."""
+        """No statement under the checkpoint is later: the quorum had seen the checkpoint by then."""
         self._signed: dict[str, dict[str, int]] = {}
         """Key -> shard -> the last entry of it that counted."""
         self._shard_before = None if audit.before is None or audit.before.origin == checkpoint.origin else audit.before
@@ -231,7 +231,7 @@ class _LogRun:
         self._known = {keyid: key.public_key for keyid, key in self._keys.known.items()}
 
     def _take_up(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state. FormatError; KeyError, TypeError, ValueError, AttributeError where it is none."""
+        """Go on from a state. FormatError; KeyError, TypeError, ValueError or AttributeError if it is not one."""
         audit = self._audit
         if state["root_key"] != self._keys.root:
             raise FormatError(f"the state is of a system with the root {state['root_key']}, not {self._keys.root}")
@@ -251,9 +251,9 @@ class _LogRun:
         return {origin for last in self._signed.values() for origin in last} <= {self._checkpoint.origin}
 
     def fallen(self) -> VerificationError | None:
-        """Why something that the state has accepted counts no more, under the key bundle of today; None if all does.
+        """Why something in the state no longer counts under today's key bundle; None if all of it counts.
 
-        What stands at a key's last place stands at every one before it.
+        If a key's last statement counts, all earlier ones do.
         """
         for keyid, last in self._signed.items():
             for origin, index in last.items():
@@ -352,7 +352,7 @@ class _LogRun:
                     audit.report(error, f"entry {index}")
 
     def _verify_time(self, statement: Statement, index: int) -> Iterator[VerificationError]:
-        """No statement is dated behind the checkpoint over it, or knows one that covers it."""
+        """No statement is dated later than the checkpoint over it, or names a checkpoint that covers it."""
         body, named = statement.body, {"statement": statement.hash, "kind": statement.kind.name}
         if body["time"] > self._latest:
             message = f"dated {body['time']}, and the checkpoint over it was seen no later than {self._latest}"

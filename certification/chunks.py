@@ -25,7 +25,7 @@ _START: Final = KINDS["instance_start"].payload_type.encode("ascii")
 _PAYLOAD: Final = re.compile(rb'\{"payload":"([A-Za-z0-9+/=]{1,45000})"')
 
 Found = tuple[bytes, Envelope | None, bool]
-"""Leaf hash, the envelope (None: it is none), whether its signature verifies under its keyid."""
+"""Leaf hash, the envelope (None if it is not one), whether its signature verifies under its keyid."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,10 +36,10 @@ def read_notes(paths: Iterable[Path], policy: Policy, own: Collection[str]) -> l
 
 
 class CosignedCheckpoints:
-    """Cosigned checkpoints of one house's shards, one a size: the one with the earliest cosignature from outside."""
+    """Cosigned checkpoints of one system's shards: for each size the one with the earliest outside cosignature."""
 
     def __init__(self, policy: Policy, own: Collection[str], notes: Iterable[str] = ()) -> None:
-        """`notes` are those of a state; FormatError for what is none."""
+        """`notes` are those of a state; FormatError if one cannot be read."""
         self._policy = policy
         self._own = frozenset(own)
         self._held: dict[tuple[str, int], tuple[bytes, Witnessed | None]] = {}
@@ -47,7 +47,7 @@ class CosignedCheckpoints:
             self.add(note.encode("utf-8"))
 
     def add(self, note: bytes) -> None:
-        """Take in a note; FormatError. Whether it counts, the policy says."""
+        """Add a note; FormatError. The policy says whether it counts."""
         checkpoint = parse_checkpoint(parse_note(note).text)
         try:
             seen = read_witnessed(note, self._policy, self._own)
@@ -60,12 +60,12 @@ class CosignedCheckpoints:
 
     @property
     def witnessed(self) -> list[Witnessed]:
-        """What counts, under the policy of today."""
+        """The checkpoints that count under today's policy."""
         return [seen for _, seen in self._held.values() if seen is not None]
 
     @property
     def notes(self) -> list[str]:
-        """What a state keeps, by shard and size: all where they are few; else every second one of the older half."""
+        """The notes that a state keeps, by shard and size: all if few, else every second one of the older half."""
         kept = [self._held[of][0].decode("utf-8") for of in sorted(self._held)]
         while len(kept) > NOTES_MAX:
             middle = len(kept) // 2
@@ -74,7 +74,7 @@ class CosignedCheckpoints:
 
 
 def of_document(notes: object, policy: Policy, own: Collection[str]) -> CosignedCheckpoints:
-    """Those of a state. FormatError."""
+    """The cosigned checkpoints of a state. FormatError."""
     if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
         raise FormatError("the state has no list of cosigned checkpoints")
     return CosignedCheckpoints(policy, own, notes)

@@ -45,7 +45,7 @@ class Adjusted:
 
     @property
     def is_alarming(self) -> bool:
-        """Whether what was won differs from what these decisions lead one to expect."""
+        """Whether the measured win differs from the win expected of these decisions."""
         return self.evidence >= self.limit
 
 

@@ -46,7 +46,7 @@ FILES: Final[Mapping[str, int]] = {
 NEEDED: Final = ("session.jsonl", "keys.json", "opening.json", "final.json", "ruleset.json")
 
 _BAD_ZIP: Final = (OSError, zipfile.BadZipFile, zlib.error, struct.error, RuntimeError, EOFError, ValueError)
-"""What the library makes of a file that is no zip, or a damaged one; a NotImplementedError is a RuntimeError."""
+"""What the library raises for a file that is not a zip, or is damaged; a NotImplementedError is a RuntimeError."""
 
 
 def read_zip(path: Path) -> dict[str, bytes]:
@@ -74,7 +74,7 @@ def read_zip(path: Path) -> dict[str, bytes]:
 
 
 def examine(files: Mapping[str, bytes], root: str | None, trust: Trust | None) -> Dispute:
-    """Everything verified that can be. VerificationError or FormatError where there is no round to show."""
+    """Verify everything. VerificationError or FormatError if there is no round to show."""
     verdict: list[str] = []
     ruleset = parse_canonical_ruleset(files["ruleset.json"])
     keys = KeyBook(files["keys.json"], root=root)

@@ -24,18 +24,18 @@ _HELD: Final = 2
 """Chunks that each worker has before it; what waits is bounded by that."""
 _HELD_MAX: Final = 128
 TIMEOUT_S: Final = 60
-"""How long a cluster may take to answer at all."""
+"""How long a cluster may take to answer."""
 
 
 class EngineError(Exception):
-    """The engine is not there, or was lost on the way: nothing is said of the log."""
+    """The engine does not answer or was lost. This says nothing about the log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """`begin` gives a chunk away, `wait` has what was found of it, `drop` wants it no more.
+    """`begin` hands a chunk over, `wait` returns what was found, `drop` cancels it.
 
-    `is_here`: it is this process that verifies, and its CPU time is that of the verification.
+    `is_here`: this process verifies, so its CPU time is that of the verification.
     """
 
     begin: Callable[[LogChunk], Any]

@@ -22,7 +22,7 @@ from rgs.core.rounds import DECK_UNRECOVERABLE
 from rgs.core.statements import UnhandledKindError
 
 VOIDS_MAX: Final = 10_000
-"""Voids that are told one by one; all are counted."""
+"""So many voids are listed one by one; all are counted."""
 
 
 class AuditFindings:
@@ -127,7 +127,7 @@ class AuditFindings:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a `state`. KeyError, TypeError, ValueError or AttributeError for what is none."""
+        """Go on from a `state`. KeyError, TypeError, ValueError or AttributeError if it is not a state."""
         if state.keys() != self.state().keys():
             raise ValueError("the findings are of another version")
         self.artifacts = dict(state["artifacts"])

@@ -45,13 +45,13 @@ _SHOWN: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """A policy file, and which of its witnesses are the house's own."""
+    """A policy file, and which of its witnesses belong to the operator of the RGS."""
 
     policy: Policy
     own: frozenset[str]
 
     def verdict(self, witnessed: Sequence[str]) -> str:
-        """Whether the quorum stands without the house's own witnesses."""
+        """Whether the quorum stands without the operator's own witnesses."""
         return "WITNESSED" if self.policy.is_met_by(set(witnessed) - self.own) else "SELF-WITNESSED"
 
 
@@ -95,18 +95,18 @@ class StateFile:
             os.close(descriptor)
 
     def read(self) -> dict[str, Any] | None:
-        """The state, None where there is none yet. FormatError, FileError."""
+        """The state; None at the first run. FormatError, FileError."""
         return parse_state(read_file(self._path, STATE_BYTES_MAX)) if self._path.exists() else None
 
     def read_part(self) -> dict[str, Any] | None:
-        """What an interrupted run left, None where it is of no use."""
+        """What an interrupted run left; None if it cannot be used."""
         try:
             return parse_state(read_file(self._part, STATE_BYTES_MAX)) if self._part.exists() else None
         except (FormatError, ValueError):
             return None
 
     def save_part(self, document: dict[str, Any]) -> None:
-        """Durable and whole, or not at all."""
+        """Write it durably and whole, or not at all."""
         temporary = self._path.with_name(f".{self._path.name}.unfinished")
         try:
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -120,7 +120,7 @@ class StateFile:
             raise FileError(f"{self._part}: {error.strerror}") from error
 
     def accept(self) -> None:
-        """What was left last is the state from now on; durable on return."""
+        """Make the last part the state; durable on return."""
         self._rename(self._part, self._path)
 
     @staticmethod
@@ -133,7 +133,7 @@ class StateFile:
             os.close(descriptor)
 
     def discard(self) -> None:
-        """The run has shown that the log is not what its checkpoint says: nothing of it is kept."""
+        """Delete the part: the log is not what its checkpoint says."""
         self._part.unlink(missing_ok=True)
 
 

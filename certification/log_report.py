@@ -26,7 +26,7 @@ _SUMMARY: Final = (
 def document_of(
     found: LogAudit, own: AbstractSet[str], verdict: str, root: str, bare_s: tuple[float, float]
 ) -> dict[str, Any]:
-    """The report. `own` are the witnesses of the house; `bare_s` what a bare verification costs, in CPU seconds."""
+    """The report. `own` are the operator's witnesses; `bare_s` is the CPU time of a bare verification."""
     document: dict[str, Any] = {
         "failed": found.failed,
         "failures": found.failures,
@@ -125,7 +125,7 @@ def _instances(replay: Replay) -> Iterator[dict[str, Any]]:
 
 
 def _ranked(name: str, sums: Mapping[str, Mapping[str, int]]) -> list[dict[str, Any]]:
-    """Who has most comes first; amounts of one currency each."""
+    """The most voids first; amounts of one currency each."""
     ranked = sorted(sums.items(), key=lambda one: (-one[1]["voids"], one[0]))
     return [{name: of.partition(" ")[0], "currency": of.partition(" ")[2], **row} for of, row in ranked]
 
@@ -199,12 +199,12 @@ def rows_of(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _looked_at(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Files beside the log, and decks that nobody was shown."""
+    """Files beside the log, and decks that were never shown."""
     yield "artifacts", f"{len(document['artifacts'])} files compared with their statements"
     for row in document["artifacts_untold"]:
         yield "NO ARTIFACT", f"{row['name']} {row['sha256'][:16]}… is named, and no statement tells its file"
     if hidden := document["summary"]["seats_unrecoverable"]:
-        what = "void seats whose deck nobody was shown (DECK_UNRECOVERABLE)"
+        what = "void seats whose deck was never shown (DECK_UNRECOVERABLE)"
         yield "EXPOSED", f"{hidden} {what}: what they would have returned is not known"
 
 
@@ -215,5 +215,5 @@ def render_html(document: Mapping[str, Any]) -> str:
 
 
 def _money_text(amount_minor: int | str, currency: str) -> str:
-    """An amount of the report as people read it; what is no number (`unknown`) as it is."""
+    """An amount of the report for people; what is not a number (`unknown`) stays as it is."""
     return format_money(int(amount_minor), currency) if str(amount_minor).lstrip("-").isdigit() else str(amount_minor)

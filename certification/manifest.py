@@ -88,7 +88,7 @@ def make_manifest(root: Path, home: Path | None = None) -> dict[str, Any]:
 
 
 def _version(path: Path) -> str:
-    """What a package says it is, without running it."""
+    """The version that a package states, without running it."""
     found = re.search(r'^__version__ = "([^"]+)"', path.read_text("utf-8"), re.MULTILINE)
     if found is None:
         raise UnverifiableError(f"{path} names no version")
@@ -123,19 +123,19 @@ def _site(root: Path) -> Path:
 
 
 def _module(hashes: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """A module as the central system is told of it (`ReportModules`): two hashes of one listing."""
+    """A module as it is reported to the regulator (`ReportModules`): two hashes of one listing."""
     files = {path: sha256 for path, sha256 in hashes.items() if path.startswith(prefix)}
     return {name: manifest_verify.hash_of(files, name) for name in ("sha1", "sha256")}
 
 
 def _part(hashes: Mapping[str, str], prefix: str) -> str | None:
-    """One hash for the files below a folder, as `sha256sum` would list them; None where there are none."""
+    """One hash for the files below a folder, as `sha256sum` would list them; None if there are none."""
     files = {path: sha256 for path, sha256 in hashes.items() if path.startswith(prefix)}
     return manifest_verify.hash_of(files) if files else None
 
 
 def _configuration(home: Path) -> dict[str, str | None]:
-    """The hashes of a node's settings: what tells of a change without telling what."""
+    """The hashes of a node's settings: they show a change, but not its content."""
     if not home.is_dir():
         raise NotADirectoryError(f"{home} is not a folder")
     names = ("rgs.toml", "outward.toml")
@@ -148,7 +148,7 @@ def format_manifest(manifest: Mapping[str, Any]) -> str:
 
 
 def _table(manifest: Mapping[str, Any]) -> str:
-    """What people read: one line a fact."""
+    """The table for people: one line for each fact."""
     lines = [f"{name} {version}" for name, version in manifest["versions"].items()]
     lines += [
         f"{entry['sha256']}  {entry['sha1']}  {entry['class']:<4}  {entry['path']}"

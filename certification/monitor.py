@@ -45,7 +45,7 @@ JUDGED_EVERY: Final = 1_000
 
 
 class PlaceError(ValueError):
-    """A place that cannot be read, or a line in it that is no statement."""
+    """A place that cannot be read, or a line in it that is not a statement."""
 
 
 @dataclass(slots=True)

@@ -49,7 +49,7 @@ from rgs.core.tlog.tiles import TILE_WIDTH, Tile
 DELAY_S: Final = 86_400
 """The stated maximum delay (docs/formats.md, section 16)."""
 SKEW_S: Final = 3_600
-"""So far a clock of the house may be ahead of the one that turned the half-year; its guard stops play long before."""
+"""A server's clock may be this far ahead of the one that turned the half-year; its guard stops play long before."""
 RECEIPT_BYTES_MAX: Final = 64 * LINE_BYTES_MAX
 _OPEN: Final = KINDS["session_open"].payload_type.encode("ascii")
 _FINAL: Final = KINDS["round_final"].payload_type.encode("ascii")
@@ -58,7 +58,7 @@ _INCLUDED, _OMITTED, _UNUSABLE, _NOT_DUE = 0, 1, 2, 3
 
 @dataclass(frozen=True, slots=True)
 class OmissionAnswer:
-    """What is to be said of one receipt."""
+    """The answer for one statement of a receipt."""
 
     status: int
     text: str
@@ -154,14 +154,14 @@ class Receipts:
 
     @property
     def is_of_another_house(self) -> bool:
-        """Whether the log is open, and nothing in it is signed by these keys."""
+        """Whether the entries of the log can be read, and none is signed by these keys."""
         if any(shard.places for shard in self._shards):
             return False
         try:
             if any(self._is_authentic(entry) for shard in self._shards for entry in shard.entries()):
                 return False
         except (SourceError, VerificationError):
-            return False  # whose it is, the policy alone says
+            return False  # only the policy says whose log it is
         return any(shard.size for shard in self._shards)
 
     def _is_authentic(self, entry: bytes) -> bool:
@@ -206,7 +206,7 @@ def _times(entries: Sequence[bytes]) -> Iterator[int]:
     for entry in entries:
         try:
             kind, body = parse_statement(parse_envelope(entry))
-            if kind.numbered:  # not a root's: its clock is a person's
+            if kind.numbered:  # a root key's statement is dated by a person
                 yield parse_time(body["time"])
         except FormatError:
             continue
@@ -215,7 +215,7 @@ def _times(entries: Sequence[bytes]) -> Iterator[int]:
 def judge(
     statement: Statement, found: tuple[LogShard, int] | None, shards: Sequence[LogShard], delay_s: int
 ) -> OmissionAnswer:
-    """What is to be said of a statement that was looked for, and found in a shard at a place or not at all."""
+    """The answer for a statement; `found` is the shard and the place in it, None if it is missing."""
     named = f"{statement.kind.name} {statement.hash}"
     if found is not None:
         checkpoint = found[0].accepted.checkpoint
@@ -276,7 +276,7 @@ def unfinished(openings: Sequence[Statement], shards: Sequence[LogShard]) -> Ite
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="certify omission", description="Is a signed statement in the log?")
     parser.add_argument(
-        "receipt", type=Path, nargs="+", metavar="RECEIPT", help="an envelope, or export lines, of one house"
+        "receipt", type=Path, nargs="+", metavar="RECEIPT", help="an envelope, or export lines, of one system"
     )
     parser.add_argument(
         "--log", required=True, action="append", metavar="LOG", help="a shard of the log: a folder, or an address"

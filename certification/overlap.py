@@ -22,7 +22,7 @@ class SeenRounds:
         self._again: set[str] = set()
 
     def is_again(self, opening_hash: str, opening: Mapping[str, Any]) -> bool:
-        """Whether this opening came before; its final, which is in the future, is then known, too."""
+        """Whether this opening came before; its final, which comes later, is then recognised too."""
         deal = opening["deal"]
         number, place = divmod(int(deal["draw_no"]), _PAGE)
         page = self._pages.setdefault(

@@ -25,11 +25,11 @@ _B = TypeVar("_B")
 
 
 class ProcessLostError(ChildProcessError):
-    """A process was killed, perhaps for the memory that it took: nothing is said of what it worked on."""
+    """A process was killed, perhaps because it used too much memory: its answer is missing."""
 
 
 def over(work: Callable[[_A], _B], values: Iterable[_A], workers: int) -> Iterator[_B]:
-    """`work` of each value, in order; in this process if one worker is enough. ProcessLostError, and what it raises."""
+    """`work` of each value, in order; in this process if `workers` is 1. ProcessLostError, and what it raises."""
     if workers <= 1:
         yield from map(work, values)
         return
@@ -49,7 +49,7 @@ def over(work: Callable[[_A], _B], values: Iterable[_A], workers: int) -> Iterat
 
 @contextmanager
 def pool(work: Callable[[_A], _B], workers: int) -> Iterator[Callable[[_A], Future[_B]]]:
-    """What takes a value and promises its answer. `work` goes to each process once, with all that it holds."""
+    """A function from a value to its future answer. `work` is sent to each process once, with its data."""
     spawn = multiprocessing.get_context("spawn")
     idle: SimpleQueue[Connection] = SimpleQueue()
     processes = []
@@ -85,7 +85,7 @@ def pool(work: Callable[[_A], _B], workers: int) -> Iterator[Callable[[_A], Futu
 
 
 def _answer(work: Callable[[Any], object], end: Connection) -> None:
-    """What a process of the pool does, as long as there is somebody to ask it."""
+    """The loop of a process of the pool, until its pipe closes."""
     with suppress(EOFError, OSError, KeyboardInterrupt):
         while True:
             value = end.recv()

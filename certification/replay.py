@@ -48,7 +48,7 @@ def read_lines(file: BinaryIO) -> Iterator[bytes]:
 
 
 class _Told:
-    """Where failures and the summary go: for people, or one JSON object a line."""
+    """Prints failures and the summary: for people, or one JSON object a line."""
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
@@ -101,10 +101,10 @@ def _rows(summary: Summary, keys: KeyBook) -> Iterator[tuple[str, str]]:
 
 
 def _warnings(summary: Summary) -> Iterator[str]:
-    """What nobody may overlook, though no check failed."""
+    """Warnings that must be seen although no check failed."""
     if summary.seats_unrecoverable:
         yield (
-            f"EXPOSED: {summary.seats_unrecoverable} void seats whose deck nobody was shown (DECK_UNRECOVERABLE):"
+            f"EXPOSED: {summary.seats_unrecoverable} void seats whose deck was never shown (DECK_UNRECOVERABLE):"
             " what they would have returned is not known"
         )
     if summary.has_development_keys:
@@ -141,7 +141,7 @@ def _feed(procedure: Replay, line: bytes) -> list[VerificationError]:
 
 
 def _sign(text: str) -> None:
-    """A sign of life for a person who waits."""
+    """Progress for a person at a terminal."""
     if sys.stderr.isatty():
         sys.stderr.write(f"\r\x1b[K{text}")
         sys.stderr.flush()
@@ -180,7 +180,7 @@ def jurisdiction(path: Path) -> Jurisdiction:
 
 
 def fingerprint(text: str) -> str:
-    """What an option must be that names a root."""
+    """The type of an option that names a root."""
     if not _FINGERPRINT.fullmatch(text):
         raise argparse.ArgumentTypeError("a fingerprint is 64 lowercase hex digits")
     return text

@@ -29,7 +29,7 @@ _GONE: Final = frozenset({404, 410})
 
 
 class SourceError(Exception):
-    """The log cannot be read, whatever is in it."""
+    """The log cannot be read. This says nothing about its content."""
 
 
 class LogSource(Protocol):
@@ -115,7 +115,7 @@ class Web:
 
 
 def add_tls_options(parser: argparse.ArgumentParser) -> None:
-    """What https needs beside an address: a house guards the entries of its log by certificate."""
+    """The options of https: a server may guard the entries of its log by certificate."""
     parser.add_argument("--tls-ca", type=Path, metavar="FILE", help="whom https trusts, instead of the system's")
     parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="your certificate, where entries are guarded")
     parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its key")

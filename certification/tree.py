@@ -43,7 +43,7 @@ TIMES: Final = "log times"
 ARTIFACTS: Final = "log artifacts"
 CHECKS: Final = (CHECKPOINT, QUORUM, CONSISTENCY, ENTRY, TILES, TIMES, ARTIFACTS)
 MARGIN_S: Final = 300
-"""So far apart may two right clocks be: the house's, a witness's, the auditor's."""
+"""Two correct clocks may differ by this much: the server's, a witness's, the auditor's."""
 
 
 def failure(check: str, message: str, **metadata: str | int) -> VerificationError:
@@ -52,7 +52,7 @@ def failure(check: str, message: str, **metadata: str | int) -> VerificationErro
 
 
 def read_checkpoint(source: LogSource) -> Note:
-    """The note that is published, its form alone verified. VerificationError, SourceError."""
+    """The published note; only its form is verified. VerificationError, SourceError."""
     note = _read_note(source, CHECKPOINT_PATH)
     if note is None:
         raise failure(CHECKPOINT, "there is no checkpoint")
@@ -84,7 +84,7 @@ def _read_note(source: LogSource, path: str) -> Note | None:
 
 
 def verify_note_and_quorum(note: Note, policy: Policy) -> Accepted:
-    """The checkpoint as the policy accepts it. A quorum of none is no evidence, whatever the note holds."""
+    """The checkpoint as the policy accepts it. A quorum of `none` is refused: it proves nothing."""
     if policy.quorum == NONE:
         raise failure(QUORUM, "the policy asks for no witness: a log without witnesses proves nothing")
     try:
@@ -149,7 +149,7 @@ def read_bundle(source: LogSource, index: int, size: int) -> tuple[bytes, list[b
 
 
 def read_hashes(source: LogSource, tile: Tile) -> list[bytes]:
-    """The hashes of a tile. VerificationError where there is none of its width."""
+    """The hashes of a tile. VerificationError if it is missing or shorter."""
     data, held = _read(source, tile, _TILE_BYTES, TILES)
     try:
         return parse_tile(data, held)[: tile.width]
@@ -158,7 +158,7 @@ def read_hashes(source: LogSource, tile: Tile) -> list[bytes]:
 
 
 def _read(source: LogSource, tile: Tile, limit: int, check: str) -> tuple[bytes, int]:
-    """A file with the tile, as it is or full, and the width of what is in it: a partial one may be gone by now."""
+    """The file of a tile, partial or full, and its width: a partial one may have been deleted."""
     for width in dict.fromkeys((tile.width, TILE_WIDTH)):
         data = source.read(format_tile_path(Tile(tile.level, tile.index, width)), limit)
         if data is not None:

@@ -56,7 +56,7 @@ class Locked:
 
 
 def read_lock(text: str) -> Iterator[Locked]:
-    """The packages of a lock; FormatError for a line that is none of a lock's."""
+    """The packages of a lock; FormatError for a line that does not belong in a lock."""
     head: tuple[str, str, str] | None = None
     hashes: list[str] = []
     asked_by: list[str] = []

@@ -112,7 +112,7 @@ def _read(path: Path, inputs: str) -> dict[str, Any] | None:
 
 @cache
 def tree_sha256(path: Path) -> str:
-    """SHA-256 over names and contents of a file or folder, caches left out; of nothing where there is none."""
+    """SHA-256 over names and contents of a file or folder, caches left out; the hash of nothing if it is missing."""
     files = [path] if path.is_file() else sorted(found for found in path.rglob("*") if found.is_file())
     digest = hashlib.sha256()
     for file in files:

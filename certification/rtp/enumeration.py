@@ -69,7 +69,7 @@ class BestPlay:
         return sum(int(max(self.raised(number), self.holes[number, REST])) for number in range(HOLES))
 
     def raised(self, number: int) -> int:
-        """Return what the largest bet before the flop is worth with a hole, or less than all else if there is none."""
+        """Return what the largest bet before the flop is worth with a hole, or less than all else without such a bet."""
         return raised_value(self.payments, self.holes[number])
 
 
@@ -107,7 +107,7 @@ def play(payments: Payments, boards: Boards, *, with_side_bet: bool = False) -> 
     opening = sum(payments.main.values(), start=np.zeros((len(payments.final.names), 2, 3), dtype=np.int64))
     on_five = np.zeros(len(evaluator().hands), dtype=np.int64)
     fold = payments.folded
-    # A side bet that a fold does not touch is none of the player's decisions.
+    # A side bet that a fold does not touch does not affect the player's decisions.
     if with_side_bet and not payments.ruleset.side_bet_survives_fold:
         fold += payments.side_folded
         if payments.ruleset.rules.side_bet_on_flop:

@@ -115,7 +115,7 @@ def test_the_summary_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         "private      26 blocks verified, 0 absent\n",
         "EUR          staked 21.80 EUR, returned 28.00 EUR\n",
         f"root         {house.root.keyid} as brought from outside\n",
-        "EXPOSED: 1 void seats whose deck nobody was shown (DECK_UNRECOVERABLE): what they would have returned",
+        "EXPOSED: 1 void seats whose deck was never shown (DECK_UNRECOVERABLE): what they would have returned",
     ):
         assert row in told
 

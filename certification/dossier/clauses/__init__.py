@@ -84,7 +84,7 @@ WORDS: Final = ("shown", "shown in part", "failed", "not run", "not covered")
 
 
 def result_of(clause: Clause, tests: Mapping[str, str], steps: Mapping[str, str]) -> str:
-    """What came of a clause: `tests` and `steps` give the word of each by its name, nothing for what did not run.
+    """The result of a clause: `tests` and `steps` give the word of each by its name, nothing for what did not run.
 
     One failure fails the clause. What did not run, or could not be applied, leaves the clause not run.
     """

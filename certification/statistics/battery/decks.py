@@ -138,7 +138,7 @@ class Tape:
 
 @dataclass(frozen=True)
 class Given:
-    """Transcripts that somebody else recorded."""
+    """Transcripts that were recorded before."""
 
     transcripts: tuple[bytes, ...]
     told: str
@@ -148,7 +148,7 @@ class Given:
         return from_transcripts(self.transcripts[number * CHUNK : number * CHUNK + count])
 
     def raw(self, _count: int, _number: int = 0, /) -> None:
-        """A transcript is no raw output: words are out of step after every rejection."""
+        """None: a transcript is not raw output, because words are out of step after every rejection."""
 
 
 def from_transcripts(transcripts: tuple[bytes, ...] | list[bytes]) -> DeckChunk:

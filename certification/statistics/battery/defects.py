@@ -181,7 +181,7 @@ def dealt_again(share: float, count: int, chance: np.random.Generator) -> Bytes:
 
 
 def mersenne_words(count: int, seed: int) -> bytes:
-    """Raw output of MT19937: a right shuffle from it is not to be told from a fair one, its words are."""
+    """Raw output of MT19937: a shuffle from it looks fair, but its words show it."""
     return (
         np.random.Generator(np.random.MT19937(seed)).integers(0, 1 << 32, count // 4, np.uint32).astype(">u4").tobytes()
     )

@@ -84,7 +84,7 @@ class ReturnTest:
     """Takes seats one by one, keeps sums by stratum, judges at the end."""
 
     def __init__(self, decisions: Callable[[str], Decisions] | None = None) -> None:
-        """`decisions` gives best play by ruleset id; it is enumerated if nobody has it at hand."""
+        """`decisions` gives best play by ruleset id; the default enumerates it."""
         self._decisions = decisions or enumerated_decisions
         self._sums: defaultdict[tuple[str, str, str], list[float]] = defaultdict(lambda: [0, 0.0])
         self._staked: Counter[str] = Counter()
