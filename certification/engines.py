@@ -9,7 +9,6 @@ EngineError where the cluster does not answer, or a worker is lost or fails.
 from __future__ import annotations
 
 import importlib
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -17,11 +16,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from certification.chunks import LogChunk, VerifiedChunk, verify_chunk
-from certification.processes import ProcessLostError, pool
+from certification.processes import HELD, ProcessLostError, in_order, pool
 
 ENGINES: Final = ("process", "ray", "dask")
-_HELD: Final = 2
-"""Chunks that each worker has before it; what waits is bounded by that."""
 _HELD_MAX: Final = 128
 TIMEOUT_S: Final = 60
 """How long a cluster may take to answer."""
@@ -47,20 +44,8 @@ class Engine:
 
 def verified(chunks: Iterable[LogChunk], engine: Engine) -> Iterator[tuple[LogChunk, VerifiedChunk]]:
     """Each chunk and what was found, in order."""
-    running: deque[tuple[LogChunk, Any]] = deque()
-    most = 1 if engine.is_here else min(engine.workers * _HELD, _HELD_MAX)
-    try:
-        for chunk in chunks:
-            running.append((chunk, engine.begin(chunk)))
-            if len(running) >= most:
-                first, answer = running.popleft()
-                yield first, engine.wait(answer)
-        while running:
-            first, answer = running.popleft()
-            yield first, engine.wait(answer)
-    finally:
-        for _, answer in running:
-            engine.drop(answer)
+    most = 1 if engine.is_here else min(engine.workers * HELD, _HELD_MAX)
+    return in_order(chunks, engine.begin, engine.wait, engine.drop, most)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ grown since.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -23,6 +23,24 @@ from rgs.core.statements import UnhandledKindError
 
 VOIDS_MAX: Final = 10_000
 """So many voids are listed one by one; all are counted."""
+_KEPT: Final[Mapping[str, Callable[[Any], object]]] = {
+    "_currencies": dict,
+    "_instances": dict,
+    "_periods": dict,
+    "artifacts": dict,
+    "bought_minor": Counter,
+    "exposure": Counter,
+    "keys_logged": int,
+    "named": dict,
+    "newest": str,
+    "open": dict,
+    "paid_out_minor": Counter,
+    "told": set,
+    "voids": list,
+    "voids_by_admin": dict,
+    "voids_by_session": dict,
+}
+"""What a state holds, and how it is read from JSON."""
 
 
 class AuditFindings:
@@ -108,43 +126,14 @@ class AuditFindings:
 
     def state(self) -> dict[str, Any]:
         """What `restore` needs, for JSON."""
-        return {
-            "artifacts": self.artifacts,
-            "bought_minor": self.bought_minor,
-            "currencies": self._currencies,
-            "exposure": self.exposure,
-            "instances": self._instances,
-            "keys_logged": self.keys_logged,
-            "named": self.named,
-            "newest": self.newest,
-            "open": self.open,
-            "paid_out_minor": self.paid_out_minor,
-            "periods": self._periods,
-            "told": sorted(self.told),
-            "voids": self.voids,
-            "voids_by_admin": self.voids_by_admin,
-            "voids_by_session": self.voids_by_session,
-        }
+        return {**{name: getattr(self, name) for name in _KEPT}, "told": sorted(self.told)}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a `state`. KeyError, TypeError, ValueError or AttributeError if it is not a state."""
-        if state.keys() != self.state().keys():
+        """Go on from a `state`. TypeError, ValueError or AttributeError if it is not a state."""
+        if state.keys() != _KEPT.keys():
             raise ValueError("the findings are of another version")
-        self.artifacts = dict(state["artifacts"])
-        self.bought_minor = Counter(state["bought_minor"])
-        self._currencies = dict(state["currencies"])
-        self.exposure = Counter(state["exposure"])
-        self._instances = {name: (node, most) for name, (node, most) in state["instances"].items()}
-        self.keys_logged = int(state["keys_logged"])
-        self.named = dict(state["named"])
-        self.newest = str(state["newest"])
-        self.open = dict(state["open"])
-        self.paid_out_minor = Counter(state["paid_out_minor"])
-        self._periods = dict(state["periods"])
-        self.told = set(state["told"])
-        self.voids = list(state["voids"])
-        self.voids_by_admin = dict(state["voids_by_admin"])
-        self.voids_by_session = dict(state["voids_by_session"])
+        for name, read in _KEPT.items():
+            setattr(self, name, read(state[name]))
 
     def overdue(self) -> list[dict[str, str]]:
         """The rounds that are open for longer than their jurisdiction lets an interrupted round stay."""

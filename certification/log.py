@@ -31,7 +31,7 @@ from certification.cosigned import read_notes
 from certification.engines import ENGINES, EngineError
 from certification.log_report import document_of, render_html, rows_of
 from certification.memory import format_state, parse_state
-from certification.replay import FileError, fingerprint, jurisdiction, read_file, ruleset, whole_number
+from certification.replay import FileError, add_rules_options, fingerprint, read_file, rulebook_of, whole_number
 from certification.sources import SourceError, add_tls_options, open_source
 from rgs.core.errors import FormatError, RgsError, VerificationError
 from rgs.core.replay import Rulebook
@@ -205,10 +205,7 @@ def _parser() -> argparse.ArgumentParser:
         help="a checkpoint that an outside witness has cosigned: the log must hold it, and what it covers"
         " stands under a key that was revoked later",
     )
-    parser.add_argument("--ruleset", action="append", default=[], type=Path, metavar="FILE", help="a further ruleset")
-    parser.add_argument(
-        "--jurisdiction", action="append", default=[], type=Path, metavar="FILE", help="a further jurisdiction"
-    )
+    add_rules_options(parser)
     parser.add_argument("--now", metavar="TIME", help="2026-11-21T22:30:00.000Z; by default this machine's")
     parser.add_argument("--whole", action="store_true", help="read everything again, also what was verified before")
     parser.add_argument("--engine", choices=ENGINES, default="process", help="where signatures are verified")
@@ -227,7 +224,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(argv)
     try:
         trust = read_trust(options.policy, options.self_witness)
-        rulebook = Rulebook(map(ruleset, options.ruleset), map(jurisdiction, options.jurisdiction))
+        rulebook = rulebook_of(options)
         found, root = audit(options, trust, rulebook)
         document = document_of(
             found, trust.own, _verdict(found, trust, options.root == root), root, measure_bare(found.sample)

@@ -17,11 +17,13 @@ from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from typing import Any, Final, TypeVar
 
-_HELD: Final = 2
+HELD: Final = 2
 """Values that each process has before it."""
 
 _A = TypeVar("_A")
 _B = TypeVar("_B")
+_P = TypeVar("_P")
+"""The promise of an answer."""
 
 
 class ProcessLostError(ChildProcessError):
@@ -33,18 +35,32 @@ def over(work: Callable[[_A], _B], values: Iterable[_A], workers: int) -> Iterat
     if workers <= 1:
         yield from map(work, values)
         return
-    running: deque[Future[_B]] = deque()
     with pool(work, workers) as begin:
-        try:
-            for value in values:
-                running.append(begin(value))
-                if len(running) > workers * _HELD:
-                    yield running.popleft().result()
-            while running:
-                yield running.popleft().result()
-        finally:
-            for answer in running:
-                answer.cancel()
+        for _, found in in_order(values, begin, Future.result, Future.cancel, workers * HELD + 1):
+            yield found
+
+
+def in_order(
+    values: Iterable[_A],
+    begin: Callable[[_A], _P],
+    wait: Callable[[_P], _B],
+    drop: Callable[[_P], object],
+    most: int,
+) -> Iterator[tuple[_A, _B]]:
+    """Each value and its answer, in order; at most `most` values are under way. What is not waited for is dropped."""
+    running: deque[tuple[_A, _P]] = deque()
+    try:
+        for value in values:
+            running.append((value, begin(value)))
+            if len(running) >= most:
+                first, promised = running.popleft()
+                yield first, wait(promised)
+        while running:
+            first, promised = running.popleft()
+            yield first, wait(promised)
+    finally:
+        for _, promised in running:
+            drop(promised)
 
 
 @contextmanager

@@ -162,7 +162,7 @@ def read_file(path: Path, limit: int) -> bytes:
     return data
 
 
-def ruleset(path: Path) -> Ruleset:
+def _ruleset(path: Path) -> Ruleset:
     """A ruleset file: the TOML document, or its canonical form."""
     data = read_file(path, _RULES_BYTES_MAX)
     try:
@@ -171,12 +171,25 @@ def ruleset(path: Path) -> Ruleset:
         raise FileError(f"{path}: {error}") from error
 
 
-def jurisdiction(path: Path) -> Jurisdiction:
+def _jurisdiction(path: Path) -> Jurisdiction:
     """A jurisdiction file. FileError."""
     try:
         return parse_jurisdiction(read_file(path, _RULES_BYTES_MAX).decode())
     except (RgsError, UnicodeDecodeError) as error:
         raise FileError(f"{path}: {error}") from error
+
+
+def add_rules_options(parser: argparse.ArgumentParser) -> None:
+    """The options for rules that are not shipped, which `rulebook_of` reads."""
+    parser.add_argument("--ruleset", action="append", default=[], type=Path, metavar="FILE", help="a further ruleset")
+    parser.add_argument(
+        "--jurisdiction", action="append", default=[], type=Path, metavar="FILE", help="a further jurisdiction"
+    )
+
+
+def rulebook_of(options: argparse.Namespace) -> Rulebook:
+    """The shipped rules, and those of `add_rules_options`. FileError."""
+    return Rulebook(map(_ruleset, options.ruleset), map(_jurisdiction, options.jurisdiction))
 
 
 def fingerprint(text: str) -> str:
@@ -202,10 +215,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="export lines; several are read as one")
     parser.add_argument("--keys", required=True, type=Path, metavar="KEYS", help="the key bundle")
     parser.add_argument("--root", type=fingerprint, metavar="FINGERPRINT", help="the root's, brought from outside")
-    parser.add_argument("--ruleset", action="append", default=[], type=Path, metavar="FILE", help="a further ruleset")
-    parser.add_argument(
-        "--jurisdiction", action="append", default=[], type=Path, metavar="FILE", help="a further jurisdiction"
-    )
+    add_rules_options(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     return parser
 
@@ -215,7 +225,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     told = _Told(as_json=arguments.json)
     try:
-        rulebook = Rulebook(map(ruleset, arguments.ruleset), map(jurisdiction, arguments.jurisdiction))
+        rulebook = rulebook_of(arguments)
         try:
             keys = KeyBook(read_file(arguments.keys, KEY_BUNDLE_BYTES_MAX), root=arguments.root)
         except VerificationError as error:

@@ -106,17 +106,24 @@ def format_certificate(document: dict[str, Any]) -> str:
 
 
 def _returns(payments: Payments, counts: DealCounts) -> dict[str, Any]:
-    main, wager = main_moments(payments, counts), total_wager(payments, counts)
+    main = main_moments(payments, counts)
     return {
-        "expected_value_per_ante": format_fraction(main.mean),
-        "return_initial": format_fraction(1 + main.mean),
-        "expected_total_wager": format_fraction(wager),
-        "return_total": format_fraction(1 + main.mean / wager),
+        **_means(payments, counts),
         "variance": format_fraction(main.variance),
         "standard_deviation": format_root(main.variance),
         "action_frequency": {
             action: format_fraction(share) for action, share in action_frequencies(payments, counts).items()
         },
+    }
+
+
+def _means(payments: Payments, counts: DealCounts) -> dict[str, str]:
+    mean, wager = main_moments(payments, counts).mean, total_wager(payments, counts)
+    return {
+        "expected_value_per_ante": format_fraction(mean),
+        "return_initial": format_fraction(1 + mean),
+        "expected_total_wager": format_fraction(wager),
+        "return_total": format_fraction(1 + mean / wager),
     }
 
 
@@ -187,12 +194,8 @@ def _player(payments: Payments, counts: DealCounts) -> dict[str, Any]:
 def _exactly_two(ruleset: Ruleset) -> dict[str, Any]:
     """Return the returns of the game that H-5 is not: two own cards and three of the board, exactly."""
     done = Enumerated(ruleset, exactly_two=True)
-    main, wager = main_moments(done.payments, done.counts), total_wager(done.payments, done.counts)
     return {
-        "expected_value_per_ante": format_fraction(main.mean),
-        "return_initial": format_fraction(1 + main.mean),
-        "expected_total_wager": format_fraction(wager),
-        "return_total": format_fraction(1 + main.mean / wager),
+        **_means(done.payments, done.counts),
         "side_return": format_fraction(1 + side_moments(done.payments, done.counts, forfeited=False).mean),
     }
 

@@ -69,7 +69,7 @@ class BestPlay:
         return sum(int(max(self.raised(number), self.holes[number, REST])) for number in range(HOLES))
 
     def raised(self, number: int) -> int:
-        """Return what the largest bet before the flop is worth with a hole, or less than all else without such a bet."""
+        """Return what the largest bet before the flop is worth with a hole, or less than all else without one."""
         return raised_value(self.payments, self.holes[number])
 
 
