@@ -23,7 +23,7 @@ NOTES_MAX: Final = 512
 
 
 def read_notes(paths: Iterable[Path], policy: Policy, own: Collection[str]) -> list[bytes]:
-    """The cosigned checkpoints of files. FileError, also for one that no witness outside the house has cosigned."""
+    """The cosigned checkpoints of files. FileError, also for one that no outside witness has cosigned."""
     notes = []
     for path in paths:
         note = read_file(path, NOTE_BYTES_MAX)

@@ -1,11 +1,10 @@
 """Best play as a library: the exact value of every decision at any (hole, flop, board), and the decision itself.
 
-`Strategy` keeps the values and answers in exact fractions of the ante; `Decisions` keeps the decisions alone, is small
-enough to be sent to other processes, and answers fast. Both say what best play is for the main bets, or with
-`with_side_bet` for these and a side bet of the size of the ante.
+`Strategy` keeps the values and answers in exact fractions of the ante. `Decisions` keeps only the decisions, is small
+enough to be sent to other processes, and answers fast. Both give best play for the main bets, or with `with_side_bet`
+for these and a side bet of the size of the ante. Where two decisions are worth exactly the same, the answer is EITHER.
 
-Refuses cards that come twice and a board that no decision is taken on, and says EITHER rather than choose where two
-decisions are worth exactly the same.
+InvalidFieldError for cards that come twice, and for a board on which no decision is taken.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A source is picklable and makes the chunk of any number in any process. Production: a `Generator` of its own for each
 chunk, reseeded from the operating system before every draw, its transcript made into a deck as an auditor does. Seeded:
-bytes of a Hash_DRBG into `rng.shuffle`, so that a run can be repeated. Refuses nothing and filters nothing.
+bytes of a Hash_DRBG into `rng.shuffle`, so that a run can be repeated. Nothing is filtered.
 """
 
 from __future__ import annotations
