@@ -1,6 +1,6 @@
 """Planted defects: shuffles that are wrong in a known way, and the number of decks at which the battery catches each.
 
-A battery that never failed a bad shuffle shows nothing (ST-08: known bad shuffles must fail). `CAUGHT` lists the defects
+A battery that never failed a bad shuffle shows nothing (ST-08: bad shuffles must fail). `CAUGHT` lists the defects
 that it catches, at the sample size that was worked out beforehand (`docs/statistics.md`). `NOT_CAUGHT` lists what no
 affordable sample shows, with the source rule that guards against it instead. The defects use numpy's generator: they
 are never part of dealing, and dealing never imports them.
