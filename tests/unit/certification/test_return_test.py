@@ -246,7 +246,7 @@ def test_the_command_on_an_export(
     out = capsys.readouterr().out
     assert out.startswith("280 decks from 280 deals of export\n")
     assert "uth-solo: 0.000% of what was really staked came back" in out
-    assert "no signature was looked at" in out
+    assert "no signature was verified" in out
     assert out.endswith("both together: passed\n")
     path.write_bytes(played_house(2).export())
     assert command.main(["--statements", str(path), "--json"]) == 2

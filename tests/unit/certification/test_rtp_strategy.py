@@ -132,7 +132,7 @@ def test_a_share_is_always_or_never_only_if_it_is() -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["", "2c3d4h"], "without the two cards"),
+        (["", "2c3d4h"], "needs the two cards"),
         (["--picture", "grid.pdf"], "does not end in .png or .svg"),
         (["--picture", "grid"], "does not end in .png or .svg"),
     ],

@@ -380,7 +380,7 @@ def test_replicates_that_show_nothing_do_not_pass(capsys: pytest.CaptureFixture[
     assert command.main(["--decks", "60", "--seed", "07", "--replicates", "19", "--workers", "1"]) == 2
     out = capsys.readouterr().out
     assert "position x card                   not applicable: too few decks in a replicate" in out
-    assert out.endswith("fewer than 20 replicates say nothing\nnot applicable\n")
+    assert out.endswith("fewer than 20 replicates are too few for a verdict\nnot applicable\n")
 
 
 def test_the_repeat_of_a_seed_looks_at_other_raw_output() -> None:
