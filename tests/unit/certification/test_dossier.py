@@ -107,7 +107,7 @@ def test_a_dossier_is_made_signed_and_made_again_byte_for_byte(tmp_path: Path) -
 
 def test_a_folder_with_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("dear")
-    with pytest.raises(FileError, match="no dossier"):
+    with pytest.raises(FileError, match="not a dossier"):
         command.make_dossier(tiny_plan(), tmp_path, None, None, NOW_MS)
     assert main(["dossier", "--quick", "--out", str(tmp_path)]) == 2
     assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
